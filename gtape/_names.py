@@ -1,0 +1,129 @@
+"""Where each name of the root namespace lives. `gtape.__getattr__` reads it at first use.
+
+An entry is `name`, or `name=attribute` where the module spells it differently.
+"""
+
+from __future__ import annotations
+
+_TABLE = {
+    "gtape.core.dtypes": """
+        DType as_dtype bool=bool_ bfloat16 complex64 complex128 double float16 float32 float64 half
+        int8 int16 int32 int64 string uint8 uint16 uint32 uint64""",
+    "gtape.core.shape": "TensorShape",
+    "gtape.core.specs": "TensorSpec NoneTensorSpec type_spec_from_value",
+    "gtape.core.tensor": "Tensor",
+    "gtape.core.variable": "Variable name_scope",
+    "gtape.core.tape": "GradientTape UnconnectedGradients",
+    "gtape.core.indexed_slices": "IndexedSlices",
+    "gtape.core.registry": "RegisterGradient",
+    "gtape.core.custom_gradient": "custom_gradient grad_pass_through no_gradient",
+    "gtape.core.recompute": "recompute_grad",
+    "gtape.core.module": "Module",
+    "gtape.core.queries": """
+        executing_eagerly inside_function is_symbolic_tensor is_tensor get_logger get_static_value
+        gradients hessians""",
+    "gtape.devices.placing": "device DeviceSpec",
+    "gtape.ops.scalars": """
+        acos acosh add asin asinh atan atan2 atanh complex=make_complex cos cosh
+        equal exp floor greater greater_equal less less_equal logical_and logical_not
+        logical_or maximum minimum multiply negative not_equal pow=power sigmoid sign sin
+        sinh sqrt square subtract tan tanh realdiv=divide truncatediv truncatemod""",
+    "gtape.ops.operators": "abs=absolute round=round_ truediv divide=truediv",
+    "gtape.ops.casting": "cast saturate_cast bitcast",
+    "gtape.ops.creation": """
+        constant convert_to_tensor eye fill linspace one_hot ones ones_like range=range_ zeros
+        zeros_like""",
+    "gtape.ops.layout": """
+        broadcast_to ensure_shape expand_dims identity reshape squeeze transpose""",
+    "gtape.ops.passing": "stop_gradient identity_n guarantee_const tuple group no_op",
+    "gtape.ops.packing": "concat parallel_stack split stack unstack",
+    "gtape.ops.gathering": "gather gather_nd scatter_nd",
+    "gtape.ops.products": "matmul",
+    "gtape.ops.contraction": "einsum tensordot",
+    "gtape.ops.eigen": "eig eigvals",
+    "gtape.ops.matrix_functions": "matrix_square_root",
+    "gtape.ops.fourier": "fftnd ifftnd irfftnd rfftnd",
+    "gtape.ops.norms": "norm",
+    "gtape.ops.reductions": "reduce_max reduce_mean reduce_min reduce_sum",
+    "gtape.ops.more_reductions": """
+        reduce_all reduce_any reduce_logsumexp reduce_prod""",
+    "gtape.ops.sums": "add_n scalar_mul",
+    "gtape.ops.clipping": "clip_by_global_norm clip_by_norm clip_by_value",
+    "gtape.ops.selection": "where case cond switch_case",
+    "gtape.ops.cumulative": "cumsum",
+    "gtape.ops.sorting": """
+        argmax argmin argsort sort searchsorted approx_top_k unique unique_with_counts
+        random_index_shuffle""",
+    "gtape.ops.histograms": "histogram_fixed_width histogram_fixed_width_bins",
+    "gtape.ops.arranging": """
+        repeat reverse reverse_sequence roll tile meshgrid""",
+    "gtape.ops.padding": "pad",
+    "gtape.ops.slicing": "slice=slice_ strided_slice",
+    "gtape.ops.masking": "boolean_mask sequence_mask",
+    "gtape.ops.partition": "dynamic_partition dynamic_stitch",
+    "gtape.ops.scattering": """
+        tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub
+        tensor_scatter_nd_update""",
+    "gtape.ops.space": "batch_to_space space_to_batch space_to_batch_nd extract_volume_patches",
+    "gtape.ops.shapes": """
+        broadcast_dynamic_shape broadcast_static_shape rank shape shape_n size unravel_index""",
+    "gtape.ops.loops": """
+        foldl foldr map_fn scan while_loop vectorized_map nondifferentiable_batch_function""",
+    "gtape.ops.tensor_array": "TensorArray",
+    "gtape.ops.python_functions": "numpy_function py_function print=print_",
+    "gtape.ops.strings": "edit_distance",
+    "gtape.ops.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
+    "gtape.ops.dependencies": "control_dependencies",
+    "gtape.ops.convolution": """
+        conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2""",
+    "gtape.keras.initializers": """
+        constant_initializer=Constant ones_initializer=Ones zeros_initializer=Zeros
+        random_normal_initializer random_uniform_initializer""",
+}
+
+#: Submodules reachable as attributes.
+MODULES = ("autodiff", "bitwise", "config", "debugging", "errors", "experimental", "image",
+           "initializers", "keras", "linalg", "math", "nest", "nn", "quantization", "random",
+           "signal", "dtypes")
+
+#: Names of TensorFlow that gtape leaves out, and what to use instead.
+ABSENT = {
+    "function": "call the Python function itself: gtape runs it eagerly",
+    "Graph": "gtape runs eagerly; there is no graph to build",
+    "Session": "gtape runs eagerly; call the functions themselves",
+    "placeholder": "pass tensors as function arguments",
+    "queue": "use queue.Queue of the standard library",
+    "data": "iterate over NumPy arrays, or use a Python generator",
+    "sparse": "use dense tensors; the gradient of a gather is a gtape.IndexedSlices",
+    "SparseTensor": "use dense tensors, or scipy.sparse outside the tape",
+    "ragged": "use a padded tensor with gtape.sequence_mask",
+    "RaggedTensor": "use a padded tensor with gtape.sequence_mask",
+    "strings": "use Python strings",
+    "io": "use pathlib, numpy.load and safetensors",
+    "saved_model": "save weights with safetensors",
+    "distribute": "run one process for each device",
+    "raw_ops": "use the public functions of the same names",
+    "compat": "gtape has the TensorFlow 2 names only",
+    "lookup": "use a Python dict",
+    "train": "use gtape.keras.optimizers, and safetensors for checkpoints",
+    "estimator": "write the training loop with gtape.GradientTape",
+    "xla": "gtape has no XLA",
+    "lite": "gtape trains; it does not export to devices",
+    "feature_column": "build features with NumPy",
+    "assign": "variable.assign(value)",
+    "gfile": "use pathlib",
+    "ragged_fill_empty_rows": "use a padded tensor with gtape.sequence_mask",
+    "ragged_fill_empty_rows_grad": "use a padded tensor with gtape.sequence_mask",
+}
+
+
+def _parse() -> dict[str, tuple[str, str]]:
+    names = {}
+    for module, text in _TABLE.items():
+        for entry in text.split():
+            name, _, attribute = entry.partition("=")
+            names[name] = (module, attribute or name)
+    return names
+
+
+ROOT = _parse()

@@ -1,0 +1,1 @@
+"""The command line: `python -m gtape COMMAND`. One module per command."""

@@ -1,0 +1,74 @@
+"""`python -m gtape explain SCRIPT`: run a program, and explain every gradient that is None."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import gtape as tf
+from gtape.cli.errors import CommandError
+from gtape.core.errors import GradientNoneWarning
+
+HELP = "run a program, explaining every gradient that is None"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("script", metavar="SCRIPT", type=Path, help="the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...",
+                        help="its arguments")
+
+
+@contextmanager
+def _explaining(explanations: list[str]) -> Iterator[None]:
+    """Inside, every None that `tape.gradient` answers is explained on standard error."""
+
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int,
+             file: object = None, line: str | None = None) -> None:
+        if not issubclass(category, GradientNoneWarning):
+            ordinary(message, category, filename, lineno)
+            return
+        explanations.append(str(message))
+        print(f"\n{filename}:{lineno}: a gradient is None\n{message}\n", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        ordinary = warnings.showwarning
+        warnings.simplefilter("always", GradientNoneWarning)
+        warnings.showwarning = show
+        with tf.explain_none("warn"):
+            yield
+
+
+@contextmanager
+def _as_program(script: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """Inside, `sys.argv` and `sys.path` are those of `python SCRIPT arguments`."""
+    argv, path = sys.argv, list(sys.path)
+    sys.argv = [str(script), *arguments]
+    sys.path.insert(0, str(script.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, path
+
+
+def _count(explanations: Sequence[str]) -> str:
+    if not explanations:
+        return "every gradient that was asked for is connected"
+    calls = len(explanations)
+    return f"{calls} call{'s' if calls > 1 else ''} of gradient answered None; see above"
+
+
+def execute(options: argparse.Namespace) -> int:
+    if not options.script.is_file():
+        raise CommandError(f"{options.script} is not a file; give the program to run")
+    explanations: list[str] = []
+    try:
+        with _as_program(options.script, options.arguments), _explaining(explanations):
+            runpy.run_path(str(options.script), run_name="__main__")
+    finally:
+        print(f"gtape explain: {_count(explanations)}", file=sys.stderr)
+    return 0

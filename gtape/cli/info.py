@@ -1,0 +1,102 @@
+"""`python -m gtape info`: versions, devices and why they are usable or not, memory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import gtape as tf
+
+HELP = "say which versions, devices and memory were found, and why"
+_CUPY = ("cupy", "cupy-cuda12x", "cupy-cuda13x")
+_PACKAGES = ("numpy", *_CUPY, "ml-dtypes", "nvidia-ml-py", "safetensors")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def versions() -> dict[str, str]:
+    """gtape, Python, the system, and the installed ones of the packages that matter here."""
+    found = {"gtape": tf.__version__, "Python": platform.python_version(),
+             "system": f"{platform.system()} {platform.machine()}"}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def conflicts(found: dict[str, str]) -> list[str]:
+    """What cannot work together among the versions."""
+    wheels = [name for name in _CUPY if name in found]
+    if len(wheels) < 2:
+        return []
+    return [f"{' and '.join(wheels)} overwrite each other's files; run: pip uninstall "
+            f"{' '.join(wheels)}, then install the one for your CUDA"]
+
+
+def devices() -> list[dict[str, Any]]:
+    """Every device that was looked for: its name, whether it is usable, and why."""
+    from gtape.devices.probe import report
+
+    return [{"name": name, "usable": usable, "reason": reason}
+            for name, usable, reason in report()]
+
+
+def host_memory() -> dict[str, int]:
+    """Bytes of main memory, as far as the system tells: 'total', and 'available' on Linux."""
+    found = {}
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        found["total"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    meminfo = Path("/proc/meminfo")
+    if meminfo.is_file():
+        rows = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
+        if "MemAvailable" in rows:
+            found["available"] = int(rows["MemAvailable"].split()[0]) * 1024
+    return found
+
+
+def memory() -> dict[str, dict[str, int]]:
+    """Bytes by device; of a GPU what `tf.config.experimental.get_memory_info` says."""
+    found = {"CPU:0": host_memory()}
+    for device in tf.config.list_physical_devices("GPU"):
+        name = device.name.rpartition("physical_device:")[2]
+        found[name] = dict(tf.config.experimental.get_memory_info(name))
+    return found
+
+
+def collect() -> dict[str, Any]:
+    """Everything that `info` shows."""
+    found = versions()
+    return {"versions": found, "conflicts": conflicts(found), "devices": devices(),
+            "chosen": tf.zeros(()).device, "GTAPE_DEVICE": os.environ.get("GTAPE_DEVICE"),
+            "memory": memory()}
+
+
+def _text(found: dict[str, Any]) -> str:
+    lines = [f"{name:<14}{version}" for name, version in found["versions"].items()]
+    lines += [f"conflict: {conflict}" for conflict in found["conflicts"]]
+    lines.append("")
+    for device in found["devices"]:
+        state = "usable" if device["usable"] else "not usable"
+        lines.append(f"{device['name']:<14}{state}: {device['reason']}")
+    asked = f" (GTAPE_DEVICE={found['GTAPE_DEVICE']})" if found["GTAPE_DEVICE"] else ""
+    lines.append(f"{'new tensors':<14}on {found['chosen']}{asked}")
+    lines.append("")
+    for name, sizes in found["memory"].items():
+        parts = [f"{kind} {size / 2**30:.2f} GiB" for kind, size in sizes.items()]
+        lines.append(f"{name:<14}memory: {', '.join(parts) or 'not known'}")
+    return "\n".join(lines)
+
+
+def execute(options: argparse.Namespace) -> int:
+    found = collect()
+    print(json.dumps(found, indent=2) if options.json else _text(found))
+    return 0

@@ -1,0 +1,65 @@
+"""The parser of `python -m gtape`, and the call of the chosen command.
+
+A command module has `HELP` (one line), `add_arguments(parser)` and `execute(options) -> status`.
+`PASSES_ON` names what receives the arguments that the command does not know itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from gtape.cli import bench, demo, examples, explain, info, test
+from gtape.cli.errors import CommandError
+
+_COMMANDS: dict[str, ModuleType] = {
+    "demo": demo, "info": info, "test": test, "examples": examples, "explain": explain,
+    "bench": bench}
+_FAILED = 2
+_INTERRUPTED = 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their arguments."""
+    top = argparse.ArgumentParser(
+        prog="python -m gtape", description="GradientTape programs on NumPy and CuPy.",
+        epilog="python -m gtape COMMAND --help explains a command")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, module in _COMMANDS.items():
+        command = commands.add_parser(
+            name, help=module.HELP, description=module.HELP, allow_abbrev=False,
+            epilog=_passing_on(module))
+        module.add_arguments(command)
+        command.set_defaults(command=module, command_name=name)
+    return top
+
+
+def _passing_on(module: ModuleType) -> str | None:
+    receiver = getattr(module, "PASSES_ON", None)
+    return receiver and f"Every other argument goes to {receiver}."
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of one command; exits with usage on wrong ones."""
+    top = parser()
+    options, unknown = top.parse_known_args(arguments)
+    if unknown and not hasattr(options.command, "PASSES_ON"):
+        top.error(f"{options.command_name} does not know {' '.join(unknown)}; "
+                  f"see python -m gtape {options.command_name} --help")
+    options.passed_on = unknown
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status: 0 for success, 2 when it could not run."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return int(options.command.execute(options))
+    except CommandError as error:
+        print(f"gtape {options.command_name}: {error}", file=sys.stderr)
+        return _FAILED
+    except KeyboardInterrupt:
+        print(f"gtape {options.command_name}: interrupted", file=sys.stderr)
+        return _INTERRUPTED

@@ -1,0 +1,216 @@
+"""Python and NumPy values become tensors.
+
+Python numbers are weak: `1.0` becomes float32, `1` int32, and next to a tensor either takes the
+tensor's dtype. NumPy values keep their dtype. Values are copied, so no tensor aliases an array
+that its owner may write to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.device import CPU, ArrayType, Device, registered
+from gtape.core.dtypes import DType
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.placement import current_device
+from gtape.core.tensor import EagerTensor, Tensor
+
+_WEAK = (bool, int, float, complex, str, bytes)
+
+#: Set by `ops`: makes one tensor of a nested list that holds tensors; reads variables and slices.
+hooks: dict[str, Callable[..., Tensor]] = {}
+
+
+def _first_leaf(value: Any) -> Any:
+    while isinstance(value, (list, tuple, range)) and len(value):
+        value = value[0]
+    return value
+
+
+def _holds_tensor(value: Any) -> bool:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (list, tuple)):
+            stack.extend(item)
+        elif isinstance(item, Tensor) or hasattr(item, "_read_"):
+            return True
+    return False
+
+
+def _weak_dtype(array: np.ndarray, leaf: Any) -> np.dtype:
+    """The dtype that Python numbers get when nobody asks for one."""
+    if isinstance(leaf, (np.generic, np.ndarray)):
+        return array.dtype
+    if array.dtype.kind == "f":
+        return np.dtype(np.float32)
+    if array.dtype.kind == "i":
+        small = not array.size or (array.min() >= -(2**31) and array.max() < 2**31)
+        return np.dtype(np.int32) if small else array.dtype
+    return array.dtype
+
+
+def _check_leaves(value: Any, leaf: Any, array: np.ndarray) -> None:
+    if isinstance(leaf, bool) and array.dtype.kind not in "bO" or (
+            array.dtype.kind in "US" and not isinstance(leaf, (str, bytes))):
+        raise ValueError(f"a tensor holds values of one type; got mixed types in {value!r:.80}")
+    if array.dtype.kind in "US":
+        stack = [value]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, (list, tuple)):
+                stack.extend(item)
+            elif not isinstance(item, (str, bytes)):
+                raise ValueError(f"a tensor holds values of one type; got mixed types in "
+                                 f"{value!r:.80}")
+
+
+def _strings(array: np.ndarray) -> np.ndarray:
+    made = np.empty(array.shape, object)
+    flat = made.reshape(-1)
+    for i, item in enumerate(array.reshape(-1)):
+        flat[i] = item.encode() if isinstance(item, str) else bytes(item)
+    return made
+
+
+def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
+    try:
+        array = np.array(value)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"cannot make a tensor of {value!r:.80}: the lists must be rectangular "
+                         f"and hold numbers, bools or strings ({error})") from None
+    leaf = _first_leaf(value)
+    if array.dtype == object:
+        raise ValueError(f"cannot make a tensor of {value!r:.80}: unsupported type "
+                         f"{type(leaf).__name__}")
+    _check_leaves(value, leaf, array)
+    if array.dtype.kind in "US":
+        if dtype not in (None, dtypes.string):
+            raise TypeError(f"cannot convert the string {value!r:.80} to {dtype}")
+        return _strings(array)
+    if dtype is None:
+        return array.astype(_weak_dtype(array, leaf), copy=False)
+    if not isinstance(leaf, (np.generic, np.ndarray)):
+        check_weak(array, dtype, value)
+    return array.astype(dtypes.require_usable(dtype).np_dtype, copy=False)
+
+
+def check_weak(array: np.ndarray, dtype: DType, value: Any) -> None:
+    """Refuse to lose what a Python number says.
+
+    Raises:
+        TypeError: a float for an integer tensor, a complex for a real one, a number for strings
+            or bools, an integer outside the dtype's range.
+    """
+    kind = array.dtype.kind
+    wrong = ((kind == "f" and not dtype.is_differentiable)
+             or (kind == "c" and not dtype.is_complex)
+             or (kind in "iu" and dtype.is_bool)
+             or (dtype is dtypes.string))
+    if wrong and array.size:
+        raise TypeError(f"cannot convert {value!r:.80} to {dtype!r} without losing what it says; "
+                        f"write tf.cast(value, tf.{dtype.name}) if that is meant")
+    if kind in "iu" and dtype.is_integer and array.size and (
+            array.min() < dtype.min or array.max() > dtype.max):
+        raise TypeError(f"{value!r:.80} does not fit {dtype!r}, whose range is "
+                        f"[{dtype.min}, {dtype.max}]")
+
+
+def _from_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
+    if array.dtype.kind == "O" or array.dtype.kind in "US":
+        leaves = array.reshape(-1)
+        if all(isinstance(item, (str, bytes)) for item in leaves):
+            return _strings(array)
+        raise ValueError(
+            f"an array of Python objects cannot be a tensor (first item: "
+            f"{type(leaves[0]).__name__ if len(leaves) else 'none'}); convert it to numbers first, "
+            f"as with array.astype(np.float32)")
+    wanted = dtypes.of_numpy(array.dtype) if dtype is None else dtypes.require_usable(dtype)
+    return np.array(array, dtype=wanted.np_dtype, order="C")
+
+
+def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:
+    """A fresh NumPy array of a Python or NumPy value.
+
+    Raises:
+        ValueError: ragged lists, mixed types, None, Python objects.
+        TypeError: the value does not fit `dtype`.
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _from_numpy(np.asarray(value), dtype)
+    if isinstance(value, _WEAK) or isinstance(value, (list, tuple, range)):
+        return _from_python(value, dtype)
+    if value is not None and hasattr(value, "__array__"):
+        return _from_numpy(np.asarray(value), dtype)
+    raise ValueError(f"cannot make a tensor of {value!r:.80}: unsupported type "
+                     f"{type(value).__name__}")
+
+
+def _foreign(value: Any) -> tuple[Device, Any] | None:
+    """The device that owns a device array, and a copy of it."""
+    for device in registered()[1:]:
+        if device.owns(value):
+            return device, value.copy()
+    return None
+
+
+def _retyped(tensor: Tensor, dtype: DType | None) -> Tensor:
+    if dtype is not None and tensor.dtype is not dtype:
+        raise ValueError(f"the tensor {tensor.spec} was to be {dtype!r}; tensors are never cast in "
+                         f"silence: write tf.cast(x, tf.{dtype.name})")
+    return tensor
+
+
+def convert(value: Any, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    """`value` as a tensor: tensors pass through, variables are read, other values are copied.
+
+    Raises:
+        ValueError: no tensor can be made of it, or a tensor has another dtype than `dtype`.
+        TypeError: a Python value does not fit `dtype`.
+    """
+    if isinstance(value, Tensor):
+        return _retyped(value, dtype)
+    if hasattr(value, "_read_"):
+        return _retyped(value._read_(), dtype)
+    if isinstance(value, (list, tuple)) and _holds_tensor(value):
+        return hooks["pack"](value, dtype)
+    place = device or current_device()
+    foreign = _foreign(value) if not isinstance(value, (*_WEAK, list, tuple, np.ndarray)) else None
+    if foreign is not None:
+        owner, array = foreign
+        if dtype is not None:
+            array = array.astype(dtype.np_dtype)
+        return EagerTensor(array, owner.type_of(array.dtype))
+    array = host_array(value, dtype)
+    if not place.is_host and array.dtype != object:
+        return EagerTensor(place.upload(array), place.type_of(array.dtype))
+    return EagerTensor(array, CPU.type_of(array.dtype))
+
+
+def convert_like(value: Any, like: ArrayType, name: str) -> Tensor:
+    """A Python or NumPy operand of a tensor, in the tensor's dtype and on its device.
+
+    Raises:
+        InvalidArgumentError: the value does not fit, such as 1.5 beside an integer tensor.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if hasattr(value, "_read_"):
+        return value._read_()
+    if value is None:
+        raise ValueError(f"{name}: an operand is None; a tensor or number is needed")
+    if isinstance(value, (np.ndarray, np.generic)) and np.asarray(value).dtype.kind in "fc":
+        array = np.asarray(value)
+        if not like.dtype.is_differentiable or (array.dtype.kind == "c" and not
+                                                like.dtype.is_complex):
+            raise InvalidArgumentError(
+                f"{name}: a {array.dtype} array beside a {like.dtype.name} tensor would be "
+                f"truncated; write tf.cast(x, tf.{dtypes.of_numpy(array.dtype).name})")
+    try:
+        return convert(value, like.dtype, like.device)
+    except TypeError as error:
+        raise InvalidArgumentError(f"{name}: {error}") from None

@@ -1,0 +1,134 @@
+"""Device: where arrays live, and which array module computes with them.
+
+A tensor carries an `ArrayType`, one interned object for each (device, dtype) pair. Comparing two
+of them with `is` answers in one step whether two tensors can be combined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.dtypes import DType
+from gtape.core.errors import InvalidArgumentError
+
+
+class ArrayType:
+    """The type of a tensor's array: its device and dtype."""
+
+    __slots__ = ("device", "differentiable", "dtype", "fast", "xp")
+
+    def __init__(self, device: Device, dtype: DType) -> None:
+        self.device = device
+        self.dtype = dtype
+        self.xp = device.xp
+        self.differentiable = dtype.is_differentiable
+        #: NumPy's own operators are right for it: real floating numbers in host memory.
+        self.fast = device.is_host and dtype.name in ("float32", "float64", "float16")
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.name} on {self.device.name}"
+
+
+class Device:
+    """A place for arrays. `xp` is the array module that computes there."""
+
+    is_host = False
+
+    def __init__(self, kind: str, index: int, xp: Any) -> None:
+        self.kind = kind
+        self.index = index
+        self.xp = xp
+        self.name = f"{kind}:{index}"
+        self._types: dict[Any, ArrayType] = {}
+
+    def type_of(self, dtype: np.dtype) -> ArrayType:
+        """The ArrayType of arrays here with this NumPy dtype."""
+        found = self._types.get(dtype)
+        if found is None:
+            named = dtypes.of_numpy(dtype)
+            found = self._types.setdefault(named.np_dtype, ArrayType(self, named))
+            self._types[dtype] = found
+        return found
+
+    def typed(self, dtype: DType) -> ArrayType:
+        return self.type_of(dtypes.require_usable(dtype).np_dtype)
+
+    def upload(self, array: np.ndarray) -> Any:
+        """A copy of a host array in this device's memory."""
+        raise NotImplementedError
+
+    def download(self, array: Any) -> np.ndarray:
+        """A copy of this device's array in host memory."""
+        raise NotImplementedError
+
+    def owns(self, array: Any) -> bool:
+        """Whether `array` lives here."""
+        raise NotImplementedError
+
+    def adopt(self, array: Any) -> Any:
+        """`array`, which a primitive made with `xp`, in the form this device keeps."""
+        return array
+
+    def __repr__(self) -> str:
+        return f"<Device {self.name}>"
+
+
+class HostDevice(Device):
+    """The machine's main memory, through NumPy."""
+
+    is_host = True
+
+    def __init__(self) -> None:
+        super().__init__("CPU", 0, np)
+
+    def upload(self, array: np.ndarray) -> np.ndarray:
+        return array.copy()
+
+    def download(self, array: Any) -> np.ndarray:
+        return np.array(array)
+
+    def owns(self, array: Any) -> bool:
+        return isinstance(array, (np.ndarray, np.generic))
+
+
+CPU = HostDevice()
+_others: list[Device] = []
+
+
+def register(device: Device) -> None:
+    """Make a device's arrays known, so that results computed from them find their type."""
+    _others.append(device)
+
+
+def unregister(device: Device) -> None:
+    _others.remove(device)
+
+
+def registered() -> tuple[Device, ...]:
+    return (CPU, *_others)
+
+
+def device_of(array: Any) -> Device:
+    """The device an array lives on.
+
+    Raises:
+        InvalidArgumentError: no registered device owns it.
+    """
+    if isinstance(array, (np.ndarray, np.generic)):
+        return CPU
+    for device in _others:
+        if device.owns(array):
+            return device
+    raise InvalidArgumentError(
+        f"an array must be NumPy's or live on one of {', '.join(d.name for d in registered())}; "
+        f"got {type(array).__module__}.{type(array).__name__}")
+
+
+def type_of(array: Any) -> ArrayType:
+    """The ArrayType of an array."""
+    if isinstance(array, (np.ndarray, np.generic)):
+        return CPU.type_of(array.dtype)
+    return device_of(array).type_of(array.dtype)

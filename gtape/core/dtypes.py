@@ -1,0 +1,180 @@
+"""DType: what a tensor holds. Equal to its NumPy type and to its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gtape.core.errors import InvalidArgumentError
+
+
+class DType:
+    """The element type of a tensor: `tf.float32`, `tf.int64`, `tf.string` …"""
+
+    __slots__ = ("as_numpy_dtype", "is_bool", "is_complex", "is_floating", "is_integer", "name",
+                 "np_dtype")
+
+    def __init__(self, name: str, numpy_type: Any, kind: str) -> None:
+        self.name = name
+        self.as_numpy_dtype = numpy_type
+        self.np_dtype = np.dtype(numpy_type) if numpy_type is not None else None
+        self.is_floating = kind == "float"
+        self.is_complex = kind == "complex"
+        self.is_integer = kind in ("int", "uint")
+        self.is_bool = kind == "bool"
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether values of this type can carry a gradient."""
+        return self.is_floating or self.is_complex
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self.is_integer and self.name.startswith("uint")
+
+    @property
+    def size(self) -> int:
+        """Bytes per element."""
+        return self.np_dtype.itemsize if self.np_dtype is not None else 2
+
+    @property
+    def real_dtype(self) -> DType:
+        """The dtype of the real part."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        return (self.min, self.max)
+
+    @property
+    def min(self) -> Any:
+        """The smallest finite value."""
+        return np.iinfo(self.np_dtype).min if self.is_integer else np.finfo(self.np_dtype).min
+
+    @property
+    def max(self) -> Any:
+        """The largest finite value."""
+        return np.iinfo(self.np_dtype).max if self.is_integer else np.finfo(self.np_dtype).max
+
+    def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
+        if isinstance(other, DType):
+            return False
+        if other is None:
+            return False
+        try:
+            return as_dtype(other) is self
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"tf.{self.name}"
+
+    def __str__(self) -> str:
+        return f"<dtype: '{self.name}'>"
+
+    def __reduce__(self) -> Any:
+        return as_dtype, (self.name,)
+
+
+def _bfloat16_type() -> Any:
+    try:
+        import ml_dtypes
+    except ImportError:
+        return None
+    return ml_dtypes.bfloat16
+
+
+bool_ = DType("bool", np.bool_, "bool")
+int8 = DType("int8", np.int8, "int")
+int16 = DType("int16", np.int16, "int")
+int32 = DType("int32", np.int32, "int")
+int64 = DType("int64", np.int64, "int")
+uint8 = DType("uint8", np.uint8, "uint")
+uint16 = DType("uint16", np.uint16, "uint")
+uint32 = DType("uint32", np.uint32, "uint")
+uint64 = DType("uint64", np.uint64, "uint")
+float16 = half = DType("float16", np.float16, "float")
+float32 = DType("float32", np.float32, "float")
+float64 = double = DType("float64", np.float64, "float")
+complex64 = DType("complex64", np.complex64, "complex")
+complex128 = DType("complex128", np.complex128, "complex")
+string = DType("string", np.object_, "string")
+
+ALL: tuple[DType, ...] = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+                          float16, float32, float64, complex64, complex128, string)
+_BY_NAME: dict[str, DType] = {d.name: d for d in ALL} | {
+    "half": half, "float": float32, "double": double}
+_BY_NUMPY: dict[np.dtype, DType] = {d.np_dtype: d for d in ALL if d.np_dtype is not None}
+
+
+def __getattr__(name: str) -> DType:
+    if name != "bfloat16":
+        raise AttributeError(name)
+    dtype = DType("bfloat16", _bfloat16_type(), "float")
+    globals()["bfloat16"] = _BY_NAME["bfloat16"] = dtype
+    if dtype.np_dtype is not None:
+        _BY_NUMPY[dtype.np_dtype] = dtype
+    return dtype
+
+
+def of_numpy(dtype: np.dtype) -> DType:
+    """The DType of a NumPy dtype.
+
+    Raises:
+        TypeError: gtape has no such type (datetimes, records, longdouble, objects).
+    """
+    found = _BY_NUMPY.get(dtype)
+    if found is not None:
+        return found
+    if dtype.kind in "SU":
+        return string
+    native = dtype.newbyteorder("=")
+    if native in _BY_NUMPY:
+        return _BY_NUMPY[native]
+    if dtype.name == "bfloat16":
+        return __getattr__("bfloat16")
+    raise TypeError(
+        f"a tensor's dtype must be one of {', '.join(d.name for d in ALL)}; got NumPy dtype "
+        f"{dtype}. Convert it first: array.astype(np.float32)")
+
+
+def as_dtype(value: Any) -> DType:
+    """The DType meant by a DType, a name, a NumPy type or dtype, or Python's `float` or `bool`.
+
+    Raises:
+        TypeError: `value` names no dtype.
+    """
+    if type(value) is DType:
+        return value
+    if isinstance(value, str):
+        found = _BY_NAME.get(value)
+        if found is None and value == "bfloat16":
+            found = __getattr__("bfloat16")
+        if found is not None:
+            return found
+    elif value is float:
+        return float32
+    elif value is bool:
+        return bool_
+    elif isinstance(value, np.dtype):
+        return of_numpy(value)
+    elif isinstance(value, type) and issubclass(value, np.generic):
+        return of_numpy(np.dtype(value))
+    elif isinstance(value, type) and value.__name__ == "bfloat16":
+        return __getattr__("bfloat16")
+    raise TypeError(
+        f"cannot read {value!r} as a dtype; write gtape.float32, 'float32' or numpy.float32")
+
+
+def require_usable(dtype: DType) -> DType:
+    """`dtype`, or an error when its NumPy type is not installed."""
+    if dtype.np_dtype is None:
+        raise InvalidArgumentError(
+            "bfloat16 needs the package ml-dtypes: pip install ml-dtypes")
+    return dtype

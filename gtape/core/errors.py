@@ -1,0 +1,107 @@
+"""Every error class of gtape, as one tree; reached by users as `gtape.errors`.
+
+`InvalidArgumentError` is a `ValueError` and a `TypeError` too, because a bad shape or dtype is what
+those classes mean to Python code that does not know this tree.
+"""
+
+from __future__ import annotations
+
+
+class OpError(Exception):
+    """An op could not be carried out."""
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class AbortedError(OpError):
+    """The operation was given up."""
+
+
+class AlreadyExistsError(OpError):
+    """What was to be made is there already."""
+
+
+class CancelledError(OpError):
+    """The operation was cancelled."""
+
+
+class DataLossError(OpError):
+    """Stored data is damaged."""
+
+
+class DeadlineExceededError(OpError):
+    """Time ran out."""
+
+
+class FailedPreconditionError(OpError):
+    """The state of the system forbids the operation."""
+
+
+class InternalError(OpError):
+    """gtape contradicted itself: please report it."""
+
+
+class InvalidArgumentError(OpError, ValueError, TypeError):
+    """A shape, dtype, device or value does not fit the operation."""
+
+
+class NotFoundError(OpError, LookupError):
+    """Something named does not exist."""
+
+
+class OutOfRangeError(OpError):
+    """An iteration went past its end."""
+
+
+class PermissionDeniedError(OpError):
+    """The caller may not do this."""
+
+
+class ResourceExhaustedError(OpError, MemoryError):
+    """Memory ran out."""
+
+
+class UnauthenticatedError(OpError):
+    """The caller is not known."""
+
+
+class UnavailableError(OpError):
+    """A device or service cannot be used now."""
+
+
+class UnimplementedError(OpError, NotImplementedError):
+    """The operation exists but not for this case."""
+
+
+class UnknownError(OpError):
+    """An error of another library, passed on."""
+
+
+class OperatorNotAllowedInGraphError(TypeError):
+    """A traced value was used where Python needs a number."""
+
+
+class GradientMismatch(AssertionError):
+    """A backward rule disagrees with finite differences."""
+
+
+class GradientNoneWarning(UserWarning):
+    """A gradient is None; `GradientTape.explain` says why."""
+
+
+class NonFloatWarning(UserWarning):
+    """A non-float tensor was watched, differentiated, or asked for its gradient."""
+
+
+class TapeUseWarning(UserWarning):
+    """A tape is used in a way that costs more than it needs to."""
+
+
+class ComplexCastWarning(UserWarning):
+    """A cast drops an imaginary part."""
+
+
+class GradientNoneError(RuntimeError):
+    """A gradient is None and `on_none="raise"` was asked for."""

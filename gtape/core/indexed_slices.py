@@ -1,0 +1,121 @@
+"""IndexedSlices: the sparse gradient of a gather. Rows `values[i]` belong at `indices[i]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gtape.core.dtypes import DType
+from gtape.core.shape import TensorShape
+from gtape.core.tensor import Tensor
+
+#: Set by `ops`: scatter(values, indices, shape) -> tensor, and concat(tensors) -> tensor.
+hooks: dict[str, Callable[..., Any]] = {}
+
+
+class IndexedSlices:
+    """Rows of a larger tensor: row `indices[i]` has `values[i]` added. Rows may repeat.
+
+    Args:
+        values: tensor [n, …].
+        indices: integer tensor [n].
+        dense_shape: integer tensor, the shape of the whole; may be None.
+    """
+
+    __slots__ = ("__weakref__", "_shape", "dense_shape", "indices", "values")
+    __array_ufunc__ = None
+    __array_priority__ = 200
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+        convert = hooks["convert"]
+        self.values: Tensor = convert(values)
+        self.indices: Tensor = convert(indices)
+        self.dense_shape = None if dense_shape is None else convert(dense_shape)
+        self._shape = None if dense_shape is None else tuple(
+            int(n) for n in np.asarray(self.dense_shape._peek()))
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape of the whole."""
+        if self._shape is None:
+            return TensorShape([None, *self.values.shape[1:]])
+        return TensorShape(self._shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self.values.dtype
+
+    @property
+    def device(self) -> str:
+        return self.values.device
+
+    def to_dense(self) -> Tensor:
+        """The whole tensor, repeated rows added.
+
+        Raises:
+            ValueError: `dense_shape` is unknown.
+        """
+        if self._shape is None:
+            raise ValueError("this IndexedSlices has no dense_shape, so its whole shape is unknown;"
+                             " give dense_shape when it is made")
+        return hooks["scatter"](self.values, self.indices, self._shape)
+
+    def dense(self, as_tensor: bool) -> Any:
+        """`to_dense` as a tensor, or as the bare array."""
+        found = self.to_dense()
+        return found if as_tensor else found._array_()
+
+    def numpy(self) -> Any:
+        """The whole as a NumPy array."""
+        return self.to_dense().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.to_dense().__array__(dtype)
+
+    def _with(self, values: Tensor) -> IndexedSlices:
+        return IndexedSlices(values, self.indices, self.dense_shape)
+
+    def __neg__(self) -> IndexedSlices:
+        return self._with(-self.values)  # type: ignore[operator]
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, IndexedSlices):
+            join = hooks["concat"]
+            return IndexedSlices(join([self.values, other.values]),
+                                 join([self.indices, other.indices]), self.dense_shape)
+        if isinstance(other, Tensor):
+            return self.to_dense() + other  # type: ignore[operator]
+        return self.dense(False) + other
+
+    def __radd__(self, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            return other + self.to_dense()  # type: ignore[operator]
+        return other + self.dense(False)
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, (int, float)) or getattr(other, "ndim", None) == 0:
+            return self._with(self.values * other)  # type: ignore[operator]
+        return self.to_dense() * other  # type: ignore[operator]
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        if isinstance(other, (int, float)) or getattr(other, "ndim", None) == 0:
+            return self._with(self.values / other)  # type: ignore[operator]
+        return self.to_dense() / other  # type: ignore[operator]
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.to_dense()[key]  # type: ignore[index]
+
+    def __repr__(self) -> str:
+        text = f"IndexedSlices(indices={self.indices}, values={self.values}"
+        return text + (f", dense_shape={self.dense_shape})" if self.dense_shape is not None
+                       else ")")

@@ -1,0 +1,133 @@
+"""Nested structures of lists, tuples, namedtuples, dicts and deques: flattened and packed again.
+
+Dicts are flattened in sorted key order and come back in their own order. Anything else is a leaf.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+_SEQUENCES = (list, tuple, deque)
+
+
+def is_nested(structure: Any) -> bool:
+    """Whether `structure` is a container that `flatten` looks into."""
+    return isinstance(structure, (*_SEQUENCES, dict)) or (
+        isinstance(structure, Mapping) and not hasattr(structure, "numpy"))
+
+
+def _sorted_keys(mapping: Any) -> list[Any]:
+    try:
+        return sorted(mapping)
+    except TypeError:
+        raise TypeError(
+            f"the keys of a nested dict must be sortable; got {list(mapping)!r}") from None
+
+
+def _children(structure: Any) -> Iterator[Any]:
+    if isinstance(structure, Mapping):
+        return (structure[key] for key in _sorted_keys(structure))
+    return iter(structure)
+
+
+def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
+    """The leaves of `structure`, depth first; a leaf by itself gives a list of one.
+
+    Raises:
+        TypeError: the keys of a dict cannot be sorted.
+    """
+    if not is_nested(structure):
+        return [structure]
+    leaves: list[Any] = []
+    stack = [_children(structure)]
+    while stack:
+        for child in stack[-1]:
+            if is_nested(child):
+                stack.append(_children(child))
+                break
+            leaves.append(child)
+        else:
+            stack.pop()
+    return leaves
+
+
+def _rebuild(structure: Any, values: list[Any]) -> Any:
+    """A container like `structure` with `values` as its children, in `_children` order."""
+    if isinstance(structure, defaultdict):
+        made: Any = defaultdict(structure.default_factory)
+    elif isinstance(structure, OrderedDict):
+        made = OrderedDict()
+    elif isinstance(structure, Mapping):
+        made = {}
+    elif isinstance(structure, tuple) and hasattr(structure, "_fields"):
+        return type(structure)(*values)
+    else:
+        return type(structure)(values)
+    by_key = dict(zip(_sorted_keys(structure), values))
+    for key in structure:
+        made[key] = by_key[key]
+    return made
+
+
+def _pack(structure: Any, leaves: Iterator[Any]) -> Any:
+    if not is_nested(structure):
+        return next(leaves)
+    return _rebuild(structure, [_pack(child, leaves) for child in _children(structure)])
+
+
+def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
+    """`flat_sequence` arranged like `structure`.
+
+    Raises:
+        ValueError: the number of leaves differs.
+    """
+    flat = list(flat_sequence)
+    wanted = len(flatten(structure))
+    if len(flat) != wanted:
+        raise ValueError(f"pack_sequence_as: the structure has {wanted} leaves, "
+                         f"the sequence {len(flat)}")
+    return _pack(structure, iter(flat))
+
+
+def _kind(structure: Any) -> Any:
+    return dict if isinstance(structure, Mapping) else type(structure)
+
+
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True,
+                          expand_composites: bool = False) -> None:
+    """Check that two structures nest alike.
+
+    Raises:
+        ValueError: one has a leaf, other keys or another length where the other has not.
+        TypeError: the containers are of different types and `check_types` is true.
+    """
+    pending = [(nest1, nest2)]
+    while pending:
+        a, b = pending.pop()
+        if is_nested(a) != is_nested(b):
+            raise ValueError(f"the structures differ: {nest1!r} and {nest2!r}")
+        if not is_nested(a):
+            continue
+        if check_types and _kind(a) is not _kind(b):
+            raise TypeError(f"the structures differ in type: {type(a).__name__} and "
+                            f"{type(b).__name__}")
+        if isinstance(a, Mapping) and isinstance(b, Mapping) and set(a) != set(b):
+            raise ValueError(f"the keys differ: {list(a)!r} and {list(b)!r}")
+        if len(a) != len(b):
+            raise ValueError(f"the lengths differ: {len(a)} and {len(b)}")
+        pending.extend(zip(_children(a), _children(b)))
+
+
+def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
+    """`func` applied leaf by leaf, the results arranged like the first structure.
+
+    Raises:
+        ValueError, TypeError: as `assert_same_structure`.
+    """
+    check_types = kwargs.pop("check_types", True)
+    for other in structure[1:]:
+        assert_same_structure(structure[0], other, check_types)
+    flat = [flatten(s) for s in structure]
+    return pack_sequence_as(structure[0], [func(*leaves) for leaves in zip(*flat)])

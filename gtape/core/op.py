@@ -1,0 +1,142 @@
+"""Op: a named function of tensors. Rule: how a cotangent is pulled back through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gtape.core.spec import Spec
+
+_declared: list[Op] = []
+
+
+class Op:
+    """What every kind of op has: a name, named tensor inputs, named results, tests and a doc.
+
+    `tf_name` is the name under which `tf.RegisterGradient` and its LookupError know it.
+    """
+
+    params: tuple[str, ...]
+    outputs: tuple[str, ...] = ("y",)
+    #: It takes any number of tensors; its rule receives them as one sequence.
+    variadic = False
+    #: Its rule takes an IndexedSlices cotangent as it is; others get it dense.
+    sparse = False
+
+    def __init__(self, name: str, params: tuple[str, ...], doc: str = "",
+                 tf_name: str | None = None) -> None:
+        self.name = name
+        self.params = params
+        self.__name__ = name
+        self.__doc__ = doc
+        self.tf_name = tf_name or "".join(part.title() for part in name.split("_"))
+        self.cases: list[Case] = []
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def declare(self) -> None:
+        """List the op for tests and docs."""
+        _declared.append(self)
+
+
+def declared() -> tuple[Op, ...]:
+    """Every op declared by the modules imported so far."""
+    return tuple(_declared)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs on which an op is tested: shapes of drawn arrays, or fixed values, and attributes.
+
+    A shape (tuple) draws numbers from `domain`; an `Ints` draws integers; anything else is given
+    to the op as it is.
+    """
+
+    inputs: tuple[Any, ...]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    domain: tuple[float, float] | None = None
+    #: "orders": how many derivatives to check; None means two.
+    orders: int = 2
+    dtypes: tuple[str, ...] = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class Ints:
+    """A drawn integer array of `shape` with entries in [0, below)."""
+
+    shape: tuple[int, ...]
+    below: int
+
+
+def case(*inputs: Any, domain: tuple[float, float] | None = None, orders: int = 2,
+         dtypes: tuple[str, ...] = ("float32", "float64"), **attrs: Any) -> Case:
+    """`Case` with the attributes as keywords."""
+    return Case(inputs, attrs, domain, orders, dtypes)
+
+
+def ints(*shape: int, below: int) -> Ints:
+    """`Ints` of a shape."""
+    return Ints(shape, below)
+
+
+def positional_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+    code = fn.__code__
+    return code.co_varnames[: code.co_argcount]
+
+
+def keyword_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+    code = fn.__code__
+    start = code.co_argcount
+    return code.co_varnames[start: start + code.co_kwonlyargcount]
+
+
+def variadic_name(fn: Callable[..., Any]) -> str:
+    """The name of the `*values` parameter."""
+    code = fn.__code__
+    return code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+
+
+class Rule:
+    """A backward rule. Its parameters say what the tape keeps.
+
+    `g` is the cotangent of the first result, `gs` those of all results (None where nothing
+    arrived); the others name inputs or results of the op. One annotated `Spec` is kept as its
+    shape and dtype only. Keyword-only parameters receive the op's attributes.
+
+    Raises:
+        TypeError: at import, when a parameter names nothing the op has.
+    """
+
+    __slots__ = ("attrs", "fn", "op", "reads", "sources", "spec_only", "takes_all", "wrt")
+
+    def __init__(self, fn: Callable[..., Any], op: Op, wrt: tuple[str, ...],
+                 attr_names: tuple[str, ...]) -> None:
+        names = positional_names(fn)
+        if not names or names[0] not in ("g", "gs"):
+            raise TypeError(f"the rule of {op.name}: its first parameter must be g or gs")
+        self.fn, self.op, self.wrt = fn, op, wrt
+        self.takes_all = names[0] == "gs"
+        self.sources = names[1:]
+        self.attrs = keyword_names(fn)
+        notes = fn.__annotations__
+        self.spec_only = tuple(str(notes.get(n, "")) in ("Spec", str(Spec)) for n in self.sources)
+        known = {*op.params, *op.outputs}
+        unknown = ({*self.sources} - known) | ({*self.attrs} - set(attr_names)) | (
+            set(wrt) - set(op.params))
+        if unknown:
+            raise TypeError(f"the rule of {op.name} asks for {sorted(unknown)}; it can have g, gs, "
+                            f"{', '.join((*op.params, *op.outputs, *attr_names))}")
+        env = {n: i for i, n in enumerate((*op.params, *op.outputs))}
+        self.reads = tuple(env[n] for n in self.sources)
+
+    def keep(self, values: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+        """What the rule reads of (inputs…, results…), where there are `count` inputs."""
+        if self.op.variadic:
+            inputs = values[:count]
+            return tuple(x.spec for x in inputs) if self.spec_only[0] else inputs
+        return tuple(values[i].spec if spec_only else values[i]
+                     for i, spec_only in zip(self.reads, self.spec_only))
+
+

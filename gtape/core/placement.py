@@ -1,0 +1,53 @@
+"""Which device new tensors go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from gtape.core.device import CPU, Device
+
+_scoped: ContextVar[Device | None] = ContextVar("gtape.device", default=None)
+_default: list[Device] = []
+
+
+def _host() -> Device:
+    return CPU
+
+
+#: Finds the default device the first time one is needed; `devices` installs the probe here.
+find_default: list[Callable[[], Device]] = [_host]
+
+
+def default_device() -> Device:
+    """Where new tensors go outside any `tf.device` block."""
+    if not _default:
+        _default.append(find_default[0]())
+    return _default[0]
+
+
+def forget_default() -> None:
+    """Probe again at the next use: the environment changed."""
+    _default.clear()
+
+
+def current_device() -> Device:
+    """Where a new tensor goes now."""
+    return _scoped.get() or default_device()
+
+
+class on:
+    """New tensors go to `device` inside the block."""
+
+    __slots__ = ("_device", "_tokens")
+
+    def __init__(self, device: Device | None) -> None:
+        self._device = device
+        self._tokens: list[object] = []
+
+    def __enter__(self) -> on:
+        self._tokens.append(_scoped.set(self._device))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _scoped.reset(self._tokens.pop())  # type: ignore[arg-type]

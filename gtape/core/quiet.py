@@ -1,0 +1,38 @@
+"""Arithmetic without NumPy's warnings: 1/0 is inf and log(-1) is nan, silently, as on a GPU.
+
+NumPy keeps its error state in a context variable. Setting that variable costs 0.1 us, entering
+`np.errstate` 0.7 us, as much as three small ops. The variable is private to NumPy, so `np.errstate`
+stays as the way for a NumPy that has it no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def _fast() -> tuple[Callable[[], Any], Callable[[Any], Any]]:
+    from numpy._core import umath
+
+    variable: Any = umath._extobj_contextvar
+    ignore = umath._make_extobj(all="ignore")
+    variable.reset(variable.set(ignore))
+    put = variable.set
+    return (lambda: put(ignore)), variable.reset
+
+
+def _plain() -> tuple[Callable[[], Any], Callable[[Any], Any]]:
+    def enter() -> Any:
+        state = np.errstate(all="ignore")
+        state.__enter__()
+        return state
+
+    return enter, lambda state: state.__exit__(None, None, None)
+
+
+try:
+    hush, unhush = _fast()
+except (ImportError, AttributeError, TypeError):
+    hush, unhush = _plain()

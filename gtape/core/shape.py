@@ -1,0 +1,116 @@
+"""TensorShape: the lengths of a tensor's axes, some or all possibly unknown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+Dims = tuple[int, ...]
+
+
+class TensorShape:
+    """An immutable list of axis lengths; `None` stands for an unknown length or rank."""
+
+    __slots__ = ("_dims",)
+
+    def __init__(self, dims: Any) -> None:
+        if isinstance(dims, TensorShape):
+            self._dims = dims._dims
+        elif dims is None:
+            self._dims = None
+        elif isinstance(dims, int):
+            self._dims = (dims,)
+        else:
+            self._dims = tuple(None if d is None else int(d) for d in dims)
+
+    @property
+    def dims(self) -> tuple[int | None, ...] | None:
+        return self._dims
+
+    @property
+    def rank(self) -> int | None:
+        return None if self._dims is None else len(self._dims)
+
+    @property
+    def ndims(self) -> int | None:
+        return self.rank
+
+    def _known(self) -> tuple[int | None, ...]:
+        if self._dims is None:
+            raise ValueError("the rank of this TensorShape is unknown")
+        return self._dims
+
+    def as_list(self) -> list[int | None]:
+        """The lengths as a list.
+
+        Raises:
+            ValueError: the rank is unknown.
+        """
+        return list(self._known())
+
+    def num_elements(self) -> int | None:
+        """The product of the lengths, or None when it is not known."""
+        if not self.is_fully_defined():
+            return None
+        return math.prod(self._known())  # type: ignore[arg-type]
+
+    def is_fully_defined(self) -> bool:
+        return self._dims is not None and None not in self._dims
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether one shape can be both."""
+        other = TensorShape(other)
+        if self._dims is None or other._dims is None:
+            return True
+        return len(self._dims) == len(other._dims) and all(
+            a is None or b is None or a == b for a, b in zip(self._dims, other._dims))
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raises ValueError when `is_compatible_with` is false."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"shapes {self} and {TensorShape(other)} are not compatible")
+
+    def concatenate(self, other: Any) -> TensorShape:
+        return self + other
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+    def __iter__(self) -> Iterator[int | None]:
+        return iter(self._known())
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._known()[index]
+        return TensorShape(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> TensorShape:
+        other = TensorShape(other)
+        if self._dims is None or other._dims is None:
+            return TensorShape(None)
+        return TensorShape(self._dims + other._dims)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return TensorShape(other) + self
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return self._dims == TensorShape(other)._dims
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self._dims)
+
+    def __bool__(self) -> bool:
+        return self._dims is not None
+
+    def __str__(self) -> str:
+        return "<unknown>" if self._dims is None else str(self._dims)
+
+    def __repr__(self) -> str:
+        inner = None if self._dims is None else list(self._dims)
+        return f"TensorShape({inner})"
+
+    def __reduce__(self) -> Any:
+        return TensorShape, (self._dims,)

@@ -1,0 +1,55 @@
+"""Where in the user's program something happened: kept as (code object, instruction offset).
+
+Reading the two costs 0.1 us; the line is looked up only when somebody asks.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+_OUTSIDE = ("gtape.demo", "gtape.cli")
+
+
+def user_frame(frame: FrameType) -> FrameType:
+    """The nearest frame at or above `frame` that is not gtape's own code."""
+    found: FrameType | None = frame
+    while found is not None:
+        package = found.f_globals.get("__package__") or ""
+        if not package.startswith("gtape") or package.startswith(_OUTSIDE):
+            return found
+        found = found.f_back
+    return frame
+
+
+def here() -> tuple[CodeType, int]:
+    """The user's line that called into gtape."""
+    frame = user_frame(sys._getframe(1))
+    return frame.f_code, frame.f_lasti
+
+
+@dataclass(frozen=True)
+class Site:
+    """A line of the user's program."""
+
+    file: str
+    line: int
+    function: str
+
+    @property
+    def text(self) -> str:
+        return linecache.getline(self.file, self.line).strip()
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def resolve(code: CodeType, lasti: int) -> Site:
+    """The line of an instruction."""
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= lasti < end and number is not None:
+            line = number
+    return Site(code.co_filename, line, code.co_name)

@@ -1,0 +1,40 @@
+"""Who is recording in this thread, and in what order."""
+
+from __future__ import annotations
+
+import itertools
+from contextvars import ContextVar
+from typing import Any
+
+#: Tapes and forward accumulators now recording, outermost first. A context variable: every thread
+#: and every asyncio task has its own.
+recorders: ContextVar[tuple[Any, ...]] = ContextVar("gtape.recorders", default=())
+active = recorders.get
+
+#: Identity of a value on tapes. Never reused, unlike `id()`; 0 means that no tape ever saw it.
+new_key = itertools.count(1).__next__
+
+
+def push(recorder: Any) -> None:
+    recorders.set((*active(), recorder))
+
+
+def remove(recorder: Any) -> bool:
+    """Take `recorder` off the stack; whether it was there."""
+    stack = active()
+    if not any(r is recorder for r in stack):
+        return False
+    recorders.set(tuple(r for r in stack if r is not recorder))
+    return True
+
+
+class paused:
+    """Nothing is recorded inside the block."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = recorders.set(())
+
+    def __exit__(self, *exc: object) -> None:
+        recorders.reset(self._token)

@@ -1,0 +1,373 @@
+"""GradientTape: records what is computed from watched tensors, and pulls gradients back."""
+
+from __future__ import annotations
+
+import enum
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gtape.core import nest, tapeargs
+from gtape.core.errors import GradientNoneError, GradientNoneWarning, NonFloatWarning, TapeUseWarning
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.recording import READ, mark
+from gtape.core.sites import here, resolve, user_frame
+from gtape.core.state import active, new_key, push, remove
+from gtape.core.tensor import Tensor, wrap
+from gtape.core.walk import useful_keys, walk
+
+_SPENT = ("A non-persistent GradientTape can only be used to compute one set of gradients (or "
+          "jacobians). Make it with GradientTape(persistent=True) to ask again.")
+_NOT_RECORDING = "the tape is not recording: call this inside its `with` block"
+
+
+class UnconnectedGradients(enum.Enum):
+    """What `gradient` answers for a source that the target does not depend on."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def stack_level() -> int:
+    """The `stacklevel` that makes a warning point at the user's line."""
+    import sys
+
+    level, frame = 1, sys._getframe(1)
+    target = user_frame(frame)
+    while frame is not target and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+class GradientTape:
+    """Records operations for automatic differentiation.
+
+    Inside its `with` block every operation on a watched tensor is recorded. Trainable variables
+    are watched when they are read, other tensors with `watch`. After the block, or inside it,
+    `gradient(target, sources)` gives d(sum of target)/d(source) for every source by walking the
+    records backwards: reverse mode, as surveyed by Baydin et al. 2018, arXiv:1502.05767.
+
+    Args:
+        persistent: allow more than one gradient; what was saved stays until the tape is deleted.
+        watch_accessed_variables: watch trainable variables when they are read.
+    """
+
+    is_tape = True
+    __slots__ = ("__weakref__", "_auto", "_entered", "_known", "_leaves", "_marks", "_persistent",
+                 "_reads", "_records", "_recording", "_spent", "_variables")
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent = bool(persistent)
+        self._auto = bool(watch_accessed_variables)
+        self._entered = self._recording = False
+        self._clear()
+
+    def _clear(self) -> None:
+        self._records: list[Any] = []
+        self._marks: list[Any] = []
+        self._known: set[int] = set()
+        self._leaves: set[int] = set()
+        self._variables: dict[int, Any] = {}
+        self._reads: dict[int, list[int]] = {}
+        self._spent = False
+
+    # ------------------------------------------------------------------ recording
+
+    def __enter__(self) -> GradientTape:
+        if self._recording:
+            raise ValueError("the tape is still recording; a tape cannot be entered again before "
+                             "its block ends")
+        if self._spent:
+            self._clear()
+        self._entered = self._recording = True
+        push(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._recording:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._recording = False
+        remove(self)
+
+    def watch(self, tensor: Any) -> None:
+        """Record what is computed from `tensor`, a Tensor, a Variable or a nest of them.
+
+        Raises:
+            ValueError: a leaf is neither.
+            RuntimeError: the tape was never entered, or is spent.
+        """
+        if not self._entered:
+            raise RuntimeError("the tape was never entered; write `with tf.GradientTape() as "
+                               "tape:` and call tape.watch inside it")
+        if self._spent:
+            raise RuntimeError(_SPENT)
+        for leaf in nest.flatten(tensor):
+            self._watch_leaf(leaf)
+
+    def _watch_leaf(self, leaf: Any) -> None:
+        variable = getattr(leaf, "_resource_", None)
+        if variable is not None:
+            state = variable()
+            self._variables[state._k] = state
+            self._note_value(state, state._value)
+        elif isinstance(leaf, Tensor):
+            if not leaf._k:
+                leaf._k = new_key()
+            self._known.add(leaf._k)
+            self._leaves.add(leaf._k)
+        elif isinstance(leaf, IndexedSlices):
+            self._watch_leaf(leaf.values)
+            return
+        else:
+            raise ValueError(
+                f"tape.watch takes Tensors, Variables and nests of them; got an object of type "
+                f"'{type(leaf).__name__}'. Make a tensor first: x = tf.convert_to_tensor(value)")
+        if not leaf.dtype.is_differentiable:
+            warnings.warn(
+                f"The dtype of the watched tensor must be floating (e.g. tf.float32), got "
+                f"{leaf.dtype!r}", NonFloatWarning, stacklevel=stack_level())
+
+    def _note_value(self, state: Any, value: Tensor) -> None:
+        if not value._k:
+            value._k = new_key()
+        if value._k not in self._known or value._k not in self._leaves:
+            self._known.add(value._k)
+            self._leaves.add(value._k)
+            self._reads.setdefault(state._k, []).append(value._k)
+
+    def _on_read(self, state: Any, value: Tensor) -> None:
+        """A variable was read while this tape records: watch it, if that is asked for."""
+        if value._k and value._k in self._leaves:
+            return
+        if state._k in self._variables or (self._auto and state.trainable):
+            self._variables[state._k] = state
+            self._note_value(state, value)
+        else:
+            import sys
+
+            mark(self, READ, state.name, (), (value,), user_frame(sys._getframe(1)))
+
+    def _on_write(self, state: Any, value: Tensor) -> None:
+        """An assignment: the new value is watched when it is read, not before."""
+
+    @contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """Nothing is recorded on this tape inside the block; other tapes go on.
+
+        Raises:
+            RuntimeError: the tape was never entered, or gave its gradient already.
+            ValueError: the tape was entered but is not recording now.
+        """
+        if not self._entered or self._spent:
+            raise RuntimeError(_NOT_RECORDING)
+        if not self._recording:
+            raise ValueError(_NOT_RECORDING)
+        self._stop()
+        try:
+            yield
+        finally:
+            self._recording = True
+            push(self)
+
+    def reset(self) -> None:
+        """Forget everything recorded and watched; the tape goes on recording.
+
+        Raises:
+            ValueError: the tape is not recording.
+        """
+        if not self._recording:
+            raise ValueError(_NOT_RECORDING)
+        self._clear()
+
+    def watched_variables(self) -> tuple[Any, ...]:
+        """The variables watched so far, in the order in which they were created."""
+        return tuple(self._variables[k] for k in sorted(self._variables))
+
+    # ------------------------------------------------------------------ gradients
+
+    def gradient(self, target: Any, sources: Any, output_gradients: Any = None,
+                 unconnected_gradients: Any = UnconnectedGradients.NONE, *,
+                 on_none: str = "ignore") -> Any:
+        """d(sum of target) / d(source), for each source.
+
+        Args:
+            target: Tensor, Variable or nest of them; several targets are added.
+            sources: Tensor, Variable or nest; the result has the same structure.
+            output_gradients: the cotangent of each target, of its shape and dtype; None is ones.
+            unconnected_gradients: 'none' answers None where nothing connects, 'zero' zeros.
+            on_none: "ignore", "warn" or "raise" (with the reason) when an answer is None.
+
+        Returns:
+            A tensor of each source's shape and dtype (an IndexedSlices for gathered sources), or
+            None where target and source are not connected: `explain` then says why.
+
+        Raises:
+            RuntimeError: the tape is spent, or never was entered.
+            TypeError: a target or source is not a Tensor or Variable.
+            ValueError: output_gradients do not match the targets.
+            LookupError: an op between target and source has no gradient.
+        """
+        ask = tapeargs.Request.of(target, sources, output_gradients, unconnected_gradients)
+        self._check_usable()
+        tapeargs.check_on_none(on_none)
+        ask.warn_non_float()
+        reasons = None
+        if on_none != "ignore":
+            reasons = (list(self._records), list(self._marks))
+        answers = self._pull(ask) if ask.targets else [None] * len(ask.sources)
+        if reasons is not None:
+            self._report(ask, answers, on_none, reasons)
+        return ask.packed(answers)
+
+    def _check_usable(self) -> None:
+        if not self._entered:
+            raise RuntimeError("the tape recorded nothing: it was never entered. " + _SPENT)
+        if self._spent:
+            raise RuntimeError(_SPENT)
+
+    def _pull(self, ask: Any) -> list[Any]:
+        if self._recording:
+            if self._persistent:
+                self._warn_inside()
+            else:
+                self._stop()
+        tensors = bool(active()) or ask.symbolic
+        groups = [self._keys_of(source) for source in ask.sources]
+        wanted = {key for group in groups for key in group}
+        useful = None if self._leaves <= wanted else useful_keys(self._records, wanted)
+        grads = self._seed(ask, tensors)
+        records = self._records
+        if not self._persistent:
+            self._spend()
+        walk(records, grads, wanted, useful, consume=not self._persistent, tensors=tensors,
+             sparse_type=IndexedSlices)
+        return [self._answer(grads, group, tensors) for group in groups]
+
+    def _spend(self) -> None:
+        self._spent = True
+        self._records = []
+        self._marks = []
+
+    def _warn_inside(self) -> None:
+        warnings.warn(
+            "Calling gradient on a persistent tape inside its context records the backward pass "
+            "too, which costs time and memory. Call it outside the block, or inside "
+            "tape.stop_recording(), unless higher derivatives are wanted.", TapeUseWarning,
+            stacklevel=stack_level())
+
+    def _keys_of(self, source: Any) -> tuple[int, ...]:
+        if not source._k:
+            source._k = new_key()
+        if isinstance(source, Tensor):
+            return (source._k,)
+        return (source._k, *self._reads.get(source._k, ()))
+
+    def _seed(self, ask: Any, tensors: bool) -> dict[int, Any]:
+        grads: dict[int, Any] = {}
+        for leaf, seed in zip(ask.targets, ask.seeds()):
+            if seed is None:
+                continue
+            key = self._target_key(leaf)
+            part = seed if tensors else seed._array_()
+            grads[key] = part if key not in grads else grads[key] + part
+        return grads
+
+    def _target_key(self, leaf: Any) -> int:
+        if not isinstance(leaf, Tensor) and leaf._value._k in self._reads.get(leaf._k, ()):
+            return leaf._value._k
+        if not leaf._k:
+            leaf._k = new_key()
+        return leaf._k
+
+    @staticmethod
+    def _answer(grads: dict[int, Any], keys: tuple[int, ...], tensors: bool) -> Any:
+        total = None
+        for key in keys:
+            part = grads.get(key)
+            if part is not None:
+                total = part if total is None else total + part
+        if total is None or tensors or isinstance(total, (IndexedSlices, Tensor)):
+            return total
+        return wrap(total)
+
+    # ------------------------------------------------------------------ jacobians
+
+    def jacobian(self, target: Any, sources: Any,
+                 unconnected_gradients: Any = UnconnectedGradients.NONE,
+                 parallel_iterations: int | None = None,
+                 experimental_use_pfor: bool = True) -> Any:
+        """The matrix of all d target[i] / d source[j], shaped target.shape + source.shape.
+
+        Args:
+            target: one Tensor or Variable.
+            sources: Tensor, Variable or nest; the result has the same structure, always dense.
+            unconnected_gradients: as in `gradient`.
+            parallel_iterations: accepted and without effect.
+            experimental_use_pfor: False needs a persistent tape.
+
+        Raises:
+            TypeError: `target` is not one Tensor.
+            RuntimeError: the tape is spent, or not persistent where it must be.
+        """
+        from gtape.core.jacobian import jacobian
+
+        return jacobian(self, target, sources, unconnected_gradients, experimental_use_pfor)
+
+    def batch_jacobian(self, target: Any, source: Any,
+                       unconnected_gradients: Any = UnconnectedGradients.NONE,
+                       parallel_iterations: int | None = None,
+                       experimental_use_pfor: bool = True) -> Any:
+        """Per-example jacobians: result[b] = d target[b] / d source[b], [b, y…, x…].
+
+        Rows are taken to be independent; what other rows contribute is added in. Unconnected
+        gives zeros.
+
+        Raises:
+            ValueError: a rank below 2, or first axes that differ.
+            TypeError: target or source is not one Tensor.
+            RuntimeError: as `jacobian`.
+        """
+        from gtape.core.jacobian import batch_jacobian
+
+        return batch_jacobian(self, target, source, unconnected_gradients, experimental_use_pfor)
+
+    # ------------------------------------------------------------------ questions
+
+    def explain(self, target: Any, source: Any, *, show: bool = True) -> Any:
+        """Why the gradient of `target` with respect to `source` is None (or zero).
+
+        Prints the reason, with file and line of the broken link, and returns it as an
+        `Explanation` (`.cause`, `.text`, `.steps`, `.to_dict()`). It never spends the tape.
+        """
+        from gtape.core.explain import explain
+
+        found = explain(self, target, source)
+        if show:
+            print(found)
+        return found
+
+    def memory(self) -> Any:
+        """What the tape keeps for the backward pass: rows of (op, site, bytes), and the total."""
+        from gtape.core.memory import memory
+
+        return memory(self)
+
+    def _report(self, ask: Any, answers: list[Any], on_none: str, kept: Any) -> None:
+        missing = [s for s, a in zip(ask.sources, answers) if a is None]
+        if not missing:
+            return
+        from gtape.core.explain import explain_lists
+
+        text = "\n".join(
+            explain_lists(self, ask.targets, source, *kept).text for source in missing)
+        if on_none == "raise":
+            raise GradientNoneError(text)
+        warnings.warn(text, GradientNoneWarning, stacklevel=stack_level())
+
+
+def line_of_caller() -> str:
+    """file:line of the user's statement, for messages."""
+    return str(resolve(*here()))

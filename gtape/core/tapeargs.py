@@ -1,0 +1,170 @@
+"""The arguments of `GradientTape.gradient`: checked before anything is changed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from gtape.core import nest
+from gtape.core.convert import convert, host_array
+from gtape.core.errors import NonFloatWarning
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.tensor import EagerTensor, Tensor
+
+_MODES = ("ignore", "warn", "raise")
+
+
+def check_on_none(mode: str) -> None:
+    if mode not in _MODES:
+        raise ValueError(f"on_none must be one of {_MODES}; got {mode!r}")
+
+
+def unconnected(value: Any) -> bool:
+    """Whether unconnected answers are zeros.
+
+    Raises:
+        ValueError: `value` is neither an UnconnectedGradients nor 'none' or 'zero'.
+    """
+    name = getattr(value, "value", value)
+    if name not in ("none", "zero"):
+        raise ValueError(f"Unknown value for unconnected_gradients: {value!r}; "
+                         f"use tf.UnconnectedGradients.NONE or .ZERO")
+    return name == "zero"
+
+
+def leaf_state(leaf: Any, role: str, position: int, count: int) -> Any:
+    """The Tensor or variable state meant by a leaf of targets or sources.
+
+    Raises:
+        TypeError: the leaf is something else; the text names it and its position.
+    """
+    resource = getattr(leaf, "_resource_", None)
+    if resource is not None and not isinstance(leaf, type):
+        return resource()
+    if isinstance(leaf, Tensor):
+        return leaf
+    if isinstance(leaf, IndexedSlices):
+        return leaf.values
+    where = f"`{role}`" if count == 1 else f"leaf {position} of `{role}`"
+    if leaf is None:
+        raise TypeError(f"{where} must be a Tensor or Variable but is None; did a function forget "
+                        f"to return its result?")
+    kind = type(leaf).__name__
+    raise TypeError(
+        f"{where} must be a Tensor or Variable; got {kind}: {leaf!r:.60}. A NumPy or Python value "
+        f"is not on the tape: keep it a tensor (leave out .numpy() and float()) inside the block")
+
+
+def _leaves(structure: Any, role: str) -> list[Any]:
+    flat = nest.flatten(structure)
+    return [leaf_state(leaf, role, i, len(flat)) for i, leaf in enumerate(flat)]
+
+
+def ones(leaf: Any) -> Tensor | None:
+    """The default cotangent: ones like the target; None for strings."""
+    value = leaf if isinstance(leaf, Tensor) else leaf._value
+    return value._filled_(1)
+
+
+def _shape_of(leaf: Any) -> tuple[int, ...]:
+    value = leaf if isinstance(leaf, Tensor) else leaf._value
+    return value.spec.shape
+
+
+class Request:
+    """Targets, sources and seeds of one call, as flat lists."""
+
+    __slots__ = ("_given", "_structure", "_zero", "sources", "targets")
+
+    def __init__(self, targets: list[Any], sources: list[Any], structure: Any,
+                 given: list[Any] | None, zero: bool) -> None:
+        self.targets = targets
+        self.sources = sources
+        self._structure = structure
+        self._given = given
+        self._zero = zero
+
+    @staticmethod
+    def of(target: Any, sources: Any, output_gradients: Any, unconnected_gradients: Any,
+           ) -> Request:
+        """Check the arguments.
+
+        Raises:
+            TypeError: a target or source is not a Tensor or Variable.
+            ValueError: an unknown `unconnected_gradients`, or cotangents that do not match.
+        """
+        zero = unconnected(unconnected_gradients)
+        targets = _leaves(target, "target")
+        found = _leaves(sources, "sources")
+        given = None
+        if output_gradients is not None:
+            given = _cotangents(output_gradients, targets)
+        return Request(targets, found, sources, given, zero)
+
+    @property
+    def symbolic(self) -> bool:
+        return any(isinstance(t, Tensor) and not isinstance(t, EagerTensor) for t in self.targets)
+
+    def seeds(self) -> list[Tensor | None]:
+        given = self._given or [None] * len(self.targets)
+        return [ones(leaf) if seed is None else seed for leaf, seed in zip(self.targets, given)]
+
+    def warn_non_float(self) -> None:
+        """Say that integers, bools and strings carry no gradient."""
+        from gtape.core.tape import stack_level
+
+        for role, leaves in (("target", self.targets), ("source", self.sources)):
+            for leaf in leaves:
+                if not leaf.dtype.is_differentiable:
+                    warnings.warn(
+                        f"The dtype of the {role} tensor must be floating (e.g. tf.float32) when "
+                        f"calling GradientTape.gradient, got {leaf.dtype!r}", NonFloatWarning,
+                        stacklevel=stack_level())
+                    break
+
+    def packed(self, answers: list[Any]) -> Any:
+        """The answers in the structure of the sources, with zeros in place of None if asked."""
+        if self._zero:
+            answers = [self._zeros(source) if answer is None else answer
+                       for source, answer in zip(self.sources, answers)]
+        if not nest.is_nested(self._structure):
+            return answers[0]
+        return nest.pack_sequence_as(self._structure, answers)
+
+    @staticmethod
+    def _zeros(source: Any) -> Tensor:
+        value = source if isinstance(source, Tensor) else source._value
+        return value._filled_(0)
+
+
+def _cotangents(given: Any, targets: list[Any]) -> list[Any] | None:
+    flat = nest.flatten(given)
+    if not flat:
+        return None
+    if len(flat) != len(targets):
+        hint = ""
+        if all(isinstance(item, (int, float)) for item in flat):
+            hint = (" A list of numbers is a list of scalars: for one vector write "
+                    "tf.constant([...]).")
+        raise ValueError(f"output_gradients must have one entry for each target; got {len(flat)} "
+                         f"for {len(targets)} target(s).{hint}")
+    return [_cotangent(item, target, i) for i, (item, target) in enumerate(zip(flat, targets))]
+
+
+def _cotangent(item: Any, target: Any, position: int) -> Tensor | None:
+    if item is None:
+        return None
+    shape = _shape_of(target)
+    if isinstance(item, IndexedSlices):
+        item = item.to_dense()
+    if not isinstance(item, Tensor) and not hasattr(item, "_read_"):
+        host = host_array(item, None)
+        if host.dtype.kind in "fiu" and target.dtype.is_differentiable:
+            item = convert(host, target.dtype, target._t.device)
+    seed = convert(item)
+    if seed.dtype is not target.dtype or seed.spec.shape != shape:
+        raise ValueError(
+            f"output_gradients[{position}] must have the shape and dtype of its target, "
+            f"{target.dtype.name}{list(shape)}; got {seed.spec}. Use tf.cast, or "
+            f"tf.broadcast_to(value, target.shape)")
+    return seed

@@ -1,0 +1,246 @@
+"""Tensor: an immutable value. EagerTensor holds an array; its operators are installed by `ops`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from gtape.core import text
+from gtape.core.device import CPU, ArrayType, Device, type_of
+from gtape.core.dtypes import DType
+from gtape.core.references import Reference
+from gtape.core.shape import TensorShape
+from gtape.core.spec import Spec
+
+_NUMPY_NAMES = {
+    "T": "tf.transpose(x)", "size": "tf.size(x)", "reshape": "tf.reshape(x, shape)",
+    "astype": "tf.cast(x, dtype)", "ravel": "tf.reshape(x, [-1])", "flatten":
+    "tf.reshape(x, [-1])", "tolist": "x.numpy().tolist()", "item": "x.numpy().item()",
+    "clip": "tf.clip_by_value(x, low, high)", "sum": "tf.reduce_sum(x)", "mean":
+    "tf.reduce_mean(x)", "max": "tf.reduce_max(x)", "min": "tf.reduce_min(x)", "assign":
+    "tf.Variable(x), whose value can change", "dot": "tf.tensordot(x, y, 1)", "name":
+    "tf.Variable(x, name=...); a tensor computed eagerly has no name"}
+
+
+class Tensor:
+    """A value on a device. Tensors never change; operators and functions make new ones.
+
+    Tensors are compared element by element with `==` and so cannot be keys of a dict: use `ref()`.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 100
+    #: How a tensor tells the recorders that its value left for NumPy or Python.
+    _on_exit: ClassVar[Callable[[Tensor, str], None]] = lambda tensor, how: None
+
+    _t: ArrayType
+    _k: int
+
+    @property
+    def shape(self) -> TensorShape:
+        """The lengths of the axes."""
+        raise NotImplementedError
+
+    @property
+    def spec(self) -> Spec:
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self._t.dtype
+
+    @property
+    def device(self) -> str:
+        """The name of the device that holds the value: 'CPU:0', 'GPU:0' …"""
+        return self._t.device.name
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.spec.shape)
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Raises ValueError when `shape` contradicts the shape known already."""
+        self.shape.assert_is_compatible_with(shape)
+
+    def ref(self) -> Reference:
+        """A hashable stand-in for this very object."""
+        return Reference(self)
+
+    def _array_(self) -> Any:
+        raise NotImplementedError
+
+    def _exit(self, how: str) -> np.ndarray:
+        """The value as a fresh NumPy array, noted as leaving by `how`."""
+        raise NotImplementedError
+
+    def numpy(self) -> Any:
+        """The value as a NumPy array (a copy) or NumPy scalar; the gradient path ends here."""
+        value = self._exit(".numpy()")
+        if value.ndim:
+            return value
+        found = value[()]
+        return bool(found) if value.dtype.kind == "b" else found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        value = self._exit("NumPy (__array__)")
+        return value if dtype is None else value.astype(dtype)
+
+    def _scalar(self, how: str) -> Any:
+        if self.ndim:
+            raise TypeError(
+                f"{how} needs a scalar tensor; got {self.spec}. Take one element, or reduce it, "
+                f"as with tf.reduce_sum(x)")
+        return self._exit(f"{how}")[()]
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer:
+            raise TypeError(f"an index must be an integer tensor; got {self.spec}. "
+                            f"Write tf.cast(x, tf.int32) or int(x)")
+        return int(self._scalar("an index"))
+
+    def __bool__(self) -> bool:
+        value = self._exit("bool()")
+        if value.size > 1:
+            raise ValueError(
+                f"the truth value of {self.spec} is ambiguous: it has {value.size} elements. "
+                f"Use tf.reduce_any(x) or tf.reduce_all(x)")
+        return bool(value.size and value.reshape(-1)[0])
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("a scalar tensor has no len()")
+        return self.spec.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("a scalar tensor cannot be iterated over")
+        return (self[i] for i in range(self.spec.shape[0]))  # type: ignore[index]
+
+    def __hash__(self) -> int:
+        raise TypeError("a Tensor is unhashable, because == compares its elements; "
+                        "use tensor.ref() as the key")
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} does not support item assignment. Use "
+            f"tf.tensor_scatter_nd_update(x, indices, updates), or variable[...].assign(value)")
+
+    def __format__(self, spec: str) -> str:
+        value = self._exit("format()")
+        return format(value[()] if not value.ndim else value, spec)
+
+    def __getattr__(self, name: str) -> Any:
+        advice = _NUMPY_NAMES.get(name)
+        raise AttributeError(
+            f"a Tensor has no attribute '{name}'" + (f"; use {advice}" if advice else ""))
+
+
+class EagerTensor(Tensor):
+    """A tensor whose value is an array. `_a` array, `_t` its type, `_k` its key on tapes."""
+
+    __slots__ = ("__weakref__", "_a", "_k", "_origin", "_t")
+
+    _a: Any
+    #: (code, offset) of the line that made it, or (reference to a Variable, code, offset).
+    _origin: Any
+
+    def __init__(self, array: Any, array_type: ArrayType) -> None:
+        self._a = array
+        self._t = array_type
+        self._k = 0
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(self._a.shape)
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self._a.shape, self._t.dtype)
+
+    def _array_(self) -> Any:
+        return self._a
+
+    def _filled_(self, value: int) -> EagerTensor | None:
+        """A tensor like this one, all `value`; for strings, empty ones in place of zeros."""
+        array_type = self._t
+        if array_type.dtype.np_dtype == object:
+            return None if value else EagerTensor(np.full(self._a.shape, b"", object), array_type)
+        made = array_type.xp.full(self._a.shape, value, dtype=array_type.dtype.np_dtype)
+        return EagerTensor(made, array_type)
+
+    def _exit(self, how: str) -> np.ndarray:
+        if self._k:
+            Tensor._on_exit(self, how)
+        if self._t.device.is_host:
+            return np.array(self._a)
+        return self._t.device.download(self._a)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """The array as a DLPack capsule, without a copy; the receiver must not write to it."""
+        if self._k:
+            Tensor._on_exit(self, "DLPack")
+        return np.asarray(self._a).__dlpack__(**kwargs) if self._t.device.is_host else (
+            self._a.__dlpack__(**kwargs))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0) if self._t.device.is_host else self._a.__dlpack_device__()
+
+    def _cuda_interface(self) -> dict[str, Any]:
+        if self._t.device.is_host:
+            raise AttributeError(
+                f"__cuda_array_interface__: this tensor lives on {self.device}; move it with "
+                f"x.gpu()")
+        if self._k:
+            Tensor._on_exit(self, "__cuda_array_interface__")
+        return self._a.__cuda_array_interface__
+
+    __cuda_array_interface__ = property(_cuda_interface)
+
+    def __str__(self) -> str:
+        return text.tensor_str(self._peek(), self._a.shape, self.dtype.name)
+
+    def __repr__(self) -> str:
+        return text.tensor_repr(self._peek(), self._a.shape, self.dtype.name)
+
+    def _peek(self) -> np.ndarray:
+        """The value for showing: not an exit from the tape."""
+        device = self._t.device
+        return np.asarray(self._a) if device.is_host else device.download(self._a)
+
+    def __reduce__(self) -> Any:
+        return _from_pickle, (np.array(self._peek()),)
+
+
+def _from_pickle(array: np.ndarray) -> EagerTensor:
+    return EagerTensor(array, CPU.type_of(array.dtype))
+
+
+def wrap(array: Any) -> EagerTensor:
+    """An array that gtape owns, as a tensor."""
+    return EagerTensor(array, type_of(array))
+
+
+def device_of_tensor(tensor: Tensor) -> Device:
+    return tensor._t.device

@@ -1,0 +1,38 @@
+"""How tensors and variables print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def _value_str(array: np.ndarray) -> str:
+    if array.ndim:
+        return str(array)
+    found = array[()]
+    return repr(found) if isinstance(found, bytes) else str(found)
+
+
+def value_repr(array: np.ndarray) -> str:
+    """The `numpy=` part of a repr: a scalar in full digits, an array on its own lines."""
+    if not array.ndim:
+        return repr(array.item() if array.dtype != object else array[()])
+    shown = repr(array)
+    return "\n" + shown if "\n" in shown else shown
+
+
+def tensor_str(array: np.ndarray, shape: Any, dtype: str) -> str:
+    value = _value_str(array)
+    if "\n" in value:
+        value = "\n" + value
+    return f"tf.Tensor({value}, shape={tuple(shape)}, dtype={dtype})"
+
+
+def tensor_repr(array: np.ndarray, shape: Any, dtype: str) -> str:
+    return f"<tf.Tensor: shape={tuple(shape)}, dtype={dtype}, numpy={value_repr(array)}>"
+
+
+def variable_repr(name: str, array: np.ndarray, shape: Any, dtype: str) -> str:
+    return (f"<tf.Variable '{name}' shape={shape} dtype={dtype}, "
+            f"numpy={value_repr(array)}>")

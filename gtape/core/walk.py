@@ -1,0 +1,72 @@
+"""The backward walk: from the seeds through a tape's records, last to first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.core.quiet import hush, unhush
+
+Grads = dict[int, Any]
+
+
+def useful_keys(records: list[Any], sources: set[int]) -> set[int]:
+    """The keys that depend on a source: the only ones worth a backward step."""
+    found = set(sources)
+    for record in records:
+        ins = record[5]
+        if (ins in found) if type(ins) is int else not found.isdisjoint(ins):
+            outs = record[1]
+            if type(outs) is int:
+                found.add(outs)
+            else:
+                found.update(outs)
+    return found
+
+
+def _prunable(record: Any, useful: set[int] | None) -> bool:
+    if useful is None:
+        return False
+    ins = record[5]
+    return ins not in useful if type(ins) is int else useful.isdisjoint(ins)
+
+
+def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | None, *,
+         consume: bool, tensors: bool, sparse_type: type) -> None:
+    """Pull `grads` back through `records`, last to first, adding to `grads`.
+
+    Args:
+        keep: keys whose gradient is an answer and so is not dropped once it was used.
+        useful: skip records that lead to none of these keys; None skips nothing.
+        consume: take the records off the list, so what they hold is freed on the way.
+        tensors: `grads` holds tensors, and every step is itself recorded by other tapes.
+    """
+    index = len(records)
+    state = hush()
+    try:
+        while index:
+            index -= 1
+            record = records.pop() if consume else records[index]
+            out = record[1]
+            if type(out) is int:
+                g = grads.get(out) if out in keep else grads.pop(out, None)
+                if g is None or _prunable(record, useful):
+                    continue
+                if type(g) is sparse_type and not record[4].sparse:
+                    g = g.dense(tensors)
+            else:
+                g = [grads.get(k) if k in keep else grads.pop(k, None) for k in out]
+                if all(part is None for part in g) or _prunable(record, useful):
+                    continue
+                g = [p.dense(tensors) if type(p) is sparse_type else p for p in g]
+            if tensors:
+                record[0].tensors(grads, g, record)
+            else:
+                record[0](grads, g, record)
+    finally:
+        unhush(state)
+
+
+def add_to(grads: Grads, key: int, part: Any) -> None:
+    """Add a contribution to the gradient of `key`."""
+    old = grads.get(key)
+    grads[key] = part if old is None else old + part

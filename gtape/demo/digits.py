@@ -1,0 +1,168 @@
+"""Train on handwritten digits, report, and save what was learned."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from platform import python_version
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import gtape as tf
+from gtape.demo import checkpoint, data
+from gtape.demo.errors import DemoError
+from gtape.demo.evaluation import Evaluation, evaluate
+from gtape.demo.files import writable_folder, write_whole
+from gtape.demo.model import DigitsNet, parameter_count
+from gtape.demo.progress import progress
+from gtape.demo.report import Findings, page
+from gtape.demo.tape_bill import bill
+from gtape.demo.training import Step, steps_per_epoch, train
+
+_HELD_OUT = 0.2
+#: The split is the same for every `Options.seed`, so that runs can be compared.
+_SPLIT_SEED = 0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train. `steps` overrides `epochs`; `device` None leaves the choice to gtape."""
+
+    out: Path = Path("gtape-demo")
+    epochs: int = 20
+    steps: int | None = None
+    batch_size: int = 64
+    learning_rate: float = 3e-3
+    seed: int = 0
+    device: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run achieved and where it is written."""
+
+    accuracy: float
+    mistakes: int
+    held_out: int
+    device: str
+    step_seconds: float
+    steps: int
+    batch_size: int
+    report: Path
+    checkpoint: Path
+
+
+class _Run:
+    """A model in training and what has been seen of it."""
+
+    def __init__(self, options: Options) -> None:
+        samples = data.read(data.packaged_file())
+        self.train, self.test = data.split(samples, _HELD_OUT, _SPLIT_SEED)
+        self.options = options
+        self.per_epoch = steps_per_epoch(self.train, options.batch_size)
+        self.total = options.steps or options.epochs * self.per_epoch
+        self.model = DigitsNet(options.seed)
+        self.steps: list[Step] = []
+        #: Held-out evaluations by the number of the step that they follow.
+        self.evaluations: dict[int, Evaluation] = {}
+
+    def fit(self) -> Evaluation:
+        """Train to the end; the evaluation of the trained model."""
+        options = self.options
+        steps = train(self.model, self.train, steps=self.total, batch_size=options.batch_size,
+                      learning_rate=options.learning_rate, seed=options.seed)
+        with progress(self.total) as show:
+            for step in steps:
+                self.steps.append(step)
+                if step.number % self.per_epoch == 0 or step.number == self.total:
+                    found = evaluate(self.model, self.test)
+                    self.evaluations[step.number] = found
+                    show.accuracy(found.accuracy)
+                show.step(step.number, step.loss)
+        return self.evaluations[self.total]
+
+    @property
+    def step_seconds(self) -> float:
+        return median(step.seconds for step in self.steps)
+
+
+def _placement(device: str | None) -> AbstractContextManager[Any]:
+    """The scope of `--device`.
+
+    Raises:
+        DemoError: there is no such device here.
+    """
+    if device is None:
+        return nullcontext()
+    try:
+        with tf.device(device):
+            tf.zeros(1)
+        return tf.device(device)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise DemoError(f"--device {device} cannot be used: {error}\n"
+                        f"python -m gtape info lists the devices") from error
+
+
+def _verify(file: Path, expected: Evaluation, seed: int) -> None:
+    """Load the checkpoint into a fresh model, which must compute the same probabilities."""
+    fresh = DigitsNet(seed + 1)
+    checkpoint.load(fresh, file)
+    loaded = evaluate(fresh, expected.samples)
+    if not np.array_equal(loaded.probabilities, expected.probabilities):
+        raise DemoError(f"the checkpoint {file} does not give back the model: accuracy "
+                        f"{loaded.accuracy:.4f} after loading, {expected.accuracy:.4f} before")
+
+
+def _command(options: Options) -> str:
+    words = ["python -m gtape demo digits", f"--out {shlex.quote(str(options.out))}",
+             f"--seed {options.seed}"]
+    words.append(f"--steps {options.steps}" if options.steps else f"--epochs {options.epochs}")
+    if options.device:
+        words.append(f"--device {options.device}")
+    return " ".join(words)
+
+
+def _findings(run: _Run, evaluation: Evaluation, outcome: Outcome) -> Findings:
+    size = run.options.batch_size
+    first = data.Samples(run.train.images[:size], run.train.labels[:size])
+    tiles = [("held-out accuracy", f"{outcome.accuracy:.1%}"), ("device", outcome.device),
+             ("per step", f"{outcome.step_seconds * 1e3:.2f} ms"),
+             ("parameters", f"{parameter_count(run.model):,}")]
+    facts = [("command", _command(run.options)),
+             ("data", f"{len(run.train)} training and {len(run.test)} held-out digits, shuffled"),
+             ("optimizer", f"Adam, learning rate {run.options.learning_rate:g} falling to 0"),
+             ("steps", f"{outcome.steps} of {size} images, "
+                       f"{sum(step.seconds for step in run.steps):.1f} s in all"),
+             ("versions", f"gtape {tf.__version__}, NumPy {np.__version__}, "
+                          f"Python {python_version()}"),
+             ("checkpoint", f"{outcome.checkpoint.name}: loaded back, same probabilities")]
+    return Findings(
+        [step.loss for step in run.steps],
+        {number: found.accuracy for number, found in run.evaluations.items()}, evaluation,
+        bill(run.model, first), size, run.model.kernel1.numpy(), tiles, facts)
+
+
+def run(options: Options) -> Outcome:
+    """Train, save the checkpoint, prove that it loads back, write the report.
+
+    Raises:
+        DemoError: a package, the folder or the device cannot be used; nothing was trained.
+    """
+    checkpoint.require_safetensors()
+    folder = writable_folder(options.out)
+    with _placement(options.device):
+        training = _Run(options)
+        evaluation = training.fit()
+        outcome = Outcome(
+            evaluation.accuracy, len(evaluation.mistakes), len(training.test),
+            tf.constant(0.0).device, training.step_seconds, training.total, options.batch_size,
+            folder / "report.html", folder / "digits.safetensors")
+        checkpoint.save(training.model, outcome.checkpoint)
+        _verify(outcome.checkpoint, evaluation, options.seed)
+        report = page(_findings(training, evaluation, outcome))
+    write_whole(outcome.report, report.encode())
+    return outcome

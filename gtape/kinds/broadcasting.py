@@ -1,0 +1,29 @@
+"""broadcast_to and sum_to on bare arrays: the adjoint pair that elementwise gradients need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def axes_to_sum(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """The axes along which `target` was stretched to `shape`, and how many were put in front."""
+    lead = len(shape) - len(target)
+    axes = tuple(range(lead)) + tuple(
+        lead + i for i, n in enumerate(target) if n == 1 and shape[lead + i] != 1)
+    return axes, lead
+
+
+def sum_to(array: Any, target: tuple[int, ...]) -> Any:
+    """`array` summed over the axes along which `target` was broadcast."""
+    shape = array.shape
+    if len(shape) < len(target) or any(
+            n == 1 and m != 1 for n, m in zip(shape[::-1], target[::-1])):
+        # A part that does not depend on every input is smaller than the op's result.
+        return np.broadcast_to(array, target)
+    axes, lead = axes_to_sum(shape, target)
+    if not axes:
+        return array.reshape(target)
+    summed = array.sum(axis=axes, keepdims=True, dtype=array.dtype)
+    return summed.reshape(target) if lead else summed

@@ -1,0 +1,129 @@
+"""Scalar expressions: what an elementwise op computes for one element.
+
+An `Expr` is a letter applied to expressions, an input, or a constant. Nodes are shared: within a
+`Scope` the same letter on the same arguments is the same node, so derivatives of derivatives stay
+small and common parts are computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+#: Python's operators on expressions; filled by `ops.scalars` with the letters they mean.
+operators: dict[str, Any] = {}
+
+
+class Scope:
+    """Where nodes are made and shared."""
+
+    __slots__ = ("_nodes",)
+
+    def __init__(self) -> None:
+        self._nodes: dict[Any, Expr] = {}
+
+    def input(self, name: str) -> Expr:
+        return self._shared(("input", name), None, (), name)
+
+    def constant(self, value: float | int | bool | complex) -> Expr:
+        return self._shared(("constant", type(value), value), None, (), value)
+
+    def node(self, letter: Any, args: Sequence[Any]) -> Expr:
+        """`letter(*args)`, simplified."""
+        found = tuple(a if isinstance(a, Expr) else self.constant(a) for a in args)
+        simpler = letter.simplify(found) if letter.simplify is not None else None
+        if simpler is not None:
+            return simpler
+        return self._shared((letter, *map(id, found)), letter, found, None)
+
+    def _shared(self, key: Any, letter: Any, args: tuple[Expr, ...], value: Any) -> Expr:
+        node = self._nodes.get(key)
+        if node is None:
+            node = self._nodes[key] = Expr(self, letter, args, value)
+        return node
+
+
+class Expr:
+    """A node: `letter` is None for an input (`value` its name) or a constant (its number)."""
+
+    __slots__ = ("args", "letter", "scope", "value")
+
+    def __init__(self, scope: Scope, letter: Any, args: tuple[Expr, ...], value: Any) -> None:
+        self.scope = scope
+        self.letter = letter
+        self.args = args
+        self.value = value
+
+    @property
+    def is_constant(self) -> bool:
+        return self.letter is None and not isinstance(self.value, str)
+
+    @property
+    def is_input(self) -> bool:
+        return self.letter is None and isinstance(self.value, str)
+
+    def is_number(self, number: float) -> bool:
+        return self.is_constant and self.value == number
+
+    def __repr__(self) -> str:
+        if self.letter is None:
+            return str(self.value)
+        return f"{self.letter.name}({', '.join(map(repr, self.args))})"
+
+
+def _binary(name: str, swapped: bool = False) -> Callable[[Expr, Any], Expr]:
+    def operator(self: Expr, other: Any) -> Expr:
+        args = (other, self) if swapped else (self, other)
+        return self.scope.node(operators[name], args)
+
+    return operator
+
+
+def _unary(name: str) -> Callable[[Expr], Expr]:
+    return lambda self: self.scope.node(operators[name], (self,))
+
+
+for _method, _letter in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"),
+                         ("truediv", "divide"), ("pow", "pow")):
+    setattr(Expr, f"__{_method}__", _binary(_letter))
+    setattr(Expr, f"__r{_method}__", _binary(_letter, swapped=True))
+for _method, _letter in (("lt", "less"), ("le", "less_equal"), ("gt", "greater"),
+                         ("ge", "greater_equal"), ("and", "logical_and"), ("or", "logical_or")):
+    setattr(Expr, f"__{_method}__", _binary(_letter))
+setattr(Expr, "__neg__", _unary("negative"))
+setattr(Expr, "__invert__", _unary("logical_not"))
+
+
+def is_expr(args: Sequence[Any]) -> bool:
+    return any(type(a) is Expr for a in args)
+
+
+def topological(outputs: Sequence[Expr]) -> list[Expr]:
+    """The nodes that `outputs` need, each after its arguments."""
+    order: list[Expr] = []
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(o, False) for o in reversed(outputs)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((a, False) for a in reversed(node.args) if id(a) not in seen)
+    return order
+
+
+def substitute(outputs: Sequence[Expr], replaced: dict[int, Expr], scope: Scope) -> list[Expr]:
+    """`outputs` rebuilt in `scope` with some nodes (by id) replaced."""
+    made = dict(replaced)
+    for node in topological(outputs):
+        if id(node) in made:
+            continue
+        if node.is_input:
+            made[id(node)] = scope.input(node.value)
+        elif node.is_constant:
+            made[id(node)] = scope.constant(node.value)
+        else:
+            made[id(node)] = scope.node(node.letter, [made[id(a)] for a in node.args])
+    return [made[id(o)] for o in outputs]

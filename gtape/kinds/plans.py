@@ -1,0 +1,184 @@
+"""Plan: the backward of an elementwise op for a set of inputs, ready to run.
+
+Two forms of the same expressions: `backward`, one generated function on bare arrays that does the
+whole step, and `backward.tensors`, which applies the derived ops to tensors so that other tapes
+record them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.core.device import ArrayType
+from gtape.core.walk import add_to
+from gtape.kinds.blocked import LARGE, fits, schedule
+from gtape.kinds.broadcasting import sum_to
+from gtape.kinds.derive import inputs_read
+from gtape.kinds.expr import Expr
+from gtape.kinds.print_numpy import Printer, define
+
+
+class Plan:
+    """What a record needs. `reads_x`, `reads_b` are the first and second input, `reads_y` y."""
+
+    __slots__ = ("_arity", "_wrt", "backward", "reads", "reads_b", "reads_x", "reads_y")
+
+    def __init__(self, backward: Callable[..., Any], arity: int, wrt: Sequence[int],
+                 reads: Sequence[bool]) -> None:
+        self.backward = backward
+        self._arity = arity
+        self._wrt = tuple(wrt)
+        self.reads = tuple(reads)
+        self.reads_x = reads[0]
+        self.reads_b = arity == 2 and reads[1]
+        self.reads_y = reads[-1]
+
+    def entry(self, inputs: tuple[Any, ...], y: Any) -> Any:
+        """(backward, input keys, payload), laid out as `record1` and `record2` do."""
+        kept = tuple(v if read else None for v, read in zip((*inputs, y), self.reads))
+        keys = tuple(inputs[i]._k for i in self._wrt)
+        in_keys = keys[0] if len(keys) == 1 else keys
+        if self._arity == 1:
+            return self.backward, in_keys, kept
+        shapes = tuple(x.spec.shape if i in self._wrt else None for i, x in enumerate(inputs))
+        return self.backward, in_keys, (*shapes, *kept)
+
+
+def build_plan(op: Any, array_type: Any, which: int) -> Plan | None:
+    """The plan of `op` on inputs of `array_type` (one for all, or a tuple) for the mask `which`."""
+    from gtape.core.registry import missing_gradient, override
+
+    arity = len(op.params)
+    types = array_type if isinstance(array_type, tuple) else (array_type,) * arity
+    if op.nondifferentiable:
+        return None
+    registered = override(op)
+    wrt = [i for i in range(arity) if which >> i & 1]
+    if registered is not None:
+        return Plan(registered, arity, wrt, [True] * (arity + 1))
+    if not op.has_gradient:
+        return Plan(missing_gradient(op), arity, wrt, [False] * (arity + 1))
+    complex_ = any(t.dtype.is_complex for t in types)
+    found = op.parts(wrt, complex_)
+    pairs = [(i, p) for i, p in zip(wrt, found) if p is not None]
+    if not pairs:
+        return _unconnected(op, arity, wrt)
+    return _Builder(op, types, wrt, pairs).plan()
+
+
+def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> Plan | None:
+    """Inputs that the result does not depend on smoothly: recorded, and nothing comes back."""
+    def backward(grads: Any, g: Any, record: Any) -> None:
+        return None
+
+    backward.tensors = backward  # type: ignore[attr-defined]
+    return Plan(backward, arity, wrt, [False] * (arity + 1))
+
+
+class _Builder:
+    def __init__(self, op: Any, types: Sequence[ArrayType], wrt: Sequence[int],
+                 pairs: list[tuple[int, Expr]]) -> None:
+        from gtape.kinds.elementwise import cotangent_name, output_name
+
+        self._op, self._types, self._wrt, self._pairs = op, types, wrt, pairs
+        self._arity = len(op.params)
+        self._g, self._y = cotangent_name(op.params), output_name(op.params)
+        self._names = [*op.params, self._y]
+        used = inputs_read([p for _, p in pairs])
+        self._reads = [n in used for n in self._names]
+
+    def plan(self) -> Plan:
+        backward = self._arrays()
+        backward.tensors = self._tensors()  # type: ignore[attr-defined]
+        return Plan(backward, self._arity, self._wrt, self._reads)
+
+    def _kept_at(self, position: int) -> int:
+        """Where the record keeps input `position` (or y, last)."""
+        return 6 + position if self._arity == 1 else 6 + self._arity + position
+
+    def _key_text(self, index: int) -> str:
+        order = self._wrt.index(index)
+        return "r[5]" if len(self._wrt) == 1 else f"r[5][{order}]"
+
+    def _arrays(self) -> Callable[..., Any]:
+        xp = self._types[0].xp
+        printer = Printer(xp)
+        lines = []
+        for position, name in enumerate(self._names):
+            if self._reads[position]:
+                at = self._kept_at(position)
+                lines.append(f"{name} = r[{at}]")
+                if self._arity > 1 and position < self._arity:
+                    lines.append(f"if type({name}) is not float and type({name}) is not int: "
+                                 f"{name} = {name}._a")
+                else:
+                    lines.append(f"{name} = {name}._a")
+        assigned, texts = printer.lines([p for _, p in self._pairs])
+        body = [f"{line}" for line in assigned]
+        for (index, _), text in zip(self._pairs, texts):
+            body.append(f"p{index} = {text}")
+        lines += self._guarded(body, printer)
+        for index, _ in self._pairs:
+            lines += self._store(index)
+        printer.names["sum_to"] = sum_to
+        source = f"def backward(grads, {self._g}, r):\n" + "".join(f"    {x}\n" for x in lines)
+        return define(source, "backward", printer.names)
+
+    def _store(self, index: int) -> list[str]:
+        lines = []
+        if self._arity > 1:
+            shape = f"r[{6 + index}]"
+            lines.append(f"if p{index}.shape != {shape}: p{index} = sum_to(p{index}, {shape})")
+        lines += [f"k = {self._key_text(index)}", "old = grads.get(k)",
+                  f"grads[k] = p{index} if old is None else old + p{index}"]
+        return lines
+
+    def _guarded(self, body: list[str], printer: Printer) -> list[str]:
+        """`body`, with large arrays going block by block where the letters allow it."""
+        if not self._types[0].fast or all(p.letter is None for _, p in self._pairs):
+            return body
+        plans = [(i, schedule(p, inputs_read([p])), inputs_read([p])) for i, p in self._pairs]
+        if any(plan is None for _, plan, _ in plans):
+            return body
+        reads = [n for n in self._names if self._reads[self._names.index(n)]]
+        printer.names["fits"] = fits
+        every = ", ".join([self._g, *reads])
+        lines = [f"if {self._g}.size >= {LARGE} and fits(({every},)):"]
+        for index, plan, names in plans:
+            printer.names[f"blocks{index}"] = plan
+            lines.append(f"    p{index} = blocks{index}.run(({', '.join(names)},))")
+        return [*lines, "else:", *(f"    {line}" for line in body)]
+
+    def _tensors(self) -> Callable[..., Any]:
+        steps = [self._derived(index, part) for index, part in self._pairs]
+
+        def backward(grads: Any, g: Any, record: Any) -> None:
+            keys = record[5] if type(record[5]) is tuple else (record[5],)
+            for op, order, picks, shape_at in steps:
+                part = g if op is None else op.apply_mixed(
+                    [g if at is None else record[at] for at in picks])
+                if shape_at is not None and part.spec.shape != record[shape_at]:
+                    part = _sum_to_tensor(part, record[shape_at])
+                add_to(grads, keys[order], part)
+
+        return backward
+
+    def _derived(self, index: int, part: Expr) -> Any:
+        from gtape.kinds.elementwise import Derived
+
+        names = inputs_read([part])
+        g_type = self._op.out_type(self._types)
+        types = {self._g: g_type, self._y: g_type, **dict(zip(self._op.params, self._types))}
+        op = None if part.is_input and part.value == self._g else Derived(
+            f"d_{self._op.params[index]} {self._op.name}", tuple(names), part,
+            self._types[index], tuple(types[n] for n in names))
+        picks = [None if n == self._g else self._kept_at(self._names.index(n)) for n in names]
+        shape_at = 6 + index if self._arity > 1 else None
+        return op, self._wrt.index(index), picks, shape_at
+
+
+def _sum_to_tensor(tensor: Any, shape: tuple[int, ...]) -> Any:
+    from gtape.ops.layout import sum_to as sum_to_op
+
+    return sum_to_op(tensor, shape)

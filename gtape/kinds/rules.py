@@ -1,0 +1,162 @@
+"""The backward of ops with declared rules: what a record keeps, and how it is pulled back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.op import Rule
+from gtape.core.registry import AppliedOp, lookup, missing_gradient, on_arrays, scatter
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.walk import Grads, add_to
+
+
+class Pullbacks:
+    """The rules of one op, by input."""
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+        self._rules: dict[str, Rule] = {}
+        self._missing: Callable[..., Any] | None = None
+
+    @property
+    def any(self) -> bool:
+        return bool(self._rules)
+
+    def add(self, rule: Rule) -> None:
+        for name in rule.wrt:
+            self._rules[name] = rule
+
+    def rule_of(self, position: int) -> Rule | None:
+        params = self.op.params
+        name = params[position] if position < len(params) else params[-1]
+        return self._rules.get(name)
+
+    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+               attrs: tuple[Any, ...]) -> Any:
+        """(backward, input keys, payload), or None when no gradient flows.
+
+        The payload is (attributes, complex?, result specs, groups); a group is
+        (rule, its wanted positions, their keys, what the rule reads).
+        """
+        op = self.op
+        if op.nondifferentiable or not any(o._t.differentiable for o in outputs):
+            return None
+        wrt = [i for i in range(len(inputs)) if mask >> i & 1 and inputs[i]._t.differentiable]
+        if not wrt:
+            return None
+        if not self._rules:
+            return self._unregistered(wrt, inputs, outputs, attrs)
+        values = (*inputs, *outputs)
+        groups: dict[Rule, list[int]] = {}
+        for i in wrt:
+            rule = self.rule_of(i)
+            if rule is not None:
+                groups.setdefault(rule, []).append(i)
+        if not groups:
+            return None
+        payload = [(rule, tuple(at), tuple(inputs[i]._k for i in at),
+                    rule.keep(values, len(inputs)))
+                   for rule, at in groups.items()]
+        keys = tuple(k for group in payload for k in group[2])
+        complex_ = op.holomorphic and outputs[0]._t.dtype.is_complex
+        specs = None if len(outputs) == 1 else tuple(o.spec for o in outputs)
+        return run_rules, keys[0] if len(keys) == 1 else keys, (attrs, complex_, specs, payload)
+
+    def _unregistered(self, wrt: list[int], inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                      attrs: tuple[Any, ...]) -> Any:
+        keys = tuple(inputs[i]._k for i in wrt)
+        in_keys = keys[0] if len(keys) == 1 else keys
+        if lookup(self.op) is None:
+            if self._missing is None:
+                self._missing = missing_gradient(self.op)
+            return self._missing, in_keys, ()
+        return _registered, in_keys, (attrs, list(inputs), list(outputs))
+
+
+def _call(rule: Rule, positions: Sequence[int], cotangent: Any, kept: tuple[Any, ...],
+          attrs: dict[str, Any]) -> list[Any]:
+    """The parts of the wanted positions, in order."""
+    chosen = {n: attrs[n] for n in rule.attrs}
+    if rule.op.variadic:
+        parts = rule.fn(cotangent, kept, **chosen)
+        return [parts[i] for i in positions]
+    made = rule.fn(cotangent, *kept, **chosen)
+    if len(rule.wrt) == 1:
+        return [made]
+    params = rule.op.params
+    by_name = dict(zip(rule.wrt, made))
+    return [by_name[params[i]] for i in positions]
+
+
+def _conj(value: Any) -> Any:
+    from gtape.ops.scalars import conj
+
+    if isinstance(value, (list, tuple)):
+        return [_conj(v) for v in value]
+    if value is None or isinstance(value, IndexedSlices) or not value.dtype.is_complex:
+        return value
+    return conj(value)
+
+
+def _pull(grads: Grads, g: Any, record: Any) -> None:
+    """The tensor form: the rules applied to tensors."""
+    attrs, complex_, specs, groups = record[6], record[7], record[8], record[9]
+    named = dict(zip(record[4].attr_names, attrs))
+    gs = g if type(g) is list else [g]
+    if complex_:
+        gs = _conj(gs)
+    for rule, positions, keys, kept in groups:
+        if rule.takes_all:
+            cotangent: Any = gs
+        else:
+            cotangent = gs[0]
+            if cotangent is None:
+                continue
+        parts = _call(rule, positions, cotangent, kept, named)
+        for key, part in zip(keys, _conj(parts) if complex_ else parts):
+            if part is not None:
+                add_to(grads, key, part)
+
+
+def run_rules(grads: Grads, g: Any, record: Any) -> None:
+    """The array form of `_pull`."""
+    device_types = _types(g)
+    wrapped: Any = g if type(g) is IndexedSlices else ([None if a is None else EagerTensor(a, t) for a, t in zip(g, device_types)]
+                    if type(g) is list else EagerTensor(g, device_types[0]))
+    made: Grads = {}
+    _pull(made, wrapped, record)
+    for key, part in made.items():
+        add_to(grads, key, part._a if type(part) is EagerTensor else part)
+
+
+def _types(g: Any) -> list[Any]:
+    from gtape.core.device import type_of
+
+    if type(g) is IndexedSlices:
+        return []
+    return [None if a is None else type_of(a) for a in g] if type(g) is list else [type_of(g)]
+
+
+run_rules.tensors = _pull  # type: ignore[attr-defined]
+
+
+def filled(gs: Sequence[Tensor | None], specs: Sequence[Any]) -> list[Tensor]:
+    """Cotangents with zeros where nothing arrived."""
+    from gtape.ops.creation import zeros
+
+    return [zeros(s.shape, s.dtype) if g is None else g for g, s in zip(gs, specs)]
+
+
+def _apply_registered(grads: Grads, g: Any, record: Any) -> None:
+    attrs, inputs, outputs = record[6], record[7], record[8]
+    op = record[4]
+    applied = AppliedOp(op.tf_name, inputs, outputs, dict(zip(op.attr_names, attrs)))
+    function = lookup(op)
+    assert function is not None
+    parts = function(applied, *(g if type(g) is list else [g]))
+    scatter(grads, record[5], inputs, parts if isinstance(parts, (list, tuple)) else [parts])
+
+
+_registered = on_arrays(_apply_registered)

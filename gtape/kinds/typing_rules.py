@@ -1,0 +1,120 @@
+"""Which dtypes an elementwise op takes, and which it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.core import dtypes
+from gtape.core.device import ArrayType
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.sites import resolve
+
+Types = Sequence[ArrayType]
+
+
+def _names(types: Types) -> str:
+    return ", ".join(t.dtype.name for t in types)
+
+
+def _equal(name: str, types: Types) -> ArrayType:
+    first = types[0]
+    for other in types[1:]:
+        if other.dtype is not first.dtype:
+            raise InvalidArgumentError(
+                f"{name}: the inputs must have one dtype; got {_names(types)}. Tensors are never "
+                f"promoted in silence: write tf.cast(x, tf.{first.dtype.name})")
+    return first
+
+
+def _only(allowed: Callable[[Any], bool], what: str) -> Callable[[str, Types], ArrayType]:
+    def rule(name: str, types: Types) -> ArrayType:
+        first = _equal(name, types)
+        if not allowed(first.dtype):
+            raise InvalidArgumentError(f"{name} takes {what}; got {_names(types)}. "
+                                       f"Cast first: tf.cast(x, tf.float32)")
+        return first
+
+    return rule
+
+
+def _bool_of(inner: Callable[[str, Types], ArrayType]) -> Callable[[str, Types], ArrayType]:
+    def rule(name: str, types: Types) -> ArrayType:
+        return inner(name, types).device.typed(dtypes.bool_)
+
+    return rule
+
+
+def _real_of(inner: Callable[[str, Types], ArrayType]) -> Callable[[str, Types], ArrayType]:
+    def rule(name: str, types: Types) -> ArrayType:
+        found = inner(name, types)
+        return found.device.typed(found.dtype.real_dtype)
+
+    return rule
+
+
+def _select(name: str, types: Types) -> ArrayType:
+    if not types[0].dtype.is_bool:
+        raise InvalidArgumentError(f"{name}: the condition must be bool; got {_names(types[:1])}. "
+                                   f"Write a comparison such as x > 0")
+    return _equal(name, types[1:])
+
+
+def _make_complex(name: str, types: Types) -> ArrayType:
+    found = _equal(name, types)
+    if found.dtype.name not in ("float32", "float64"):
+        raise InvalidArgumentError(f"{name} takes float32 or float64; got {_names(types)}")
+    wide = dtypes.complex64 if found.dtype is dtypes.float32 else dtypes.complex128
+    return found.device.typed(wide)
+
+
+_any = _only(lambda d: True, "any dtype")
+_number = _only(lambda d: d.is_differentiable or d.is_integer, "numbers")
+_real = _only(lambda d: d.is_floating or d.is_integer, "real numbers")
+_float = _only(lambda d: d.is_differentiable, "floating or complex tensors")
+_real_float = _only(lambda d: d.is_floating, "real floating tensors")
+_integer = _only(lambda d: d.is_integer, "integers")
+_logical = _only(lambda d: d.is_bool, "bools")
+
+RULES: dict[str, Callable[[str, Types], ArrayType]] = {
+    "any": _any,
+    "number": _number,
+    "real": _real,
+    "float": _float,
+    "real_float": _real_float,
+    "integer": _integer,
+    "logical": _logical,
+    "compare": _bool_of(_real),
+    "equal": _bool_of(_any),
+    "test": _bool_of(_number),
+    "magnitude": _real_of(_number),
+    "select": _select,
+    "make_complex": _make_complex,
+}
+
+
+def _made_at(tensor: Any) -> str:
+    """Where a tensor was made, if that was noted."""
+    from gtape.core.state import active
+
+    for recorder in active():
+        if recorder.is_tape:
+            for record in (*recorder._records, *recorder._marks):
+                keys = record[1] if isinstance(record[1], (int, tuple)) else record[3]
+                if tensor._k and tensor._k in (keys if isinstance(keys, tuple) else (keys,)):
+                    return f" made at {resolve(*record[-2:] if len(record) == 6 else record[2:4])}"
+    origin = getattr(tensor, "_origin", None)
+    return f" made at {resolve(*origin[-2:])}" if origin else ""
+
+
+def same_device(name: str, tensors: Sequence[Any]) -> None:
+    """Raises InvalidArgumentError when tensors live on different devices."""
+    first = tensors[0]
+    for other in tensors[1:]:
+        if other._t.device is not first._t.device:
+            described = "; ".join(f"{t.spec} on {t.device}{_made_at(t)}" for t in (first, other))
+            raise InvalidArgumentError(
+                f"{name}: the inputs must live on one device; got {described}. Nothing is copied "
+                f"between devices in silence: move one with x.gpu() or x.cpu()")
+
+

@@ -1,0 +1,1 @@
+"""Array algorithms that need no tape: every function takes `xp` (numpy or cupy) and arrays."""

@@ -1,0 +1,140 @@
+"""Convolution (cross-correlation) as matrix products, channels last, 1 to 3 spatial dimensions.
+
+x is [N, *spatial, C], a filter [*size, C / groups, F], the result [N, *out, F].  The forward
+map and its two gradients are bilinear in their arguments and derivatives of one another, so
+they are enough for every order.  The layout is im2col (Chellapilla, Puri & Simard 2006, "High
+performance convolutional neural networks for document processing"); float16 is summed in
+float32.
+"""
+
+from collections.abc import Iterator
+from math import prod
+from types import ModuleType
+
+from .blocks import blocks
+from .precision import working
+from .windows import (
+    Array,
+    Pads,
+    Sizes,
+    cells,
+    crop,
+    out_sizes,
+    pad,
+    padded_shape,
+    patches,
+)
+
+# Patches repeat each input cell once per filter cell; images are taken in blocks of this size
+# so that memory stays bounded.  On 28x28x16 batches one block is as fast as smaller ones.
+HOST_BLOCK = 1 << 26
+
+
+def conv_forward(
+    xp: ModuleType,
+    x: Array,
+    filters: Array,
+    strides: Sizes,
+    dilations: Sizes,
+    pads: Pads,
+    groups: int = 1,
+) -> Array:
+    """y[n, o, f] = sum over window cells k and channels c of x[n, o * stride + k * dilation, c]
+    * filters[k, c, f], with x padded by zeros.
+
+    Raises ValueError where channels, groups and filter shape do not agree.
+    """
+    dtype = x.dtype
+    x, filters = working(xp, x), working(xp, filters)
+    *size, depth, features = filters.shape
+    check_channels(x.shape, filters.shape, groups)
+    outs = out_sizes(x.shape[1:-1], size, strides, dilations, pads)
+    windows = patches(xp, pad(xp, x, pads), size, strides, dilations)
+    matrix = filters.reshape(prod(size) * depth, groups, -1).swapaxes(0, 1)
+    y = xp.empty((groups, x.shape[0], prod(outs), features // groups), x.dtype)
+    for block in _blocks(xp, windows):
+        columns = _columns(windows[block], len(size), groups)
+        xp.matmul(columns, matrix, out=y[:, block].reshape(*columns.shape[:2], -1))
+    by_place = y.transpose(1, 2, 0, 3).reshape(x.shape[0], *outs, features)
+    return by_place.astype(dtype, copy=False)
+
+
+def conv_input_grad(
+    xp: ModuleType,
+    g: Array,
+    filters: Array,
+    shape: Sizes,
+    strides: Sizes,
+    dilations: Sizes,
+    pads: Pads,
+    groups: int = 1,
+) -> Array:
+    """The adjoint of `conv_forward` in x: g [N, *out, F] -> an array of `shape` [N, *spatial, C].
+
+    One product per filter cell, added where that cell reads: measured 1.3 to 2 times faster
+    than folding one large product, and than a convolution with the flipped filter.
+    """
+    dtype = g.dtype
+    g, filters = working(xp, g), working(xp, filters)
+    *size, depth, features = filters.shape
+    check_channels(shape, filters.shape, groups)
+    outs = g.shape[1:-1]
+    rows = g.reshape(-1, groups, features // groups).swapaxes(0, 1)
+    total = xp.zeros(padded_shape(shape, pads), g.dtype)
+    for cell, where in cells(size, outs, strides, dilations):
+        matrix = filters[cell].reshape(depth, groups, -1).transpose(1, 2, 0)
+        part = xp.matmul(rows, matrix).swapaxes(0, 1)
+        total[where] += part.reshape(g.shape[0], *outs, shape[-1])
+    return crop(total, pads).astype(dtype, copy=False)
+
+
+def conv_filter_grad(
+    xp: ModuleType,
+    x: Array,
+    g: Array,
+    size: Sizes,
+    strides: Sizes,
+    dilations: Sizes,
+    pads: Pads,
+    groups: int = 1,
+) -> Array:
+    """The adjoint of `conv_forward` in the filter: x and g [N, *out, F] -> [*size, C / groups, F]."""
+    dtype = g.dtype
+    x, g = working(xp, x), working(xp, g)
+    depth, features = x.shape[-1] // groups, g.shape[-1]
+    windows = patches(xp, pad(xp, x, pads), size, strides, dilations)
+    total = xp.zeros((groups, prod(size) * depth, features // groups), g.dtype)
+    for block in _blocks(xp, windows):
+        rows = g[block].reshape(-1, groups, features // groups).swapaxes(0, 1)
+        columns = _columns(windows[block], len(size), groups)
+        total += xp.matmul(columns.swapaxes(1, 2), rows)
+    filters = total.swapaxes(0, 1).reshape(*size, depth, features)
+    return filters.astype(dtype, copy=False)
+
+
+def check_channels(in_shape: Sizes, filter_shape: Sizes, groups: int) -> None:
+    """Raises ValueError unless C = groups * filter depth and F divides into groups."""
+    *_, depth, features = filter_shape
+    if in_shape[-1] != groups * depth or features % groups:
+        raise ValueError(
+            "convolution: the input's channels must equal groups times the filter's depth, and "
+            f"groups must divide the filter's outputs; got input {tuple(in_shape)}, filter "
+            f"{tuple(filter_shape)}, groups {groups}; a filter is [*size, channels / groups, "
+            "outputs], channels last"
+        )
+
+
+def _columns(windows: Array, rank: int, groups: int) -> Array:
+    """Windows [n, *out, *size, C] as matrices [groups, n * out, size * C / groups] (im2col)."""
+    n, channels = windows.shape[0], windows.shape[-1]
+    outs, size = windows.shape[1 : 1 + rank], windows.shape[1 + rank : -1]
+    depth = channels // groups
+    split = windows.reshape(*windows.shape[:-1], groups, depth)
+    by_group = split.transpose(split.ndim - 2, *range(split.ndim - 2), split.ndim - 1)
+    return by_group.reshape(groups, n * prod(outs), prod(size) * depth)
+
+
+def _blocks(xp: ModuleType, windows: Array) -> Iterator[slice]:
+    """Slices of the batch whose patches fill at most one block."""
+    per_image = prod(windows.shape[1:]) * windows.dtype.itemsize
+    return blocks(xp, windows.shape[0], per_image, HOST_BLOCK)

@@ -1,0 +1,177 @@
+"""The logarithm of the gamma function, its derivatives, and the Hurwitz zeta function."""
+
+from math import factorial, log, pi
+from types import ModuleType
+
+from .gamma_function_tables import LGAMMA
+from .series import Array, chebyshev, evaluate, horner
+
+# Bernoulli numbers B2, B4, ...
+BERNOULLI = (
+    1 / 6,
+    -1 / 30,
+    1 / 42,
+    -1 / 30,
+    5 / 66,
+    -691 / 2730,
+    7 / 6,
+    -3617 / 510,
+    43867 / 798,
+    -174611 / 330,
+    854513 / 138,
+    -236364091 / 2730,
+)
+# Where the asymptotic series in 1 / x**2 reach float64's precision with eight terms.
+ASYMPTOTIC = 10.0
+STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI[:8], 1))
+DIGAMMA = tuple(-b / (2 * k) for k, b in enumerate(BERNOULLI[:8], 1))
+# Zeta sums so many terms one by one, and more where q is negative, down to the limit.
+ZETA_TERMS, ZETA_LIMIT = 10, -1000
+
+
+def lgamma(xp: ModuleType, x: Array) -> Array:
+    """log(abs(gamma(x))); infinite at 0, -1, -2, ... and at both infinities.
+
+    Near 1 and 2 a series keeps the zeros, above 3 it is Stirling's series (DLMF 5.11.1) after
+    a shift to 10, below 0 the reflection formula (DLMF 5.5.3).
+    """
+    return evaluate(xp, lgamma64, x)
+
+
+def digamma(xp: ModuleType, x: Array) -> Array:
+    """The derivative of lgamma; NaN at 0, -1, -2, ...
+
+    DLMF 5.11.2 after a shift to 10 (5.5.2); reflection (5.5.4) below 0.
+    """
+    return evaluate(xp, _digamma, x)
+
+
+def polygamma(xp: ModuleType, n: Array, x: Array) -> Array:
+    """The n-th derivative of digamma: (-1)**(n + 1) * n! * zeta(n + 1, x), n = 0, 1, 2, ...
+
+    NaN for other n.
+    """
+    return evaluate(xp, _polygamma, n, x)
+
+
+def zeta(xp: ModuleType, s: Array, q: Array) -> Array:
+    """The Hurwitz zeta function: sum over k >= 0 of (q + k)**-s.
+
+    Infinite at s = 1 and at q = 0, -1, ... for even s; NaN for s < 1, for q <= 0 with a power
+    that is not defined there, and for q < -1000.  Euler-Maclaurin summation, DLMF 25.11.28.
+    """
+    return evaluate(xp, _zeta, s, q)
+
+
+def lbeta(xp: ModuleType, a: Array, b: Array) -> Array:
+    """log(gamma(a) * gamma(b) / gamma(a + b)) for a, b > 0.
+
+    Where an argument is at least 10 the large terms of Stirling's series cancel on paper and
+    not in the sum.  Didonato & Morris 1992, "Algorithm 708".
+    """
+    return evaluate(xp, lbeta64, a, b)
+
+
+def lgamma64(xp: ModuleType, x: Array) -> Array:
+    # 1 - x is not exact for tiny x, but there lgamma is -log(abs(x)) to rounding.
+    reflected = x < 0.0
+    positive = xp.where(reflected, 1.0 - x, x)
+    value = _lgamma_positive(xp, positive)
+    sine = xp.abs(_sin_pi(xp, x))
+    mirrored = log(pi) - xp.log(sine) - value
+    mirrored = xp.where(xp.isinf(x), xp.inf, mirrored)
+    return xp.where(reflected, mirrored, value)
+
+
+def _lgamma_positive(xp: ModuleType, x: Array) -> Array:
+    low = xp.minimum(x, 3.0)
+    below = low < 1.0
+    t = low - xp.where(below, 1.0, 2.0)
+    near = t * (t + 1.0) * chebyshev(xp, LGAMMA, t)
+    near = xp.where(below, near - xp.log(low), near)
+    shifted, factor = xp.maximum(x, 3.0), xp.ones_like(x)
+    for _ in range(7):
+        small = shifted < ASYMPTOTIC
+        factor = xp.where(small, factor * shifted, factor)
+        shifted = xp.where(small, shifted + 1.0, shifted)
+    logarithm = xp.log(shifted)
+    far = (shifted - 0.5) * (logarithm - 1.0) + (0.5 * log(2 * pi) - 0.5)
+    far = far + stirling_correction(xp, shifted) - xp.log(factor)
+    far = xp.where(xp.isinf(x), x, far)
+    return xp.where(x < 3.0, near, far)
+
+
+def stirling_correction(xp: ModuleType, x: Array) -> Array:
+    """lgamma(x) minus (x - 1/2) * log(x) - x + log(2 * pi) / 2, for x >= 10 (DLMF 5.11.1)."""
+    inverse = 1.0 / x
+    return inverse * horner(xp, STIRLING, inverse * inverse)
+
+
+def _digamma(xp: ModuleType, x: Array) -> Array:
+    reflected = x <= 0.0
+    shifted = xp.where(reflected, 1.0 - x, x)
+    total = xp.zeros_like(x)
+    for _ in range(10):
+        small = shifted < ASYMPTOTIC
+        total = xp.where(small, total - 1.0 / shifted, total)
+        shifted = xp.where(small, shifted + 1.0, shifted)
+    square = 1.0 / (shifted * shifted)
+    value = total + xp.log(shifted) - 0.5 / shifted + square * horner(xp, DIGAMMA, square)
+    offset = x - xp.rint(x)
+    pole = pi / xp.tan(pi * offset)
+    pole = xp.where((offset == 0.0) & (x <= 0.0), xp.nan, pole)
+    return xp.where(reflected, value - pole, value)
+
+
+def _sin_pi(xp: ModuleType, x: Array) -> Array:
+    """sin(pi * x) up to its sign, exactly 0 at integers."""
+    return xp.sin(pi * (x - xp.rint(x)))
+
+
+def _polygamma(xp: ModuleType, n: Array, x: Array) -> Array:
+    sign = xp.where(n % 2.0 == 0.0, -1.0, 1.0)
+    value = sign * xp.exp(lgamma64(xp, n + 1.0)) * _zeta(xp, n + 1.0, x)
+    value = xp.where(n == 0.0, _digamma(xp, x), value)
+    return xp.where((n < 0.0) | (n != xp.floor(n)), xp.nan, value)
+
+
+def _zeta(xp: ModuleType, s: Array, q: Array) -> Array:
+    lowest = float(xp.clip(xp.where(q > ZETA_LIMIT, q, 0.0), ZETA_LIMIT, 0.0).min())
+    total, base = xp.zeros_like(q), q.copy()
+    for term in range(ZETA_TERMS + 1 + int(-lowest)):
+        low = (base < ZETA_TERMS) | (term < ZETA_TERMS)
+        total = xp.where(low, total + base**-s, total)
+        base = xp.where(low, base + 1.0, base)
+    power = base**-s
+    total = total + power * (base / (s - 1.0) + 0.5)
+    factor = s * power / base
+    for k, bernoulli in enumerate(BERNOULLI, 1):
+        total = total + factor * (bernoulli / factorial(2 * k))
+        factor = factor * ((s + (2 * k - 1)) / base) * ((s + 2 * k) / base)
+    return _zeta_special(xp, s, q, total)
+
+
+def _zeta_special(xp: ModuleType, s: Array, q: Array, total: Array) -> Array:
+    """`total` with the values of the limits and of the poles."""
+    pole = (q <= 0.0) & (q == xp.floor(q))
+    total = xp.where(xp.isinf(q) & (q > 0.0) & (s > 1.0), 0.0, total)
+    at_infinity = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, xp.inf))
+    total = xp.where(xp.isinf(s) & (q > 0.0), at_infinity, total)
+    total = xp.where(pole, xp.where(s % 2.0 == 0.0, xp.inf, xp.nan), total)
+    total = xp.where(q <= ZETA_LIMIT, xp.nan, total)
+    total = xp.where(s == 1.0, xp.inf, total)
+    return xp.where((s < 1.0) | xp.isnan(s) | xp.isnan(q), xp.nan, total)
+
+
+def lbeta64(xp: ModuleType, a: Array, b: Array) -> Array:
+    small, large = xp.minimum(a, b), xp.maximum(a, b)
+    direct = lgamma64(xp, small) + lgamma64(xp, large) - lgamma64(xp, small + large)
+    big, total = xp.maximum(large, ASYMPTOTIC), xp.maximum(large, ASYMPTOTIC) + small
+    correction = stirling_correction(xp, big) - stirling_correction(xp, total)
+    log_ratio = xp.log1p(small / big)
+    one_large = lgamma64(xp, small) - (big - 0.5) * log_ratio - small * (xp.log(total) - 1.0)
+    both = xp.maximum(small, ASYMPTOTIC)
+    both_large = 0.5 * log(2 * pi) - 0.5 * xp.log(both) - (big - 0.5) * log_ratio
+    both_large = both_large - both * xp.log1p(big / both) + stirling_correction(xp, both)
+    stirling = xp.where(small < ASYMPTOTIC, one_large, both_large) + correction
+    return xp.where(large < ASYMPTOTIC, direct, stirling)

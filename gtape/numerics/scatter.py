@@ -1,0 +1,111 @@
+"""Sums, products and extrema of rows that share an id (unsorted segments), along axis 0.
+
+Ids outside [0, count) are dropped.  Every function keeps the dtype of its rows.
+"""
+
+from collections.abc import Callable
+from math import prod
+from types import ModuleType
+
+from .blocks import blocks
+from .precision import Array, working
+
+# One int64 position per element is made for each block of rows.
+HOST_BLOCK = 1 << 25
+
+
+def segment_sum(xp: ModuleType, rows: Array, ids: Array, count: int) -> Array:
+    """out[j] = sum of rows[i] over ids[i] == j; rows [n, ...], ids [n] -> [count, ...].
+
+    This is scatter-add.  Elements are added one by one through flat positions, which NumPy does
+    1.5 to 4 times faster than rows; the order of the sum on a device is not fixed.
+    """
+    row_shape = rows.shape[1:]
+    flat = _addable(xp, rows.reshape(rows.shape[0], prod(row_shape)))
+    width = flat.shape[1]
+    total = xp.zeros((count + 1) * width, flat.dtype)
+    first = _kept(xp, ids, count)[:, None] * width
+    columns = xp.arange(width)
+    for block in blocks(xp, rows.shape[0], 8 * width, HOST_BLOCK):
+        xp.add.at(total, (first[block] + columns).ravel(), flat[block].ravel())
+    return _restored(total[: count * width], rows.dtype).reshape(count, *row_shape)
+
+
+def segment_prod(xp: ModuleType, rows: Array, ids: Array, count: int) -> Array:
+    """out[j] = product of rows[i] over ids[i] == j, 1 where there is none."""
+    return _reduce(xp, xp.multiply, rows, ids, count, 1)
+
+
+def segment_max(xp: ModuleType, rows: Array, ids: Array, count: int) -> Array:
+    """out[j] = largest rows[i] over ids[i] == j, the least finite value where there is none.
+
+    A NaN wins.
+    """
+    return _reduce(xp, xp.maximum, rows, ids, count, _limits(xp, rows.dtype).min)
+
+
+def segment_min(xp: ModuleType, rows: Array, ids: Array, count: int) -> Array:
+    """out[j] = least rows[i] over ids[i] == j, the largest finite value where there is none.
+
+    A NaN wins.
+    """
+    return _reduce(xp, xp.minimum, rows, ids, count, _limits(xp, rows.dtype).max)
+
+
+def segment_count(xp: ModuleType, ids: Array, count: int) -> Array:
+    """out[j] = how many ids equal j, int64."""
+    return xp.bincount(_kept(xp, ids, count), minlength=count + 1)[:count]
+
+
+def _reduce(
+    xp: ModuleType,
+    combine: Callable[[Array, Array], Array],
+    rows: Array,
+    ids: Array,
+    count: int,
+    empty: float,
+) -> Array:
+    """Rows of one id combined as a balanced tree: after a stable sort by id, every round
+    combines each even row of a segment with the next, so ceil(log2 of the longest segment)
+    rounds over halving data are enough."""
+    ids = _kept(xp, ids, count)
+    order = xp.argsort(ids, kind="stable")
+    ids, values = ids[order], working(xp, rows)[order]
+    rank = xp.arange(ids.size) - xp.searchsorted(ids, ids)
+    while int((rank > 0).any()):
+        odd = xp.flatnonzero(rank % 2)
+        values[odd - 1] = combine(values[odd - 1], values[odd])
+        even = xp.flatnonzero(rank % 2 == 0)
+        ids, values, rank = ids[even], values[even], rank[even] // 2
+    total = xp.full((count + 1, *rows.shape[1:]), empty, rows.dtype)
+    total[ids] = values.astype(rows.dtype, copy=False)
+    return total[:count]
+
+
+def _kept(xp: ModuleType, ids: Array, count: int) -> Array:
+    """ids with each one outside [0, count) replaced by `count`, a row that is thrown away."""
+    return xp.where((ids >= 0) & (ids < count), ids, count).astype(xp.int64, copy=False)
+
+
+def _addable(xp: ModuleType, flat: Array) -> Array:
+    """The matrix in a dtype that devices add atomically: complex numbers as pairs of reals,
+    integers modulo 2^64 or in 32 bits, short floats in float32."""
+    flat = xp.ascontiguousarray(working(xp, flat))
+    if flat.dtype.kind == "c":
+        return flat.view(flat.real.dtype)
+    if flat.dtype == xp.int64:
+        return flat.view(xp.uint64)
+    if flat.dtype.kind in "iub" and flat.dtype.itemsize < 4:
+        return flat.astype(xp.int32)
+    return flat
+
+
+def _restored(total: Array, dtype: Array) -> Array:
+    """Sums made by `_addable` in the rows' dtype again."""
+    if dtype.kind == "c" or (dtype.kind == "i" and dtype.itemsize == 8):
+        return total.view(dtype)
+    return total.astype(dtype, copy=False)
+
+
+def _limits(xp: ModuleType, dtype: Array) -> Array:
+    return xp.iinfo(dtype) if dtype.kind in "iu" else xp.finfo(dtype)

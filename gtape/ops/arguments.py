@@ -1,0 +1,124 @@
+"""What public functions accept, brought to what ops take: shapes, axes, dtypes, lists of tensors."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert, convert_like
+from gtape.core.dtypes import DType, as_dtype
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.shape import TensorShape
+from gtape.core.tensor import Tensor
+
+
+def host_value(value: Any, what: str) -> np.ndarray:
+    """The numbers of an argument that must be known before computing: a shape, an axis, a count."""
+    if isinstance(value, Tensor) or hasattr(value, "_read_"):
+        tensor = value._read_() if hasattr(value, "_read_") else value
+        if not hasattr(tensor, "_peek"):
+            raise InvalidArgumentError(f"{what} must be known while tracing; got {tensor.spec}")
+        return np.asarray(tensor._peek())
+    return np.asarray(value)
+
+
+def as_int(value: Any, what: str) -> int:
+    """One integer.
+
+    Raises:
+        TypeError: `value` is no integer.
+    """
+    if isinstance(value, Tensor) or hasattr(value, "_read_"):
+        value = host_value(value, what)[()]
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an integer; got {value!r:.80}") from None
+
+
+def as_ints(value: Any, what: str) -> tuple[int, ...]:
+    """A tuple of integers from an int, a sequence, a TensorShape or an integer tensor."""
+    if isinstance(value, TensorShape):
+        return tuple(value.as_list())  # type: ignore[arg-type]
+    if isinstance(value, (int, np.integer)):
+        return (int(value),)
+    if isinstance(value, (list, tuple)):
+        return tuple([as_int(v, what) for v in value])
+    array = host_value(value, what)
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"{what} must hold integers; got {value!r:.80}")
+    return tuple(int(n) for n in array.reshape(-1))
+
+
+def as_shape(value: Any, what: str = "shape") -> tuple[int, ...]:
+    """A shape without negative lengths.
+
+    Raises:
+        InvalidArgumentError: a length is negative.
+    """
+    shape = as_ints(value, what)
+    if any(n < 0 for n in shape):
+        raise InvalidArgumentError(f"{what} must not hold negative lengths; got {shape}")
+    return shape
+
+
+def axes_of(axis: Any) -> int | tuple[int, ...] | None:
+    """An `axis` argument as None, an int or a tuple of ints."""
+    if axis is None or isinstance(axis, int):
+        return axis
+    if isinstance(axis, (list, tuple)):
+        return as_ints(axis, "axis")
+    array = host_value(axis, "axis")
+    return as_ints(axis, "axis") if array.ndim else int(array)
+
+
+def as_tensors(values: Any, name: str) -> list[Tensor]:
+    """A list of tensors of one dtype: the first tensor among them sets it."""
+    if isinstance(values, Tensor) or hasattr(values, "_read_"):
+        raise TypeError(f"{name} takes a list of tensors; got one: {values!r:.80}. "
+                        f"Write [x, …], or tf.unstack(x)")
+    like = next((v for v in values if isinstance(v, Tensor) or hasattr(v, "_read_")), None)
+    if like is None:
+        made = [convert(values[0])] if len(values) else []
+        return made + [convert_like(v, made[0]._t, name) for v in values[1:]]
+    return [convert_like(v, like._t, name) for v in values]
+
+
+def one_dtype(name: str, tensors: Sequence[Any]) -> DType:
+    """The common dtype of tensors or specs.
+
+    Raises:
+        InvalidArgumentError: they differ.
+    """
+    first = tensors[0].dtype
+    for other in tensors[1:]:
+        if other.dtype is not first:
+            raise InvalidArgumentError(
+                f"{name}: the tensors must have one dtype; got "
+                f"{', '.join(t.dtype.name for t in tensors)}. Use tf.cast")
+    return first
+
+
+def optional_dtype(dtype: Any) -> DType | None:
+    return None if dtype is None else as_dtype(dtype)
+
+
+def index_tensor(value: Any, name: str, like: Any) -> Tensor:
+    """An integer tensor of indices on the device of `like`.
+
+    Raises:
+        InvalidArgumentError: it does not hold integers.
+    """
+    found = convert(value, None, like._t.device)
+    if not found.dtype.is_integer:
+        if not found.spec.shape or 0 not in found.spec.shape:
+            raise InvalidArgumentError(
+                f"{name}: indices must be integers; got {found.spec}. "
+                f"Write tf.cast(indices, tf.int32)")
+        from gtape.core.dtypes import int32
+
+        found = convert(np.zeros(found.spec.shape, np.int32), int32, like._t.device)
+    return found

@@ -1,0 +1,98 @@
+"""cast and kin: the same values in another dtype."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType, as_dtype
+from gtape.core.errors import ComplexCastWarning, InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.kinds.primitive import primitive
+
+
+@primitive(linear="x", tf_name="Cast", holomorphic=False)
+def cast_(xp: Any, x: Any, *, dtype: DType) -> Any:
+    """x in another dtype: floats are truncated towards zero for integers."""
+    wanted = dtype.np_dtype
+    if x.dtype.kind == "c" and wanted.kind != "c":
+        x = x.real
+    return xp.asarray(x).astype(wanted)
+
+
+@cast_.infer
+def _(x: Spec, *, dtype: DType) -> Spec:
+    if dtypes.string in (x.dtype, dtype) and x.dtype is not dtype:
+        raise InvalidArgumentError(f"cast: {x.dtype!r} cannot become {dtype!r}")
+    return Spec(x.shape, dtypes.require_usable(dtype))
+
+
+@cast_.vjp("x")
+def _(g: Any, x: Spec) -> Any:
+    return cast_(g, dtype=x.dtype)
+
+
+cast_.cases = [case((2, 3), dtype=dtypes.float64), case((3,), dtype=dtypes.float32)]
+
+
+def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+    """`x` as `dtype`. The same dtype gives the same object; the gradient comes back in x's dtype.
+
+    Raises:
+        InvalidArgumentError: strings.
+    """
+    wanted = as_dtype(dtype)
+    if (isinstance(x, Tensor) or hasattr(x, "_read_")) and x.dtype is wanted:
+        return x
+    if hasattr(x, "_with"):
+        return x._with(cast(x.values, wanted))
+    found = convert(x)
+    if found.dtype is wanted:
+        return found
+    if found.dtype.is_complex and not wanted.is_complex:
+        from gtape.core.tape import stack_level
+
+        warnings.warn(f"casting {found.dtype.name} to {wanted.name} drops the imaginary part; use "
+                      f"tf.math.real(x) to say so", ComplexCastWarning, stacklevel=stack_level())
+    return cast_(found, dtype=wanted)
+
+
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+    """`value` as `dtype`, values outside its range set to the nearest bound."""
+    from gtape.ops.scalars import clip
+
+    wanted = as_dtype(dtype)
+    x = convert(value)
+    low, high = max(float(wanted.min), float(x.dtype.min)), min(float(wanted.max),
+                                                                float(x.dtype.max))
+    if x.dtype.is_integer:
+        return cast(clip(x, int(max(wanted.min, x.dtype.min)), int(min(wanted.max, x.dtype.max))),
+                    wanted)
+    if wanted.is_integer:
+        high = float(np.nextafter(x.dtype.as_numpy_dtype(high), x.dtype.as_numpy_dtype(0)))
+    return cast(clip(x, low, high), wanted)
+
+
+@primitive(nondifferentiable=True, tf_name="Bitcast")
+def bitcast_(xp: Any, x: Any, *, dtype: DType) -> Any:
+    """The same bytes read as another dtype of the same size. Not differentiable."""
+    return xp.ascontiguousarray(x).view(dtype.np_dtype).reshape(x.shape)
+
+
+@bitcast_.infer
+def _(x: Spec, *, dtype: DType) -> Spec:
+    if x.dtype.size != dtype.size:
+        raise InvalidArgumentError(f"bitcast: the dtypes must have one size; got {x.dtype.name} "
+                                   f"({x.dtype.size} bytes) and {dtype.name} ({dtype.size})")
+    return Spec(x.shape, dtype)
+
+
+def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
+    """The bytes of `input` read as `type`, which must have the same size."""
+    return bitcast_(convert(input), dtype=as_dtype(type))

@@ -1,0 +1,234 @@
+"""Tensors from nothing but a shape, a range or a Python value."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.device import ArrayType
+from gtape.core.dtypes import DType, as_dtype
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.placement import current_device
+from gtape.core.sites import here
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.ops.arguments import as_int, as_ints, as_shape, optional_dtype
+from gtape.ops.layout import broadcast_to_, reshape
+
+
+def _noted(tensor: EagerTensor) -> EagerTensor:
+    """Remember the user's line for messages, where more than one device is in use."""
+    if not tensor._t.device.is_host:
+        tensor._origin = here()
+    return tensor
+
+
+def _full(shape: tuple[int, ...], value: Any, array_type: ArrayType) -> EagerTensor:
+    made = array_type.xp.full(shape, value, dtype=array_type.dtype.np_dtype)
+    return _noted(EagerTensor(made, array_type))
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+    """A tensor of a Python or NumPy value; a Tensor is given back as it is.
+
+    Python floats become float32, ints int32 (int64 where they must), complex complex128; NumPy
+    values keep their dtype. A Variable's value is copied and its gradient path ends.
+
+    Args:
+        dtype: the dtype wanted.
+        shape: a single value is repeated, any other is reshaped.
+
+    Raises:
+        TypeError: the value does not fit dtype or shape.
+        ValueError: no tensor can be made of it.
+    """
+    if isinstance(value, (list, tuple)) and _holds_tensors(value):
+        raise ValueError("tf.constant takes no tensors inside lists; use tf.stack, or "
+                         "tf.convert_to_tensor(value)")
+    if hasattr(value, "_resource_") and not isinstance(value, type):
+        from gtape.core.recording import EXIT, mark_all
+
+        state = value._read_()
+        mark_all(EXIT, "tf.constant(variable)", (state,), ())
+        value = EagerTensor(state._array_(), state._t)
+    made = convert(value, optional_dtype(dtype))
+    if shape is not None:
+        made = _shaped(made, as_ints(shape, "constant: shape"))
+    return _noted(made) if isinstance(made, EagerTensor) and made is not value else made
+
+
+def _holds_tensors(value: Any) -> bool:
+    stack = list(value)
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (list, tuple)):
+            stack.extend(item)
+        elif isinstance(item, Tensor):
+            return True
+    return False
+
+
+def _shaped(made: Tensor, shape: tuple[int, ...]) -> Tensor:
+    size = math.prod(made.spec.shape)
+    if size == math.prod(shape):
+        return reshape(made, shape)
+    if size == 1:
+        return broadcast_to_(reshape(made, ()), shape=shape)
+    raise TypeError(f"constant: {size} values cannot fill the shape {list(shape)}")
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None,
+                      name: str | None = None) -> Tensor:
+    """`value` as a tensor: Tensors pass through, Variables are read, lists may hold tensors.
+
+    Raises:
+        ValueError: it is a Tensor of another dtype, or no tensor can be made of it.
+        TypeError: a Python value does not fit `dtype`.
+    """
+    if hasattr(value, "to_dense"):
+        value = value.to_dense()
+    wanted = optional_dtype(dtype)
+    if wanted is None and dtype_hint is not None:
+        try:
+            return convert(value, as_dtype(dtype_hint))
+        except (TypeError, ValueError):
+            return convert(value)
+    return convert(value, wanted)
+
+
+def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+    """A tensor of zeros (False, b'')."""
+    wanted = as_dtype(dtype)
+    fill: Any = b"" if wanted is dtypes.string else 0
+    return _full(as_shape(shape), fill, current_device().typed(wanted))
+
+
+def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+    """A tensor of ones (True)."""
+    return _full(as_shape(shape), 1, current_device().typed(as_dtype(dtype)))
+
+
+def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+    """Zeros of the shape of `input`, and of its dtype unless one is given."""
+    x = convert(input)
+    wanted = x._t if dtype is None else x._t.device.typed(as_dtype(dtype))
+    return _full(x.spec.shape, b"" if wanted.dtype is dtypes.string else 0, wanted)
+
+
+def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+    """Ones of the shape of `input`, and of its dtype unless one is given."""
+    x = convert(input)
+    wanted = x._t if dtype is None else x._t.device.typed(as_dtype(dtype))
+    return _full(x.spec.shape, 1, wanted)
+
+
+def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
+    """A tensor of shape `dims` filled with the scalar `value`; differentiable in `value`.
+
+    Raises:
+        InvalidArgumentError: `value` is not a scalar.
+    """
+    x = convert(value)
+    if x.ndim:
+        raise InvalidArgumentError(f"fill: the value must be a scalar; got {x.spec}")
+    return broadcast_to_(x, shape=as_shape(dims, "fill: dims"))
+
+
+def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None,
+        dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+    """The identity matrix [num_rows, num_columns], repeated over `batch_shape`."""
+    rows = as_int(num_rows, "eye: num_rows")
+    columns = rows if num_columns is None else as_int(num_columns, "eye: num_columns")
+    array_type = current_device().typed(as_dtype(dtype))
+    array = array_type.xp.eye(rows, columns, dtype=array_type.dtype.np_dtype)
+    made = _noted(EagerTensor(array, array_type))
+    if batch_shape is None:
+        return made
+    return broadcast_to_(made, shape=(*as_shape(batch_shape), rows, columns))
+
+
+def _number_dtype(values: list[Tensor]) -> DType:
+    order = [dtypes.int32, dtypes.int64, dtypes.float16, dtypes.float32, dtypes.float64]
+    found = [v.dtype for v in values]
+    return max(found, key=lambda d: order.index(d) if d in order else -1)
+
+
+def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
+           name: str = "range") -> Tensor:
+    """start, start + delta, … before `limit`; range_(n) counts from 0. Not differentiable.
+
+    Raises:
+        InvalidArgumentError: delta is 0, or points away from the limit.
+    """
+    if limit is None:
+        start, limit = 0, start
+    parts = [convert(v) for v in (start, limit, delta)]
+    wanted = as_dtype(dtype) if dtype is not None else _number_dtype(parts)
+    low, high, step = (p.numpy() for p in parts)
+    if step == 0 or (high - low) * step < 0:
+        raise InvalidArgumentError(f"range: delta must lead from start to limit; got start={low}, "
+                                   f"limit={high}, delta={step}")
+    count = max(0, math.ceil((float(high) - float(low)) / float(step)))
+    if wanted.is_integer:
+        count = max(0, -((int(low) - int(high)) // int(step))) if step > 0 else max(
+            0, -((int(high) - int(low)) // -int(step)))
+    array = (np.arange(count) * step + low).astype(wanted.np_dtype)
+    return convert(array, wanted)
+
+
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+    """`num` evenly spaced values from `start` to `stop` inclusive, along a new axis.
+
+    Differentiable in its end points. Integers give float64.
+
+    Raises:
+        InvalidArgumentError: num < 1.
+    """
+    from gtape.ops.arguments import as_tensors
+    from gtape.ops.casting import cast
+    from gtape.ops.layout import expand_dims
+
+    count = as_int(num, "linspace: num")
+    if count < 1:
+        raise InvalidArgumentError(f"linspace: num must be at least 1; got {count}")
+    low, high = as_tensors([start, stop], "linspace")
+    if low.dtype.is_integer:
+        low, high = cast(low, dtypes.float64), cast(high, dtypes.float64)
+    at = axis if axis >= 0 else axis + low.ndim + 1
+    steps = np.arange(count, dtype=low.dtype.np_dtype) / max(count - 1, 1)
+    shape = [1] * (low.ndim + 1)
+    shape[at] = count
+    weight = convert(steps.reshape(shape), low.dtype, low._t.device)
+    a, b = expand_dims(low, at), expand_dims(high, at)
+    return a + (b - a) * weight
+
+
+def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None,
+            axis: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+    """`on_value` at each index along a new axis of length `depth`, `off_value` elsewhere.
+
+    Indices outside [0, depth) give all `off_value`. Not differentiable in `indices`.
+
+    Raises:
+        InvalidArgumentError: `indices` are not integers.
+    """
+    found = convert(indices)
+    if not found.dtype.is_integer:
+        raise InvalidArgumentError(f"one_hot: indices must be integers; got {found.spec}")
+    count = as_int(depth, "one_hot: depth")
+    at = found.ndim if axis in (None, -1) else int(axis)  # type: ignore[arg-type]
+    wanted = optional_dtype(dtype)
+    if wanted is None:
+        given = on_value if on_value is not None else off_value
+        wanted = dtypes.float32 if given is None else convert(given).dtype
+    xp = found._t.xp
+    shape = [1] * (found.ndim + 1)
+    shape[at] = count
+    hit = xp.expand_dims(found._array_(), at) == xp.arange(count).reshape(shape)
+    on = 1 if on_value is None else convert(on_value, wanted).numpy()
+    off = 0 if off_value is None else convert(off_value, wanted).numpy()
+    array = xp.where(hit, on, off).astype(wanted.np_dtype)
+    return EagerTensor(array, found._t.device.type_of(array.dtype))

@@ -1,0 +1,64 @@
+"""Ops that pass values on: stop_gradient and the identities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gtape.core import nest
+from gtape.core.convert import convert
+from gtape.core.op import case
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.kinds.primitive import primitive
+from gtape.ops.layout import identity
+
+
+@primitive(nondifferentiable=True, tf_name="StopGradient")
+def stop_gradient_(xp: Any, x: Any) -> Any:
+    """y = x; no gradient flows back."""
+    return x
+
+
+@stop_gradient_.infer
+def _(x: Spec) -> Spec:
+    return x
+
+
+stop_gradient_.cases = [case((2, 3))]
+
+
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+    """The value of `input` as a new tensor through which no gradient flows.
+
+    A Variable is not watched by being passed here.
+    """
+    resource = getattr(input, "_resource_", None)
+    if resource is not None:
+        value = resource()._value
+        return stop_gradient_(EagerTensor(value._array_(), value._t))
+    return stop_gradient_(convert(input))
+
+
+def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
+    """Each tensor as a new tensor."""
+    return [identity(x) for x in input]
+
+
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+    """`input` as a new tensor."""
+    return identity(input)
+
+
+def tuple(tensors: Any, control_inputs: Any = None, name: str | None = None) -> list[Any]:
+    """Each tensor as a new tensor; None stays None. Everything was computed already."""
+    return [None if t is None else identity(t) for t in tensors]
+
+
+def group(*inputs: Any, **kwargs: Any) -> None:
+    """Nothing: eager operations have run when this is called."""
+    nest.flatten(inputs)
+
+
+def no_op(name: str | None = None) -> None:
+    """Nothing."""

@@ -1,0 +1,196 @@
+"""Sums, means, extremes and products over axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec, normal_axes, reduced
+from gtape.core.tensor import Tensor
+from gtape.kinds.primitive import primitive
+from gtape.ops.arguments import axes_of
+from gtape.ops.layout import broadcast_to_, reshape_
+
+Axes = tuple[int, ...]
+
+
+def prepared(name: str, value: Any, axis: Any) -> tuple[Tensor, Axes]:
+    """The input as a tensor and its axes as distinct non-negative numbers."""
+    x = convert(value.to_dense() if hasattr(value, "to_dense") else value)
+    return x, normal_axes(name, axes_of(axis), x.ndim)
+
+
+def kept_shape(x: Spec, axis: Axes) -> tuple[int, ...]:
+    """The shape of the reduction with its axes kept as length 1."""
+    return reduced(x.shape, axis, True)
+
+
+def number_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
+    """The result's spec. Raises InvalidArgumentError for bools and strings."""
+    if not (x.dtype.is_differentiable or x.dtype.is_integer):
+        raise InvalidArgumentError(f"{name} takes numbers; got {x}. "
+                                   f"Write tf.cast(x, tf.int32) first")
+    return Spec(reduced(x.shape, axis, keepdims), x.dtype)
+
+
+@primitive(linear="x", tf_name="Sum")
+def reduce_sum_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
+    """y = Σ x over `axis`."""
+    if x.dtype == np.float16:
+        return xp.sum(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(np.float16)
+    return xp.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
+
+
+@reduce_sum_.infer
+def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
+    return number_spec("reduce_sum", x, axis, keepdims)
+
+
+@reduce_sum_.vjp("x")
+def _(g: Any, x: Spec, *, axis: Axes) -> Any:
+    return broadcast_to_(reshape_(g, shape=kept_shape(x, axis)), shape=x.shape)
+
+
+_CASES = [case((2, 3, 4), axis=(0, 2)), case((3, 4), axis=(1,), keepdims=True), case((3,), axis=())]
+reduce_sum_.cases = _CASES
+
+
+def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+               name: str | None = None) -> Tensor:
+    """Σ x over `axis` (all axes when None; none when []).
+
+    Raises:
+        InvalidArgumentError: no such axis, or bools.
+    """
+    x, axes = prepared("reduce_sum", input_tensor, axis)
+    return reduce_sum_(x, axis=axes, keepdims=bool(keepdims))
+
+
+def count_of(x: Spec, axis: Axes) -> int:
+    return math.prod(x.shape[a] for a in axis)
+
+
+@primitive(linear="x", tf_name="Mean")
+def reduce_mean_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
+    """y = Σ x / n over `axis`; integers are divided towards zero."""
+    count = math.prod(x.shape[a] for a in axis)
+    total = reduce_sum_.value(xp, x, axis=axis, keepdims=keepdims)
+    if x.dtype.kind in "iu":
+        exact = total / max(count, 1)
+        return xp.asarray(xp.trunc(exact)).astype(x.dtype)
+    return total / count if count else total * np.nan
+
+
+@reduce_mean_.infer
+def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
+    return number_spec("reduce_mean", x, axis, keepdims)
+
+
+@reduce_mean_.vjp("x")
+def _(g: Any, x: Spec, *, axis: Axes) -> Any:
+    scaled = g / max(count_of(x, axis), 1)
+    return broadcast_to_(reshape_(scaled, shape=kept_shape(x, axis)), shape=x.shape)
+
+
+reduce_mean_.cases = _CASES
+
+
+def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+                name: str | None = None) -> Tensor:
+    """The mean over `axis`; nan for no elements, integers stay integers.
+
+    Raises:
+        InvalidArgumentError: no such axis, or bools.
+    """
+    x, axes = prepared("reduce_mean", input_tensor, axis)
+    return reduce_mean_(x, axis=axes, keepdims=bool(keepdims))
+
+
+def _extreme_grad(g: Any, x: Any, y: Any, axis: Axes) -> Any:
+    """Ties share the gradient equally."""
+    from gtape.ops.casting import cast_
+    from gtape.ops.scalars import equal
+
+    kept = kept_shape(x.spec, axis)
+    hit = cast_(equal(x, reshape_(y, shape=kept)), dtype=x.dtype)
+    shared = hit / reduce_sum_(hit, axis=axis, keepdims=True)
+    return shared * reshape_(g, shape=kept)
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def _highest(dtype: np.dtype) -> Any:
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+def _real_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
+    if not (x.dtype.is_floating or x.dtype.is_integer):
+        raise InvalidArgumentError(f"{name} takes real numbers; got {x}")
+    return Spec(reduced(x.shape, axis, keepdims), x.dtype)
+
+
+@primitive(tf_name="Max")
+def reduce_max_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
+    """y = max x over `axis`."""
+    return xp.max(x, axis=axis, keepdims=keepdims, initial=_lowest(x.dtype))
+
+
+@reduce_max_.infer
+def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
+    return _real_spec("reduce_max", x, axis, keepdims)
+
+
+@reduce_max_.vjp("x")
+def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
+    return _extreme_grad(g, x, y, axis)
+
+
+reduce_max_.cases = _CASES
+
+
+def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+               name: str | None = None) -> Tensor:
+    """The largest element over `axis`; ties share the gradient equally; -inf for no elements.
+
+    Raises:
+        InvalidArgumentError: no such axis, or not real numbers.
+    """
+    x, axes = prepared("reduce_max", input_tensor, axis)
+    return reduce_max_(x, axis=axes, keepdims=bool(keepdims))
+
+
+@primitive(tf_name="Min")
+def reduce_min_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
+    """y = min x over `axis`."""
+    return xp.min(x, axis=axis, keepdims=keepdims, initial=_highest(x.dtype))
+
+
+@reduce_min_.infer
+def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
+    return _real_spec("reduce_min", x, axis, keepdims)
+
+
+@reduce_min_.vjp("x")
+def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
+    return _extreme_grad(g, x, y, axis)
+
+
+reduce_min_.cases = _CASES
+
+
+def reduce_min(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+               name: str | None = None) -> Tensor:
+    """The smallest element over `axis`; ties share the gradient equally; inf for no elements.
+
+    Raises:
+        InvalidArgumentError: no such axis, or not real numbers.
+    """
+    x, axes = prepared("reduce_min", input_tensor, axis)
+    return reduce_min_(x, axis=axes, keepdims=bool(keepdims))

@@ -1,0 +1,201 @@
+"""Checks that follow from a declaration: value, gradients of both orders, tracing.
+
+Gradients are checked along a random direction against central differences in float64: two
+evaluations whatever the size (see Martins, Sturdza & Alonso 2003 for the method's error).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.errors import GradientMismatch
+from gtape.core.op import Case, Ints, Op
+from gtape.core.op import declared as _declared_ops
+from gtape.core.tape import GradientTape
+from gtape.core.tensor import Tensor
+
+_STEP = 1e-5
+
+
+def declared() -> list[tuple[Op, Case]]:
+    """Every op with each of its cases."""
+    return [(op, c) for op in _declared_ops() for c in op_cases(op)]
+
+
+def op_cases(op: Op) -> list[Case]:
+    """The declared cases; elementwise ops get their own from the number of inputs."""
+    if op.cases:
+        return op.cases
+    domain = getattr(op, "domain", None)
+    if domain is None:
+        return []
+    n = len(op.params)
+    if getattr(op, "types", "") == "select":
+        return []
+    shapes = {1: [((2, 3),), ((),)], 2: [((2, 3), (2, 3)), ((3, 1), (4,)), ((), (2,))],
+              3: [((2, 3),) * 3, ((3, 1), (), (4,))]}[n]
+    return [Case(tuple(s), {}, domain) for s in shapes]
+
+
+def draw(case: Case, dtype: str, seed: int = 0) -> list[np.ndarray]:
+    """The case's inputs: drawn arrays for shapes, given values as they are."""
+    rng = np.random.default_rng(seed)
+    low, high = case.domain or (-1.5, 1.5)
+    made = []
+    for item in case.inputs:
+        if isinstance(item, Ints):
+            made.append(rng.integers(0, item.below, item.shape).astype(np.int32))
+        elif isinstance(item, tuple):
+            array = rng.uniform(low, high, item)
+            if dtype.startswith("complex"):
+                array = array + 1j * rng.uniform(low, high, item)
+            made.append(array.astype(dtype))
+        else:
+            made.append(np.asarray(item))
+    return made
+
+
+def call(op: Any, inputs: Sequence[Tensor], case: Case) -> list[Tensor]:
+    """The op's results as a list."""
+    if hasattr(op, "reapply"):
+        names = getattr(op, "attr_names", ())
+        full = getattr(op, "defaults", {}) | case.attrs
+        return list(op.reapply(list(inputs), tuple(full[n] for n in names)))
+    return [op(*inputs, **case.attrs)]
+
+
+def _weighted(results: Sequence[Tensor], weights: Sequence[np.ndarray]) -> Tensor:
+    """Σ Re(conj(w) y): a scalar that sees every element of every differentiable result."""
+    import gtape.math as tfm
+    from gtape.ops.reductions import reduce_sum
+
+    total = convert(0.0, dtypes.float64)
+    for y, w in zip(results, weights):
+        if not y.dtype.is_differentiable:
+            continue
+        term = y * convert(np.conj(w).astype(y.dtype.np_dtype))  # type: ignore[operator]
+        if y.dtype.is_complex:
+            term = tfm.real(term)
+        total = total + reduce_sum(_wide(term))  # type: ignore[operator]
+    return total
+
+
+def _wide(x: Tensor) -> Tensor:
+    from gtape.ops.casting import cast
+
+    return cast(x, dtypes.float64)
+
+
+def directional(fn: Callable[[Sequence[Tensor]], Tensor], arrays: Sequence[np.ndarray],
+                directions: Sequence[np.ndarray | None]) -> tuple[float, float]:
+    """The derivative of scalar `fn` along the directions: by the tape, and by differences."""
+    tensors = [convert(a) for a in arrays]
+    wanted = [i for i, d in enumerate(directions) if d is not None]
+    with GradientTape() as tape:
+        tape.watch([tensors[i] for i in wanted])
+        value = fn(tensors)
+    grads = tape.gradient(value, [tensors[i] for i in wanted])
+    by_tape = 0.0
+    for i, g in zip(wanted, grads):
+        if g is not None:
+            by_tape += float(np.real(np.sum(np.conj(np.asarray(g)) * directions[i])))
+    def at(step: float) -> float:
+        moved = [a if d is None else (a + step * d).astype(a.dtype)
+                 for a, d in zip(arrays, directions)]
+        return float(np.real(fn([convert(a) for a in moved]).numpy()))
+    by_differences = (at(_STEP) - at(-_STEP)) / (2 * _STEP)
+    return by_tape, by_differences
+
+
+def check_gradient(op: Any, case: Case, dtype: str = "float64", order: int = 2,
+                   seed: int = 0, rtol: float = 2e-5) -> None:
+    """Compare the tape's derivative of `op` with central differences, to `order`.
+
+    Raises:
+        GradientMismatch: they differ.
+    """
+    arrays = draw(case, dtype, seed)
+    rng = np.random.default_rng(seed + 1)
+    directions = [_direction(rng, a) if a.dtype.kind in "fc" else None for a in arrays]
+    if all(d is None for d in directions):
+        return
+    results = call(op, [convert(a) for a in arrays], case)
+    if not any(r.dtype.is_differentiable for r in results):
+        return
+    weights = [_direction(rng, np.asarray(r)) for r in results]
+
+    def value(tensors: Sequence[Tensor]) -> Tensor:
+        return _weighted(call(op, tensors, case), weights)
+
+    _compare(op, 1, *directional(value, arrays, directions), rtol)
+    if order >= 2 and case.orders >= 2:
+        second = [_direction(rng, a) if a.dtype.kind in "fc" else None for a in arrays]
+        _compare(op, 2, *directional(lambda ts: _slope(value, ts, second), arrays, directions),
+                 rtol)
+
+
+def _direction(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
+    made = rng.standard_normal(array.shape)
+    if array.dtype.kind == "c":
+        return made + 1j * rng.standard_normal(array.shape)
+    return made
+
+
+def _slope(value: Callable[[Sequence[Tensor]], Tensor], tensors: Sequence[Tensor],
+           directions: Sequence[np.ndarray | None]) -> Tensor:
+    """The derivative of `value` along `directions`, as a tensor that can be differentiated."""
+    import gtape.math as tfm
+    from gtape.ops.reductions import reduce_sum
+
+    wanted = [i for i, d in enumerate(directions) if d is not None]
+    sources = [tensors[i] for i in wanted]
+    with GradientTape() as tape:
+        tape.watch(sources)
+        y = value(tensors)
+    total = convert(0.0, dtypes.float64)
+    for i, g in zip(wanted, tape.gradient(y, sources)):
+        if g is None:
+            continue
+        if hasattr(g, "to_dense"):
+            g = g.to_dense()
+        d = directions[i]
+        assert d is not None
+        term = g * convert(np.conj(d).astype(g.dtype.np_dtype))
+        if g.dtype.is_complex:
+            term = tfm.real(term)
+        total = total + reduce_sum(_wide(term))  # type: ignore[operator]
+    return total
+
+
+def _compare(op: Any, order: int, by_tape: float, by_differences: float, rtol: float) -> None:
+    scale = max(abs(by_tape), abs(by_differences), 1.0)
+    if math.isfinite(by_tape) and abs(by_tape - by_differences) <= rtol * scale * 10 ** order:
+        return
+    raise GradientMismatch(
+        f"{op.name}: the derivative of order {order} along a random direction is {by_tape:.8g} by "
+        f"the tape and {by_differences:.8g} by differences")
+
+
+def check_trace(op: Any, case: Case, dtype: str = "float32", seed: int = 0) -> None:
+    """Compare the op run eagerly with its trace replayed.
+
+    Raises:
+        AssertionError: they differ, or the trace infers other specs than came out.
+    """
+    from gtape.core.graph import SymbolicTensor, trace
+
+    tensors = [convert(a) for a in draw(case, dtype, seed)]
+    eager = call(op, tensors, case)
+    graph = trace(lambda *xs: tuple(call(op, xs, case)), [t.spec for t in tensors])
+    assert all(isinstance(o, SymbolicTensor) for o in graph.outputs), f"{op.name} was not traced"
+    assert [o.spec for o in graph.outputs] == [e.spec for e in eager], (
+        f"{op.name} infers {[str(o.spec) for o in graph.outputs]} and makes "
+        f"{[str(e.spec) for e in eager]}")
+    for a, b in zip(eager, graph(*tensors)):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
