@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from gtape import _names
+from gtape.core import placement as _placement
 from gtape.core.tape import GradientTape, UnconnectedGradients
 from gtape.core.tensor import Tensor
 from gtape.core.variable import Variable
@@ -27,6 +28,15 @@ __version__ = "0.1.0"
 newaxis = None
 
 _installed = (_indexing, _operators)
+
+
+def _probe() -> Any:
+    from gtape.devices.probe import default_device
+
+    return default_device()
+
+
+_placement.find_default.append(_probe)
 
 
 def __getattr__(name: str) -> Any:

@@ -15,8 +15,8 @@ _TABLE = {
     "gtape.core.variable": "Variable name_scope",
     "gtape.core.tape": "GradientTape UnconnectedGradients",
     "gtape.core.indexed_slices": "IndexedSlices",
-    "gtape.core.registry": "RegisterGradient",
-    "gtape.core.custom_gradient": "custom_gradient grad_pass_through no_gradient",
+    "gtape.core.registry": "RegisterGradient no_gradient",
+    "gtape.core.custom_gradient": "custom_gradient grad_pass_through",
     "gtape.core.recompute": "recompute_grad",
     "gtape.core.module": "Module",
     "gtape.core.queries": """
@@ -83,8 +83,8 @@ _TABLE = {
 
 #: Submodules reachable as attributes.
 MODULES = ("autodiff", "bitwise", "config", "debugging", "errors", "experimental", "image",
-           "initializers", "keras", "linalg", "math", "nest", "nn", "quantization", "random",
-           "signal", "dtypes")
+           "keras", "linalg", "math", "nest", "nn", "quantization", "random",
+           "signal", "dtypes", "testing")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {

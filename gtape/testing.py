@@ -15,12 +15,16 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import GradientMismatch
-from gtape.core.op import Case, Ints, Op
+from gtape.core.op import Bools, Case, Ints, Op
 from gtape.core.op import declared as _declared_ops
 from gtape.core.tape import GradientTape
 from gtape.core.tensor import Tensor
 
 _STEP = 1e-5
+#: The dtypes on which an elementwise op of a typing rule is tested, where not floats.
+_TYPED = {"logical": ("bool",), "integer": ("int32", "int64"), "complex": ("complex128",),
+          "magnitude": ("complex128",), "number": ("float32", "float64", "complex128"),
+          "float": ("float32", "float64", "complex128")}
 
 
 def declared() -> list[tuple[Op, Case]]:
@@ -35,12 +39,16 @@ def op_cases(op: Op) -> list[Case]:
     domain = getattr(op, "domain", None)
     if domain is None:
         return []
-    n = len(op.params)
-    if getattr(op, "types", "") == "select":
-        return []
-    shapes = {1: [((2, 3),), ((),)], 2: [((2, 3), (2, 3)), ((3, 1), (4,)), ((), (2,))],
-              3: [((2, 3),) * 3, ((3, 1), (), (4,))]}[n]
-    return [Case(tuple(s), {}, domain) for s in shapes]
+    shapes: dict[int, list[Any]] = {
+        1: [((2, 3),), ((),)], 2: [((2, 3), (2, 3)), ((3, 1), (4,)), ((), (2,))],
+        3: [((2, 3),) * 3, ((3, 1), (), (4,))]}
+    kinds = _TYPED.get(op.types, ("float32", "float64"))  # type: ignore[attr-defined]
+    made = []
+    for group in shapes[len(op.params)]:
+        if op.types == "select":  # type: ignore[attr-defined]
+            group = (Bools(group[0]), *group[1:])
+        made.append(Case(tuple(group), {}, domain, dtypes=kinds))
+    return made
 
 
 def draw(case: Case, dtype: str, seed: int = 0) -> list[np.ndarray]:
@@ -51,13 +59,20 @@ def draw(case: Case, dtype: str, seed: int = 0) -> list[np.ndarray]:
     for item in case.inputs:
         if isinstance(item, Ints):
             made.append(rng.integers(0, item.below, item.shape).astype(np.int32))
-        elif isinstance(item, tuple):
+        elif isinstance(item, Bools):
+            made.append(rng.integers(0, 2, item.shape).astype(bool))
+        elif type(item) is tuple and dtype == "bool":
+            made.append(rng.integers(0, 2, item).astype(bool))
+        elif type(item) is tuple and dtype.startswith("int"):
+            made.append(rng.integers(1, 5, item).astype(dtype))
+        elif type(item) is tuple:
             array = rng.uniform(low, high, item)
             if dtype.startswith("complex"):
                 array = array + 1j * rng.uniform(low, high, item)
             made.append(array.astype(dtype))
         else:
-            made.append(np.asarray(item))
+            given = np.asarray(item)
+            made.append(given.astype(dtype) if given.dtype.kind == "f" else given)
     return made
 
 
@@ -120,6 +135,8 @@ def check_gradient(op: Any, case: Case, dtype: str = "float64", order: int = 2,
     Raises:
         GradientMismatch: they differ.
     """
+    if op.nondifferentiable or not op.has_gradient:
+        return
     arrays = draw(case, dtype, seed)
     rng = np.random.default_rng(seed + 1)
     directions = [_direction(rng, a) if a.dtype.kind in "fc" else None for a in arrays]

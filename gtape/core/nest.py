@@ -12,10 +12,16 @@ from typing import Any
 _SEQUENCES = (list, tuple, deque)
 
 
+_nested_types: dict[type, bool] = {}
+
+
 def is_nested(structure: Any) -> bool:
     """Whether `structure` is a container that `flatten` looks into."""
-    return isinstance(structure, (*_SEQUENCES, dict)) or (
-        isinstance(structure, Mapping) and not hasattr(structure, "numpy"))
+    kind = type(structure)
+    found = _nested_types.get(kind)
+    if found is None:
+        found = _nested_types[kind] = issubclass(kind, (*_SEQUENCES, Mapping))
+    return found
 
 
 def _sorted_keys(mapping: Any) -> list[Any]:
@@ -40,6 +46,8 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     """
     if not is_nested(structure):
         return [structure]
+    if type(structure) in (list, tuple) and not any(is_nested(item) for item in structure):
+        return list(structure)
     leaves: list[Any] = []
     stack = [_children(structure)]
     while stack:

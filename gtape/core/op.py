@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from gtape.core.spec import Spec
 
@@ -46,8 +45,7 @@ def declared() -> tuple[Op, ...]:
     return tuple(_declared)
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """Inputs on which an op is tested: shapes of drawn arrays, or fixed values, and attributes.
 
     A shape (tuple) draws numbers from `domain`; an `Ints` draws integers; anything else is given
@@ -55,19 +53,24 @@ class Case:
     """
 
     inputs: tuple[Any, ...]
-    attrs: dict[str, Any] = field(default_factory=dict)
+    attrs: dict[str, Any] = {}  # noqa: RUF012  (never written to)
     domain: tuple[float, float] | None = None
     #: "orders": how many derivatives to check; None means two.
     orders: int = 2
     dtypes: tuple[str, ...] = ("float32", "float64")
 
 
-@dataclass(frozen=True)
-class Ints:
+class Ints(NamedTuple):
     """A drawn integer array of `shape` with entries in [0, below)."""
 
     shape: tuple[int, ...]
     below: int
+
+
+class Bools(NamedTuple):
+    """A drawn boolean array of `shape`."""
+
+    shape: tuple[int, ...]
 
 
 def case(*inputs: Any, domain: tuple[float, float] | None = None, orders: int = 2,

@@ -11,18 +11,14 @@ _scoped: ContextVar[Device | None] = ContextVar("gtape.device", default=None)
 _default: list[Device] = []
 
 
-def _host() -> Device:
-    return CPU
-
-
-#: Finds the default device the first time one is needed; `devices` installs the probe here.
-find_default: list[Callable[[], Device]] = [_host]
+#: Finds the default device the first time one is needed; the package installs the probe here.
+find_default: list[Callable[[], Device]] = []
 
 
 def default_device() -> Device:
     """Where new tensors go outside any `tf.device` block."""
     if not _default:
-        _default.append(find_default[0]())
+        _default.append(find_default[0]() if find_default else CPU)
     return _default[0]
 
 

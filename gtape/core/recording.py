@@ -29,14 +29,6 @@ STATE = "assigned"
 READ = "unwatched variable"
 
 
-def caller(frame: FrameType) -> FrameType:
-    """The user's frame, given the frame that called an op's function."""
-    package = frame.f_globals.get("__package__")
-    if package and package.startswith("gtape"):
-        return user_frame(frame)
-    return frame
-
-
 def mark(tape: Any, kind: str, name: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
          frame: FrameType) -> None:
     """Note a step that carries no gradient on `tape`, giving keys to the tensors it touched."""
@@ -76,62 +68,6 @@ def _exit(tensor: Tensor, how: str) -> None:
 
 
 Tensor._on_exit = staticmethod(_exit)  # type: ignore[assignment]
-
-
-def record1(op: Any, stack: tuple[Any, ...], x: Any, y: Any) -> None:
-    """Record `y = op(x)` for a one-input elementwise op on fast tensors; called by its function."""
-    frame = caller(_getframe(2))
-    key = x._k
-    for recorder in stack:
-        if not recorder.is_tape:
-            recorder.observe(op, (x,), (y,), ())
-        elif key in recorder._known:
-            plan = op.plan(x._t, 1)
-            if plan is None:
-                mark(recorder, CUT, op.name, (x,), (y,), frame)
-                continue
-            if not y._k:
-                y._k = new_key()
-            recorder._known.add(y._k)
-            recorder._records.append(
-                (plan.backward, y._k, frame.f_code, frame.f_lasti, op, key,
-                 x if plan.reads_x else None, y if plan.reads_y else None))
-        else:
-            mark(recorder, UNKNOWN, op.name, (x,), (y,), frame)
-
-
-def record2(op: Any, stack: tuple[Any, ...], x: Any, y: Any, z: Any, array_type: Any) -> None:
-    """Record `z = op(x, y)` on fast tensors; `x` or `y` may be a Python number."""
-    frame = caller(_getframe(2))
-    kx = x._k if type(x) is not float and type(x) is not int else 0
-    ky = y._k if type(y) is not float and type(y) is not int else 0
-    for recorder in stack:
-        if not recorder.is_tape:
-            recorder.observe(op, (x, y), (z,), ())
-            continue
-        known = recorder._known
-        has_y = ky in known
-        if kx in known:
-            which = 3 if has_y else 1
-        elif has_y:
-            which = 2
-        else:
-            mark(recorder, UNKNOWN, op.name, (x, y), (z,), frame)
-            continue
-        plan = op.plan(array_type, which)
-        if plan is None:
-            mark(recorder, CUT, op.name, (x, y), (z,), frame)
-            continue
-        key = z._k
-        if not key:
-            z._k = key = new_key()
-        known.add(key)
-        recorder._records.append(
-            (plan.backward, key, frame.f_code, frame.f_lasti, op,
-             (kx, ky) if which == 3 else kx if which == 1 else ky,
-             x._a.shape if which & 1 else None, y._a.shape if which & 2 else None,
-             x if plan.reads_x else None, y if plan.reads_b else None,
-             z if plan.reads_y else None))
 
 
 def record_general(op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],

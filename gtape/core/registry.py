@@ -41,6 +41,16 @@ class RegisterGradient:
         return function
 
 
+def no_gradient(op_type: str) -> None:
+    """Declare that no gradient flows through an op type that has no gradient: it becomes None.
+
+    Raises:
+        TypeError: `op_type` is not a string.
+        KeyError: the op type has a gradient already.
+    """
+    RegisterGradient(op_type)(lambda op, *grads: [None] * len(op.inputs))
+
+
 class AppliedOp:
     """What a registered gradient function learns of the application it differentiates."""
 

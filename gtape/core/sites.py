@@ -5,20 +5,20 @@ Reading the two costs 0.1 us; the line is looked up only when somebody asks.
 
 from __future__ import annotations
 
-import linecache
 import sys
-from dataclasses import dataclass
 from types import CodeType, FrameType
+from typing import NamedTuple
 
+_LIBRARIES = ("gtape", "numpy", "cupy")
 _OUTSIDE = ("gtape.demo", "gtape.cli")
 
 
 def user_frame(frame: FrameType) -> FrameType:
-    """The nearest frame at or above `frame` that is not gtape's own code."""
+    """The nearest frame at or above `frame` that is neither gtape's nor NumPy's own code."""
     found: FrameType | None = frame
     while found is not None:
         package = found.f_globals.get("__package__") or ""
-        if not package.startswith("gtape") or package.startswith(_OUTSIDE):
+        if not package.startswith(_LIBRARIES) or package.startswith(_OUTSIDE):
             return found
         found = found.f_back
     return frame
@@ -30,8 +30,7 @@ def here() -> tuple[CodeType, int]:
     return frame.f_code, frame.f_lasti
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(NamedTuple):
     """A line of the user's program."""
 
     file: str
@@ -40,6 +39,8 @@ class Site:
 
     @property
     def text(self) -> str:
+        import linecache
+
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:

@@ -22,6 +22,9 @@ def push(recorder: Any) -> None:
 def remove(recorder: Any) -> bool:
     """Take `recorder` off the stack; whether it was there."""
     stack = active()
+    if len(stack) == 1 and stack[0] is recorder:
+        recorders.set(())
+        return True
     if not any(r is recorder for r in stack):
         return False
     recorders.set(tuple(r for r in stack if r is not recorder))

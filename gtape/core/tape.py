@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,19 +13,13 @@ from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.recording import READ, mark
 from gtape.core.sites import here, resolve, user_frame
 from gtape.core.state import active, new_key, push, remove
+from gtape.core.tapeargs import UnconnectedGradients
 from gtape.core.tensor import Tensor, wrap
 from gtape.core.walk import useful_keys, walk
 
 _SPENT = ("A non-persistent GradientTape can only be used to compute one set of gradients (or "
           "jacobians). Make it with GradientTape(persistent=True) to ask again.")
 _NOT_RECORDING = "the tape is not recording: call this inside its `with` block"
-
-
-class UnconnectedGradients(enum.Enum):
-    """What `gradient` answers for a source that the target does not depend on."""
-
-    NONE = "none"
-    ZERO = "zero"
 
 
 def stack_level() -> int:
@@ -211,8 +204,10 @@ class GradientTape:
             LookupError: an op between target and source has no gradient.
         """
         ask = tapeargs.Request.of(target, sources, output_gradients, unconnected_gradients)
-        self._check_usable()
-        tapeargs.check_on_none(on_none)
+        if self._spent or not self._entered:
+            self._check_usable()
+        if on_none != "ignore":
+            tapeargs.check_on_none(on_none)
         ask.warn_non_float()
         reasons = None
         if on_none != "ignore":
@@ -242,8 +237,7 @@ class GradientTape:
         records = self._records
         if not self._persistent:
             self._spend()
-        walk(records, grads, wanted, useful, consume=not self._persistent, tensors=tensors,
-             sparse_type=IndexedSlices)
+        walk(records, grads, wanted, useful, not self._persistent, tensors, IndexedSlices)
         return [self._answer(grads, group, tensors) for group in groups]
 
     def _spend(self) -> None:
@@ -259,11 +253,11 @@ class GradientTape:
             stacklevel=stack_level())
 
     def _keys_of(self, source: Any) -> tuple[int, ...]:
-        if not source._k:
-            source._k = new_key()
-        if isinstance(source, Tensor):
-            return (source._k,)
-        return (source._k, *self._reads.get(source._k, ()))
+        key = source._k
+        if not key:
+            source._k = key = new_key()
+        reads = self._reads.get(key)
+        return (key,) if reads is None else (key, *reads)
 
     def _seed(self, ask: Any, tensors: bool) -> dict[int, Any]:
         grads: dict[int, Any] = {}
@@ -284,8 +278,8 @@ class GradientTape:
 
     @staticmethod
     def _answer(grads: dict[int, Any], keys: tuple[int, ...], tensors: bool) -> Any:
-        total = None
-        for key in keys:
+        total = grads.get(keys[0])
+        for key in keys[1:]:
             part = grads.get(key)
             if part is not None:
                 total = part if total is None else total + part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import warnings
 from typing import Any
 
@@ -11,6 +12,14 @@ from gtape.core.errors import NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import EagerTensor, Tensor
 
+class UnconnectedGradients(enum.Enum):
+    """What `gradient` answers for a source that the target does not depend on."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+_NONE = UnconnectedGradients.NONE
 _MODES = ("ignore", "warn", "raise")
 
 
@@ -25,7 +34,7 @@ def unconnected(value: Any) -> bool:
     Raises:
         ValueError: `value` is neither an UnconnectedGradients nor 'none' or 'zero'.
     """
-    name = getattr(value, "value", value)
+    name = value if isinstance(value, str) else getattr(value, "value", None)
     if name not in ("none", "zero"):
         raise ValueError(f"Unknown value for unconnected_gradients: {value!r}; "
                          f"use tf.UnconnectedGradients.NONE or .ZERO")
@@ -56,8 +65,13 @@ def leaf_state(leaf: Any, role: str, position: int, count: int) -> Any:
 
 
 def _leaves(structure: Any, role: str) -> list[Any]:
+    if type(structure) is EagerTensor:
+        return [structure]
     flat = nest.flatten(structure)
-    return [leaf_state(leaf, role, i, len(flat)) for i, leaf in enumerate(flat)]
+    for i, leaf in enumerate(flat):
+        if type(leaf) is not EagerTensor:
+            flat[i] = leaf_state(leaf, role, i, len(flat))
+    return flat
 
 
 def ones(leaf: Any) -> Tensor | None:
@@ -93,7 +107,7 @@ class Request:
             TypeError: a target or source is not a Tensor or Variable.
             ValueError: an unknown `unconnected_gradients`, or cotangents that do not match.
         """
-        zero = unconnected(unconnected_gradients)
+        zero = unconnected_gradients is not _NONE and unconnected(unconnected_gradients)
         targets = _leaves(target, "target")
         found = _leaves(sources, "sources")
         given = None
@@ -103,19 +117,30 @@ class Request:
 
     @property
     def symbolic(self) -> bool:
-        return any(isinstance(t, Tensor) and not isinstance(t, EagerTensor) for t in self.targets)
+        for leaf in self.targets:
+            if type(leaf) is not EagerTensor and isinstance(leaf, Tensor):
+                return True
+        return False
 
     def seeds(self) -> list[Tensor | None]:
-        given = self._given or [None] * len(self.targets)
+        if self._given is None:
+            return [ones(leaf) for leaf in self.targets]
+        given = self._given
         return [ones(leaf) if seed is None else seed for leaf, seed in zip(self.targets, given)]
 
     def warn_non_float(self) -> None:
         """Say that integers, bools and strings carry no gradient."""
+        for leaf in (*self.targets, *self.sources):
+            if not leaf._t.differentiable:
+                self._warn_each()
+                return
+
+    def _warn_each(self) -> None:
         from gtape.core.tape import stack_level
 
         for role, leaves in (("target", self.targets), ("source", self.sources)):
             for leaf in leaves:
-                if not leaf.dtype.is_differentiable:
+                if not leaf._t.differentiable:
                     warnings.warn(
                         f"The dtype of the {role} tensor must be floating (e.g. tf.float32) when "
                         f"calling GradientTape.gradient, got {leaf.dtype!r}", NonFloatWarning,

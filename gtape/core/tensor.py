@@ -187,8 +187,11 @@ class EagerTensor(Tensor):
         array_type = self._t
         if array_type.dtype.np_dtype == object:
             return None if value else EagerTensor(np.full(self._a.shape, b"", object), array_type)
-        made = array_type.xp.full(self._a.shape, value, dtype=array_type.dtype.np_dtype)
-        return EagerTensor(made, array_type)
+        shape, dtype = self._a.shape, array_type.dtype
+        if not shape and array_type.fast:
+            return EagerTensor(dtype.as_numpy_dtype(value), array_type)
+        fill = array_type.xp.ones if value else array_type.xp.zeros
+        return EagerTensor(fill(shape, dtype.np_dtype), array_type)
 
     def _exit(self, how: str) -> np.ndarray:
         if self._k:

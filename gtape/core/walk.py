@@ -30,7 +30,7 @@ def _prunable(record: Any, useful: set[int] | None) -> bool:
     return ins not in useful if type(ins) is int else useful.isdisjoint(ins)
 
 
-def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | None, *,
+def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | None,
          consume: bool, tensors: bool, sparse_type: type) -> None:
     """Pull `grads` back through `records`, last to first, adding to `grads`.
 
@@ -40,9 +40,12 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
         consume: take the records off the list, so what they hold is freed on the way.
         tensors: `grads` holds tensors, and every step is itself recorded by other tapes.
     """
-    index = len(records)
     state = hush()
     try:
+        if consume and useful is None and not tensors:
+            _consume(records, grads, keep, sparse_type)
+            return
+        index = len(records)
         while index:
             index -= 1
             record = records.pop() if consume else records[index]
@@ -64,6 +67,29 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
                 record[0](grads, g, record)
     finally:
         unhush(state)
+
+
+def _consume(records: list[Any], grads: Grads, keep: set[int], sparse_type: type) -> None:
+    """The common case of `walk`: bare arrays, every record wanted, nothing kept."""
+    take = grads.pop
+    pop = records.pop
+    while records:
+        record = pop()
+        out = record[1]
+        if type(out) is not int:
+            g: Any = [grads.get(k) if k in keep else take(k, None) for k in out]
+            if all(part is None for part in g):
+                continue
+            g = [p.dense(False) if type(p) is sparse_type else p for p in g]
+        else:
+            g = take(out, None)
+            if g is None:
+                continue
+            if out in keep:
+                grads[out] = g
+            if type(g) is sparse_type and not record[4].sparse:
+                g = g.dense(False)
+        record[0](grads, g, record)
 
 
 def add_to(grads: Grads, key: int, part: Any) -> None:

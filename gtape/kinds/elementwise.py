@@ -53,6 +53,8 @@ class Elementwise(Op):
         super().__init__(name, params, doc, tf_name)
         self.types = types
         self._plans: dict[Any, Plan | None] = {}
+        #: What the functions look up by type, then by `which | numbers << 2`.
+        self.fast: dict[Any, list[Any]] = {}
 
     # -------------------------------------------------------------- meaning
 
@@ -81,23 +83,40 @@ class Elementwise(Op):
 
     # -------------------------------------------------------------- the tape's side
 
-    def plan(self, array_type: Any, which: int) -> Plan | None:
-        """How to pull back to the inputs in the bit mask `which`; None: no gradient flows."""
-        key = (array_type, which)
+    def plan(self, array_type: Any, which: int, numbers: int = 0) -> Plan | None:
+        """How to pull back to the inputs in the bit mask `which`; None: no gradient flows.
+
+        `array_type` is one type for all inputs or a tuple; the inputs in the mask `numbers` are
+        Python numbers.
+        """
+        key = (array_type, which, numbers)
         try:
             return self._plans[key]
         except KeyError:
-            made = build_plan(self, array_type, which)
+            made = build_plan(self, array_type, which, numbers)
             return self._plans.setdefault(key, made)
+
+    def fast_plan(self, array_type: ArrayType, which: int, numbers: int) -> tuple[Any, ...]:
+        """The plan as (backward, reads first, reads second, reads y), remembered in `fast`."""
+        plan = self.plan(array_type, which, numbers)
+        made = (None, False, False, False) if plan is None else (
+            plan.backward, plan.reads[0], len(self.params) == 2 and plan.reads[1], plan.reads[-1])
+        self.fast.setdefault(array_type, [None] * 12)[which | numbers << 2] = made
+        return made
 
     def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
                attrs: tuple[Any, ...]) -> Any:
-        """The (backward, input keys, payload) of a record; None when no gradient flows."""
-        types = tuple(x._t for x in inputs)
+        """The (backward, input keys, payload) of a record; None when no gradient flows.
+
+        A Python number among the inputs has the type of the tensors beside it.
+        """
+        like = next(x._t for x in inputs if isinstance(x, Tensor))
+        types = tuple(x._t if isinstance(x, Tensor) else like for x in inputs)
         if not outputs[0]._t.differentiable:
             return None
         mask = sum(1 << i for i, t in enumerate(types) if mask >> i & 1 and t.differentiable)
-        plan = self.plan(types if len(types) > 1 else types[0], mask) if mask else None
+        numbers = sum(1 << i for i, x in enumerate(inputs) if not isinstance(x, Tensor))
+        plan = self.plan(types if len(types) > 1 else types[0], mask, numbers) if mask else None
         return None if plan is None else plan.entry(inputs, outputs[0])
 
     # -------------------------------------------------------------- application

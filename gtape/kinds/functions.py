@@ -7,18 +7,22 @@ to that.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.core.convert import convert, convert_like
-from gtape.core.quiet import hush, unhush
-from gtape.core.recording import record1, record2
-from gtape.core.state import active
+from gtape.core.quiet import quiet
+from gtape.core.recording import CUT, UNKNOWN, mark
+from gtape.core.sites import here, user_frame
+from gtape.core.state import active, new_key
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.variable import Variable
 from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.expr import Expr, is_expr
 
 Function = Callable[..., Any]
+_getframe = sys._getframe
 
 
 def operands(name: str, args: Sequence[Any]) -> list[Tensor]:
@@ -41,58 +45,129 @@ def general(op: Elementwise, args: Sequence[Any]) -> Any:
     if is_expr(args):
         scope = next(a for a in args if type(a) is Expr).scope
         return op.expression(scope, [a if type(a) is Expr else scope.constant(a) for a in args])
-    return op.apply(operands(op.name, args))
+    made = op.apply(operands(op.name, args))
+    if not active():
+        note_variable(made, args)
+    return made
+
+
+def note_variable(made: Any, args: Sequence[Any]) -> None:
+    """Remember that a tensor was computed from a Variable outside every tape: `x = x + 1`."""
+    for arg in args:
+        if isinstance(arg, Variable) and type(made) is EagerTensor:
+            made._origin = (arg.name, *here())
+            return
 
 
 def unary(op: Elementwise, compute: Function, param: str) -> Function:
-    """`f(x, name=None)`."""
+    """`f(x, name=None)`. The recording is written out here: a call would cost a tenth more."""
+    fast, name_of_op = op.fast, op.name
+
     def function(x: Any, name: str | None = None) -> Any:
-        if type(x) is EagerTensor and x._t.fast:
-            state = hush()
-            try:
-                y = EagerTensor(compute(x._a), x._t)
-            finally:
-                unhush(state)
-            stack = active()
-            if stack:
-                record1(op, stack, x, y)
-            return y
-        return general(op, (x,))
+        if type(x) is not EagerTensor or not x._t.fast:
+            return general(op, (x,))
+        array_type = x._t
+        y = EagerTensor(quiet.run(compute, x._a), array_type)
+        stack = active()
+        if stack:
+            frame = _getframe(1)
+            package = frame.f_globals.get("__package__")
+            if package and package.startswith("gtape"):
+                frame = user_frame(frame)
+            for tape in stack:
+                if not tape.is_tape:
+                    tape.observe(op, (x,), (y,), ())
+                    continue
+                key = x._k
+                if key not in tape._known:
+                    mark(tape, UNKNOWN, name_of_op, (x,), (y,), frame)
+                    continue
+                plans = fast.get(array_type)
+                plan = (plans and plans[1]) or op.fast_plan(array_type, 1, 0)
+                if not plan[0]:
+                    mark(tape, CUT, name_of_op, (x,), (y,), frame)
+                    continue
+                made = y._k
+                if not made:
+                    y._k = made = new_key()
+                tape._known.add(made)
+                tape._records.append(
+                    (plan[0], made, frame.f_code, frame.f_lasti, op, key,
+                     x if plan[1] else None, y if plan[3] else None))
+        return y
 
     return _dressed(function, op, (param,))
 
 
 def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Function:
-    """`f(x, y, name=None)`."""
+    """`f(x, y, name=None)`; x or y may be a Python number."""
+    fast, name_of_op = op.fast, op.name
+
     def function(x: Any, y: Any, name: str | None = None) -> Any:
+        numbers = 0
         if type(x) is EagerTensor:
             array_type = x._t
             a = x._a
+            kx = x._k
             if type(y) is EagerTensor:
                 if y._t is not array_type:
                     return general(op, (x, y))
                 b = y._a
+                ky = y._k
             elif type(y) is float or type(y) is int:
                 b = y
+                ky = 0
+                numbers = 2
             else:
                 return general(op, (x, y))
         elif (type(x) is float or type(x) is int) and type(y) is EagerTensor:
             array_type = y._t
             a, b = x, y._a
+            kx, ky = 0, y._k
+            numbers = 1
         else:
             return general(op, (x, y))
         if not array_type.fast:
             return general(op, (x, y))
-        state = hush()
         try:
-            z = EagerTensor(compute(a, b), array_type)
+            z = EagerTensor(quiet.run(compute, a, b), array_type)
         except (ValueError, OverflowError):
             return general(op, (x, y))
-        finally:
-            unhush(state)
         stack = active()
         if stack:
-            record2(op, stack, x, y, z, array_type)
+            frame = _getframe(1)
+            package = frame.f_globals.get("__package__")
+            if package and package.startswith("gtape"):
+                frame = user_frame(frame)
+            for tape in stack:
+                if not tape.is_tape:
+                    tape.observe(op, (x, y), (z,), ())
+                    continue
+                known = tape._known
+                if kx in known:
+                    which = 3 if ky in known else 1
+                elif ky in known:
+                    which = 2
+                else:
+                    mark(tape, UNKNOWN, name_of_op, (x, y), (z,), frame)
+                    kx, ky = getattr(x, "_k", 0), getattr(y, "_k", 0)
+                    continue
+                plans = fast.get(array_type)
+                plan = (plans and plans[which | numbers << 2]) or op.fast_plan(
+                    array_type, which, numbers)
+                if not plan[0]:
+                    mark(tape, CUT, name_of_op, (x, y), (z,), frame)
+                    kx, ky = getattr(x, "_k", 0), getattr(y, "_k", 0)
+                    continue
+                made = z._k
+                if not made:
+                    z._k = made = new_key()
+                known.add(made)
+                tape._records.append(
+                    (plan[0], made, frame.f_code, frame.f_lasti, op,
+                     (kx, ky) if which == 3 else kx if which == 1 else ky,
+                     a.shape if which & 1 else None, b.shape if which & 2 else None,
+                     x if plan[1] else None, y if plan[2] else None, z if plan[3] else None))
         return z
 
     return _dressed(function, op, params)

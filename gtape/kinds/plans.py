@@ -15,14 +15,14 @@ from gtape.core.walk import add_to
 from gtape.kinds.blocked import LARGE, fits, schedule
 from gtape.kinds.broadcasting import sum_to
 from gtape.kinds.derive import inputs_read
-from gtape.kinds.expr import Expr
+from gtape.kinds.expr import Expr, topological
 from gtape.kinds.print_numpy import Printer, define
 
 
 class Plan:
-    """What a record needs. `reads_x`, `reads_b` are the first and second input, `reads_y` y."""
+    """What a record needs: the backward, and which inputs, and last y, it `reads`."""
 
-    __slots__ = ("_arity", "_wrt", "backward", "reads", "reads_b", "reads_x", "reads_y")
+    __slots__ = ("_arity", "_wrt", "backward", "reads")
 
     def __init__(self, backward: Callable[..., Any], arity: int, wrt: Sequence[int],
                  reads: Sequence[bool]) -> None:
@@ -30,12 +30,9 @@ class Plan:
         self._arity = arity
         self._wrt = tuple(wrt)
         self.reads = tuple(reads)
-        self.reads_x = reads[0]
-        self.reads_b = arity == 2 and reads[1]
-        self.reads_y = reads[-1]
 
     def entry(self, inputs: tuple[Any, ...], y: Any) -> Any:
-        """(backward, input keys, payload), laid out as `record1` and `record2` do."""
+        """(backward, input keys, payload), laid out as `kinds.functions` does."""
         kept = tuple(v if read else None for v, read in zip((*inputs, y), self.reads))
         keys = tuple(inputs[i]._k for i in self._wrt)
         in_keys = keys[0] if len(keys) == 1 else keys
@@ -45,7 +42,7 @@ class Plan:
         return self.backward, in_keys, (*shapes, *kept)
 
 
-def build_plan(op: Any, array_type: Any, which: int) -> Plan | None:
+def build_plan(op: Any, array_type: Any, which: int, numbers: int) -> Plan | None:
     """The plan of `op` on inputs of `array_type` (one for all, or a tuple) for the mask `which`."""
     from gtape.core.registry import missing_gradient, override
 
@@ -64,7 +61,7 @@ def build_plan(op: Any, array_type: Any, which: int) -> Plan | None:
     pairs = [(i, p) for i, p in zip(wrt, found) if p is not None]
     if not pairs:
         return _unconnected(op, arity, wrt)
-    return _Builder(op, types, wrt, pairs).plan()
+    return _Builder(op, types, wrt, pairs, numbers).plan()
 
 
 def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> Plan | None:
@@ -78,11 +75,12 @@ def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> Plan | None:
 
 class _Builder:
     def __init__(self, op: Any, types: Sequence[ArrayType], wrt: Sequence[int],
-                 pairs: list[tuple[int, Expr]]) -> None:
+                 pairs: list[tuple[int, Expr]], numbers: int) -> None:
         from gtape.kinds.elementwise import cotangent_name, output_name
 
         self._op, self._types, self._wrt, self._pairs = op, types, wrt, pairs
         self._arity = len(op.params)
+        self._numbers = numbers
         self._g, self._y = cotangent_name(op.params), output_name(op.params)
         self._names = [*op.params, self._y]
         used = inputs_read([p for _, p in pairs])
@@ -107,13 +105,8 @@ class _Builder:
         lines = []
         for position, name in enumerate(self._names):
             if self._reads[position]:
-                at = self._kept_at(position)
-                lines.append(f"{name} = r[{at}]")
-                if self._arity > 1 and position < self._arity:
-                    lines.append(f"if type({name}) is not float and type({name}) is not int: "
-                                 f"{name} = {name}._a")
-                else:
-                    lines.append(f"{name} = {name}._a")
+                number = position < self._arity and self._numbers >> position & 1
+                lines.append(f"{name} = r[{self._kept_at(position)}]" + ("" if number else "._a"))
         assigned, texts = printer.lines([p for _, p in self._pairs])
         body = [f"{line}" for line in assigned]
         for (index, _), text in zip(self._pairs, texts):
@@ -136,7 +129,8 @@ class _Builder:
 
     def _guarded(self, body: list[str], printer: Printer) -> list[str]:
         """`body`, with large arrays going block by block where the letters allow it."""
-        if not self._types[0].fast or all(p.letter is None for _, p in self._pairs):
+        steps = [n for n in topological([p for _, p in self._pairs]) if n.letter is not None]
+        if not self._types[0].fast or len(steps) <= len(self._pairs):
             return body
         plans = [(i, schedule(p, inputs_read([p])), inputs_read([p])) for i, p in self._pairs]
         if any(plan is None for _, plan, _ in plans):

@@ -72,6 +72,7 @@ _any = _only(lambda d: True, "any dtype")
 _number = _only(lambda d: d.is_differentiable or d.is_integer, "numbers")
 _real = _only(lambda d: d.is_floating or d.is_integer, "real numbers")
 _float = _only(lambda d: d.is_differentiable, "floating or complex tensors")
+_complex = _only(lambda d: d.is_complex, "complex tensors")
 _real_float = _only(lambda d: d.is_floating, "real floating tensors")
 _integer = _only(lambda d: d.is_integer, "integers")
 _logical = _only(lambda d: d.is_bool, "bools")
@@ -81,13 +82,14 @@ RULES: dict[str, Callable[[str, Types], ArrayType]] = {
     "number": _number,
     "real": _real,
     "float": _float,
+    "complex": _complex,
     "real_float": _real_float,
     "integer": _integer,
     "logical": _logical,
     "compare": _bool_of(_real),
     "equal": _bool_of(_any),
     "test": _bool_of(_number),
-    "magnitude": _real_of(_number),
+    "magnitude": _real_of(_complex),
     "select": _select,
     "make_complex": _make_complex,
 }

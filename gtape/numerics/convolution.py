@@ -28,6 +28,8 @@ from .windows import (
 # Patches repeat each input cell once per filter cell; images are taken in blocks of this size
 # so that memory stays bounded.  On 28x28x16 batches one block is as fast as smaller ones.
 HOST_BLOCK = 1 << 26
+# The product of one filter cell is added at once, so it should stay in a core's cache.
+HOST_PRODUCT = 1 << 19
 
 
 def conv_forward(
@@ -71,7 +73,7 @@ def conv_input_grad(
 ) -> Array:
     """The adjoint of `conv_forward` in x: g [N, *out, F] -> an array of `shape` [N, *spatial, C].
 
-    One product per filter cell, added where that cell reads: measured 1.3 to 2 times faster
+    One product per filter cell, added where that cell reads: measured 1.2 to 2 times faster
     than folding one large product, and than a convolution with the flipped filter.
     """
     dtype = g.dtype
@@ -79,12 +81,17 @@ def conv_input_grad(
     *size, depth, features = filters.shape
     check_channels(shape, filters.shape, groups)
     outs = g.shape[1:-1]
-    rows = g.reshape(-1, groups, features // groups).swapaxes(0, 1)
     total = xp.zeros(padded_shape(shape, pads), g.dtype)
-    for cell, where in cells(size, outs, strides, dilations):
-        matrix = filters[cell].reshape(depth, groups, -1).transpose(1, 2, 0)
-        part = xp.matmul(rows, matrix).swapaxes(0, 1)
-        total[where] += part.reshape(g.shape[0], *outs, shape[-1])
+    per_image = prod(outs) * shape[-1] * g.dtype.itemsize
+    for block in blocks(xp, shape[0], per_image, HOST_PRODUCT):
+        source, part = g[block], total[block]
+        rows = source.reshape(-1, groups, features // groups).swapaxes(0, 1)
+        products = xp.empty((groups, rows.shape[1], depth), g.dtype)
+        by_place = products.swapaxes(0, 1)
+        for cell, where in cells(size, outs, strides, dilations):
+            matrix = filters[cell].reshape(depth, groups, -1).transpose(1, 2, 0)
+            xp.matmul(rows, matrix, out=products)
+            part[where] += by_place.reshape(source.shape[0], *outs, shape[-1])
     return crop(total, pads).astype(dtype, copy=False)
 
 
@@ -98,7 +105,7 @@ def conv_filter_grad(
     pads: Pads,
     groups: int = 1,
 ) -> Array:
-    """The adjoint of `conv_forward` in the filter: x and g [N, *out, F] -> [*size, C / groups, F]."""
+    """The adjoint of `conv_forward` in the filter: x, g [N, *out, F] -> [*size, C / groups, F]."""
     dtype = g.dtype
     x, g = working(xp, x), working(xp, g)
     depth, features = x.shape[-1] // groups, g.shape[-1]

@@ -99,7 +99,7 @@ def _gamma_series(xp: ModuleType, a: Array, x: Array) -> Array:
         state[1] = state[1] + state[0]
         return state[0] <= EPSILON * state[1]
 
-    return _iterate(xp, step, [xp.ones_like(x), xp.ones_like(x)])
+    return _iterate(xp, step, [xp.ones_like(x), xp.ones_like(x)])[1]
 
 
 def _gamma_fraction(xp: ModuleType, a: Array, x: Array) -> Array:
@@ -164,20 +164,22 @@ def _lentz(
         state[0] = xp.where(xp.abs(upper) < TINY, TINY, upper)
         state[1] = 1.0 / xp.where(xp.abs(lower) < TINY, TINY, lower)
         factor = state[0] * state[1]
-        state[2] = state[2] * factor
-        return xp.abs(factor - 1.0) <= 2.0 * EPSILON
+        # Much later factors differ from 1 by their rounding, which would add up.
+        state[2] = xp.where(state[3], state[2], state[2] * factor)
+        state[3] = state[3] | (xp.abs(factor - 1.0) <= 2.0 * EPSILON)
+        return state[3]
 
-    return 1.0 / _iterate(xp, step, [first, xp.zeros_like(first), first])
+    settled = xp.zeros(first.shape, bool)
+    return 1.0 / _iterate(xp, step, [first, xp.zeros_like(first), first, settled])[2]
 
 
 def _iterate(
     xp: ModuleType, step: Callable[[int, list[Array]], Array], state: list[Array]
-) -> Array:
-    """The last array of `state` after steps 1, 2, ... until every element reports convergence,
-    looked at every few steps because looking waits for the device.  Further steps change
-    converged elements by rounding only."""
+) -> list[Array]:
+    """`state` after steps 1, 2, ... until every element reports convergence, looked at every few
+    steps because looking waits for the device.  Steps must not spoil converged elements."""
     for k in range(1, MOST_STEPS + 1):
         done = step(k, state)
         if k % CHECK_EVERY == 0 and bool(done.all()):
             break
-    return state[-1]
+    return state

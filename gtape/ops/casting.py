@@ -38,7 +38,8 @@ def _(g: Any, x: Spec) -> Any:
     return cast_(g, dtype=x.dtype)
 
 
-cast_.cases = [case((2, 3), dtype=dtypes.float64), case((3,), dtype=dtypes.float32)]
+cast_.cases = [case((2, 3), dtype=dtypes.float64),
+               case((3,), dtype=dtypes.complex128, dtypes=("float64",))]
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:

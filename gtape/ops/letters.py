@@ -183,8 +183,7 @@ def truncatemod(xp: Any, a: Any, b: Any) -> Any:
 
 def squared_difference(xp: Any, a: Any, b: Any) -> Any:
     difference = a - b
-    return difference * xp.conj(difference) if difference.dtype.kind == "c" else (
-        difference * difference)
+    return difference * difference
 
 
 def clip(xp: Any, x: Any, low: Any, high: Any) -> Any:

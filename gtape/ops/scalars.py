@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.op import case
 from gtape.kinds import expr
 from gtape.kinds.elementwise import Atom, Word
 from gtape.kinds.functions import binary, plain, unary
@@ -38,9 +39,9 @@ def letter(signature: str, *, names: tuple[str, ...] | None = None, **declared: 
             else binary(op, compute, (params[0], params[1])))
 
 
-def word(fn: Callable[..., Any]) -> Any:
-    """Declare a formula of letters and give its function."""
-    op = Word(fn)
+def word(fn: Callable[..., Any], **options: Any) -> Any:
+    """Declare a formula of letters, with the options of `Word`, and give its function."""
+    op = Word(fn, **options)
     op.declare()
     params = op.params
     return (unary(op, lambda x: op.compute(_type_of(x), (x,)), params[0])
@@ -86,7 +87,7 @@ square = letter("square(x)", cuda="x * x", types="number", doc="x².",
                 d_x=lambda g, x: g * (2 * x))
 squared_difference = letter(
     "squared_difference(a, b)", numpy=spelled.squared_difference, cuda="(a - b) * (a - b)",
-    types="number", doc="(x - y)².", d_a=lambda g, a, b: 2 * g * (a - b),
+    types="real", doc="(x - y)².", d_a=lambda g, a, b: 2 * g * (a - b),
     d_b=lambda g, a, b: -2 * g * (a - b))
 reciprocal = letter("reciprocal(x)", cuda="1 / x", types="float", doc="1 / x.",
                     d_x=lambda g, y: -g * (y * y), domain=(0.5, 2.0))
@@ -122,11 +123,11 @@ sign = letter("sign(x)", cuda="(x > 0) - (x < 0)", types="number",
               d_x=lambda g: zero(g))
 real_abs = letter("abs(x)", cuda="fabs(x)", types="real", doc="|x|; its gradient at 0 is 0.",
                   d_x=lambda g, x: g * sign(x), domain=(0.2, 2.0))
-unit = letter("unit(x)", numpy=spelled.unit, cuda="unit(x)", holomorphic=False,
+unit = letter("unit(x)", numpy=spelled.unit, cuda="unit(x)", types="complex", holomorphic=False,
               doc="z / |z|, and 0 at 0.",
               d_x=lambda g, x, y: divide_no_nan(
-                  g - y * make_complex(real_part(conj(y) * g), zero(real_part(g))),
-                  make_complex(complex_abs(x), zero(real_part(g)))))
+                  g - y * make_complex(real_part(conj(y) * g), zero(complex_abs(x))),
+                  make_complex(complex_abs(x), zero(complex_abs(x)))))
 complex_abs = letter("complex_abs(x)", numpy="abs", cuda="abs(x)", types="magnitude",
                      tf_name="ComplexAbs", holomorphic=False, doc="|z|.",
                      d_x=lambda g, x: make_complex(g, zero(g)) * unit(x))
@@ -230,6 +231,9 @@ clip = letter("clip(x, low, high)", numpy=spelled.clip, cuda="min(max(x, low), h
               d_x=lambda g, x, low, high: where((x < low) | (x > high), 0, g),
               d_low=lambda g, x, low: where(x < low, g, 0),
               d_high=lambda g, x, high: where(x > high, g, 0))
+
+sign.op.cases = [case((2, 3)), case(())]
+clip.op.cases = [case((2, 3), np.array(-0.7), np.array([0.9])), case((3,), (3,), np.array(2.0))]
 
 # ---------------------------------------------------------------- comparisons and logic
 _BOOL = {"types": "compare", "makes_bool": True, "d_a": None, "d_b": None}

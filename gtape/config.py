@@ -1,0 +1,72 @@
+"""gtape.config: which devices there are, and what they hold."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from gtape.core.device import CPU, Device
+from gtape.devices.placing import device_named
+from gtape.devices.probe import probe
+
+
+class PhysicalDevice(NamedTuple):
+    """A device by name and kind."""
+
+    name: str
+    device_type: str
+
+
+def _devices() -> list[Device]:
+    return [CPU, *probe().devices]
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The devices that can be used, all or of one kind ('CPU', 'GPU')."""
+    return [PhysicalDevice(f"/physical_device:{d.kind}:{d.index}", d.kind) for d in _devices()
+            if device_type in (None, d.kind)]
+
+
+def list_logical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The same devices under their logical names."""
+    return [PhysicalDevice(f"/device:{d.kind}:{d.index}", d.kind) for d in _devices()
+            if device_type in (None, d.kind)]
+
+
+def get_memory_info(device: str) -> dict[str, int]:
+    """Bytes in use on a device: at least 'current' and 'peak'.
+
+    Raises:
+        InvalidArgumentError: there is no such device.
+    """
+    from gtape.devices.telemetry import gpu_memory, host_memory
+
+    found = device_named(device)
+    return host_memory() if found.is_host else gpu_memory(found)
+
+
+def get_device_details(device: Any) -> dict[str, Any]:
+    """What is known of a device from `list_physical_devices`."""
+    from gtape.devices.probe import report
+
+    name = device.name.split(":", 1)[1]
+    return {"device_name": next((f.reason for f in report() if f.name == name), "unknown")}
+
+
+def get_utilization(device: str) -> dict[str, Any]:
+    """Percent busy, temperature and power of a GPU, through NVML.
+
+    Raises:
+        UnavailableError: the CPU was asked for, or nvidia-ml-py is missing.
+    """
+    from gtape.devices.telemetry import utilization
+
+    return utilization(device_named(device))
+
+
+experimental = SimpleNamespace(get_memory_info=get_memory_info,
+                               get_device_details=get_device_details,
+                               get_utilization=get_utilization)
+
+__all__ = ["PhysicalDevice", "experimental", "get_device_details", "get_memory_info",
+           "get_utilization", "list_logical_devices", "list_physical_devices"]

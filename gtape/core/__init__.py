@@ -1,0 +1,1 @@
+"""What a value, an op, a tape and a trace are. Names no op and imports no device."""

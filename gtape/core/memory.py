@@ -1,0 +1,86 @@
+"""What a tape keeps for the backward pass, by op and source line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gtape.core.sites import Site, resolve
+from gtape.core.tensor import EagerTensor
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One recorded op: its name, the user's line, and the bytes it keeps that no earlier op did."""
+
+    op: str
+    site: Site
+    bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryBill:
+    """The rows in the order of recording, and their sum."""
+
+    rows: tuple[Kept, ...]
+
+    @property
+    def total(self) -> int:
+        """Bytes kept altogether; a tensor that several ops keep counts once."""
+        return sum(row.bytes for row in self.rows)
+
+    def by_line(self) -> list[tuple[Site, int]]:
+        """Bytes for each source line, largest first."""
+        sums: dict[Site, int] = {}
+        for row in self.rows:
+            sums[row.site] = sums.get(row.site, 0) + row.bytes
+        return sorted(sums.items(), key=lambda item: -item[1])
+
+    def __iter__(self) -> Any:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        lines = [f"{row.bytes:>12,} B  {row.op:<20} {row.site}" for row in self.rows]
+        return "\n".join([*lines, f"{self.total:>12,} B  in all"])
+
+
+def _tensors(value: Any) -> list[EagerTensor]:
+    found: list[EagerTensor] = []
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, EagerTensor):
+            found.append(item)
+        elif isinstance(item, (tuple, list)):
+            stack.extend(item)
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+        elif hasattr(item, "_inputs"):
+            stack.extend(item._inputs)
+    return found
+
+
+def _owner(array: Any) -> Any:
+    """The array whose memory `array` shows."""
+    base = getattr(array, "base", None)
+    while base is not None and getattr(base, "base", None) is not None:
+        base = base.base
+    return array if base is None or not hasattr(base, "nbytes") else base
+
+
+def memory(tape: Any) -> MemoryBill:
+    """The bill of a tape."""
+    seen: set[int] = set()
+    rows = []
+    for record in tape._records:
+        size = 0
+        for tensor in _tensors(record[6:]):
+            owner = _owner(tensor._a)
+            if id(owner) not in seen:
+                seen.add(id(owner))
+                size += owner.nbytes
+        rows.append(Kept(record[4].name, resolve(record[2], record[3]), size))
+    return MemoryBill(tuple(rows))

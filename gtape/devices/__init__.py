@@ -1,0 +1,1 @@
+"""Where arrays live: finding devices, naming them, and choosing one for new tensors."""

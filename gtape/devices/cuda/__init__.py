@@ -1,0 +1,1 @@
+"""NVIDIA GPUs through CuPy. Imported only when a GPU is looked for."""

@@ -1,0 +1,132 @@
+"""Which GPUs can really be used: found by compiling and running a kernel, not by counting.
+
+A driver without a toolkit, or a toolkit without a driver, counts devices and then fails at the
+first kernel. So the probe adds two numbers on each device and reads the answer back.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import Any, NamedTuple
+
+from gtape.core.device import CPU, Device, register
+from gtape.core.errors import InvalidArgumentError
+
+VARIABLE = "GTAPE_DEVICE"
+_CHOICES = ("auto", "cpu", "gpu")
+
+
+class Finding(NamedTuple):
+    """What the probe says of one device or library."""
+
+    name: str
+    usable: bool
+    reason: str
+
+
+class Probe(NamedTuple):
+    """The outcome: usable GPUs, and what was found on the way."""
+
+    devices: tuple[Device, ...]
+    findings: tuple[Finding, ...]
+
+
+_done: list[Probe] = []
+
+
+def wanted() -> str:
+    """The choice in GTAPE_DEVICE: auto, cpu, gpu or gpu:N.
+
+    Raises:
+        InvalidArgumentError: it is something else.
+    """
+    choice = os.environ.get(VARIABLE, "auto").strip().lower() or "auto"
+    if choice in _CHOICES or (choice.startswith("gpu:") and choice[4:].isdigit()):
+        return choice
+    raise InvalidArgumentError(f"{VARIABLE} must be auto, cpu, gpu or gpu:N; got {choice!r}")
+
+
+def _load_cupy() -> tuple[Any, Finding]:
+    if importlib.util.find_spec("cupy") is None:
+        return None, Finding("CuPy", False, (
+            "CuPy is not installed; on a machine with an NVIDIA GPU: "
+            'pip install "gtape[cuda12]" or "gtape[cuda13]"'))
+    try:
+        import cupy
+    except Exception as error:
+        return None, Finding("CuPy", False, f"CuPy could not be imported: {error}")
+    return cupy, Finding("CuPy", True, f"CuPy {cupy.__version__}")
+
+
+def _count(cupy: Any) -> tuple[int, str]:
+    try:
+        return int(cupy.cuda.runtime.getDeviceCount()), ""
+    except Exception as error:
+        return 0, f"no CUDA device can be reached: {error}"
+
+
+def _try(cupy: Any, index: int) -> tuple[Device | None, Finding]:
+    from gtape.devices.cuda.device import CudaDevice
+
+    name = f"GPU:{index}"
+    try:
+        with cupy.cuda.Device(index):
+            ok = float((cupy.arange(2) + 1).sum()) == 3.0
+            label = cupy.cuda.runtime.getDeviceProperties(index)["name"]
+    except Exception as error:
+        return None, Finding(name, False, f"a test kernel failed: {error}")
+    if not ok:
+        return None, Finding(name, False, "a test kernel gave a wrong sum")
+    text = label.decode() if isinstance(label, bytes) else str(label)
+    return CudaDevice(index, cupy), Finding(name, True, text)
+
+
+def _run() -> Probe:
+    if wanted() == "cpu":
+        return Probe((), (Finding("GPU", False, f"{VARIABLE}=cpu: no GPU was looked for"),))
+    cupy, finding = _load_cupy()
+    findings = [finding]
+    devices: list[Device] = []
+    if cupy is not None:
+        count, problem = _count(cupy)
+        if not count:
+            findings.append(Finding("GPU", False, problem or "the driver reports no device"))
+        for index in range(count):
+            device, found = _try(cupy, index)
+            findings.append(found)
+            if device is not None:
+                devices.append(device)
+                register(device)
+    return Probe(tuple(devices), tuple(findings))
+
+
+def probe() -> Probe:
+    """The usable GPUs; looked for once."""
+    if not _done:
+        _done.append(_run())
+    return _done[0]
+
+
+def report() -> list[Finding]:
+    """Every device and library with whether it can be used, and why not."""
+    return [Finding(CPU.name, True, "NumPy"), *probe().findings]
+
+
+def default_device() -> Device:
+    """The device for new tensors: GTAPE_DEVICE, else the first usable GPU, else the CPU.
+
+    Raises:
+        InvalidArgumentError: GTAPE_DEVICE asks for a GPU that cannot be used.
+    """
+    choice = wanted()
+    if choice == "cpu":
+        return CPU
+    devices = probe().devices
+    index = int(choice[4:]) if choice.startswith("gpu:") else 0
+    match = next((d for d in devices if d.index == index), None)
+    if match is None and choice != "auto":
+        reasons = "; ".join(f"{f.name}: {f.reason}" for f in probe().findings if not f.usable)
+        raise InvalidArgumentError(f"{VARIABLE}={choice}, but there is no usable GPU:{index}. "
+                                   f"{reasons}")
+    return match or CPU

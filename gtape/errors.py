@@ -1,0 +1,39 @@
+"""gtape.errors: what operations raise, and the warnings of tapes."""
+
+from __future__ import annotations
+
+from gtape.core.errors import (
+    AbortedError,
+    AlreadyExistsError,
+    CancelledError,
+    ComplexCastWarning,
+    DataLossError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    GradientMismatch,
+    GradientNoneError,
+    GradientNoneWarning,
+    InternalError,
+    InvalidArgumentError,
+    NonFloatWarning,
+    NotFoundError,
+    OperatorNotAllowedInGraphError,
+    OpError,
+    OutOfRangeError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    TapeUseWarning,
+    UnauthenticatedError,
+    UnavailableError,
+    UnimplementedError,
+    UnknownError,
+)
+
+__all__ = [
+    "AbortedError", "AlreadyExistsError", "CancelledError", "ComplexCastWarning", "DataLossError",
+    "DeadlineExceededError", "FailedPreconditionError", "GradientMismatch", "GradientNoneError",
+    "GradientNoneWarning", "InternalError", "InvalidArgumentError", "NonFloatWarning",
+    "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError",
+    "PermissionDeniedError", "ResourceExhaustedError", "TapeUseWarning", "UnauthenticatedError",
+    "UnavailableError", "UnimplementedError", "UnknownError",
+]

@@ -1,0 +1,94 @@
+"""Linear systems that NumPy and CuPy have no routine for: triangular, tridiagonal, and LU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_BLOCK = 64
+
+
+def solve_triangular(xp: Any, a: Any, b: Any, lower: bool) -> Any:
+    """x with T x = b, T the lower (or upper) triangle of a [..., n, n]; b is [..., n, m].
+
+    Block substitution: one small solve for each block of the diagonal, the rest matrix products.
+
+    Raises:
+        numpy.linalg.LinAlgError: a zero on the diagonal.
+    """
+    n = a.shape[-1]
+    triangle = xp.tril if lower else xp.triu
+    if n <= _BLOCK:
+        return xp.linalg.solve(triangle(a), b)
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    x = xp.empty((*batch, *b.shape[-2:]), b.dtype)
+    starts = range(0, n, _BLOCK)
+    for start in starts if lower else reversed(starts):
+        here = slice(start, min(start + _BLOCK, n))
+        done = slice(0, start) if lower else slice(here.stop, n)
+        rest = b[..., here, :] - xp.matmul(a[..., here, done], x[..., done, :])
+        x[..., here, :] = xp.linalg.solve(triangle(a[..., here, here]), rest)
+    return x
+
+
+def factor_lu(xp: Any, a: Any) -> tuple[Any, Any]:
+    """(LU, p): both triangles in one array, and the row order, with a[p] = L U.
+
+    Gaussian elimination with partial pivoting, column by column, all matrices of a batch at once.
+    """
+    n = a.shape[-1]
+    batch = a.shape[:-2]
+    m = xp.array(a).reshape(-1, n, n)
+    order = xp.broadcast_to(xp.arange(n), (m.shape[0], n)).copy()
+    each = xp.arange(m.shape[0])
+    for j in range(n):
+        pivot = xp.argmax(xp.abs(m[:, j:, j]), axis=1) + j
+        for array in (m, order):
+            swapped = array[each, pivot].copy()
+            array[each, pivot] = array[:, j]
+            array[:, j] = swapped
+        m[:, j + 1:, j] /= m[:, j, j][:, None]
+        m[:, j + 1:, j + 1:] -= m[:, j + 1:, j, None] * m[:, j, None, j + 1:]
+    return m.reshape(a.shape), order.reshape((*batch, n))
+
+
+def solve_tridiagonal(xp: Any, upper: Any, main: Any, lower: Any, b: Any, pivoting: bool) -> Any:
+    """x with upper[i] x[i+1] + main[i] x[i] + lower[i] x[i-1] = b[i].
+
+    The diagonals are [..., n], b is [..., n, m]. Gaussian elimination; with pivoting, of two
+    neighbouring rows the one with the larger leading entry goes first.
+    """
+    n = main.shape[-1]
+    d, u, x = xp.array(main), xp.array(upper), xp.array(b)
+    u[..., n - 1:] = 0
+    second = xp.zeros_like(u)
+    for i in range(n - 1):
+        row = (d[..., i], u[..., i], second[..., i])
+        below = (lower[..., i + 1], d[..., i + 1], u[..., i + 1])
+        bi, bj = x[..., i, :], x[..., i + 1, :]
+        if pivoting:
+            swap = xp.abs(below[0]) > xp.abs(row[0])
+            row, below = ([xp.where(swap, q, p) for p, q in zip(row, below)],
+                          [xp.where(swap, p, q) for p, q in zip(row, below)])
+            many = swap[..., None]
+            bi, bj = xp.where(many, bj, bi), xp.where(many, bi, bj)
+        factor = below[0] / row[0]
+        d[..., i], u[..., i], second[..., i] = row
+        d[..., i + 1] = below[1] - factor * row[1]
+        u[..., i + 1] = below[2] - factor * row[2]
+        x[..., i, :] = bi
+        x[..., i + 1, :] = bj - factor[..., None] * bi
+    return _back_substituted(d, u, second, x)
+
+
+def _back_substituted(d: Any, u: Any, second: Any, x: Any) -> Any:
+    n = d.shape[-1]
+    for i in reversed(range(n)):
+        value = x[..., i, :]
+        if i + 1 < n:
+            value = value - u[..., i, None] * x[..., i + 1, :]
+        if i + 2 < n:
+            value = value - second[..., i, None] * x[..., i + 2, :]
+        x[..., i, :] = value / d[..., i, None]
+    return x

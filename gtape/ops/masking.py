@@ -1,0 +1,81 @@
+"""boolean_mask: the elements where a mask is true. sequence_mask: masks of lengths."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.dtypes import as_dtype
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.ops.arguments import as_int, host_value
+from gtape.ops.gathering import gather_
+from gtape.ops.layout import reshape_
+
+
+def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
+    """The slices of `tensor` where `mask` is true, in row-major order.
+
+    Args:
+        mask: bools [*M], where M are the lengths of the axes of `tensor` from `axis` on.
+        axis: the first axis masked; 0 unless given.
+
+    Returns:
+        tensor.shape[:axis] + [number of true] + tensor.shape[axis + rank of mask:]. The gradient
+        is 0 where the mask is false.
+
+    Raises:
+        ValueError: a scalar mask, a mask of another shape, or one that is not bool.
+    """
+    x = convert(tensor)
+    chosen = convert(mask, None, x._t.device)
+    if not chosen.ndim:
+        raise ValueError("boolean_mask: the mask must not be a scalar; use tf.where or an if")
+    if chosen.dtype.is_integer:
+        chosen = chosen != 0  # type: ignore[assignment]
+    if not chosen.dtype.is_bool:
+        raise InvalidArgumentError(f"boolean_mask: the mask must be bool; got {chosen.spec}. "
+                                   f"Write a comparison such as x > 0")
+    at = 0 if axis is None else as_int(axis, "boolean_mask: axis")
+    at = at + x.ndim if at < 0 else at
+    shape, lengths = x.spec.shape, chosen.spec.shape
+    end = at + len(lengths)
+    if at < 0 or shape[at:end] != lengths:
+        raise InvalidArgumentError(f"boolean_mask: from axis {at} on, {x.spec} must have the "
+                                   f"lengths {list(lengths)} of the mask")
+    flat = chosen._t.xp.flatnonzero(chosen._array_().reshape(-1))
+    index = EagerTensor(flat, chosen._t.device.type_of(flat.dtype))
+    if len(lengths) > 1:
+        x = reshape_(x, shape=(*shape[:at], math.prod(lengths), *shape[end:]))
+    return gather_(x, index, axis=at)
+
+
+def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
+                  name: str | None = None) -> Tensor:
+    """y[…, j] = j < lengths[…], for j in [0, maxlen). Not differentiable.
+
+    Args:
+        maxlen: the length of the new last axis; the largest of `lengths` unless given.
+        dtype: of the result: True and False, or 1 and 0.
+
+    Raises:
+        ValueError: `maxlen` is not a scalar.
+        InvalidArgumentError: `lengths` are not numbers.
+    """
+    from gtape.ops.casting import cast
+
+    x = convert(lengths)
+    if not (x.dtype.is_integer or x.dtype.is_floating):
+        raise InvalidArgumentError(f"sequence_mask: lengths must be numbers; got {x.spec}")
+    array, xp = x._array_(), x._t.xp
+    if maxlen is None:
+        count = max(int(array.max()), 0) if array.size else 0
+    else:
+        found = host_value(maxlen, "sequence_mask: maxlen")
+        if found.ndim:
+            raise ValueError(f"sequence_mask: maxlen must be a scalar; got {found.tolist()}")
+        count = max(int(found), 0)
+    hit = xp.arange(count) < xp.expand_dims(array, -1)
+    return cast(EagerTensor(hit, x._t.device.type_of(hit.dtype)), as_dtype(dtype))

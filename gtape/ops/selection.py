@@ -1,0 +1,167 @@
+"""Choices: where between elements; cond, case and switch_case between functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gtape.core.convert import convert
+from gtape.core.dtypes import bool_, int64
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.recording import CUT, mark_all
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.kinds.functions import operands
+from gtape.ops import scalars as s
+from gtape.ops.arguments import as_int
+
+
+def _dense(value: Any) -> Any:
+    return value.to_dense() if hasattr(value, "to_dense") else value
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+    """`x` where the condition holds and `y` elsewhere; all three are broadcast.
+
+    Without `x` and `y`: the positions of the true (or nonzero) elements, int64 [n, rank], in
+    row-major order. Each of `x` and `y` gets the gradient of the elements it gave. An infinite
+    slope on the side not taken still makes nan: 0 · inf. Then make that side safe first, as in
+    `tf.where(x > 0, tf.math.log(tf.where(x > 0, x, 1.0)), 0.0)`.
+
+    Raises:
+        ValueError: only one of `x` and `y` is given.
+        InvalidArgumentError: the condition is not bool, the dtypes differ, or the shapes do not
+            broadcast.
+    """
+    if x is None and y is None:
+        return _positions(convert(_dense(condition)))
+    if x is None or y is None:
+        raise ValueError("where: give both x and y, or neither")
+    chosen = condition if isinstance(condition, Tensor) else convert(condition)
+    x, y = _dense(x), _dense(y)
+    if not _has_type(x) and not _has_type(y):
+        x = convert(x, None, chosen._t.device)
+    a, b = operands("where", (x, y))
+    return s.where.op.apply((chosen, a, b))
+
+
+def _has_type(value: Any) -> bool:
+    return isinstance(value, Tensor) or hasattr(value, "_read_")
+
+
+def _positions(condition: Tensor) -> Tensor:
+    """The index tuples of the elements that are not 0."""
+    if not isinstance(condition, EagerTensor):
+        raise InvalidArgumentError(f"where(condition) has a result whose shape depends on the "
+                                   f"values; while tracing {condition.spec} has none. Use "
+                                   f"where(condition, x, y)")
+    array_type = condition._t.device.typed(int64)
+    found = array_type.xp.argwhere(condition._array_()).astype(array_type.dtype.np_dtype)
+    made = EagerTensor(found, array_type)
+    mark_all(CUT, "where", (condition,), (made,))
+    return made
+
+
+def _truth(name: str, pred: Any) -> bool:
+    """A scalar condition as a Python bool."""
+    if isinstance(pred, bool):
+        return pred
+    found = convert(pred)
+    if found.ndim or found.dtype is not bool_:
+        raise InvalidArgumentError(f"{name}: the condition must be a bool scalar; got "
+                                   f"{found.spec}. Write a comparison such as x > 0")
+    return bool(found)
+
+
+def _function(name: str, what: str, function: Any) -> Callable[[], Any]:
+    if not callable(function):
+        raise TypeError(f"{name}: {what} must be a function without arguments; got "
+                        f"{function!r:.60}. Write lambda: value")
+    return function
+
+
+def _single(result: Any) -> Any:
+    """A list or tuple of one value as that value."""
+    return result[0] if isinstance(result, (list, tuple)) and len(result) == 1 else result
+
+
+def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
+    """`true_fn()` if the condition holds, else `false_fn()`. Only that function runs.
+
+    Raises:
+        TypeError: a function is not callable.
+        InvalidArgumentError: the condition is not a bool scalar.
+    """
+    taken = _function("cond", "true_fn", true_fn)
+    other = _function("cond", "false_fn", false_fn)
+    return taken() if _truth("cond", pred) else other()
+
+
+def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False,
+         name: str = "case") -> Any:
+    """The result of the first function whose condition holds, else of `default`.
+
+    Args:
+        pred_fn_pairs: (condition, function) pairs.
+        default: the function to call when no condition holds.
+        exclusive: more than one true condition is an error.
+        strict: give a result of one element as it is; otherwise the element itself.
+
+    Raises:
+        TypeError: not pairs of conditions and functions.
+        InvalidArgumentError: no condition holds and there is no default, or several hold and
+            `exclusive` is true.
+    """
+    pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, Mapping) else pred_fn_pairs)
+    if any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in pairs):
+        raise TypeError(f"case takes (condition, function) pairs; got {pred_fn_pairs!r:.80}")
+    for _, function in pairs:
+        _function("case", "each second item of a pair", function)
+    chosen = None if default is None else _function("case", "default", default)
+    held = []
+    for pred, function in pairs:
+        if _truth("case", pred):
+            held.append(function)
+            if not exclusive:
+                break
+    if len(held) > 1:
+        raise InvalidArgumentError(f"case: the conditions must exclude each other; {len(held)} of "
+                                   f"{len(pairs)} hold. Leave out exclusive=True to take the first")
+    if not held and chosen is None:
+        raise InvalidArgumentError("case: no condition holds; give a default function")
+    result = (held[0] if held else chosen)()  # type: ignore[misc]
+    return result if strict else _single(result)
+
+
+def _branches(branch_fns: Any) -> Sequence[Any]:
+    """The functions in the order of their keys 0, 1, …"""
+    items = list(branch_fns.items() if isinstance(branch_fns, Mapping) else branch_fns)
+    if not items:
+        raise ValueError("switch_case needs at least one function; got none")
+    if all(isinstance(item, (list, tuple)) and len(item) == 2 for item in items):
+        keys = [as_int(key, "switch_case: key") for key, _ in items]
+        if sorted(keys) != list(range(len(keys))):
+            raise ValueError(f"switch_case: the keys must be 0 … {len(keys) - 1}, each once; got "
+                             f"{sorted(keys)}")
+        items = [function for _, function in sorted(zip(keys, (f for _, f in items)),
+                                                    key=lambda pair: pair[0])]
+    return [_function("switch_case", "each branch", function) for function in items]
+
+
+def switch_case(branch_index: Any, branch_fns: Any, default: Any = None,
+                name: str = "switch_case") -> Any:
+    """The result of `branch_fns[branch_index]()`; out of range that of `default`, or of the last.
+
+    Args:
+        branch_index: an integer scalar.
+        branch_fns: functions, or (index, function) pairs or a dict with the indices 0, 1, …
+        default: the function for indices out of range.
+
+    Raises:
+        TypeError: `branch_index` is no integer, or a branch is not callable.
+        ValueError: no functions, or keys missing or repeated.
+    """
+    functions = _branches(branch_fns)
+    index = as_int(branch_index, "switch_case: branch_index")
+    if 0 <= index < len(functions):
+        return functions[index]()
+    return (functions[-1] if default is None else _function("switch_case", "default", default))()

@@ -1,0 +1,109 @@
+"""Shapes as values: shape, size, rank, and shapes that broadcast."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.device import CPU
+from gtape.core.dtypes import DType, as_dtype
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.shape import TensorShape
+from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.ops.arguments import as_ints, host_value
+
+
+def _spec_of(value: Any) -> Spec:
+    """The spec of a value; reading the shape of a variable does not read the variable."""
+    if isinstance(value, Tensor) or hasattr(value, "_resource_"):
+        return value.spec
+    if hasattr(value, "to_dense"):
+        return Spec(tuple(value.shape.as_list()), value.dtype)
+    return convert(value).spec
+
+
+def _integers(values: Any, out_type: Any) -> EagerTensor:
+    """An integer tensor in host memory: shapes are read by Python code."""
+    dtype: DType = dtypes.int32 if out_type is None else as_dtype(out_type)
+    if not dtype.is_integer:
+        raise InvalidArgumentError(f"shape: out_type must be tf.int32 or tf.int64; got {dtype!r}")
+    return EagerTensor(np.array(values, dtype.np_dtype), CPU.typed(dtype))
+
+
+def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
+    """The shape of `input` as an integer tensor [rank], int32 unless `out_type` says otherwise."""
+    return _integers(_spec_of(input).shape, out_type)
+
+
+def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None = None,
+            ) -> list[Tensor]:
+    """The shape of each tensor."""
+    return [shape(x, out_type) for x in input]
+
+
+def size(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
+    """The number of elements, as an integer scalar."""
+    return _integers(math.prod(_spec_of(input).shape), out_type)
+
+
+def rank(input: Any, name: str | None = None) -> Tensor:
+    """The number of axes, as an int32 scalar."""
+    return _integers(_spec_of(input).ndim, None)
+
+
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
+    """The shape to which two TensorShapes broadcast.
+
+    Raises:
+        ValueError: they do not.
+    """
+    x, y = TensorShape(shape_x), TensorShape(shape_y)
+    if x.rank is None or y.rank is None:
+        return TensorShape(None)
+    made = []
+    count = max(x.rank, y.rank)
+    pairs = zip(*[[1] * (count - s.rank) + s.as_list() for s in (x, y)])  # type: ignore[operator]
+    for a, b in pairs:
+        known = {n for n in (a, b) if n is not None and n != 1}
+        if len(known) > 1:
+            raise ValueError(f"broadcast_static_shape: lengths must be equal or 1; got {x} "
+                             f"and {y}")
+        made.append(known.pop() if known else 1 if a == b == 1 else None)
+    return TensorShape(made)
+
+
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
+    """The shape to which two shapes, given as integer vectors, broadcast.
+
+    Raises:
+        InvalidArgumentError: they do not.
+    """
+    wide = any(getattr(s, "dtype", None) == dtypes.int64 for s in (shape_x, shape_y))
+    specs = [Spec(as_ints(s, "broadcast_dynamic_shape"), dtypes.int32) for s in (shape_x, shape_y)]
+    made = broadcast_shapes("broadcast_dynamic_shape", *specs)
+    return _integers(made, dtypes.int64 if wide else dtypes.int32)
+
+
+def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
+    """The coordinates [rank, *indices.shape] of flat `indices` in an array of shape `dims`.
+
+    Raises:
+        InvalidArgumentError: an index is outside the array, or not an integer.
+    """
+    flat = convert(indices)
+    lengths = tuple(int(n) for n in host_value(dims, "unravel_index: dims").reshape(-1))
+    if not flat.dtype.is_integer:
+        raise InvalidArgumentError(f"unravel_index: indices must be integers; got {flat.spec}")
+    array, xp = flat._array_(), flat._t.xp
+    count = math.prod(lengths)
+    if array.size and not (0 <= int(array.min()) and int(array.max()) < count):
+        raise InvalidArgumentError(f"unravel_index: indices must lie in [0, {count}) for dims "
+                                   f"{list(lengths)}; got {np.asarray(flat._peek()).tolist()}")
+    parts = xp.stack([xp.asarray(p) for p in xp.unravel_index(array, lengths)])
+    return EagerTensor(parts.astype(flat.dtype.np_dtype), flat._t)

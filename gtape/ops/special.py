@@ -1,0 +1,156 @@
+"""Error, gamma, beta and Bessel functions, computed by `gtape.numerics.special`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.tensor import Tensor
+from gtape.ops.scalars import divide_no_nan, equal, exp, letter, log, log1p, sign, where, word, xlogy
+
+_ROOT_PI = math.sqrt(math.pi)
+
+
+def _arrays(xp: Any, values: tuple[Any, ...]) -> list[Any]:
+    """Numbers beside arrays as arrays of their dtype."""
+    dtype = next(v.dtype for v in values if hasattr(v, "dtype"))
+    return [xp.asarray(v, dtype=dtype) for v in values]
+
+
+def _special(name: str) -> Callable[..., Any]:
+    """The array spelling of a function of `numerics.special`, imported at its first call."""
+    def spelling(xp: Any, *values: Any) -> Any:
+        from gtape.numerics import special
+
+        return getattr(special, name)(xp, *_arrays(xp, values))
+
+    return spelling
+
+
+def _declare(signature: str, function: str, **declared: Any) -> Any:
+    return letter(signature, numpy=_special(function), types="real_float", **declared)
+
+
+# ---------------------------------------------------------------- error functions
+erf = _declare("erf(x)", "erf", doc="2/√π ∫₀ˣ exp(-t²) dt.",
+               d_x=lambda g, x: g * (2 / _ROOT_PI) * exp(-(x * x)))
+erfc = _declare("erfc(x)", "erfc", doc="1 - erf(x), exact for large x.",
+                d_x=lambda g, x: -g * (2 / _ROOT_PI) * exp(-(x * x)))
+erfinv = _declare("erfinv(x)", "erfinv", doc="The inverse of erf, for -1 < x < 1.",
+                  domain=(-0.8, 0.8), d_x=lambda g, y: g * (_ROOT_PI / 2) * exp(y * y))
+ndtri = _declare("ndtri(x)", "ndtri", doc="The quantile function of the standard normal.",
+                 cuda="normcdfinv(x)", domain=(0.1, 0.9),
+                 d_x=lambda g, y: g * math.sqrt(2 * math.pi) * exp(y * y / 2))
+
+
+def _erfcinv(x: Any) -> Any:
+    """The inverse of erfc, for 0 < x < 2."""
+    return -ndtri(0.5 * x) * math.sqrt(0.5)
+
+
+_erfcinv.__name__ = "erfcinv"
+erfcinv = word(_erfcinv)
+erfcinv.op.domain = (0.2, 1.8)
+
+# ---------------------------------------------------------------- gamma functions
+lgamma = _declare("lgamma(x)", "lgamma", doc="log |Γ(x)|.", domain=(0.5, 3.0),
+                  d_x=lambda g, x: g * digamma(x))
+digamma = _declare("digamma(x)", "digamma", doc="ψ(x), the derivative of log Γ.",
+                   domain=(0.5, 3.0), d_x=lambda g, x: g * polygamma(1, x))
+polygamma = _declare("polygamma(a, x)", "polygamma", names=("a", "x"), domain=None,
+                     doc="The derivative of order a of ψ. None flows to a.", d_a=None,
+                     d_x=lambda g, a, x: g * polygamma(a + 1, x))
+zeta = _declare("zeta(x, q)", "zeta", names=("x", "q"), domain=None,
+                doc="Σ (q + k)⁻ˣ over k >= 0, the Hurwitz zeta function. None flows to x.",
+                d_x=None, d_q=lambda g, x, q: -g * x * zeta(x + 1, q))
+
+
+def _igamma_slope(xp: Any, a: Any, x: Any) -> Any:
+    """∂P(a, x)/∂a = Σ xᵃ⁺ⁿ e⁻ˣ / Γ(a + n + 1) (log x - ψ(a + n + 1)): DLMF 8.7.1, by terms."""
+    from gtape.numerics import special
+
+    given = _arrays(xp, (a, x))
+    a, x = (v.astype(np.float64) for v in xp.broadcast_arrays(*given))
+    inside = (x > 0) & (a > 0) & xp.isfinite(x)
+    a, x = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
+    log_x, psi = xp.log(x), special.digamma(xp, a + 1)
+    term = xp.exp(a * log_x - x - special.lgamma(xp, a + 1))
+    total = term * (log_x - psi)
+    for n in range(1, 20000):
+        term = term * (x / (a + n))
+        psi = psi + 1 / (a + n)
+        total = total + term * (log_x - psi)
+        if n % 16 == 0 and not bool(((term > 1e-18) | (a + n < x)).any()):
+            break
+    zero = xp.where((x >= 0) & (a > 0), 0.0, np.nan)
+    return xp.where(inside, total, zero).astype(given[0].dtype)
+
+
+def _gamma_density(a: Any, x: Any) -> Any:
+    """xᵃ⁻¹ e⁻ˣ / Γ(a)."""
+    return exp((a - 1) * log(x) - x - lgamma(a))
+
+
+igamma_slope = letter("igamma_slope(a, x)", numpy=_igamma_slope, types="real_float",
+                      names=("a", "x"), tf_name="IgammaGradA", domain=None,
+                      doc="∂P(a, x)/∂a. No gradient is registered.")
+igamma = _declare("igamma(a, x)", "igamma", names=("a", "x"), domain=None,
+                  doc="P(a, x), the lower regularised incomplete gamma function.",
+                  d_a=lambda g, a, x: g * igamma_slope(a, x),
+                  d_x=lambda g, a, x: g * _gamma_density(a, x))
+igammac = _declare("igammac(a, x)", "igammac", names=("a", "x"), domain=None,
+                   doc="Q(a, x) = 1 - P(a, x).",
+                   d_a=lambda g, a, x: -g * igamma_slope(a, x),
+                   d_x=lambda g, a, x: -g * _gamma_density(a, x))
+igamma.op.cases = igammac.op.cases = [
+    case((2, 3), (2, 3), domain=(0.5, 3.0), orders=1), case((), (4,), domain=(1, 9), orders=1)]
+
+# ---------------------------------------------------------------- beta functions
+log_beta = _declare("log_beta(a, b)", "lbeta", domain=(0.5, 2.0),
+                    doc="log Γ(a) + log Γ(b) - log Γ(a + b).",
+                    d_a=lambda g, a, b: g * (digamma(a) - digamma(a + b)),
+                    d_b=lambda g, a, b: g * (digamma(b) - digamma(a + b)))
+betainc = _declare("betainc(a, b, x)", "betainc", names=("a", "b", "x"), domain=None,
+                   doc="Iₓ(a, b), the regularised incomplete beta function. None flows to a, b.",
+                   d_a=None, d_b=None,
+                   d_x=lambda g, a, b, x: g * exp(
+                       (b - 1) * log1p(-x) + xlogy(a - 1, x) - log_beta(a, b)))
+
+
+def lbeta(x: Any, name: str | None = None) -> Tensor:
+    """Σ log |Γ(xᵢ)| - log |Γ(Σ xᵢ)| over the last axis.
+
+    Raises:
+        InvalidArgumentError: a scalar, or not real floating.
+    """
+    from gtape.ops.reductions import reduce_sum_
+
+    found = convert(x)
+    if not found.ndim:
+        raise InvalidArgumentError(f"lbeta needs at least one axis; got {found.spec}")
+    last = (found.ndim - 1,)
+    return (reduce_sum_(lgamma(found), axis=last)
+            - lgamma(reduce_sum_(found, axis=last)))  # type: ignore[operator]
+
+
+# ---------------------------------------------------------------- Bessel functions
+bessel_i0 = _declare("bessel_i0(x)", "i0", doc="I₀(x).", cuda="cyl_bessel_i0(x)",
+                     tf_name="BesselI0", d_x=lambda g, x: g * bessel_i1(x))
+bessel_i1 = _declare("bessel_i1(x)", "i1", doc="I₁(x).", cuda="cyl_bessel_i1(x)",
+                     tf_name="BesselI1", domain=(0.2, 2.0),
+                     d_x=lambda g, x, y: g * where(
+                         equal(x, 0), 0.5, bessel_i0(x) - divide_no_nan(y, x)))
+bessel_i0e = _declare("bessel_i0e(x)", "i0e", doc="e^-|x| I₀(x).", tf_name="BesselI0e",
+                      cuda="exp(-fabs(x)) * cyl_bessel_i0(x)", domain=(0.2, 2.0),
+                      d_x=lambda g, x, y: g * (bessel_i1e(x) - sign(x) * y))
+bessel_i1e = _declare("bessel_i1e(x)", "i1e", doc="e^-|x| I₁(x).", tf_name="BesselI1e",
+                      cuda="exp(-fabs(x)) * cyl_bessel_i1(x)", domain=(0.2, 2.0),
+                      d_x=lambda g, x, y: g * where(
+                          equal(x, 0), 0.5,
+                          bessel_i0e(x) - y * sign(x) - divide_no_nan(y, x)))
