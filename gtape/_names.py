@@ -12,8 +12,10 @@ _TABLE = {
     "gtape.core.shape": "TensorShape",
     "gtape.core.specs": "TensorSpec NoneTensorSpec type_spec_from_value",
     "gtape.core.tensor": "Tensor",
-    "gtape.core.variable": "Variable name_scope",
-    "gtape.core.tape": "GradientTape UnconnectedGradients",
+    "gtape.core.variable": "Variable",
+    "gtape.core.scopes": "name_scope",
+    "gtape.core.tape": "GradientTape",
+    "gtape.core.tapeargs": "UnconnectedGradients explain_none",
     "gtape.core.indexed_slices": "IndexedSlices",
     "gtape.core.registry": "RegisterGradient no_gradient",
     "gtape.core.custom_gradient": "custom_gradient grad_pass_through",
@@ -52,8 +54,9 @@ _TABLE = {
     "gtape.ops.selection": "where case cond switch_case",
     "gtape.ops.cumulative": "cumsum",
     "gtape.ops.sorting": """
-        argmax argmin argsort sort searchsorted approx_top_k unique unique_with_counts
-        random_index_shuffle""",
+        argmax argmin argsort sort searchsorted approx_top_k""",
+    "gtape.ops.unique": "unique unique_with_counts",
+    "gtape.ops.index_shuffle": "random_index_shuffle",
     "gtape.ops.histograms": "histogram_fixed_width histogram_fixed_width_bins",
     "gtape.ops.arranging": """
         repeat reverse reverse_sequence roll tile meshgrid""",
@@ -127,3 +130,13 @@ def _parse() -> dict[str, tuple[str, str]]:
 
 
 ROOT = _parse()
+
+
+def advice(name: str) -> str:
+    """What to say of a name that gtape does not have."""
+    if name in ABSENT:
+        return f"gtape has no '{name}': {ABSENT[name]}"
+    import difflib
+
+    near = difflib.get_close_matches(name, [*ROOT, *MODULES], 3)
+    return f"gtape has no '{name}'" + (f"; did you mean {', '.join(near)}?" if near else "")

@@ -13,6 +13,7 @@ from typing import Any
 import gtape as tf
 
 HELP = "say which versions, devices and memory were found, and why"
+_VARIABLE = "GTAPE_DEVICE"
 _CUPY = ("cupy", "cupy-cuda12x", "cupy-cuda13x")
 _PACKAGES = ("numpy", *_CUPY, "ml-dtypes", "nvidia-ml-py", "safetensors")
 
@@ -46,8 +47,20 @@ def devices() -> list[dict[str, Any]]:
     """Every device that was looked for: its name, whether it is usable, and why."""
     from gtape.devices.probe import report
 
+    try:
+        findings = [tuple(finding) for finding in report()]
+    except tf.errors.InvalidArgumentError as error:
+        findings = [("CPU:0", True, "NumPy"), (_VARIABLE, False, str(error))]
     return [{"name": name, "usable": usable, "reason": reason}
-            for name, usable, reason in report()]
+            for name, usable, reason in findings]
+
+
+def chosen() -> str | None:
+    """The device of new tensors; None when GTAPE_DEVICE asks for one that cannot be used."""
+    try:
+        return str(tf.zeros(()).device)
+    except tf.errors.InvalidArgumentError:
+        return None
 
 
 def host_memory() -> dict[str, int]:
@@ -63,21 +76,28 @@ def host_memory() -> dict[str, int]:
     return found
 
 
-def memory() -> dict[str, dict[str, int]]:
-    """Bytes by device; of a GPU what `tf.config.experimental.get_memory_info` says."""
-    found = {"CPU:0": host_memory()}
-    for device in tf.config.list_physical_devices("GPU"):
-        name = device.name.rpartition("physical_device:")[2]
-        found[name] = dict(tf.config.experimental.get_memory_info(name))
-    return found
+def memory(found: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Bytes by usable device; of a GPU what `tf.config.experimental.get_memory_info` says."""
+    sizes = {"CPU:0": host_memory()}
+    for device in found:
+        if device["usable"] and device["name"].startswith("GPU:"):
+            sizes[device["name"]] = dict(tf.config.experimental.get_memory_info(device["name"]))
+    return sizes
 
 
 def collect() -> dict[str, Any]:
     """Everything that `info` shows."""
-    found = versions()
-    return {"versions": found, "conflicts": conflicts(found), "devices": devices(),
-            "chosen": tf.zeros(()).device, "GTAPE_DEVICE": os.environ.get("GTAPE_DEVICE"),
-            "memory": memory()}
+    found, looked_for = versions(), devices()
+    return {"versions": found, "conflicts": conflicts(found), "devices": looked_for,
+            "chosen": chosen(), _VARIABLE: os.environ.get(_VARIABLE),
+            "memory": memory(looked_for)}
+
+
+def _choice(found: dict[str, Any]) -> str:
+    asked = f"{_VARIABLE}={found[_VARIABLE]}"
+    if found["chosen"] is None:
+        return f"cannot be made: {asked} asks for a device that cannot be used"
+    return f"on {found['chosen']}" + (f" ({asked})" if found[_VARIABLE] else "")
 
 
 def _text(found: dict[str, Any]) -> str:
@@ -87,9 +107,7 @@ def _text(found: dict[str, Any]) -> str:
     for device in found["devices"]:
         state = "usable" if device["usable"] else "not usable"
         lines.append(f"{device['name']:<14}{state}: {device['reason']}")
-    asked = f" (GTAPE_DEVICE={found['GTAPE_DEVICE']})" if found["GTAPE_DEVICE"] else ""
-    lines.append(f"{'new tensors':<14}on {found['chosen']}{asked}")
-    lines.append("")
+    lines += [f"{'new tensors':<14}{_choice(found)}", ""]
     for name, sizes in found["memory"].items():
         parts = [f"{kind} {size / 2**30:.2f} GiB" for kind, size in sizes.items()]
         lines.append(f"{name:<14}memory: {', '.join(parts) or 'not known'}")
@@ -99,4 +117,4 @@ def _text(found: dict[str, Any]) -> str:
 def execute(options: argparse.Namespace) -> int:
     found = collect()
     print(json.dumps(found, indent=2) if options.json else _text(found))
-    return 0
+    return 0 if found["chosen"] else 1

@@ -9,6 +9,7 @@ from typing import Any
 
 from gtape.core import nest
 from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Op
 from gtape.core.recording import record_general
@@ -249,8 +250,8 @@ class _Pull:
         made = part if isinstance(part, Tensor) else convert(
             part, spec.dtype if not hasattr(part, "_read_") else None, array_type.device)
         if made.spec.shape != spec.shape or made.dtype is not spec.dtype:
-            raise ValueError(f"{self._name}: gradient {position} must have the shape and dtype of "
-                             f"its argument, {spec}; got {made.spec}")
+            raise InvalidArgumentError(f"{self._name}: gradient {position} must have the shape and dtype of "
+                                       f"its argument, {spec}; got {made.spec}")
         return made
 
 
@@ -266,8 +267,9 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     """
     @custom_gradient
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        def grad(*upstream: Any) -> Any:
-            return upstream if len(args) > 1 else upstream[0]
+        def grad(*upstream: Any, variables: Any = None) -> Any:
+            parts = upstream if len(args) > 1 else upstream[0]
+            return parts if variables is None else (parts, [None] * len(variables))
 
         result = f(*args, **kwargs)
         return nest.map_structure(convert, result), grad

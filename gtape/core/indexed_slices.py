@@ -116,6 +116,6 @@ class IndexedSlices:
         return self.to_dense()[key]  # type: ignore[index]
 
     def __repr__(self) -> str:
-        text = f"IndexedSlices(indices={self.indices}, values={self.values}"
-        return text + (f", dense_shape={self.dense_shape})" if self.dense_shape is not None
+        text = f"IndexedSlices(indices={self.indices!s}, values={self.values!s}"
+        return text + (f", dense_shape={self.dense_shape!s})" if self.dense_shape is not None
                        else ")")

@@ -16,6 +16,9 @@ def _single(value: Any, role: str) -> Any:
     if nest.is_nested(value):
         raise TypeError(f"`{role}` must be one Tensor or Variable; got a {type(value).__name__}. "
                         f"Ask for each, or stack them")
+    if value is None:
+        raise tapeargs.AttributeError(f"`{role}` must be a Tensor or Variable but is None; did a "
+                                      f"function forget to return its result?")
     return tapeargs.leaf_state(value, role, 0, 1)
 
 

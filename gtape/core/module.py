@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from gtape.core import nest
-from gtape.core.variable import name_scope
+from gtape.core.scopes import name_scope
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _WORD = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")

@@ -11,7 +11,7 @@ from gtape.core import nest, tapeargs
 from gtape.core.errors import GradientNoneError, GradientNoneWarning, NonFloatWarning, TapeUseWarning
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.recording import READ, mark
-from gtape.core.sites import here, resolve, user_frame
+from gtape.core.sites import user_frame
 from gtape.core.state import active, new_key, push, remove
 from gtape.core.tapeargs import UnconnectedGradients
 from gtape.core.tensor import Tensor, wrap
@@ -183,7 +183,7 @@ class GradientTape:
 
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None,
                  unconnected_gradients: Any = UnconnectedGradients.NONE, *,
-                 on_none: str = "ignore") -> Any:
+                 on_none: str | None = None) -> Any:
         """d(sum of target) / d(source), for each source.
 
         Args:
@@ -191,7 +191,8 @@ class GradientTape:
             sources: Tensor, Variable or nest; the result has the same structure.
             output_gradients: the cotangent of each target, of its shape and dtype; None is ones.
             unconnected_gradients: 'none' answers None where nothing connects, 'zero' zeros.
-            on_none: "ignore", "warn" or "raise" (with the reason) when an answer is None.
+            on_none: "ignore", "warn" or "raise" (with the reason) when an answer is None; by
+                default "ignore", or what `tf.explain_none` says.
 
         Returns:
             A tensor of each source's shape and dtype (an IndexedSlices for gathered sources), or
@@ -206,7 +207,9 @@ class GradientTape:
         ask = tapeargs.Request.of(target, sources, output_gradients, unconnected_gradients)
         if self._spent or not self._entered:
             self._check_usable()
-        if on_none != "ignore":
+        if on_none is None:
+            on_none = tapeargs.on_none_now.get()
+        else:
             tapeargs.check_on_none(on_none)
         ask.warn_non_float()
         reasons = None
@@ -360,8 +363,3 @@ class GradientTape:
         if on_none == "raise":
             raise GradientNoneError(text)
         warnings.warn(text, GradientNoneWarning, stacklevel=stack_level())
-
-
-def line_of_caller() -> str:
-    """file:line of the user's statement, for messages."""
-    return str(resolve(*here()))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import enum
 import warnings
+from contextvars import ContextVar, Token
 from typing import Any
+
+import numpy as np
 
 from gtape.core import nest
 from gtape.core.convert import convert, host_array
@@ -23,9 +27,44 @@ _NONE = UnconnectedGradients.NONE
 _MODES = ("ignore", "warn", "raise")
 
 
+class AttributeError(TypeError, builtins.AttributeError):
+    """A number or array stands where a Tensor is needed.
+
+    It is a TypeError, which says what is wrong, and the AttributeError that TensorFlow raises.
+    """
+
+
+on_none_now: ContextVar[str] = ContextVar("gtape.on_none", default="ignore")
+
+
 def check_on_none(mode: str) -> None:
     if mode not in _MODES:
         raise ValueError(f"on_none must be one of {_MODES}; got {mode!r}")
+
+
+class explain_none:
+    """`with tf.explain_none("warn"):` what `gradient` does inside with answers that are None.
+
+    Args:
+        mode: "warn", "raise" or "ignore"; an `on_none` given to `gradient` itself comes first.
+
+    Raises:
+        ValueError: another mode.
+    """
+
+    __slots__ = ("_mode", "_tokens")
+
+    def __init__(self, mode: str = "warn") -> None:
+        check_on_none(mode)
+        self._mode = mode
+        self._tokens: list[Token[str]] = []
+
+    def __enter__(self) -> explain_none:
+        self._tokens.append(on_none_now.set(self._mode))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        on_none_now.reset(self._tokens.pop())
 
 
 def unconnected(value: Any) -> bool:
@@ -59,7 +98,8 @@ def leaf_state(leaf: Any, role: str, position: int, count: int) -> Any:
         raise TypeError(f"{where} must be a Tensor or Variable but is None; did a function forget "
                         f"to return its result?")
     kind = type(leaf).__name__
-    raise TypeError(
+    error = AttributeError if isinstance(leaf, (int, float, np.ndarray, np.generic)) else TypeError
+    raise error(
         f"{where} must be a Tensor or Variable; got {kind}: {leaf!r:.60}. A NumPy or Python value "
         f"is not on the tape: keep it a tensor (leave out .numpy() and float()) inside the block")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,12 +15,12 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.recording import STATE, mark_all
 from gtape.core.references import Reference
+from gtape.core.scopes import scope_prefix
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
 from gtape.core.state import active, new_key
 from gtape.core.tensor import EagerTensor, Tensor
 
-scope_prefix: ContextVar[str] = ContextVar("gtape.name_scope", default="")
 
 #: Installed by `ops`: scatter and slice assignment.
 hooks: dict[str, Callable[..., Any]] = {}
@@ -33,6 +32,17 @@ def _full_name(name: str | None) -> str:
     if not isinstance(name, str):
         raise ValueError(f"the name of a Variable must be a string; got {name!r}")
     return f"{scope_prefix.get()}{name}:0"
+
+
+def _scatter(how: str, doc: str) -> Callable[..., Any]:
+    """A method that writes rows of a variable from an IndexedSlices."""
+    def method(self: Variable, sparse_delta: Any, use_locking: bool = False,
+               name: str | None = None) -> Any:
+        return hooks["scatter"](self, sparse_delta, how)
+
+    method.__name__ = f"scatter_{how}"
+    method.__doc__ = doc + "\n\nRaises:\n    TypeError: sparse_delta is no IndexedSlices."
+    return method
 
 
 class Variable:
@@ -269,35 +279,13 @@ class Variable:
 
     # ------------------------------------------------------------------ sparse writing
 
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False,
-                       name: str | None = None) -> Any:
-        """Replace rows: value[indices] = values."""
-        return hooks["scatter"](self, sparse_delta, "update")
-
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False,
-                    name: str | None = None) -> Any:
-        """Add to rows; repeated rows add up."""
-        return hooks["scatter"](self, sparse_delta, "add")
-
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False,
-                    name: str | None = None) -> Any:
-        return hooks["scatter"](self, sparse_delta, "sub")
-
-    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False,
-                    name: str | None = None) -> Any:
-        return hooks["scatter"](self, sparse_delta, "mul")
-
-    def scatter_div(self, sparse_delta: Any, use_locking: bool = False,
-                    name: str | None = None) -> Any:
-        return hooks["scatter"](self, sparse_delta, "div")
-
-    def scatter_min(self, sparse_delta: Any, use_locking: bool = False,
-                    name: str | None = None) -> Any:
-        return hooks["scatter"](self, sparse_delta, "min")
-
-    def scatter_max(self, sparse_delta: Any, use_locking: bool = False,
-                    name: str | None = None) -> Any:
-        return hooks["scatter"](self, sparse_delta, "max")
+    scatter_update = _scatter("update", "Replace rows: value[indices] = values.")
+    scatter_add = _scatter("add", "Add to rows; repeated rows add up.")
+    scatter_sub = _scatter("sub", "Subtract from rows; repeated rows add up.")
+    scatter_mul = _scatter("mul", "Multiply rows; repeated rows multiply.")
+    scatter_div = _scatter("div", "Divide rows; repeated rows divide again.")
+    scatter_min = _scatter("min", "The smaller of row and value.")
+    scatter_max = _scatter("max", "The larger of row and value.")
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         return hooks["scatter_nd"](self, indices, updates, "update")
@@ -400,33 +388,3 @@ class UnreadVariable(VariableView):
 
 
 UnreadVariable.__name__ = "_UnreadVariable"
-
-
-class name_scope:
-    """Names of variables made inside the block begin with `name/`."""
-
-    __slots__ = ("_name", "_tokens")
-
-    def __init__(self, name: str) -> None:
-        if not isinstance(name, str):
-            raise ValueError(f"a name scope must be a string; got {name!r}")
-        self._name = name
-        self._tokens: list[Any] = []
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    def __enter__(self) -> str:
-        outer = scope_prefix.get()
-        if not self._name:
-            full = ""
-        elif self._name.endswith("/"):
-            full = self._name
-        else:
-            full = f"{outer}{self._name}/"
-        self._tokens.append(scope_prefix.set(full))
-        return full
-
-    def __exit__(self, *exc: object) -> None:
-        scope_prefix.reset(self._tokens.pop())

@@ -90,20 +90,18 @@ class _Run:
         return median(step.seconds for step in self.steps)
 
 
-def _placement(device: str | None) -> AbstractContextManager[Any]:
-    """The scope of `--device`.
+def _scope(device: str | None) -> AbstractContextManager[Any]:
+    return nullcontext() if device is None else tf.device(device)
 
-    Raises:
-        DemoError: there is no such device here.
-    """
-    if device is None:
-        return nullcontext()
+
+def _require_device(device: str | None) -> None:
+    """Raise DemoError when no tensor can be made on the device."""
     try:
-        with tf.device(device):
+        with _scope(device):
             tf.zeros(1)
-        return tf.device(device)
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
-        raise DemoError(f"--device {device} cannot be used: {error}\n"
+        asked = "the default device" if device is None else f"--device {device}"
+        raise DemoError(f"{asked} cannot be used: {error}\n"
                         f"python -m gtape info lists the devices") from error
 
 
@@ -153,8 +151,9 @@ def run(options: Options) -> Outcome:
         DemoError: a package, the folder or the device cannot be used; nothing was trained.
     """
     checkpoint.require_safetensors()
+    _require_device(options.device)
     folder = writable_folder(options.out)
-    with _placement(options.device):
+    with _scope(options.device):
         training = _Run(options)
         evaluation = training.fit()
         outcome = Outcome(

@@ -95,8 +95,10 @@ def _conj(value: Any) -> Any:
 
     if isinstance(value, (list, tuple)):
         return [_conj(v) for v in value]
-    if value is None or isinstance(value, IndexedSlices) or not value.dtype.is_complex:
+    if value is None or not value.dtype.is_complex:
         return value
+    if isinstance(value, IndexedSlices):
+        return value._with(conj(value.values))
     return conj(value)
 
 

@@ -140,7 +140,12 @@ def _entry(e: Any) -> Any:
             return int(e._exit("an index")[()])
         if e.dtype.is_integer or (e.dtype.is_bool and e.ndim):
             return e
-    elif isinstance(e, (list, np.ndarray)):
+    elif isinstance(e, np.ndarray) and e.dtype.kind == "b" and e.ndim:
+        return e
+    elif isinstance(e, np.ndarray) and e.dtype.kind in "iu":
+        raise TypeError("x[…]: index with a list or an integer tensor, or write "
+                        "tf.gather(x, indices); a NumPy array of integers is not taken")
+    elif isinstance(e, list):
         array = np.asarray(e)
         if array.dtype.kind in "iu" or (array.dtype.kind == "b" and array.ndim):
             return array

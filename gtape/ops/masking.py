@@ -5,14 +5,59 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, host_value
-from gtape.ops.gathering import gather_
 from gtape.ops.layout import reshape_
+
+
+@primitive(linear="x", tf_name="GatherV2")
+def compress_(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
+    """y[…, i, …] = x[…, index[i], …] along `axis`, for distinct valid indices."""
+    return xp.take(x, index, axis=axis)
+
+
+@compress_.infer
+def _(x: Spec, index: Spec, *, axis: int) -> Spec:
+    return x.reshaped((*x.shape[:axis], *index.shape, *x.shape[axis + 1:]))
+
+
+@compress_.vjp("x")
+def _(g: Any, x: Spec, index: Any, *, axis: int) -> Any:
+    return expand_(g, index, axis=axis, length=x.shape[axis])
+
+
+_INDEX = np.array([3, 0, 2], np.int64)
+compress_.cases = [case((4, 2), _INDEX, axis=0), case((2, 5), _INDEX, axis=1)]
+
+
+@primitive(linear="x", tf_name="ScatterNd")
+def expand_(xp: Any, x: Any, index: Any, *, axis: int, length: int) -> Any:
+    """Zeros of `length` along `axis`, with y[…, index[i], …] = x[…, i, …]: compress's adjoint."""
+    made = xp.zeros((*x.shape[:axis], length, *x.shape[axis + 1:]), x.dtype)
+    made[(slice(None),) * axis + (index,)] = x
+    return made
+
+
+@expand_.infer
+def _(x: Spec, index: Spec, *, axis: int, length: int) -> Spec:
+    return x.reshaped((*x.shape[:axis], length, *x.shape[axis + 1:]))
+
+
+@expand_.vjp("x")
+def _(g: Any, index: Any, *, axis: int) -> Any:
+    return compress_(g, index, axis=axis)
+
+
+expand_.cases = [case((3, 2), _INDEX, axis=0, length=4), case((2, 3), _INDEX, axis=1, length=5)]
 
 
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
@@ -49,7 +94,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_
     index = EagerTensor(flat, chosen._t.device.type_of(flat.dtype))
     if len(lengths) > 1:
         x = reshape_(x, shape=(*shape[:at], math.prod(lengths), *shape[end:]))
-    return gather_(x, index, axis=at)
+    return compress_(x, index, axis=at)
 
 
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,

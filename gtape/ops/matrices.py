@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -26,30 +25,25 @@ def check_matrix(name: str, x: Spec, square: bool = False) -> None:
         raise InvalidArgumentError(f"{name} needs {what}; got {x}")
 
 
-def matrix_op(failure: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """An array function that computes float16 in float32 and says in words why it failed.
+def computed(failure: str, routine: Callable[..., Any], *arrays: Any, **options: Any) -> Any:
+    """routine(*arrays), float16 computed in float32.
 
-    The wrapped function keeps the signature, which declares the op.
+    Raises:
+        InvalidArgumentError: the routine fails; the message starts with `failure`.
     """
-    def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-        def run(xp: Any, *arrays: Any, **attrs: Any) -> Any:
-            dtype = arrays[0].dtype
-            short = is_short(dtype)
-            work = [a.astype(np.float32) for a in arrays] if short else arrays
-            try:
-                made = fn(xp, *work, **attrs)
-            except np.linalg.LinAlgError as error:
-                raise InvalidArgumentError(f"{failure} ({error})") from None
-            return _narrowed(made, dtype) if short else made
-
-        return wraps(fn)(run)
-
-    return declare
+    dtype = arrays[0].dtype
+    short = is_short(dtype)
+    work = [a.astype(np.float32) for a in arrays] if short else arrays
+    try:
+        made = routine(*work, **options)
+    except np.linalg.LinAlgError as error:
+        raise InvalidArgumentError(f"{failure} ({error})") from None
+    return _narrowed(made, dtype) if short else made
 
 
 def _narrowed(made: Any, dtype: np.dtype) -> Any:
     if isinstance(made, tuple):
-        return tuple(_narrowed(m, dtype) for m in made)
+        return tuple([_narrowed(m, dtype) for m in made])
     return made.astype(dtype) if made.dtype == np.float32 else made
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gtape.core.convert import convert
-from gtape.core.dtypes import bool_, int64
+from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.recording import CUT, mark_all
 from gtape.core.tensor import EagerTensor, Tensor
@@ -62,13 +63,14 @@ def _positions(condition: Tensor) -> Tensor:
 
 
 def _truth(name: str, pred: Any) -> bool:
-    """A scalar condition as a Python bool."""
-    if isinstance(pred, bool):
-        return pred
+    """A condition as a Python bool."""
+    if not _has_type(pred):
+        return bool(pred)
     found = convert(pred)
-    if found.ndim or found.dtype is not bool_:
-        raise InvalidArgumentError(f"{name}: the condition must be a bool scalar; got "
-                                   f"{found.spec}. Write a comparison such as x > 0")
+    if math.prod(found.spec.shape) != 1:
+        raise InvalidArgumentError(f"{name}: the condition must be a scalar; got {found.spec}. "
+                                   f"Write tf.reduce_all(condition), or tf.where to choose "
+                                   f"element by element")
     return bool(found)
 
 
@@ -79,17 +81,12 @@ def _function(name: str, what: str, function: Any) -> Callable[[], Any]:
     return function
 
 
-def _single(result: Any) -> Any:
-    """A list or tuple of one value as that value."""
-    return result[0] if isinstance(result, (list, tuple)) and len(result) == 1 else result
-
-
 def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
     """`true_fn()` if the condition holds, else `false_fn()`. Only that function runs.
 
     Raises:
         TypeError: a function is not callable.
-        InvalidArgumentError: the condition is not a bool scalar.
+        InvalidArgumentError: the condition is a tensor of several elements.
     """
     taken = _function("cond", "true_fn", true_fn)
     other = _function("cond", "false_fn", false_fn)
@@ -104,7 +101,7 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, stric
         pred_fn_pairs: (condition, function) pairs.
         default: the function to call when no condition holds.
         exclusive: more than one true condition is an error.
-        strict: give a result of one element as it is; otherwise the element itself.
+        strict: without effect: results are given as they are.
 
     Raises:
         TypeError: not pairs of conditions and functions.
@@ -128,8 +125,7 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, stric
                                    f"{len(pairs)} hold. Leave out exclusive=True to take the first")
     if not held and chosen is None:
         raise InvalidArgumentError("case: no condition holds; give a default function")
-    result = (held[0] if held else chosen)()  # type: ignore[misc]
-    return result if strict else _single(result)
+    return (held[0] if held else chosen)()  # type: ignore[misc]
 
 
 def _branches(branch_fns: Any) -> Sequence[Any]:

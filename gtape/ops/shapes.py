@@ -10,35 +10,37 @@ import numpy as np
 
 from gtape.core import dtypes
 from gtape.core.convert import convert
-from gtape.core.device import CPU
+from gtape.core.device import Device
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.placement import current_device
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.arguments import as_ints, host_value
 
 
-def _spec_of(value: Any) -> Spec:
-    """The spec of a value; reading the shape of a variable does not read the variable."""
-    if isinstance(value, Tensor) or hasattr(value, "_resource_"):
-        return value.spec
+def _described(value: Any) -> tuple[tuple[int, ...], Device]:
+    """Shape and device of a value; the shape of a variable is known without reading it."""
     if hasattr(value, "to_dense"):
-        return Spec(tuple(value.shape.as_list()), value.dtype)
-    return convert(value).spec
+        return tuple(value.shape.as_list()), value.values._t.device
+    x = value if isinstance(value, Tensor) or hasattr(value, "_resource_") else convert(value)
+    return x.spec.shape, x._t.device
 
 
-def _integers(values: Any, out_type: Any) -> EagerTensor:
-    """An integer tensor in host memory: shapes are read by Python code."""
+def _integers(values: Any, out_type: Any, device: Device) -> Tensor:
+    """An integer tensor beside the tensor it describes, so that the two can be combined."""
     dtype: DType = dtypes.int32 if out_type is None else as_dtype(out_type)
     if not dtype.is_integer:
         raise InvalidArgumentError(f"shape: out_type must be tf.int32 or tf.int64; got {dtype!r}")
-    return EagerTensor(np.array(values, dtype.np_dtype), CPU.typed(dtype))
+    array = np.array(values, dtype.np_dtype)
+    return EagerTensor(array if device.is_host else device.upload(array), device.typed(dtype))
 
 
 def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
     """The shape of `input` as an integer tensor [rank], int32 unless `out_type` says otherwise."""
-    return _integers(_spec_of(input).shape, out_type)
+    lengths, device = _described(input)
+    return _integers(lengths, out_type, device)
 
 
 def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None = None,
@@ -49,12 +51,14 @@ def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None
 
 def size(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
     """The number of elements, as an integer scalar."""
-    return _integers(math.prod(_spec_of(input).shape), out_type)
+    lengths, device = _described(input)
+    return _integers(math.prod(lengths), out_type, device)
 
 
 def rank(input: Any, name: str | None = None) -> Tensor:
     """The number of axes, as an int32 scalar."""
-    return _integers(_spec_of(input).ndim, None)
+    lengths, device = _described(input)
+    return _integers(len(lengths), None, device)
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
@@ -87,7 +91,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     wide = any(getattr(s, "dtype", None) == dtypes.int64 for s in (shape_x, shape_y))
     specs = [Spec(as_ints(s, "broadcast_dynamic_shape"), dtypes.int32) for s in (shape_x, shape_y)]
     made = broadcast_shapes("broadcast_dynamic_shape", *specs)
-    return _integers(made, dtypes.int64 if wide else dtypes.int32)
+    return _integers(made, dtypes.int64 if wide else dtypes.int32, current_device())
 
 
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:

@@ -28,8 +28,13 @@ def _getitem(self: Variable, key: Any) -> Tensor:
     """variable[key]: a tensor, with `assign`, `assign_add` and `assign_sub` for that slice."""
     made = getitem(self, key)
     if type(made) is EagerTensor:
-        made._origin = SliceOf(self._resource_(), key, *here())
+        remember(made, self, key)
     return made
+
+
+def remember(piece: EagerTensor, variable: Variable, key: Any) -> None:
+    """Let `piece` be assigned to: it is variable[key]."""
+    piece._origin = SliceOf(variable._resource_(), key, *here())
 
 
 def _entry(e: Any) -> Any:

@@ -57,9 +57,8 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
         ValueError: no list, or an empty one.
         InvalidArgumentError: shapes or dtypes differ.
     """
-    if isinstance(inputs, Tensor) or not hasattr(inputs, "__iter__"):
-        raise ValueError(f"add_n takes a list of tensors; got {type(inputs).__name__}. "
-                         f"tf.reduce_sum adds the elements of one tensor")
+    if not hasattr(inputs, "__iter__") or getattr(inputs, "ndim", 1) == 0:
+        raise ValueError(f"add_n takes a list of tensors; got {inputs!r:.60}")
     values = [_dense(value) for value in inputs]
     if not values:
         raise ValueError("add_n needs at least one tensor; got an empty list")

@@ -1,0 +1,1 @@
+"""Benchmarks of gtape against its peers; README.md says what each one measures."""

@@ -1,0 +1,22 @@
+"""Writes `__init__.pyi`, the static face of the lazy root namespace: `python -m gtape._stub`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gtape import _names
+
+PATH = Path(__file__).with_name("__init__.pyi")
+
+
+def text() -> str:
+    """The stub, from the table of names."""
+    lines = ['"""Names of the root namespace; written by `python -m gtape._stub`."""', ""]
+    lines += [f"from gtape import {name} as {name}" for name in sorted(_names.MODULES)]
+    for name, (module, attribute) in sorted(_names.ROOT.items(), key=lambda kv: (kv[1], kv[0])):
+        lines.append(f"from {module} import {attribute} as {name}")
+    return "\n".join([*lines, "", "__version__: str", "newaxis: None", ""])
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8")

@@ -1,0 +1,3 @@
+"""The version of gtape."""
+
+version = "0.1.0"

@@ -1,0 +1,43 @@
+"""gtape.image: images as tensors [n, h, w, c] or [h, w, c]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.ops.image_geometry import (
+    central_crop,
+    crop_to_bounding_box,
+    extract_patches,
+    flip_left_right,
+    flip_up_down,
+    image_gradients,
+    pad_to_bounding_box,
+    resize_with_crop_or_pad,
+    rot90,
+    transpose,
+)
+from gtape.ops.images import (
+    adjust_brightness,
+    adjust_contrast,
+    adjust_gamma,
+    convert_image_dtype,
+    grayscale_to_rgb,
+    per_image_standardization,
+    psnr,
+    rgb_to_grayscale,
+    total_variation,
+)
+from gtape.ops.resizing import resize
+
+__all__ = [
+    "adjust_brightness", "adjust_contrast", "adjust_gamma", "central_crop", "convert_image_dtype",
+    "crop_to_bounding_box", "extract_patches", "flip_left_right", "flip_up_down",
+    "grayscale_to_rgb", "image_gradients", "pad_to_bounding_box", "per_image_standardization",
+    "psnr", "resize", "resize_with_crop_or_pad", "rgb_to_grayscale", "rot90", "total_variation",
+    "transpose",
+]
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"gtape.image has no '{name}'. It has {', '.join(__all__)}; read and "
+                         f"write files with Pillow, and write the rest in tensor functions")

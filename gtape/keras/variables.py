@@ -1,0 +1,75 @@
+"""The variables of layers and optimizers: known by a short name and a path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.core.device import CPU
+from gtape.core.convert import convert
+from gtape.core.dtypes import as_dtype
+from gtape.core.variable import ResourceVariable, VariableView, scope_prefix
+from gtape.keras.naming import path_of
+
+
+class KerasVariable(VariableView):
+    """A variable of a layer: `name` is 'kernel', `path` is 'dense/kernel'.
+
+    Tapes list it under its path, as 'dense/kernel:0'.
+    """
+
+    __slots__ = ("_path", "regularizer")
+
+    def __init__(self, initial_value: Any, dtype: Any = None, trainable: bool = True,
+                 name: str = "variable", regularizer: Any = None, constraint: Any = None) -> None:
+        self._path = path_of(name)
+        token = scope_prefix.set("")
+        try:
+            state = ResourceVariable(initial_value, trainable=trainable, dtype=dtype,
+                                     name=self._path, constraint=constraint)
+        finally:
+            scope_prefix.reset(token)
+        super().__init__(state)
+        self.regularizer = regularizer
+
+    @property
+    def name(self) -> str:
+        return self._path.rpartition("/")[2]
+
+    @property
+    def path(self) -> str:
+        """The names of the layers around it, and its own."""
+        return self._path
+
+    @property
+    def trainable(self) -> bool:
+        return self._state._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._state._trainable = bool(value)
+
+    def _shown_name(self) -> str:
+        return self._path
+
+
+class HostNumber(KerasVariable):
+    """A counter or rate: it stays in host memory, where it is read without waiting for a GPU.
+
+    `dtype` is the dtype's name, as optimizers of Keras have it.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, value: Any, dtype: str, name: str) -> None:
+        super().__init__(convert(value, as_dtype(dtype), CPU), trainable=False, name=name)
+
+    @property
+    def dtype(self) -> str:  # type: ignore[override]
+        return self._state._value.dtype.name
+
+    def number(self) -> Any:
+        """The value as a NumPy number, unseen by tapes."""
+        return self._state._value._array_()[()]
+
+
+Variable = KerasVariable

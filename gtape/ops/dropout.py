@@ -1,0 +1,83 @@
+"""dropout: a random part of the values set to 0 while training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.kinds.primitive import primitive
+from gtape.ops.arguments import as_shape, host_value
+
+
+@primitive(linear="x")
+def masked_scale_(xp: Any, x: Any, kept: Any, *, scale: float) -> Any:
+    """scale x where `kept` holds, else 0."""
+    return xp.where(kept, x * x.dtype.type(scale), x.dtype.type(0))
+
+
+@masked_scale_.infer
+def _(x: Spec, kept: Spec, *, scale: float) -> Spec:
+    if broadcast_shapes("dropout", x, kept) != x.shape:
+        raise InvalidArgumentError(f"dropout: noise_shape {list(kept.shape)} cannot be stretched "
+                                   f"to the shape of {x}")
+    return x
+
+
+@masked_scale_.vjp("x")
+def _(g: Any, kept: Any, *, scale: float) -> Any:
+    return masked_scale_(g, kept, scale=scale)
+
+
+masked_scale_.cases = [case((2, 3), [[True, False, True], [False, True, True]], scale=2.0),
+                       case((2, 3), [[True], [False]], scale=1.5)]
+
+
+def _rate(rate: Any) -> float:
+    found = host_value(rate, "dropout: rate")
+    if found.ndim or not 0 <= float(found) < 1:
+        raise ValueError(f"dropout: rate must be a number in [0, 1); got {rate!r:.60}")
+    return float(found)
+
+
+def _noise_shape(noise_shape: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """`noise_shape` with each None replaced by the length of x there."""
+    if noise_shape is None:
+        return shape
+    if isinstance(noise_shape, (list, tuple)) and len(noise_shape) == len(shape):
+        noise_shape = [n if m is None else m for n, m in zip(shape, noise_shape)]
+    return as_shape(noise_shape, "dropout: noise_shape")
+
+
+def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
+            name: str | None = None) -> Tensor:
+    """Each value 0 with probability `rate`, else x / (1 - rate).
+
+    Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting".
+    A rate of 0 gives x itself. The tape keeps one bool per value.
+
+    Args:
+        noise_shape: the shape of the random choice, which broadcasts to that of x.
+
+    Raises:
+        ValueError: a rate outside [0, 1), or x is not floating.
+        InvalidArgumentError: a noise_shape that does not broadcast to the shape of x.
+    """
+    found = convert(x)
+    share = _rate(rate)
+    if not found.dtype.is_floating:
+        raise ValueError(f"dropout: x must be a real floating tensor, because it is scaled; got "
+                         f"{found.spec}. Write tf.cast(x, tf.float32)")
+    if share == 0:
+        return found
+    from gtape.ops.random_streams import draw
+
+    shape = _noise_shape(noise_shape, found.spec.shape)
+    device = found._t.device
+    kept = draw("bernoulli", shape, seed, device.xp, probability=1 - share)
+    mask = EagerTensor(kept, device.typed(dtypes.bool_))
+    return masked_scale_(found, mask, scale=1 / (1 - share))

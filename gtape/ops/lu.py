@@ -1,0 +1,149 @@
+"""LU factors with partial pivoting, and what is solved with them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gtape.core import dtypes
+from gtape.core.convert import convert, convert_like
+from gtape.core.dtypes import DType, as_dtype
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.kinds.primitive import primitive
+from gtape.numerics.triangular import factor_lu
+from gtape.ops.arguments import index_tensor
+from gtape.ops.diagonals import band_part_, set_diag_
+from gtape.ops.matrices import check_matrix, computed
+from gtape.ops.products import matmul_
+from gtape.ops.solving import triangular_solve_
+
+
+class Lu(NamedTuple):
+    """Both triangles in one matrix, and the row order."""
+
+    lu: Tensor
+    p: Tensor
+
+
+@primitive(outputs="lu p", tf_name="Lu")
+def lu_(xp: Any, a: Any, *, index: DType) -> Any:
+    """a[p] = L U, L with a diagonal of ones."""
+    made, order = computed("lu", lambda m: factor_lu(xp, m), a)
+    return made, order.astype(index.np_dtype)
+
+
+@lu_.infer
+def _(a: Spec, *, index: DType) -> tuple[Spec, Spec]:
+    check_matrix("lu", a, square=True)
+    return a, Spec(a.shape[:-1], index)
+
+
+@lu_.vjp("a")
+def _(g: Any, lu: Any, p: Any) -> Any:
+    # d(lu) = L tril(L⁻¹ da[p] U⁻¹, -1) + triu(L⁻¹ da[p] U⁻¹) U, transposed.
+    lower, upper = _triangles(lu)
+    left = band_part_(matmul_(lower, g, transpose_a=True), lower=-1, upper=0)
+    right = band_part_(matmul_(g, upper, transpose_b=True), lower=0, upper=-1)
+    from gtape.ops.diagonals import diag_part_
+    from gtape.ops.scalars import zero
+
+    left = set_diag_(left, zero(diag_part_(left)))
+    middle = triangular_solve_(lower, left + right, transpose=True)
+    made = triangular_solve_(upper, _swap(middle), lower=False)
+    return _permuted(_swap(made), _inverse(p))
+
+
+def _swap(x: Tensor) -> Tensor:
+    from gtape.ops.layout import swap_last
+
+    return swap_last(x)
+
+
+_PIVOTED = [[0.2, 1.0, 0.5], [2.0, 0.3, -0.4], [-1.0, 0.6, 1.5]]
+lu_.cases = [case(_PIVOTED, index=dtypes.int32), case([_PIVOTED, _PIVOTED], index=dtypes.int64),
+             case((2, 2), index=dtypes.int32, dtypes=("complex128",))]
+
+
+def _triangles(lu: Tensor) -> tuple[Tensor, Tensor]:
+    """L with a diagonal of ones, and U."""
+    from gtape.ops.creation import ones_like
+    from gtape.ops.diagonals import diag_part_
+
+    lower = band_part_(lu, lower=-1, upper=0)
+    return set_diag_(lower, ones_like(diag_part_(lu))), band_part_(lu, lower=0, upper=-1)
+
+
+def _inverse(p: Tensor) -> Tensor:
+    """The inverse of permutations [..., n]."""
+    array = p._t.xp.argsort(p._array_(), axis=-1)
+    return EagerTensor(array, p._t.device.type_of(array.dtype))
+
+
+def _permuted(x: Tensor, order: Tensor) -> Tensor:
+    """x[..., order, :], for each matrix its own order."""
+    if order.ndim == 1:
+        from gtape.ops.gathering import gather_
+
+        return gather_(x, order, axis=x.ndim - 2)
+    from gtape.ops.gathering import gather
+
+    return gather(x, order, batch_dims=order.ndim - 1, axis=order.ndim - 1)
+
+
+def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Lu:
+    """(lu, p) with input[p] = L U: L below the diagonal (its own diagonal is ones), U above.
+
+    Raises:
+        InvalidArgumentError: not square.
+    """
+    return Lu(*lu_(convert(input), index=as_dtype(output_idx_type)))
+
+
+def _factors(name: str, lower_upper: Any, perm: Any) -> tuple[Tensor, Tensor]:
+    x = convert(lower_upper)
+    check_matrix(name, x.spec, square=True)
+    order = index_tensor(perm, name, x)
+    if order.spec.shape != x.spec.shape[:-1]:
+        raise InvalidArgumentError(f"{name}: perm must have the shape {list(x.spec.shape[:-1])} "
+                                   f"for {x.spec}; got {order.spec}")
+    return x, order
+
+
+def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False,
+                   name: str | None = None) -> Tensor:
+    """The matrix whose factors `lu` gave.
+
+    Raises:
+        InvalidArgumentError: shapes that do not fit.
+    """
+    x, order = _factors("lu_reconstruct", lower_upper, perm)
+    return _permuted(matmul_(*_triangles(x)), _inverse(order))
+
+
+def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
+             name: str | None = None) -> Tensor:
+    """x with a x = rhs, given the factors of a.
+
+    Raises:
+        InvalidArgumentError: shapes that do not fit, or a singular matrix.
+    """
+    x, order = _factors("lu_solve", lower_upper, perm)
+    b = convert_like(rhs, x._t, "lu_solve")
+    lower, upper = _triangles(x)
+    return triangular_solve_(upper, triangular_solve_(lower, _permuted(b, order)), lower=False)
+
+
+def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False,
+                      name: str | None = None) -> Tensor:
+    """a⁻¹, given the factors of a.
+
+    Raises:
+        InvalidArgumentError: shapes that do not fit, or a singular matrix.
+    """
+    from gtape.ops.creation import eye
+
+    x, order = _factors("lu_matrix_inverse", lower_upper, perm)
+    identity = eye(x.spec.shape[-1], batch_shape=x.spec.shape[:-2], dtype=x.dtype)
+    return lu_solve(x, order, identity)

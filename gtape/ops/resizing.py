@@ -1,0 +1,131 @@
+"""Images resampled to another size: each axis is multiplied by a matrix of weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.dtypes import float32
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.ops.arguments import as_ints
+from gtape.ops.casting import cast
+from gtape.ops.gathering import gather_
+from gtape.ops.layout import reshape_
+from gtape.ops.products import matmul_
+
+Kernel = Callable[[np.ndarray], np.ndarray]
+
+
+def _triangle(t: np.ndarray) -> np.ndarray:
+    return np.maximum(1 - t, 0)
+
+
+def _cubic(a: float, b: float, c: float) -> Kernel:
+    """The cubic kernels of Mitchell & Netravali 1988: (0, 1/2) is Catmull-Rom's."""
+    def kernel(t: np.ndarray) -> np.ndarray:
+        near = ((12 - 9 * b - 6 * c) * t**3 + (-18 + 12 * b + 6 * c) * t**2 + 6 - 2 * b) / 6
+        far = ((-b - 6 * c) * t**3 + (6 * b + 30 * c) * t**2 + (-12 * b - 48 * c) * t
+               + 8 * b + 24 * c) / 6
+        return np.where(t < 1, near, np.where(t < a, far, 0.0))
+
+    return kernel
+
+
+def _lanczos(radius: int) -> Kernel:
+    return lambda t: np.where(t < radius, np.sinc(t) * np.sinc(t / radius), 0.0)
+
+
+def _gaussian(t: np.ndarray) -> np.ndarray:
+    return np.where(t < 1.5, np.exp(-(t**2) / (2 * 0.5**2)), 0.0)
+
+
+_KERNELS: dict[str, tuple[Kernel, float]] = {
+    "bilinear": (_triangle, 1), "bicubic": (_cubic(2, 0, 0.5), 2), "lanczos3": (_lanczos(3), 3),
+    "lanczos5": (_lanczos(5), 5), "gaussian": (_gaussian, 1.5),
+    "mitchellcubic": (_cubic(2, 1 / 3, 1 / 3), 2)}
+METHODS = (*_KERNELS, "nearest", "area")
+
+
+@lru_cache(maxsize=64)
+def _weights(before: int, after: int, method: str, antialias: bool) -> np.ndarray:
+    """[after, before]: how much of each old pixel goes into each new one; rows add up to 1."""
+    scale = before / after
+    if method == "area":
+        starts = np.arange(after)[:, None] * scale
+        cells = np.arange(before)[None, :]
+        covered = np.minimum(starts + scale, cells + 1) - np.maximum(starts, cells)
+        return (np.maximum(covered, 0) / scale).astype(np.float32)
+    kernel, _ = _KERNELS[method]
+    width = max(scale, 1.0) if antialias else 1.0
+    centres = (np.arange(after) + 0.5) * scale - 0.5
+    if method == "bilinear" and not antialias:
+        centres = np.clip(centres, 0, before - 1)
+    made = kernel(np.abs(centres[:, None] - np.arange(before)[None, :]) / width)
+    total = made.sum(1, keepdims=True)
+    return (made / np.where(total == 0, 1, total)).astype(np.float32)
+
+
+def _along(x: Tensor, axis: int, length: int, method: str, antialias: bool) -> Tensor:
+    """`x` [n, h, w, c] resampled along one axis."""
+    shape = x.spec.shape
+    if shape[axis] == length:
+        return x
+    if method == "nearest":
+        at = np.minimum((np.arange(length) + 0.5) * (shape[axis] / length), shape[axis] - 1)
+        return gather_(x, convert(at.astype(np.int32), None, x._t.device), axis=axis)
+    table = _weights(shape[axis], length, method, antialias)
+    device = x._t.device
+    matrix = EagerTensor(device.upload(table), device.typed(float32))
+    rows = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:]))
+    made = matmul_(matrix, reshape_(x, shape=rows))
+    return reshape_(made, shape=(*shape[:axis], length, *shape[axis + 1:]))
+
+
+def _kept_aspect(height: int, width: int, size: tuple[int, ...]) -> tuple[int, int]:
+    factor = min(size[0] / height, size[1] / width)
+    return max(round(factor * height), 1), max(round(factor * width), 1)
+
+
+def resize(images: Any, size: Any, method: str = "bilinear", preserve_aspect_ratio: bool = False,
+           antialias: bool = False, name: str | None = None) -> Tensor:
+    """Images [n, h, w, c] or [h, w, c] at `size` (height, width).
+
+    Pixels are squares with their centres at half-integers. The result is float32, but for
+    "nearest", which keeps the dtype.
+
+    Args:
+        method: one of bilinear, nearest, bicubic, area, lanczos3, lanczos5, gaussian,
+            mitchellcubic.
+        preserve_aspect_ratio: the largest size inside `size` with the proportions of the images.
+        antialias: widen the kernel where the images shrink.
+
+    Raises:
+        ValueError: an unknown method, or no images.
+        InvalidArgumentError: `size` does not hold two positive integers.
+    """
+    x = convert(images)
+    kind = str(getattr(method, "value", method)).lower()
+    if kind not in METHODS:
+        raise ValueError(f"resize: the method must be one of {', '.join(METHODS)}; got {method!r}")
+    if x.ndim not in (3, 4):
+        raise ValueError(f"resize takes images [n, h, w, c] or [h, w, c]; got {x.spec}")
+    wanted = as_ints(size, "resize: size")
+    if len(wanted) != 2 or min(wanted) < 1:
+        raise InvalidArgumentError(f"resize: size must be two positive integers (height, width); "
+                                   f"got {list(wanted)}")
+    shape = x.spec.shape
+    batch = x if x.ndim == 4 else reshape_(x, shape=(1, *shape))
+    _, height, width, _ = batch.spec.shape
+    if not height or not width:
+        raise InvalidArgumentError(f"resize: the images must have pixels; got {x.spec}")
+    if preserve_aspect_ratio:
+        wanted = _kept_aspect(height, width, wanted)
+    made = batch if kind == "nearest" else cast(batch, float32)
+    made = _along(_along(made, 1, wanted[0], kind, antialias), 2, wanted[1], kind, antialias)
+    return made if x.ndim == 4 else reshape_(made, shape=made.spec.shape[1:])

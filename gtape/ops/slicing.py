@@ -1,0 +1,75 @@
+"""slice and strided_slice: x[begin:end:stride], spelled with vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.ops.arguments import as_ints
+from gtape.ops.indexing import Entry, _expanded, _native, getitem_
+
+
+def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
+    """size[i] cells from begin[i] on along each axis i; a size of -1 means all that follow.
+
+    Raises:
+        InvalidArgumentError: a slice that is not inside the tensor.
+    """
+    x = convert(input_)
+    starts, sizes = as_ints(begin, "slice: begin"), as_ints(size, "slice: size")
+    shape = x.spec.shape
+    if not len(starts) == len(sizes) == len(shape):
+        raise InvalidArgumentError(f"slice: begin and size must hold one number for each axis of "
+                                   f"{x.spec}; got {list(starts)} and {list(sizes)}")
+    ends = [n if m == -1 else b + m for n, b, m in zip(shape, starts, sizes)]
+    if any(not 0 <= b <= e <= n for n, b, e in zip(shape, starts, ends)):
+        raise InvalidArgumentError(f"slice: the slice must lie inside {x.spec}; got "
+                                   f"begin={list(starts)}, size={list(sizes)}")
+    return getitem_(x, key=tuple(("slice", b, e, None) for b, e in zip(starts, ends)))
+
+
+def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0,
+                  end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0,
+                  shrink_axis_mask: int = 0, var: Any = None, name: str | None = None) -> Tensor:
+    """x[begin[0]:end[0]:strides[0], …], with Python's meaning of negative numbers.
+
+    Args:
+        begin_mask, end_mask: bit i set: begin[i], end[i] is left out.
+        ellipsis_mask: bit i set: entry i is `...`.
+        new_axis_mask: bit i set: entry i is a new axis.
+        shrink_axis_mask: bit i set: entry i is the index begin[i], and the axis goes.
+        var: the Variable that `input_` is the value of; the result can be assigned to.
+
+    Raises:
+        InvalidArgumentError: lengths differ, a stride of 0, too many entries, two ellipses, or an
+            index out of bounds.
+    """
+    x = convert(input_)
+    starts, ends = as_ints(begin, "strided_slice: begin"), as_ints(end, "strided_slice: end")
+    steps = (1,) * len(starts) if strides is None else as_ints(strides, "strided_slice: strides")
+    if not len(starts) == len(ends) == len(steps) or 0 in steps:
+        raise InvalidArgumentError(f"strided_slice: begin, end and strides must have one length, "
+                                   f"and no stride may be 0; got {list(starts)}, {list(ends)}, "
+                                   f"{list(steps)}")
+    if (ellipsis_mask & (1 << len(starts)) - 1).bit_count() > 1:
+        raise InvalidArgumentError("strided_slice: only one entry can be an ellipsis")
+    entries: list[Entry] = []
+    for i, (start, stop, step) in enumerate(zip(starts, ends, steps)):
+        if ellipsis_mask >> i & 1:
+            entries.append(Ellipsis)
+        elif new_axis_mask >> i & 1:
+            entries.append(None)
+        elif shrink_axis_mask >> i & 1:
+            entries.append(start)
+        else:
+            entries.append(("slice", None if begin_mask >> i & 1 else start,
+                            None if end_mask >> i & 1 else stop, step))
+    key = _expanded(entries, x.ndim)
+    made = getitem_(x, key=key)
+    if var is not None and type(made) is EagerTensor:
+        from gtape.ops.slice_assignment import remember
+
+        remember(made, var, _native(key))
+    return made
