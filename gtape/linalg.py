@@ -1,8 +1,52 @@
-"""gtape.linalg: linear algebra."""
-from gtape.ops.contraction import *  # noqa
-from gtape.ops.norms import *  # noqa
-from gtape.ops.solving import *  # noqa
-from gtape.ops.eigen import *  # noqa
-from gtape.ops.determinants import *  # noqa
-from gtape.ops.diagonals import *  # noqa
-from gtape.ops.products import *  # noqa
+"""gtape.linalg: linear algebra on matrices in the last two axes, batches before them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.ops.contraction import einsum, tensordot
+from gtape.ops.creation import eye
+from gtape.ops.determinants import det, logdet, matrix_rank, slogdet, trace
+from gtape.ops.diagonals import (
+    adjoint,
+    band_part,
+    cross,
+    diag,
+    diag_part,
+    set_diag,
+    tensor_diag,
+    tensor_diag_part,
+)
+from gtape.ops.eigen import eig, eigh, eigvals, eigvalsh, qr, svd
+from gtape.ops.lu import lu, lu_matrix_inverse, lu_reconstruct, lu_solve
+from gtape.ops.matrix_functions import expm, logm, sqrtm
+from gtape.ops.norms import global_norm, l2_normalize, norm, normalize
+from gtape.ops.products import matmul, matrix_transpose, matvec
+from gtape.ops.solving import (
+    banded_triangular_solve,
+    cholesky,
+    cholesky_solve,
+    inv,
+    lstsq,
+    pinv,
+    solve,
+    triangular_solve,
+)
+from gtape.ops.tridiagonal import eigh_tridiagonal, tridiagonal_matmul, tridiagonal_solve
+
+__all__ = [
+    "adjoint", "band_part", "banded_triangular_solve", "cholesky", "cholesky_solve", "cross",
+    "det", "diag", "diag_part", "eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh",
+    "einsum", "expm", "eye", "global_norm", "inv", "l2_normalize", "logdet", "logm", "lstsq",
+    "lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve", "matmul", "matrix_rank",
+    "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet",
+    "solve", "sqrtm", "svd", "tensor_diag", "tensor_diag_part", "tensordot", "trace",
+    "triangular_solve", "tridiagonal_matmul", "tridiagonal_solve"]
+
+
+def __getattr__(name: str) -> Any:
+    import difflib
+
+    near = difflib.get_close_matches(name, __all__, 3)
+    raise AttributeError(f"gtape.linalg has no '{name}'"
+                         + (f"; did you mean {', '.join(near)}?" if near else ""))

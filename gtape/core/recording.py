@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from gtape.core.sites import user_frame
-from gtape.core.state import active, new_key
+from gtape.core.state import active, new_key, walking
 from gtape.core.tensor import Tensor
 
 _getframe = sys._getframe
@@ -27,6 +27,22 @@ CUT = "no gradient"
 EXIT = "left the tape"
 STATE = "assigned"
 READ = "unwatched variable"
+
+
+_current = walking.get
+_seen_globals: list[Any] = [None]
+
+
+def user_of(frame: FrameType) -> FrameType:
+    """The user's frame, given the frame that called an op's function."""
+    space = frame.f_globals
+    if space is _seen_globals[0]:
+        return frame
+    package = space.get("__package__")
+    if package and package.startswith("gtape"):
+        return _current() or user_frame(frame)
+    _seen_globals[0] = space
+    return frame
 
 
 def mark(tape: Any, kind: str, name: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
@@ -76,7 +92,7 @@ def record_general(op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
     stack = active()
     if not stack:
         return
-    frame = user_frame(_getframe(1))
+    frame = _current() or user_frame(_getframe(1))
     for recorder in stack:
         if not recorder.is_tape:
             recorder.observe(op, inputs, outputs, attrs)

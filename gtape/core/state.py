@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any
 
 #: Tapes and forward accumulators now recording, outermost first. A context variable: every thread
@@ -13,6 +14,10 @@ active = recorders.get
 
 #: Identity of a value on tapes. Never reused, unlike `id()`; 0 means that no tape ever saw it.
 new_key = itertools.count(1).__next__
+
+
+#: The user's frame during a backward walk, whose own frames lie between.
+walking: ContextVar[FrameType | None] = ContextVar("gtape.walking", default=None)
 
 
 def push(recorder: Any) -> None:

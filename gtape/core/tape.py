@@ -14,7 +14,7 @@ from gtape.core.recording import READ, mark
 from gtape.core.sites import user_frame
 from gtape.core.state import active, new_key, push, remove
 from gtape.core.tapeargs import UnconnectedGradients
-from gtape.core.tensor import Tensor, wrap
+from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.core.walk import useful_keys, walk
 
 _SPENT = ("A non-persistent GradientTape can only be used to compute one set of gradients (or "
@@ -101,16 +101,16 @@ class GradientTape:
             self._watch_leaf(leaf)
 
     def _watch_leaf(self, leaf: Any) -> None:
-        variable = getattr(leaf, "_resource_", None)
-        if variable is not None:
-            state = variable()
-            self._variables[state._k] = state
-            self._note_value(state, state._value)
-        elif isinstance(leaf, Tensor):
+        if isinstance(leaf, Tensor):
             if not leaf._k:
                 leaf._k = new_key()
-            self._known.add(leaf._k)
-            self._leaves.add(leaf._k)
+            if leaf._k not in self._known:
+                self._known.add(leaf._k)
+                self._leaves.add(leaf._k)
+        elif hasattr(leaf, "_resource_") and not isinstance(leaf, type):
+            state = leaf._resource_()
+            self._variables[state._k] = state
+            self._note_value(state, state._value)
         elif isinstance(leaf, IndexedSlices):
             self._watch_leaf(leaf.values)
             return
@@ -118,7 +118,7 @@ class GradientTape:
             raise ValueError(
                 f"tape.watch takes Tensors, Variables and nests of them; got an object of type "
                 f"'{type(leaf).__name__}'. Make a tensor first: x = tf.convert_to_tensor(value)")
-        if not leaf.dtype.is_differentiable:
+        if not leaf._t.differentiable:
             warnings.warn(
                 f"The dtype of the watched tensor must be floating (e.g. tf.float32), got "
                 f"{leaf.dtype!r}", NonFloatWarning, stacklevel=stack_level())
@@ -240,7 +240,8 @@ class GradientTape:
         records = self._records
         if not self._persistent:
             self._spend()
-        walk(records, grads, wanted, useful, not self._persistent, tensors, IndexedSlices)
+        inner = wanted - self._leaves if useful is None else wanted
+        walk(records, grads, inner, useful, not self._persistent, tensors, IndexedSlices)
         return [self._answer(grads, group, tensors) for group in groups]
 
     def _spend(self) -> None:
@@ -273,7 +274,7 @@ class GradientTape:
         return grads
 
     def _target_key(self, leaf: Any) -> int:
-        if not isinstance(leaf, Tensor) and leaf._value._k in self._reads.get(leaf._k, ()):
+        if type(leaf) is not EagerTensor and not isinstance(leaf, Tensor) and leaf._value._k in self._reads.get(leaf._k, ()):
             return leaf._value._k
         if not leaf._k:
             leaf._k = new_key()

@@ -24,6 +24,7 @@ class UnconnectedGradients(enum.Enum):
 
 
 _NONE = UnconnectedGradients.NONE
+_SMALL = 1024
 _MODES = ("ignore", "warn", "raise")
 
 
@@ -114,10 +115,22 @@ def _leaves(structure: Any, role: str) -> list[Any]:
     return flat
 
 
+_ones: dict[Any, Tensor] = {}
+
+
 def ones(leaf: Any) -> Tensor | None:
-    """The default cotangent: ones like the target; None for strings."""
-    value = leaf if isinstance(leaf, Tensor) else leaf._value
-    return value._filled_(1)
+    """The default cotangent: ones like the target; None for strings. Small ones are made once."""
+    value = leaf if type(leaf) is EagerTensor or isinstance(leaf, Tensor) else leaf._value
+    if type(value) is not EagerTensor or not value._t.fast or value._a.size > _SMALL:
+        return value._filled_(1)
+    key = (value._t, value._a.shape)
+    found = _ones.get(key)
+    if found is None:
+        if len(_ones) >= _SMALL:
+            _ones.clear()
+        found = _ones[key] = EagerTensor(np.ones(value._a.shape, value.dtype.np_dtype)[()],
+                                         value._t)
+    return EagerTensor(found._array_(), value._t)
 
 
 def _shape_of(leaf: Any) -> tuple[int, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from gtape.core.quiet import hush, unhush
+from gtape.core.sites import user_frame
+from gtape.core.state import walking
 
 Grads = dict[int, Any]
 
@@ -41,6 +44,7 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
         tensors: `grads` holds tensors, and every step is itself recorded by other tapes.
     """
     state = hush()
+    site = walking.set(user_frame(sys._getframe(1))) if tensors else None
     try:
         if consume and useful is None and not tensors:
             _consume(records, grads, keep, sparse_type)
@@ -67,6 +71,8 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
                 record[0](grads, g, record)
     finally:
         unhush(state)
+        if site is not None:
+            walking.reset(site)
 
 
 def _consume(records: list[Any], grads: Grads, keep: set[int], sparse_type: type) -> None:
@@ -85,7 +91,7 @@ def _consume(records: list[Any], grads: Grads, keep: set[int], sparse_type: type
             g = take(out, None)
             if g is None:
                 continue
-            if out in keep:
+            if keep and out in keep:
                 grads[out] = g
             if type(g) is sparse_type and not record[4].sparse:
                 g = g.dense(False)

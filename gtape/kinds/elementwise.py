@@ -17,9 +17,10 @@ from gtape.core.convert import convert_like
 from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import Op, positional_names
-from gtape.core.quiet import hush, unhush
+from gtape.core.quiet import hush, quiet, unhush
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.state import active
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds import typing_rules
 from gtape.kinds.blocked import LARGE, Blocked, fits, schedule
@@ -53,7 +54,8 @@ class Elementwise(Op):
         super().__init__(name, params, doc, tf_name)
         self.types = types
         self._plans: dict[Any, Plan | None] = {}
-        #: What the functions look up by type, then by `which | numbers << 2`.
+        #: What the functions look up by type, then by
+        #: `which | numbers << 2 | same << 4`.
         self.fast: dict[Any, list[Any]] = {}
 
     # -------------------------------------------------------------- meaning
@@ -83,25 +85,27 @@ class Elementwise(Op):
 
     # -------------------------------------------------------------- the tape's side
 
-    def plan(self, array_type: Any, which: int, numbers: int = 0) -> Plan | None:
+    def plan(self, array_type: Any, which: int, numbers: int = 0, same: bool = False,
+             ) -> Plan | None:
         """How to pull back to the inputs in the bit mask `which`; None: no gradient flows.
 
         `array_type` is one type for all inputs or a tuple; the inputs in the mask `numbers` are
-        Python numbers.
+        Python numbers; `same` says that no input was broadcast.
         """
-        key = (array_type, which, numbers)
+        key = (array_type, which, numbers, same)
         try:
             return self._plans[key]
         except KeyError:
-            made = build_plan(self, array_type, which, numbers)
+            made = build_plan(self, array_type, which, numbers, same)
             return self._plans.setdefault(key, made)
 
-    def fast_plan(self, array_type: ArrayType, which: int, numbers: int) -> tuple[Any, ...]:
+    def fast_plan(self, array_type: ArrayType, which: int, numbers: int, same: bool,
+                  ) -> tuple[Any, ...]:
         """The plan as (backward, reads first, reads second, reads y), remembered in `fast`."""
-        plan = self.plan(array_type, which, numbers)
+        plan = self.plan(array_type, which, numbers, same)
         made = (None, False, False, False) if plan is None else (
             plan.backward, plan.reads[0], len(self.params) == 2 and plan.reads[1], plan.reads[-1])
-        self.fast.setdefault(array_type, [None] * 12)[which | numbers << 2] = made
+        self.fast.setdefault(array_type, [None] * 32)[which | numbers << 2 | same << 4] = made
         return made
 
     def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
@@ -263,7 +267,9 @@ class Formula(Elementwise):
         wanted = array_type.dtype.np_dtype
         if getattr(made, "dtype", None) != wanted:
             made = array_type.xp.asarray(made, dtype=wanted)
-        shape = np.broadcast_shapes(*(np.shape(a) for a in arrays))
+        if all(a.shape == made.shape for a in arrays):
+            return made
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
         return made if made.shape == shape else np.broadcast_to(made, shape)
 
 
@@ -297,8 +303,22 @@ class Derived(Formula):
 
     def apply_mixed(self, values: Sequence[Any]) -> Tensor:
         """`apply` where some values are the Python numbers that the forward op was given."""
+        for value, array_type in zip(values, self._in_types):
+            if type(value) is not EagerTensor or value._t is not array_type or (
+                    not array_type.fast):
+                break
+        else:
+            return self._applied(values)
         return self.apply([v if isinstance(v, Tensor) else convert_like(v, t, self.name)
                            for v, t in zip(values, self._in_types)])
+
+    def _applied(self, values: Sequence[Any]) -> Tensor:
+        """`apply` on host floats of the declared types: nothing is left to check."""
+        made = EagerTensor(quiet.run(self.compute, self._out_type, [v._a for v in values]),
+                           self._out_type)
+        if active():
+            record_general(self, tuple(values), (made,), ())
+        return made
 
     def body(self) -> Expr:
         return self._body

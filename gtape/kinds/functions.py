@@ -13,8 +13,8 @@ from typing import Any
 
 from gtape.core.convert import convert, convert_like
 from gtape.core.quiet import quiet
-from gtape.core.recording import CUT, UNKNOWN, mark
-from gtape.core.sites import here, user_frame
+from gtape.core.recording import CUT, UNKNOWN, _seen_globals, mark, user_of
+from gtape.core.sites import here
 from gtape.core.state import active, new_key
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
@@ -23,6 +23,8 @@ from gtape.kinds.expr import Expr, is_expr
 
 Function = Callable[..., Any]
 _getframe = sys._getframe
+new = object.__new__
+seen = _seen_globals
 
 
 def operands(name: str, args: Sequence[Any]) -> list[Tensor]:
@@ -67,13 +69,15 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
         if type(x) is not EagerTensor or not x._t.fast:
             return general(op, (x,))
         array_type = x._t
-        y = EagerTensor(quiet.run(compute, x._a), array_type)
+        y = new(EagerTensor)
+        y._a = quiet.run(compute, x._a)
+        y._t = array_type
+        y._k = 0
         stack = active()
         if stack:
             frame = _getframe(1)
-            package = frame.f_globals.get("__package__")
-            if package and package.startswith("gtape"):
-                frame = user_frame(frame)
+            if frame.f_globals is not seen[0]:
+                frame = user_of(frame)
             for tape in stack:
                 if not tape.is_tape:
                     tape.observe(op, (x,), (y,), ())
@@ -83,7 +87,7 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
                     mark(tape, UNKNOWN, name_of_op, (x,), (y,), frame)
                     continue
                 plans = fast.get(array_type)
-                plan = (plans and plans[1]) or op.fast_plan(array_type, 1, 0)
+                plan = (plans and plans[17]) or op.fast_plan(array_type, 1, 0, True)
                 if not plan[0]:
                     mark(tape, CUT, name_of_op, (x,), (y,), frame)
                     continue
@@ -129,16 +133,18 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
             return general(op, (x, y))
         if not array_type.fast:
             return general(op, (x, y))
+        z = new(EagerTensor)
         try:
-            z = EagerTensor(quiet.run(compute, a, b), array_type)
+            z._a = quiet.run(compute, a, b)
         except (ValueError, OverflowError):
             return general(op, (x, y))
+        z._t = array_type
+        z._k = 0
         stack = active()
         if stack:
             frame = _getframe(1)
-            package = frame.f_globals.get("__package__")
-            if package and package.startswith("gtape"):
-                frame = user_frame(frame)
+            if frame.f_globals is not seen[0]:
+                frame = user_of(frame)
             for tape in stack:
                 if not tape.is_tape:
                     tape.observe(op, (x, y), (z,), ())
@@ -152,9 +158,14 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
                     mark(tape, UNKNOWN, name_of_op, (x, y), (z,), frame)
                     kx, ky = getattr(x, "_k", 0), getattr(y, "_k", 0)
                     continue
+                if numbers or a.shape == b.shape:
+                    same = 16
+                    sa = sb = None
+                else:
+                    same, sa, sb = 0, a.shape, b.shape
                 plans = fast.get(array_type)
-                plan = (plans and plans[which | numbers << 2]) or op.fast_plan(
-                    array_type, which, numbers)
+                plan = (plans and plans[which | numbers << 2 | same]) or op.fast_plan(
+                    array_type, which, numbers, same > 0)
                 if not plan[0]:
                     mark(tape, CUT, name_of_op, (x, y), (z,), frame)
                     kx, ky = getattr(x, "_k", 0), getattr(y, "_k", 0)
@@ -166,8 +177,7 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
                 tape._records.append(
                     (plan[0], made, frame.f_code, frame.f_lasti, op,
                      (kx, ky) if which == 3 else kx if which == 1 else ky,
-                     a.shape if which & 1 else None, b.shape if which & 2 else None,
-                     x if plan[1] else None, y if plan[2] else None, z if plan[3] else None))
+                     sa, sb, x if plan[1] else None, y if plan[2] else None, z if plan[3] else None))
         return z
 
     return _dressed(function, op, params)

@@ -42,7 +42,8 @@ class Plan:
         return self.backward, in_keys, (*shapes, *kept)
 
 
-def build_plan(op: Any, array_type: Any, which: int, numbers: int) -> Plan | None:
+def build_plan(op: Any, array_type: Any, which: int, numbers: int,
+               same: bool) -> Plan | None:
     """The plan of `op` on inputs of `array_type` (one for all, or a tuple) for the mask `which`."""
     from gtape.core.registry import missing_gradient, override
 
@@ -61,7 +62,7 @@ def build_plan(op: Any, array_type: Any, which: int, numbers: int) -> Plan | Non
     pairs = [(i, p) for i, p in zip(wrt, found) if p is not None]
     if not pairs:
         return _unconnected(op, arity, wrt)
-    return _Builder(op, types, wrt, pairs, numbers).plan()
+    return _Builder(op, types, wrt, pairs, numbers, same).plan()
 
 
 def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> Plan | None:
@@ -75,12 +76,12 @@ def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> Plan | None:
 
 class _Builder:
     def __init__(self, op: Any, types: Sequence[ArrayType], wrt: Sequence[int],
-                 pairs: list[tuple[int, Expr]], numbers: int) -> None:
+                 pairs: list[tuple[int, Expr]], numbers: int, same: bool) -> None:
         from gtape.kinds.elementwise import cotangent_name, output_name
 
         self._op, self._types, self._wrt, self._pairs = op, types, wrt, pairs
         self._arity = len(op.params)
-        self._numbers = numbers
+        self._numbers, self._same = numbers, same
         self._g, self._y = cotangent_name(op.params), output_name(op.params)
         self._names = [*op.params, self._y]
         used = inputs_read([p for _, p in pairs])
@@ -120,11 +121,11 @@ class _Builder:
 
     def _store(self, index: int) -> list[str]:
         lines = []
-        if self._arity > 1:
+        if self._arity > 1 and not self._same:
             shape = f"r[{6 + index}]"
             lines.append(f"if p{index}.shape != {shape}: p{index} = sum_to(p{index}, {shape})")
-        lines += [f"k = {self._key_text(index)}", "old = grads.get(k)",
-                  f"grads[k] = p{index} if old is None else old + p{index}"]
+        lines += [f"k = {self._key_text(index)}",
+                  f"grads[k] = grads[k] + p{index} if k in grads else p{index}"]
         return lines
 
     def _guarded(self, body: list[str], printer: Printer) -> list[str]:
@@ -168,7 +169,7 @@ class _Builder:
             f"d_{self._op.params[index]} {self._op.name}", tuple(names), part,
             self._types[index], tuple(types[n] for n in names))
         picks = [None if n == self._g else self._kept_at(self._names.index(n)) for n in names]
-        shape_at = 6 + index if self._arity > 1 else None
+        shape_at = 6 + index if self._arity > 1 and not self._same else None
         return op, self._wrt.index(index), picks, shape_at
 
 

@@ -56,7 +56,7 @@ def conv_forward(
     y = xp.empty((groups, x.shape[0], prod(outs), features // groups), x.dtype)
     for block in _blocks(xp, windows):
         columns = _columns(windows[block], len(size), groups)
-        xp.matmul(columns, matrix, out=y[:, block].reshape(*columns.shape[:2], -1))
+        xp.matmul(columns, matrix, out=y[:, block].reshape(*columns.shape[:2], features // groups))
     by_place = y.transpose(1, 2, 0, 3).reshape(x.shape[0], *outs, features)
     return by_place.astype(dtype, copy=False)
 

@@ -54,7 +54,7 @@ _normal_cdf.with_out = _normal_cdf_out  # type: ignore[attr-defined]
 
 
 def _real_word(fn: Callable[..., Any]) -> Any:
-    return word(fn, types="real_float")
+    return word(fn, types="real_float", name=fn.__name__.rstrip("_"))
 
 
 # ---------------------------------------------------------------- rectifiers
@@ -140,7 +140,7 @@ normal_cdf = letter("normal_cdf(x)", numpy=_normal_cdf, cuda="normcdf(x)", types
 
 
 @_real_word
-def gelu_exact_(x: Any) -> Any:
+def gelu_(x: Any) -> Any:
     return x * normal_cdf(x)
 
 
@@ -158,7 +158,7 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
     Raises:
         InvalidArgumentError: not real floating numbers.
     """
-    return gelu_tanh_(features) if approximate else gelu_exact_(features)
+    return gelu_tanh_(features) if approximate else gelu_(features)
 
 
 @_real_word

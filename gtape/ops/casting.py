@@ -75,7 +75,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
     if x.dtype.is_integer:
         return cast(clip(x, int(max(wanted.min, x.dtype.min)), int(min(wanted.max, x.dtype.max))),
                     wanted)
-    if wanted.is_integer:
+    if wanted.is_integer and int(x.dtype.as_numpy_dtype(high)) > wanted.max:
         high = float(np.nextafter(x.dtype.as_numpy_dtype(high), x.dtype.as_numpy_dtype(0)))
     return cast(clip(x, low, high), wanted)
 

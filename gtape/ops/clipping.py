@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import Tensor
+from gtape.kinds.elementwise import Word
+from gtape.kinds.functions import plain
 from gtape.ops import scalars as s
 from gtape.ops.casting import cast
 from gtape.ops.more_reductions import root
@@ -44,7 +46,14 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any,
     return _of_values(t, clipped)
 
 
-@s.word
+def _real_word(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula for real numbers: complex ones have no order."""
+    op = Word(fn, types="real_float", domain=(0.2, 3.0))
+    op.declare()
+    return plain(op, op.params)
+
+
+@_real_word
 def norm_limited(x: Any, limit: Any, norm: Any) -> Any:
     """x limit / max(norm, limit), and 0 where both are 0."""
     return s.divide_no_nan(x * limit, s.maximum(norm, limit))
@@ -61,12 +70,13 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         InvalidArgumentError: integers, or no such axis.
     """
     values, over = prepared("clip_by_norm", t.values if isinstance(t, IndexedSlices) else t, axes)
-    limit = max(clip_norm, 0.0) if isinstance(clip_norm, (int, float)) else s.maximum(clip_norm, 0.0)
+    limit = (max(clip_norm, 0.0) if isinstance(clip_norm, (int, float))
+             else s.maximum(clip_norm, 0.0))
     norm = root(reduce_sum_(s.square(values), axis=over, keepdims=True))
     return _of_values(t, norm_limited(values, limit, norm))
 
 
-@s.word
+@_real_word
 def global_scale(limit: Any, norm: Any) -> Any:
     """limit / max(norm, limit), and nan where the norm is not finite."""
     return s.divide_no_nan(limit, s.maximum(norm, limit)) + (norm - norm)

@@ -27,11 +27,11 @@ from gtape.ops.spatial import (
 )
 
 
-def _checked(name: str, x_shape: Sizes, f_shape: Sizes, groups: int) -> None:
+def _checked(x_shape: Sizes, f_shape: Sizes, groups: int) -> None:
     try:
         numerics.check_channels(x_shape, f_shape, groups)
     except ValueError as error:
-        raise InvalidArgumentError(f"{name}: {error}") from None
+        raise InvalidArgumentError(str(error)) from None
 
 
 def _floating(name: str, *specs: Spec) -> None:
@@ -52,7 +52,7 @@ def convolution_(xp: Any, x: Any, filters: Any, *, strides: Sizes, dilations: Si
 def _(x: Spec, filters: Spec, *, strides: Sizes, dilations: Sizes, pads: Pads,
       groups: int) -> Spec:
     _floating("convolution", x, filters)
-    _checked("convolution", x.shape, filters.shape, groups)
+    _checked(x.shape, filters.shape, groups)
     outs = window_outputs("convolution", x.shape[1:-1], filters.shape[:-2], strides, dilations,
                           pads)
     return x.reshaped((x.shape[0], *outs, filters.shape[-1]))
@@ -83,7 +83,7 @@ def input_grad_(xp: Any, a: Any, filters: Any, *, shape: Sizes, strides: Sizes, 
 def _(a: Spec, filters: Spec, *, shape: Sizes, strides: Sizes, dilations: Sizes, pads: Pads,
       groups: int) -> Spec:
     _floating("transposed convolution", a, filters)
-    _checked("transposed convolution", shape, filters.shape, groups)
+    _checked(shape, filters.shape, groups)
     outs = window_outputs("transposed convolution", shape[1:-1], filters.shape[:-2], strides,
                           dilations, pads)
     wanted = (shape[0], *outs, filters.shape[-1])

@@ -144,8 +144,12 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
 
     Raises:
         ValueError: not three or four axes.
+        InvalidArgumentError: unsigned integers, whose differences would wrap around.
     """
     x = _images("total_variation", images)
+    if x.dtype.is_unsigned:
+        raise InvalidArgumentError(f"total_variation: differences of {x.dtype!r} would wrap "
+                                   f"around; use tf.image.convert_image_dtype(x, tf.float32)")
     down = x[..., 1:, :, :] - x[..., :-1, :, :]  # type: ignore[index]
     right = x[..., 1:, :] - x[..., :-1, :]  # type: ignore[index]
     axes = tuple(range(x.ndim))[-3:]

@@ -13,6 +13,8 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.recording import CUT, mark_all
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.kinds.elementwise import Word
+from gtape.kinds.functions import plain
 from gtape.kinds.primitive import primitive
 from gtape.ops import scalars as s
 from gtape.ops.arguments import as_int
@@ -61,10 +63,14 @@ def conj(x: Any, name: str | None = None) -> Tensor:
     return s.conj(found) if found.dtype.is_complex else found
 
 
-@s.word
-def real_angle(x: Any) -> Any:
-    """π where x < 0, else 0; its gradient is zeros."""
-    return s.where(x < 0, math.pi, s.zero(x))
+def _real_angle(x: Any) -> Any:
+    """π where x < 0, else 0; its gradient is None."""
+    return s.where(x < 0, math.pi, 0)
+
+
+_real_angle_op = Word(_real_angle, types="real_float", name="real_angle", domain=(0.5, 2.0))
+_real_angle_op.declare()
+real_angle = plain(_real_angle_op, ("x",))
 
 
 def angle(input: Any, name: str | None = None) -> Tensor:

@@ -306,7 +306,7 @@ def count_nonzero(input: Any, axis: Any = None, keepdims: bool | None = None, dt
         InvalidArgumentError: no such axis.
     """
     x, axes = prepared("count_nonzero", input, axis)
-    nothing: Any = "" if x.dtype.np_dtype == object else 0
+    nothing: Any = "" if x.dtype.name == "string" else 0
     hit = x if x.dtype.is_bool else s.not_equal(x, nothing)
     return reduce_sum_(cast_(hit, dtype=as_dtype(dtype)), axis=axes, keepdims=bool(keepdims))
 

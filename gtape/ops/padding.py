@@ -82,6 +82,8 @@ mirror_pad_.cases = _MIRRORED
 def mirror_fold_(xp: Any, x: Any, *, paddings: Pads, edge: bool) -> Any:
     """The margins added to the cells they mirror: the adjoint of mirror_pad."""
     for axis, (before, after) in enumerate(paddings):
+        if not before and not after:
+            continue
         x = xp.moveaxis(x, axis, 0)
         n, off = x.shape[0] - before - after, 0 if edge else 1
         made = xp.array(x[before:before + n])

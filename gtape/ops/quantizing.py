@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.core.convert import convert
+from gtape.core.custom_gradient import custom_gradient
 from gtape.core.dtypes import float32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
@@ -13,7 +14,7 @@ from gtape.kinds.primitive import primitive
 from gtape.ops import scalars as s
 
 
-@primitive(outputs="low high step", tf_name="FakeQuantWithMinMaxVars")
+@primitive(outputs="bottom top step", nondifferentiable=True)
 def nudge_(xp: Any, low: Any, high: Any, *, levels: int, first: int) -> Any:
     """The range moved so that 0 is on its grid, and the step of the grid."""
     step = (high - low) / (levels - first)
@@ -29,24 +30,14 @@ def _(low: Spec, high: Spec, *, levels: int, first: int) -> tuple[Spec, Spec, Sp
     return low, low, low
 
 
-@nudge_.vjp("low")
-def _(gs: Any, low: Spec) -> Any:
-    return gs[0]
-
-
-@nudge_.vjp("high")
-def _(gs: Any, high: Spec) -> Any:
-    return gs[1]
-
-
 def _snap(xp: Any, x: Any, low: Any, step: Any) -> Any:
     return xp.floor((x - low) * (1 / step) + xp.asarray(0.5, x.dtype)) * step + low
 
 
 snap = s.letter("snap(x, low, step)", numpy=_snap, names=("x", "low", "step"), domain=None,
                 types="real_float", cuda="floor((x - low) * (1 / step) + 0.5f) * step + low",
-                doc="The nearest point low + n step; the gradient passes straight to x.",
-                d_x=lambda g: g, d_low=None, d_step=None)
+                doc="The nearest point low + n step. Not differentiable.",
+                d_x=None, d_low=None, d_step=None)
 
 
 def _fake_quant(inputs: Any, low: Any, high: Any, num_bits: Any, narrow_range: bool) -> Tensor:
@@ -56,9 +47,20 @@ def _fake_quant(inputs: Any, low: Any, high: Any, num_bits: Any, narrow_range: b
     if not 2 <= num_bits <= 16:
         raise InvalidArgumentError(f"fake_quant: num_bits must lie in [2, 16]; got {num_bits}")
     bounds = [convert(v, float32, x._t.device) for v in (low, high)]
-    nudged_low, nudged_high, step = nudge_(*bounds, levels=2 ** int(num_bits) - 1,
-                                           first=1 if narrow_range else 0)
-    return snap(s.clip(x, nudged_low, nudged_high), nudged_low, step)
+    levels, first = 2 ** int(num_bits) - 1, 1 if narrow_range else 0
+
+    @custom_gradient
+    def grid(low: Tensor, high: Tensor) -> Any:
+        return nudge_(low, high, levels=levels, first=first), lambda bottom, top, _: (bottom, top)
+
+    bottom, top, step = grid(*bounds)
+    return _snapped(s.clip(x, bottom, top), bottom, step)
+
+
+@custom_gradient
+def _snapped(x: Tensor, low: Tensor, step: Tensor) -> Any:
+    """`snap`, through which the gradient of x passes straight."""
+    return snap(x, low, step), lambda g: (g, None, None)
 
 
 def fake_quant_with_min_max_args(inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8,

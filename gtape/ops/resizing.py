@@ -26,13 +26,13 @@ def _triangle(t: np.ndarray) -> np.ndarray:
     return np.maximum(1 - t, 0)
 
 
-def _cubic(a: float, b: float, c: float) -> Kernel:
+def _cubic(b: float, c: float) -> Kernel:
     """The cubic kernels of Mitchell & Netravali 1988: (0, 1/2) is Catmull-Rom's."""
     def kernel(t: np.ndarray) -> np.ndarray:
         near = ((12 - 9 * b - 6 * c) * t**3 + (-18 + 12 * b + 6 * c) * t**2 + 6 - 2 * b) / 6
         far = ((-b - 6 * c) * t**3 + (6 * b + 30 * c) * t**2 + (-12 * b - 48 * c) * t
                + 8 * b + 24 * c) / 6
-        return np.where(t < 1, near, np.where(t < a, far, 0.0))
+        return np.where(t < 1, near, np.where(t < 2, far, 0.0))
 
     return kernel
 
@@ -45,10 +45,11 @@ def _gaussian(t: np.ndarray) -> np.ndarray:
     return np.where(t < 1.5, np.exp(-(t**2) / (2 * 0.5**2)), 0.0)
 
 
-_KERNELS: dict[str, tuple[Kernel, float]] = {
-    "bilinear": (_triangle, 1), "bicubic": (_cubic(2, 0, 0.5), 2), "lanczos3": (_lanczos(3), 3),
-    "lanczos5": (_lanczos(5), 5), "gaussian": (_gaussian, 1.5),
-    "mitchellcubic": (_cubic(2, 1 / 3, 1 / 3), 2)}
+_KERNELS: dict[str, Kernel] = {
+    "bilinear": _triangle, "bicubic": _cubic(0, 0.5), "lanczos3": _lanczos(3),
+    "lanczos5": _lanczos(5), "gaussian": _gaussian, "mitchellcubic": _cubic(1 / 3, 1 / 3)}
+#: Kernels that change an image even where its size stays.
+_BLURRING = ("gaussian", "mitchellcubic")
 METHODS = (*_KERNELS, "nearest", "area")
 
 
@@ -61,7 +62,7 @@ def _weights(before: int, after: int, method: str, antialias: bool) -> np.ndarra
         cells = np.arange(before)[None, :]
         covered = np.minimum(starts + scale, cells + 1) - np.maximum(starts, cells)
         return (np.maximum(covered, 0) / scale).astype(np.float32)
-    kernel, _ = _KERNELS[method]
+    kernel = _KERNELS[method]
     width = max(scale, 1.0) if antialias else 1.0
     centres = (np.arange(after) + 0.5) * scale - 0.5
     if method == "bilinear" and not antialias:
@@ -74,7 +75,7 @@ def _weights(before: int, after: int, method: str, antialias: bool) -> np.ndarra
 def _along(x: Tensor, axis: int, length: int, method: str, antialias: bool) -> Tensor:
     """`x` [n, h, w, c] resampled along one axis."""
     shape = x.spec.shape
-    if shape[axis] == length:
+    if shape[axis] == length and method not in _BLURRING:
         return x
     if method == "nearest":
         at = np.minimum((np.arange(length) + 0.5) * (shape[axis] / length), shape[axis] - 1)

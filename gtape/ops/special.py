@@ -12,7 +12,19 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.tensor import Tensor
-from gtape.ops.scalars import divide_no_nan, equal, exp, letter, log, log1p, sign, where, word, xlogy
+from gtape.kinds.elementwise import Word
+from gtape.kinds.functions import plain
+from gtape.ops.scalars import (
+    divide_no_nan,
+    equal,
+    exp,
+    letter,
+    log,
+    log1p,
+    sign,
+    where,
+    xlogy,
+)
 
 _ROOT_PI = math.sqrt(math.pi)
 
@@ -54,9 +66,9 @@ def _erfcinv(x: Any) -> Any:
     return -ndtri(0.5 * x) * math.sqrt(0.5)
 
 
-_erfcinv.__name__ = "erfcinv"
-erfcinv = word(_erfcinv)
-erfcinv.op.domain = (0.2, 1.8)
+_erfcinv_op = Word(_erfcinv, types="real_float", name="erfcinv", domain=(0.2, 1.8))
+_erfcinv_op.declare()
+erfcinv = plain(_erfcinv_op, ("x",))
 
 # ---------------------------------------------------------------- gamma functions
 lgamma = _declare("lgamma(x)", "lgamma", doc="log |Γ(x)|.", domain=(0.5, 3.0),
@@ -66,7 +78,10 @@ digamma = _declare("digamma(x)", "digamma", doc="ψ(x), the derivative of log Γ
 polygamma = _declare("polygamma(a, x)", "polygamma", names=("a", "x"), domain=None,
                      doc="The derivative of order a of ψ. None flows to a.", d_a=None,
                      d_x=lambda g, a, x: g * polygamma(a + 1, x))
-zeta = _declare("zeta(x, q)", "zeta", names=("x", "q"), domain=None,
+_ORDERS = [1.0, 2.0, 3.0]
+polygamma.op.cases = [case(np.array(_ORDERS, dtype), (2, 3), domain=(0.5, 3.0), dtypes=(dtype,))
+                      for dtype in ("float32", "float64")]
+zeta = _declare("zeta(x, q)", "zeta", names=("x", "q"), domain=(1.5, 3.0),
                 doc="Σ (q + k)⁻ˣ over k >= 0, the Hurwitz zeta function. None flows to x.",
                 d_x=None, d_q=lambda g, x, q: -g * x * zeta(x + 1, q))
 
@@ -116,7 +131,7 @@ log_beta = _declare("log_beta(a, b)", "lbeta", domain=(0.5, 2.0),
                     doc="log Γ(a) + log Γ(b) - log Γ(a + b).",
                     d_a=lambda g, a, b: g * (digamma(a) - digamma(a + b)),
                     d_b=lambda g, a, b: g * (digamma(b) - digamma(a + b)))
-betainc = _declare("betainc(a, b, x)", "betainc", names=("a", "b", "x"), domain=None,
+betainc = _declare("betainc(a, b, x)", "betainc", names=("a", "b", "x"), domain=(0.2, 0.8),
                    doc="Iₓ(a, b), the regularised incomplete beta function. None flows to a, b.",
                    d_a=None, d_b=None,
                    d_x=lambda g, a, b, x: g * exp(

@@ -1,0 +1,65 @@
+"""Dense: every output sees every input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.keras import activations, constraints, initializers, regularizers
+from gtape.keras.layers.arguments import axis_length, check_length, positive
+from gtape.keras.layers.layer import Layer
+from gtape.ops.scalars import add
+
+
+class Dense(Layer):
+    """y = activation(x W + b) over the last axis. kernel W [in, units], bias b [units].
+
+    Raises:
+        ValueError: units that are no positive int, or inputs of fewer than two axes or of
+            another last length than the kernel was made for.
+    """
+
+    def __init__(self, units: int, activation: Any = None, use_bias: bool = True,
+                 kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None,
+                 activity_regularizer: Any = None, kernel_constraint: Any = None,
+                 bias_constraint: Any = None, **kwargs: Any) -> None:
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self.units = positive("units", units)
+        self.activation = activations.get(activation)
+        self.use_bias = bool(use_bias)
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.kernel_regularizer = regularizers.get(kernel_regularizer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.kernel_constraint = constraints.get(kernel_constraint)
+        self.bias_constraint = constraints.get(bias_constraint)
+        self._activated = self.activation is not activations.linear
+
+    def build(self, input_shape: Any) -> None:
+        if len(input_shape) < 2:
+            raise ValueError(f"the layer '{self.name}' takes inputs of at least two axes; got "
+                             f"shape {tuple(input_shape)}")
+        self.kernel = self.add_weight(
+            (axis_length(self, input_shape, -1), self.units), self.kernel_initializer,
+            regularizer=self.kernel_regularizer, constraint=self.kernel_constraint, name="kernel")
+        self.bias = self.add_weight(
+            (self.units,), self.bias_initializer, regularizer=self.bias_regularizer,
+            constraint=self.bias_constraint, name="bias") if self.use_bias else None
+
+    def call(self, inputs: Any) -> Any:
+        from gtape.ops.products import matmul
+
+        kernel = self.kernel
+        check_length(self, inputs, -1, kernel._state._value._a.shape[0])
+        y = matmul(_in_dtype(inputs, self._dtype), kernel)
+        if self.bias is not None:
+            y = add(y, self.bias)
+        return self.activation(y) if self._activated else y
+
+
+def _in_dtype(x: Any, dtype: Any) -> Any:
+    if x.dtype is dtype:
+        return x
+    from gtape.ops.casting import cast
+
+    return cast(x, dtype)

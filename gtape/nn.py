@@ -1,0 +1,92 @@
+"""gtape.nn: what neural networks are made of. Names are imported when they are first used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_TABLE = {
+    "gtape.ops.activations": """
+        crelu elu gelu leaky_relu relu relu6 selu silu softplus softsign swish""",
+    "gtape.ops.scalars": "sigmoid tanh",
+    "gtape.ops.softmax": "log_softmax softmax",
+    "gtape.ops.losses": """
+        compute_average_loss l2_loss log_poisson_loss scale_regularization_loss
+        sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits
+        sparse_softmax_cross_entropy_with_logits weighted_cross_entropy_with_logits""",
+    "gtape.ops.convolution": """
+        atrous_conv2d atrous_conv2d_transpose conv1d conv1d_transpose conv2d conv2d_transpose
+        conv3d conv3d_transpose conv_transpose convolution""",
+    "gtape.ops.depthwise": """
+        depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input
+        separable_conv2d""",
+    "gtape.ops.morphology": "dilation2d erosion2d",
+    "gtape.ops.pooling": """
+        avg_pool avg_pool1d avg_pool2d avg_pool3d max_pool max_pool1d max_pool2d max_pool3d
+        max_pool_with_argmax pool""",
+    "gtape.ops.normalization": """
+        batch_norm_with_global_normalization batch_normalization local_response_normalization
+        lrn=local_response_normalization""",
+    "gtape.ops.moments": "moments normalize_moments sufficient_statistics weighted_moments",
+    "gtape.ops.bias": "bias_add",
+    "gtape.ops.dropout": "dropout",
+    "gtape.ops.gathering": "embedding_lookup",
+    "gtape.ops.space_to_depth": "depth_to_space space_to_depth with_space_to_batch",
+    "gtape.ops.space": "space_to_batch",
+    "gtape.ops.isotonic": "isotonic_regression",
+    "gtape.ops.norms": "l2_normalize",
+    "gtape.ops.more_reductions": "zero_fraction",
+    "gtape.ops.sorting": "approx_max_k approx_min_k in_top_k top_k",
+}
+
+_SPARSE = "use dense tensors: gtape.nn.embedding_lookup gives rows of a table"
+_CTC = "gtape has no CTC; write the loss in gtape ops"
+_SAMPLED = "compute the full loss: gtape.nn.softmax_cross_entropy_with_logits"
+_CELLS = "use the layers of gtape.keras.layers"
+_ABSENT = {
+    "embedding_lookup_sparse": _SPARSE, "safe_embedding_lookup_sparse": _SPARSE,
+    "ctc_loss": _CTC, "ctc_greedy_decoder": _CTC, "ctc_beam_search_decoder": _CTC,
+    "ctc_unique_labels": _CTC, "collapse_repeated": _CTC,
+    "sampled_softmax_loss": _SAMPLED, "nce_loss": _SAMPLED, "compute_accidental_hits": _SAMPLED,
+    "all_candidate_sampler": _SAMPLED, "fixed_unigram_candidate_sampler": _SAMPLED,
+    "learned_unigram_candidate_sampler": _SAMPLED,
+    "fractional_avg_pool": "use gtape.nn.avg_pool", "fractional_max_pool": "use gtape.nn.max_pool",
+    "RNNCellDeviceWrapper": _CELLS, "RNNCellDropoutWrapper": _CELLS,
+    "RNNCellResidualWrapper": _CELLS,
+}
+
+
+def _names() -> dict[str, tuple[str, str]]:
+    names = {}
+    for module, text in _TABLE.items():
+        for entry in text.split():
+            name, _, attribute = entry.partition("=")
+            names[name] = (module, attribute or name)
+    return names
+
+
+_NAMES = _names()
+__all__ = sorted(_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    entry = _NAMES.get(name)
+    if entry is None:
+        raise AttributeError(_advice(name))
+    found = getattr(importlib.import_module(entry[0]), entry[1])
+    globals()[name] = found
+    return found
+
+
+def _advice(name: str) -> str:
+    if name in _ABSENT:
+        return f"gtape.nn has no '{name}': {_ABSENT[name]}"
+    import difflib
+
+    near = difflib.get_close_matches(name, _NAMES, 3)
+    return f"gtape.nn has no '{name}'" + (f"; did you mean {', '.join(near)}?" if near else "")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES})

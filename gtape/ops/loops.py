@@ -1,0 +1,252 @@
+"""map_fn, scan, folds and while_loop: Python loops over tensors, recorded op by op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gtape.core import nest
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType, as_dtype
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.state import paused
+from gtape.core.tensor import Tensor
+from gtape.ops.arguments import as_int
+from gtape.ops.packing import stack_, unstack_
+
+
+def _elements(name: str, elems: Any, broadcast: bool = False) -> list[Any]:
+    """`elems` cut along the first axis of every leaf: one structure for each element."""
+    leaves = [convert(leaf) for leaf in nest.flatten(elems)]
+    if not leaves or any(not leaf.ndim for leaf in leaves):
+        raise ValueError(f"{name}: elems must be tensors of rank 1 or more; got "
+                         f"{[str(leaf.spec) for leaf in leaves]}")
+    counts = {leaf.spec.shape[0] for leaf in leaves}
+    if broadcast and len(counts) > 1:
+        counts.discard(1)
+    if len(counts) > 1:
+        raise ValueError(f"{name}: the first axes of elems must have one length; got "
+                         f"{[str(leaf.spec) for leaf in leaves]}")
+    (count,) = counts
+    parts = [unstack_(leaf, axis=0) for leaf in leaves]
+    return [nest.pack_sequence_as(elems, [p[i] if len(p) > 1 or count == 1 else p[0]
+                                          for p in parts]) for i in range(count)]
+
+
+def _joined(name: str, results: list[Any]) -> Any:
+    """Structures of tensors as one structure of stacks."""
+    for other in results[1:]:
+        nest.assert_same_structure(results[0], other)
+    columns = zip(*[nest.flatten(r) for r in results])
+    made = []
+    for column in columns:
+        tensors = [convert(v) for v in column]
+        if any(t.spec != tensors[0].spec for t in tensors):
+            raise InvalidArgumentError(f"{name}: every result must have one shape and dtype; got "
+                                       f"{', '.join(sorted({str(t.spec) for t in tensors}))}")
+        made.append(stack_(*tensors, axis=0))
+    return nest.pack_sequence_as(results[0], made)
+
+
+def _detached(value: Any, back_prop: bool) -> Any:
+    if back_prop:
+        return value
+    from gtape.ops.passing import stop_gradient
+
+    return nest.map_structure(stop_gradient, value)
+
+
+def _typed(value: Any, signature: Any) -> Any:
+    """The results as tensors of the dtypes in `signature`."""
+    def one(leaf: Any, wanted: Any) -> Tensor:
+        dtype: DType = as_dtype(getattr(wanted, "dtype", wanted))
+        made = convert(leaf, None if isinstance(leaf, Tensor) else dtype)
+        if made.dtype is not dtype:
+            raise InvalidArgumentError(f"map_fn: fn_output_signature says {dtype!r}, fn gave "
+                                       f"{made.spec}; write tf.cast(result, tf.{dtype.name})")
+        return made
+
+    return nest.map_structure(one, value, signature, check_types=False)
+
+
+def map_fn(fn: Callable[[Any], Any], elems: Any, dtype: Any = None,
+           parallel_iterations: int | None = None, back_prop: bool = True,
+           swap_memory: bool = False, infer_shape: bool = True, name: str | None = None,
+           fn_output_signature: Any = None) -> Any:
+    """fn(elems[i]) for every i along the first axis, the results stacked.
+
+    Args:
+        elems: a tensor, or a nested structure of tensors whose first axes have one length; `fn`
+            receives the same structure.
+        dtype, fn_output_signature: the dtypes of the results, checked when given.
+
+    Raises:
+        ValueError: scalars, or lengths that differ.
+        InvalidArgumentError: results of different shapes or dtypes, or none because elems are
+            empty and `fn` cannot be applied to zeros.
+    """
+    signature = fn_output_signature if fn_output_signature is not None else dtype
+    found = _elements("map_fn", elems)
+    if not found:
+        return _empty("map_fn", fn, elems)
+    results = [fn(e) for e in found]
+    if signature is not None:
+        results = [_typed(r, signature) for r in results]
+    return _detached(_joined("map_fn", results), back_prop)
+
+
+def _empty(name: str, fn: Callable[[Any], Any], elems: Any) -> Any:
+    """The result for no elements: its shape is that of `fn` applied to zeros."""
+    from gtape.ops.creation import zeros
+
+    blank = nest.map_structure(lambda x: zeros(x.shape[1:], x.dtype),
+                               nest.map_structure(convert, elems))
+    with paused():
+        try:
+            result = fn(blank)
+        except Exception as error:
+            raise InvalidArgumentError(f"{name}: elems are empty, and fn fails on zeros, so the "
+                                       f"shape of the result is unknown ({error})") from error
+    return nest.map_structure(lambda y: zeros((0, *convert(y).spec.shape), convert(y).dtype),
+                              result)
+
+
+def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True,
+                   warn: bool = True) -> Any:
+    """`map_fn`, where a first axis of length 1 goes with any other.
+
+    A loop: for speed, write `fn` for the whole batch. Raises as `map_fn`.
+    """
+    found = _elements("vectorized_map", elems, broadcast=True)
+    if not found:
+        return _empty("vectorized_map", fn, elems)
+    return _joined("vectorized_map", [fn(e) for e in found])
+
+
+def _started(name: str, elems: Any, initializer: Any, backwards: bool) -> tuple[Any, list[Any]]:
+    """The first accumulator and the elements still to come."""
+    found = _elements(name, elems)
+    if backwards:
+        found.reverse()
+    if initializer is not None:
+        return nest.map_structure(convert, initializer), found
+    if not found:
+        raise InvalidArgumentError(f"{name}: elems are empty; give an initializer")
+    return found[0], found[1:]
+
+
+def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
+         parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
+         infer_shape: bool = True, reverse: bool = False, name: str | None = None) -> Any:
+    """aᵢ = fn(aᵢ₋₁, elems[i]) along the first axis; all aᵢ stacked.
+
+    Without an `initializer` a₀ is the first element. `reverse` begins at the end; result i still
+    belongs to element i.
+
+    Raises:
+        ValueError: scalars, lengths that differ, or a structure that changes.
+        InvalidArgumentError: no elements and no initializer; shapes or dtypes that change.
+    """
+    total, rest = _started("scan", elems, initializer, reverse)
+    results = [] if initializer is not None else [total]
+    for element in rest:
+        total = fn(total, element)
+        results.append(total)
+    if not results:
+        from gtape.ops.creation import zeros
+
+        return nest.map_structure(lambda a: zeros((0, *a.shape), a.dtype), total)
+    return _detached(_joined("scan", results[::-1] if reverse else results), back_prop)
+
+
+def _folded(name: str, fn: Callable[[Any, Any], Any], elems: Any, initializer: Any,
+            backwards: bool, back_prop: bool) -> Any:
+    total, rest = _started(name, elems, initializer, backwards)
+    for element in rest:
+        total = fn(total, element)
+    return _detached(total, back_prop)
+
+
+def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
+          parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
+          name: str | None = None) -> Any:
+    """fn(… fn(fn(initializer, elems[0]), elems[1]) …): `scan`, of which the last result is kept.
+
+    Raises:
+        InvalidArgumentError: no elements and no initializer.
+    """
+    return _folded("foldl", fn, elems, initializer, False, back_prop)
+
+
+def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
+          parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
+          name: str | None = None) -> Any:
+    """`foldl` from the last element to the first."""
+    return _folded("foldr", fn, elems, initializer, True, back_prop)
+
+
+def _finished(value: Any) -> Any:
+    """Loop variables as tensors; tensor arrays stay as they are."""
+    return nest.map_structure(lambda v: v if hasattr(v, "gather") else convert(v), value)
+
+
+def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any,
+               shape_invariants: Any = None, parallel_iterations: int = 10,
+               back_prop: bool = True, swap_memory: bool = False,
+               maximum_iterations: Any = None, name: str | None = None) -> Any:
+    """loop_vars = body(*loop_vars) while cond(*loop_vars) holds, and at most so many times.
+
+    Args:
+        loop_vars: a list or tuple; `body` returns one of the same structure.
+
+    Returns:
+        The last loop variables, as tensors.
+
+    Raises:
+        TypeError: `cond` or `body` is not callable, or `body` returns no list or tuple.
+        ValueError: no loop variables, or `body` changes their structure.
+    """
+    if not callable(cond) or not callable(body):
+        raise TypeError(f"while_loop: cond and body must be callable; got {cond!r:.40} and "
+                        f"{body!r:.40}")
+    if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
+        raise ValueError("while_loop: loop_vars must be a list or tuple of one or more values")
+    limit = None if maximum_iterations is None else as_int(maximum_iterations,
+                                                           "while_loop: maximum_iterations")
+    values, turn = loop_vars, 0
+    while (limit is None or turn < limit) and cond(*values):
+        made = body(*values)
+        if not isinstance(made, (list, tuple)):
+            made = (made,)
+        nest.assert_same_structure(list(values), list(made))
+        values = type(loop_vars)(made) if type(loop_vars) in (list, tuple) else made
+        turn += 1
+    return _detached(_finished(values), back_prop)
+
+
+def nondifferentiable_batch_function(
+        num_batch_threads: int, max_batch_size: int, batch_timeout_micros: int,
+        allowed_batch_sizes: Any = None, max_enqueued_batches: int = 10, autograph: bool = True,
+        enable_large_batch_splitting: bool = True) -> Callable[..., Any]:
+    """Decorator for a function of batches through which no gradient flows.
+
+    Every call is a batch of its own: eager calls do not wait for each other.
+
+    Raises:
+        InvalidArgumentError: when called with more rows than the largest batch size, if large
+            batches are not to be split.
+    """
+    largest = max(allowed_batch_sizes) if allowed_batch_sizes else max_batch_size
+
+    def decorated(fn: Callable[..., Any]) -> Callable[..., Any]:
+        def batched(*args: Any) -> Any:
+            inputs = [convert(a) for a in args]
+            rows = inputs[0].spec.shape[0] if inputs and inputs[0].ndim else 0
+            if rows > largest and not enable_large_batch_splitting:
+                raise InvalidArgumentError(f"a batch must have at most {largest} rows; got {rows}")
+            with paused():
+                return fn(*inputs)
+
+        return batched
+
+    return decorated

@@ -1,0 +1,140 @@
+"""Normalization: batch, layer, root mean square, and local response."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.core.convert import convert, convert_like
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.kinds.composite import composite
+from gtape.ops.layout import sum_to
+from gtape.ops.reductions import reduce_mean_, reduce_sum_
+from gtape.ops.scalars import add, multiply, power, rsqrt, square, subtract
+
+Axes = tuple[int, ...]
+
+
+def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any,
+                        variance_epsilon: Any, name: str | None = None) -> Tensor:
+    """(x - mean) / √(variance + ε) · scale + offset; offset and scale may be None.
+
+    Ioffe & Szegedy 2015, arXiv:1502.03167.
+
+    Raises:
+        InvalidArgumentError: shapes or dtypes that do not combine.
+    """
+    given = convert(x)
+    name = "batch_normalization"
+    factor = rsqrt(add(convert_like(variance, given._t, name), variance_epsilon))
+    if scale is not None:
+        factor = multiply(factor, scale)
+    shift = multiply(convert_like(mean, given._t, name), factor)
+    shift = -shift if offset is None else subtract(convert_like(offset, given._t, name), shift)
+    return add(multiply(given, factor), shift)
+
+
+def batch_norm_with_global_normalization(
+        input: Any, mean: Any, variance: Any, beta: Any, gamma: Any, variance_epsilon: Any,
+        scale_after_normalization: bool, name: str | None = None) -> Tensor:
+    """`batch_normalization` with offset beta, and with scale gamma only where asked."""
+    return batch_normalization(input, mean, variance, beta,
+                               gamma if scale_after_normalization else None, variance_epsilon)
+
+
+def _normal_grad(g: Any, normal: Any, factor: Any, axes: Axes) -> Any:
+    """The cotangent of x where normal = (x - mean) · factor, for the cotangent g of normal."""
+    along = reduce_mean_(multiply(g, normal), axis=axes, keepdims=True)
+    centred = subtract(g, reduce_mean_(g, axis=axes, keepdims=True))
+    return multiply(factor, subtract(centred, multiply(normal, along)))
+
+
+@composite(saves="mean variance")
+def batch_norm_training(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
+    """(x - μ) / √(σ² + ε) · scale + shift with μ and σ² of x over `axes`.
+
+    Ioffe & Szegedy 2015, arXiv:1502.03167. scale and shift broadcast with x. `run` gives the mean
+    and the variance too, with their axes kept.
+    """
+    mean = reduce_mean_(x, axis=axes, keepdims=True)
+    centred = subtract(x, mean)
+    variance = reduce_mean_(square(centred), axis=axes, keepdims=True)
+    factor = multiply(rsqrt(add(variance, eps)), scale)
+    return add(multiply(centred, factor), shift), mean, variance
+
+
+@batch_norm_training.vjp("x", "scale", "shift")
+def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, variance: Any, *, axes: Axes,
+      eps: float) -> Any:
+    factor = rsqrt(add(variance, eps))
+    normal = multiply(subtract(x, mean), factor)
+    d_x = _normal_grad(multiply(g, scale), normal, factor, axes)
+    return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift.shape)
+
+
+@composite(saves="mean factor")
+def layer_norm(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
+    """(x - μ) / √(σ² + ε) · scale + shift with μ and σ² of each example over `axes`.
+
+    Ba, Kiros & Hinton 2016, arXiv:1607.06450. scale and shift broadcast with x.
+    """
+    mean = reduce_mean_(x, axis=axes, keepdims=True)
+    centred = subtract(x, mean)
+    factor = rsqrt(add(reduce_mean_(square(centred), axis=axes, keepdims=True), eps))
+    return add(multiply(multiply(centred, factor), scale), shift), mean, factor
+
+
+@layer_norm.vjp("x", "scale", "shift")
+def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, factor: Any, *, axes: Axes) -> Any:
+    normal = multiply(subtract(x, mean), factor)
+    d_x = _normal_grad(multiply(g, scale), normal, factor, axes)
+    return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift.shape)
+
+
+@composite(saves="factor")
+def rms_norm(x: Any, scale: Any, *, axes: Axes, eps: float) -> Any:
+    """x / √(mean x² + ε) · scale over `axes`. Zhang & Sennrich 2019, arXiv:1910.07467."""
+    factor = rsqrt(add(reduce_mean_(square(x), axis=axes, keepdims=True), eps))
+    return multiply(multiply(x, factor), scale), factor
+
+
+@rms_norm.vjp("x", "scale")
+def _(g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
+    normal = multiply(x, factor)
+    g_normal = multiply(g, scale)
+    along = reduce_mean_(multiply(g_normal, normal), axis=axes, keepdims=True)
+    d_x = multiply(factor, subtract(g_normal, multiply(normal, along)))
+    return d_x, sum_to(multiply(g, normal), scale.spec.shape)
+
+
+_CASE = case((4, 3), (3,), (3,), axes=(0,), eps=1e-3)
+batch_norm_training.cases = [_CASE, case((2, 3, 4), (3, 1), (3, 1), axes=(0, 2), eps=1e-3)]
+layer_norm.cases = [case((4, 3), (3,), (3,), axes=(1,), eps=1e-3)]
+rms_norm.cases = [case((4, 3), (3,), axes=(1,), eps=1e-3)]
+
+
+def local_response_normalization(input: Any, depth_radius: int = 5, bias: float = 1,
+                                 alpha: float = 1, beta: float = 0.5,
+                                 name: str | None = None) -> Tensor:
+    """x / (bias + α Σ x²)^β, summed over the channels at most `depth_radius` away.
+
+    Krizhevsky, Sutskever & Hinton 2012, "ImageNet classification with deep convolutional neural
+    networks".
+
+    Raises:
+        InvalidArgumentError: `input` is not [N, H, W, C].
+    """
+    x = convert(input)
+    if x.ndim != 4:
+        raise InvalidArgumentError(f"local_response_normalization: the input must have rank 4, "
+                                   f"[N, H, W, C]; got {x.spec}")
+    from gtape.ops.padding import pad
+    from gtape.ops.packing import stack
+
+    radius, channels = int(depth_radius), x.spec.shape[-1]
+    padded = pad(square(x), [[0, 0], [0, 0], [0, 0], [radius, radius]])
+    near = stack([padded[..., i:i + channels] for i in range(2 * radius + 1)])
+    total = reduce_sum_(near, axis=(0,))
+    return multiply(x, power(add(multiply(total, alpha), bias), -beta))

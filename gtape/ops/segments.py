@@ -1,0 +1,266 @@
+"""segment_*: sums, means, extremes and products of the rows that share an id.
+
+The segment_* functions take sorted ids and number the segments up to the last id; the
+unsorted_segment_* functions take any ids, drop negative ones and are told how many segments there
+are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case, ints
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.kinds.primitive import primitive
+from gtape.numerics import scatter
+from gtape.ops.arguments import as_int, index_tensor
+from gtape.ops.cumulative import linear_scan_, shift_
+from gtape.ops.gathering import rows_or_zero_, scatter_rows_
+from gtape.ops.layout import broadcast_to_, reshape_
+
+
+@primitive(tf_name="UnsortedSegmentMax")
+def segment_extreme_(xp: Any, x: Any, ids: Any, *, count: int, largest: bool,
+                     zeros: bool = False) -> Any:
+    """y[s] = the largest or smallest x[i] with ids[i] = s.
+
+    Where there is none: the lowest or highest finite value, or 0 if `zeros`.
+    """
+    made = (scatter.segment_max if largest else scatter.segment_min)(xp, x, ids, count)
+    if zeros:
+        present = scatter.segment_count(xp, ids, count) > 0
+        made = xp.where(present.reshape((count,) + (1,) * (x.ndim - 1)), made,
+                        xp.zeros((), x.dtype))
+    return made
+
+
+@segment_extreme_.infer
+def _(x: Spec, ids: Spec, *, count: int, largest: bool, zeros: bool) -> Spec:
+    if not (x.dtype.is_floating or x.dtype.is_integer):
+        raise InvalidArgumentError(f"segment_max and segment_min take real numbers; got {x}")
+    return x.reshaped((count, *x.shape[1:]))
+
+
+@segment_extreme_.vjp("x")
+def _(g: Any, x: Any, ids: Any, y: Any, *, count: int) -> Any:
+    from gtape.ops.casting import cast_
+    from gtape.ops.scalars import equal, maximum
+
+    hit = cast_(equal(x, rows_or_zero_(y, ids)), dtype=x.dtype)
+    equals = rows_or_zero_(scatter_rows_(hit, ids, rows=count), ids)
+    return rows_or_zero_(g, ids) * hit / maximum(equals, 1.0)
+
+
+segment_extreme_.cases = [case((6, 2), ints(6, below=3), count=3, largest=True),
+                          case((6,), ints(6, below=4), count=5, largest=False, zeros=True)]
+
+
+@primitive(tf_name="UnsortedSegmentProd")
+def segment_prod_(xp: Any, x: Any, ids: Any, *, count: int) -> Any:
+    """y[s] = Π x[i] over i with ids[i] = s; 1 where there is none."""
+    return scatter.segment_prod(xp, x, ids, count)
+
+
+@segment_prod_.infer
+def _(x: Spec, ids: Spec, *, count: int) -> Spec:
+    return x.reshaped((count, *x.shape[1:]))
+
+
+@segment_prod_.vjp("x")
+def _(g: Any, x: Any, ids: Any) -> Any:
+    return rows_or_zero_(g, ids) * _product_of_others(x, ids)
+
+
+segment_prod_.cases = [case((6, 2), ints(6, below=3), count=3), case((5,), ints(5, below=2),
+                                                                     count=3)]
+
+
+@primitive(nondifferentiable=True, outputs="order place same", tf_name="Sort")
+def group_(xp: Any, ids: Any, *, dtype: Any) -> Any:
+    """The order that brings equal ids together, its inverse, and 1 where a row has the id of the
+    row before it."""
+    order = xp.argsort(ids, kind="stable")
+    ranked = ids[order]
+    same = xp.zeros(ids.shape, dtype.np_dtype)
+    same[1:] = ranked[1:] == ranked[:-1]
+    return order.astype(np.int64), xp.argsort(order).astype(np.int64), same
+
+
+@group_.infer
+def _(ids: Spec, *, dtype: Any) -> tuple[Spec, Spec, Spec]:
+    from gtape.core.dtypes import int64
+
+    return Spec(ids.shape, int64), Spec(ids.shape, int64), Spec(ids.shape, dtype)
+
+
+def _product_of_others(x: Tensor, ids: Tensor) -> Tensor:
+    """Π x[j] over the other rows j of the segment of i: no division, so zeros are exact."""
+    order, place, same = group_(ids, dtype=x.dtype)
+    rows = rows_or_zero_(x, order)
+    count, *rest = x.spec.shape
+    same = broadcast_to_(reshape_(same, shape=(count, *(1,) * len(rest))), shape=x.spec.shape)
+    after = shift_(same, axis=0, by=-1)
+    before = linear_scan_(shift_(rows, axis=0, by=1) * same, 1 - same, axis=0)
+    behind = linear_scan_(shift_(rows, axis=0, by=-1) * after, 1 - after, axis=0, reverse=True)
+    return rows_or_zero_(before * behind, place)
+
+
+def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int]:
+    """Rows, ids and the number of segments."""
+    x = convert(data)
+    ids = index_tensor(segment_ids, name, x)
+    if not x.ndim or ids.spec.shape != x.spec.shape[:1]:
+        raise InvalidArgumentError(f"{name}: segment_ids must be a vector with one id for each row "
+                                   f"of data; got data {x.spec}, segment_ids {ids.spec}")
+    array = ids._array_()
+    if not array.size:
+        return x, ids, 0
+    if int(array[0]) < 0 or bool((array[1:] < array[:-1]).any()):
+        raise InvalidArgumentError(f"{name}: segment_ids must be >= 0 and must not decrease; got "
+                                   f"{array.tolist()}. Use tf.math.unsorted_{name} for others")
+    return x, ids, int(array[-1]) + 1
+
+
+def _unsorted(name: str, data: Any, segment_ids: Any, num_segments: Any,
+              ) -> tuple[Tensor, Tensor, int]:
+    """Rows [n, …], ids [n] and the number of segments."""
+    x = convert(data)
+    ids = index_tensor(segment_ids, name, x)
+    count = as_int(num_segments, f"{name}: num_segments")
+    shape, lead = x.spec.shape, ids.spec.shape
+    if shape[:len(lead)] != lead or count < 0:
+        raise InvalidArgumentError(f"{name}: the shape of data must begin with that of segment_ids,"
+                                   f" and num_segments must be >= 0; got data {x.spec}, "
+                                   f"segment_ids {ids.spec}, num_segments={count}")
+    array = ids._array_()
+    if ids._t.xp is np and array.size and int(array.max()) >= count:
+        raise InvalidArgumentError(f"{name}: segment_ids must be below num_segments={count}; got "
+                                   f"{int(array.max())}")
+    if len(lead) != 1:
+        total = math.prod(lead)
+        x = reshape_(x, shape=(total, *shape[len(lead):]))
+        ids = reshape_(ids, shape=(total,))
+    return x, ids, count
+
+
+def _sizes(x: Tensor, ids: Tensor, count: int) -> Tensor:
+    """The number of rows of each segment, at least 1, beside sums of x."""
+    xp = x._t.xp
+    found = xp.maximum(scatter.segment_count(xp, ids._array_(), count), 1)
+    array = found.reshape((count,) + (1,) * (x.ndim - 1)).astype(x.dtype.np_dtype)
+    return EagerTensor(array, x._t)
+
+
+def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """y[s, …] = Σ data[i, …] over i with segment_ids[i] = s, 0 where there is none.
+
+    Args:
+        segment_ids: integers [n], >= 0, not decreasing; the last gives the number of segments.
+
+    Raises:
+        InvalidArgumentError: ids that decrease, are negative, or do not fit `data`.
+    """
+    x, ids, count = _sorted("segment_sum", data, segment_ids)
+    return scatter_rows_(x, ids, rows=count)
+
+
+def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The mean of the rows of each segment, 0 where there is none. See `segment_sum`."""
+    x, ids, count = _sorted("segment_mean", data, segment_ids)
+    total, sizes = scatter_rows_(x, ids, rows=count), _sizes(x, ids, count)
+    if x.dtype.is_integer:
+        from gtape.ops.scalars import truncatediv
+
+        return truncatediv(total, sizes)
+    return total / sizes
+
+
+def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The largest of the rows of each segment, 0 where there is none; ties share the gradient.
+
+    See `segment_sum`.
+    """
+    x, ids, count = _sorted("segment_max", data, segment_ids)
+    return segment_extreme_(x, ids, count=count, largest=True, zeros=True)
+
+
+def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The smallest of the rows of each segment, 0 where there is none; ties share the gradient.
+
+    See `segment_sum`.
+    """
+    x, ids, count = _sorted("segment_min", data, segment_ids)
+    return segment_extreme_(x, ids, count=count, largest=False, zeros=True)
+
+
+def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The product of the rows of each segment, 1 where there is none; exact gradient at zeros.
+
+    See `segment_sum`.
+    """
+    x, ids, count = _sorted("segment_prod", data, segment_ids)
+    return segment_prod_(x, ids, count=count)
+
+
+def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
+                         ) -> Tensor:
+    """y[s, …] = Σ data[I, …] over I with segment_ids[I] = s, 0 where there is none.
+
+    Args:
+        data: [*I, …].
+        segment_ids: integers [*I], below `num_segments`; negative ones are dropped.
+
+    Returns:
+        [num_segments, …].
+
+    Raises:
+        InvalidArgumentError: shapes that do not fit, or (in host memory) an id too large.
+    """
+    x, ids, count = _unsorted("unsorted_segment_sum", data, segment_ids, num_segments)
+    return scatter_rows_(x, ids, rows=count)
+
+
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
+                          ) -> Tensor:
+    """The mean of each segment, 0 where there is none. See `unsorted_segment_sum`."""
+    x, ids, count = _unsorted("unsorted_segment_mean", data, segment_ids, num_segments)
+    return scatter_rows_(x, ids, rows=count) / _sizes(x, ids, count)
+
+
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any,
+                            name: str | None = None) -> Tensor:
+    """The sum of each segment divided by √(number of rows). See `unsorted_segment_sum`."""
+    from gtape.ops.scalars import sqrt
+
+    x, ids, count = _unsorted("unsorted_segment_sqrt_n", data, segment_ids, num_segments)
+    return scatter_rows_(x, ids, rows=count) / sqrt(_sizes(x, ids, count))
+
+
+def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
+                         ) -> Tensor:
+    """The largest of each segment, the lowest finite value where there is none; ties share the
+    gradient. See `unsorted_segment_sum`."""
+    x, ids, count = _unsorted("unsorted_segment_max", data, segment_ids, num_segments)
+    return segment_extreme_(x, ids, count=count, largest=True)
+
+
+def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
+                         ) -> Tensor:
+    """The smallest of each segment, the highest finite value where there is none; ties share the
+    gradient. See `unsorted_segment_sum`."""
+    x, ids, count = _unsorted("unsorted_segment_min", data, segment_ids, num_segments)
+    return segment_extreme_(x, ids, count=count, largest=False)
+
+
+def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
+                          ) -> Tensor:
+    """The product of each segment, 1 where there is none; exact gradient at zeros. See
+    `unsorted_segment_sum`."""
+    x, ids, count = _unsorted("unsorted_segment_prod", data, segment_ids, num_segments)
+    return segment_prod_(x, ids, count=count)

@@ -1,0 +1,191 @@
+"""Space to batch and back, and patches: blocks of cells as further batch entries or channels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.kinds.primitive import primitive
+from gtape.numerics import windows
+from gtape.numerics.windows import Pads
+from gtape.ops.arguments import as_ints, host_value
+from gtape.ops.indexing import getitem_
+from gtape.ops.layout import reshape_, transpose_
+from gtape.ops.padding import pad_, pads_of
+
+Ints = tuple[int, ...]
+
+
+@primitive(linear="x", tf_name="ExtractVolumePatches")
+def patches_(xp: Any, x: Any, *, sizes: Ints, strides: Ints, rates: Ints, pads: Pads) -> Any:
+    """Each window of x [N, *spatial, C] as one vector: [N, *out, Π sizes · C]."""
+    view = windows.patches(xp, windows.pad(xp, x, pads), sizes, strides, rates)
+    return view.reshape((*view.shape[:1 + len(sizes)], math.prod(sizes) * x.shape[-1]))
+
+
+@patches_.infer
+def _(x: Spec, *, sizes: Ints, strides: Ints, rates: Ints, pads: Pads) -> Spec:
+    outs = windows.out_sizes(x.shape[1:-1], sizes, strides, rates, pads)
+    return x.reshaped((x.shape[0], *outs, math.prod(sizes) * x.shape[-1]))
+
+
+@patches_.vjp("x")
+def _(g: Any, x: Spec, *, sizes: Ints, strides: Ints, rates: Ints, pads: Pads) -> Any:
+    return fold_(g, shape=x.shape, sizes=sizes, strides=strides, rates=rates, pads=pads)
+
+
+_WINDOW = {"sizes": (2, 2), "strides": (1, 2), "rates": (2, 1), "pads": ((1, 0), (0, 1))}
+patches_.cases = [case((1, 4, 3, 2), **_WINDOW)]
+
+
+@primitive(linear="x", tf_name="ExtractVolumePatchesGrad")
+def fold_(xp: Any, x: Any, *, shape: Ints, sizes: Ints, strides: Ints, rates: Ints, pads: Pads,
+          ) -> Any:
+    """Windows added up where they overlap: the adjoint of patches."""
+    split = x.reshape((*x.shape[:-1], *sizes, shape[-1]))
+    whole = windows.fold(xp, split, windows.padded_shape(shape, pads), sizes, strides, rates)
+    return xp.ascontiguousarray(windows.crop(whole, pads))
+
+
+@fold_.infer
+def _(x: Spec, *, shape: Ints, sizes: Ints, strides: Ints, rates: Ints, pads: Pads) -> Spec:
+    return x.reshaped(shape)
+
+
+@fold_.vjp("x")
+def _(g: Any, *, sizes: Ints, strides: Ints, rates: Ints, pads: Pads) -> Any:
+    return patches_(g, sizes=sizes, strides=strides, rates=rates, pads=pads)
+
+
+fold_.cases = [case((1, 3, 2, 8), shape=(1, 4, 3, 2), **_WINDOW)]
+
+
+def _patches(name: str, images: Any, sizes: Any, strides: Any, rates: Any, padding: str,
+             rank: int) -> Tensor:
+    x = convert(images)
+    given = [as_ints(v, name) for v in (sizes, strides, rates)]
+    if x.ndim != rank + 2 or any(len(v) != rank + 2 or v[0] != 1 or v[-1] != 1 or min(v) < 1
+                                 for v in given):
+        raise InvalidArgumentError(f"{name}: the input must have rank {rank + 2}; sizes, strides "
+                                   f"and rates must hold {rank + 2} numbers >= 1, the first and "
+                                   f"last 1; got {x.spec}, {', '.join(str(list(v)) for v in given)}")
+    size, stride, rate = (v[1:-1] for v in given)
+    pads = windows.padding(padding, x.spec.shape[1:-1], size, stride, rate)
+    return patches_(x, sizes=size, strides=stride, rates=rate, pads=pads)
+
+
+def extract_volume_patches(input: Any, ksizes: Any, strides: Any, padding: str,
+                           name: str | None = None) -> Tensor:
+    """Each window of a volume [N, D, H, W, C] as one vector: [N, d, h, w, Π ksizes · C].
+
+    Args:
+        ksizes, strides: [1, depth, height, width, 1].
+        padding: 'SAME' or 'VALID'.
+
+    Raises:
+        InvalidArgumentError: ranks or sizes that do not fit.
+        ValueError: another padding.
+    """
+    return _patches("extract_volume_patches", input, ksizes, strides, [1] * 5, padding, 3)
+
+
+def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str,
+                    name: str | None = None) -> Tensor:
+    """Each window of images [N, H, W, C] as one vector: [N, h, w, Π sizes · C].
+
+    Args:
+        sizes, strides, rates: [1, height, width, 1]; a rate spreads the cells of a window.
+        padding: 'SAME' or 'VALID'.
+
+    Raises:
+        InvalidArgumentError: ranks or sizes that do not fit.
+        ValueError: another padding.
+    """
+    return _patches("extract_patches", images, sizes, strides, rates, padding, 2)
+
+
+def _block(name: str, x: Tensor, block_shape: Any) -> Ints:
+    block = as_ints(block_shape, f"{name}: block_shape")
+    if x.ndim < 1 + len(block) or any(b < 1 for b in block):
+        raise InvalidArgumentError(f"{name}: block_shape must hold numbers >= 1, one for each axis "
+                                   f"after the first that is cut; got {list(block)} for {x.spec}")
+    return block
+
+
+def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None,
+                      ) -> Tensor:
+    """Cells of each block of the first M = len(block_shape) spatial axes as batch entries.
+
+    [N, *spatial, …] is padded with zeros, then becomes [N · Π block, *(spatial / block), …].
+
+    Args:
+        paddings: [M, 2], cells before and after each spatial axis.
+
+    Raises:
+        InvalidArgumentError: padded lengths are no multiples of the block, or ranks do not fit.
+    """
+    x = convert(input)
+    block = _block("space_to_batch", x, block_shape)
+    m = len(block)
+    pads = pads_of("space_to_batch", paddings, m)
+    batch, *rest = x.spec.shape
+    lengths = [n + b + a for n, (b, a) in zip(rest, pads)]
+    if any(n % b for n, b in zip(lengths, block)):
+        raise InvalidArgumentError(f"space_to_batch: the padded lengths {lengths} must be multiples"
+                                   f" of the block {list(block)}")
+    if any(b or a for b, a in pads):
+        x = pad_(x, paddings=((0, 0), *pads, *[(0, 0)] * (len(rest) - m)))
+    tail = rest[m:]
+    split = [n for length, b in zip(lengths, block) for n in (length // b, b)]
+    apart = reshape_(x, shape=(batch, *split, *tail))
+    perm = (*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m, 2), *range(2 * m + 1, apart.ndim))
+    smaller = [length // b for length, b in zip(lengths, block)]
+    return reshape_(transpose_(apart, perm=perm),
+                    shape=(batch * math.prod(block), *smaller, *tail))
+
+
+def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
+    """`space_to_batch_nd`."""
+    return space_to_batch_nd(input, block_shape, paddings)
+
+
+def _crops(crops: Any, count: int) -> Pads:
+    if host_value(crops, "batch_to_space: crops").shape != (count, 2):
+        raise InvalidArgumentError(f"batch_to_space: crops must have shape [{count}, 2]")
+    return pads_of("batch_to_space", crops, count)
+
+
+def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
+    """Batch entries as cells of blocks of the spatial axes, then cropped: undoes `space_to_batch`.
+
+    [N · Π block, *spatial, …] becomes [N, *(spatial · block), …] less crops[i] = (before, after)
+    cells of each spatial axis i.
+
+    Raises:
+        InvalidArgumentError: the batch is no multiple of Π block, or crops that do not fit.
+    """
+    x = convert(input)
+    block = _block("batch_to_space", x, block_shape)
+    if len(block) == 1:
+        block = block * len(host_value(crops, "batch_to_space: crops"))
+    m, cells = len(block), math.prod(block)
+    cuts = _crops(crops, m)
+    batch, *rest = x.spec.shape
+    lengths = [n * b for n, b in zip(rest, block)]
+    if batch % cells or any(b + a > n for n, (b, a) in zip(lengths, cuts)):
+        raise InvalidArgumentError(f"batch_to_space: the batch of {x.spec} must be a multiple of "
+                                   f"{cells}, the cells of a block, and crops at most the lengths "
+                                   f"{lengths}; got crops {list(cuts)}")
+    apart = reshape_(x, shape=(*block, batch // cells, *rest))
+    pairs = [axis for i in range(m) for axis in (m + 1 + i, i)]
+    perm = (m, *pairs, *range(2 * m + 1, apart.ndim))
+    whole = reshape_(transpose_(apart, perm=perm), shape=(batch // cells, *lengths, *rest[m:]))
+    if not any(b or a for b, a in cuts):
+        return whole
+    inner = [("slice", b, n - a, None) for n, (b, a) in zip(lengths, cuts)]
+    return getitem_(whole, key=(("slice", None, None, None), *inner))

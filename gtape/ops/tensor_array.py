@@ -1,0 +1,204 @@
+"""TensorArray: a list of tensors, written and read by index; gradients flow through it."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType, as_dtype
+from gtape.core.errors import InvalidArgumentError, OutOfRangeError
+from gtape.core.shape import TensorShape
+from gtape.core.tensor import Tensor
+from gtape.ops.arguments import as_int, as_ints
+from gtape.ops.packing import concat_, split_, stack_, unstack_
+
+
+class TensorArray:
+    """A list of tensors of one dtype.
+
+    Args:
+        dtype: of every element.
+        size: the number of elements.
+        dynamic_size: writing beyond the end makes it longer.
+        clear_after_read: an element can be read once; True unless given.
+        infer_shape: every element must have the shape of the first.
+        element_shape: that shape, where known; None for free lengths.
+
+    Raises:
+        ValueError: no size.
+    """
+
+    def __init__(self, dtype: Any, size: Any = None, dynamic_size: bool | None = None,
+                 clear_after_read: bool | None = None, tensor_array_name: str | None = None,
+                 handle: Any = None, flow: Any = None, infer_shape: bool = True,
+                 element_shape: Any = None, colocate_with_first_write_call: bool = True,
+                 name: str | None = None) -> None:
+        if size is None:
+            raise ValueError("a TensorArray needs its size; write size=0, dynamic_size=True for "
+                             "one that grows")
+        self._dtype: DType = as_dtype(dtype)
+        self._dynamic = bool(dynamic_size)
+        self._clear = True if clear_after_read is None else bool(clear_after_read)
+        self._infer = bool(infer_shape)
+        self._shape = TensorShape(element_shape)
+        self._items: list[Tensor | None] = [None] * as_int(size, "TensorArray: size")
+        self._read: set[int] = set()
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def dynamic_size(self) -> bool:
+        return self._dynamic
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """The shape of the elements, as far as it is known."""
+        return self._shape
+
+    @property
+    def handle(self) -> None:
+        return None
+
+    @property
+    def flow(self) -> Tensor:
+        return convert(0)
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of elements, written or not."""
+        return convert(len(self._items))
+
+    def identity(self) -> TensorArray:
+        """This array."""
+        return self
+
+    def close(self, name: str | None = None) -> None:
+        """Forget the elements."""
+        self._items.clear()
+
+    def grad(self, source: Any, flow: Any = None, name: str | None = None) -> NoReturn:
+        raise NotImplementedError("TensorArray.grad: use tape.gradient; gradients flow through "
+                                  "write, read, stack and unstack")
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+        """Set element `index`, and give this array.
+
+        Raises:
+            OutOfRangeError: an index below 0, or beyond the end of an array of fixed size.
+            InvalidArgumentError: another dtype or shape.
+        """
+        at = as_int(index, "TensorArray.write: index")
+        if at < 0 or (at >= len(self._items) and not self._dynamic):
+            raise OutOfRangeError(f"TensorArray.write: the index must lie in "
+                                  f"[0, {len(self._items)}); got {at}. Use dynamic_size=True for "
+                                  f"an array that grows")
+        item = self._fitting(value)
+        self._items.extend([None] * (at + 1 - len(self._items)))
+        self._items[at] = item
+        self._read.discard(at)
+        return self
+
+    def _fitting(self, value: Any) -> Tensor:
+        item = convert(value, None if isinstance(value, Tensor) else self._dtype)
+        if item.dtype is not self._dtype:
+            raise InvalidArgumentError(f"TensorArray.write: the array holds {self._dtype!r}, the "
+                                       f"value is {item.spec}; write tf.cast(value, "
+                                       f"tf.{self._dtype.name})")
+        if not self._shape.is_compatible_with(item.shape):
+            raise InvalidArgumentError(f"TensorArray.write: the elements have shape {self._shape}, "
+                                       f"the value {item.shape}; use infer_shape=False for "
+                                       f"elements of different shapes")
+        if self._infer and not self._shape.is_fully_defined():
+            self._shape = item.shape
+        return item
+
+    def read(self, index: Any, name: str | None = None) -> Tensor:
+        """Element `index`; zeros where none was written and the shape is known.
+
+        Raises:
+            OutOfRangeError: no such element.
+            InvalidArgumentError: it was read before, and `clear_after_read` holds; or it was not
+                written, and its shape is unknown.
+        """
+        at = as_int(index, "TensorArray.read: index")
+        if not 0 <= at < len(self._items):
+            raise OutOfRangeError(f"TensorArray.read: the index must lie in "
+                                  f"[0, {len(self._items)}); got {at}")
+        if at in self._read:
+            raise InvalidArgumentError(f"TensorArray.read: element {at} was cleared when it was "
+                                       f"read; use clear_after_read=False to read it again")
+        found = self._at(at)
+        if self._clear:
+            self._items[at] = None
+            self._read.add(at)
+        return found
+
+    def _at(self, index: int) -> Tensor:
+        found = self._items[index]
+        if found is not None:
+            return found
+        if not self._shape.is_fully_defined():
+            raise InvalidArgumentError(f"TensorArray: element {index} was not written, and the "
+                                       f"shape of the elements is unknown")
+        from gtape.ops.creation import zeros
+
+        return zeros(self._shape, self._dtype)
+
+    def stack(self, name: str | None = None) -> Tensor:
+        """All elements along a new first axis."""
+        return self._stacked(range(len(self._items)))
+
+    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+        """The elements at `indices` along a new first axis."""
+        return self._stacked(as_ints(indices, "TensorArray.gather: indices"))
+
+    def _stacked(self, indices: Any) -> Tensor:
+        items = [self._at(i) for i in indices]
+        if items:
+            return stack_(*items, axis=0)
+        from gtape.ops.creation import zeros
+
+        rest = self._shape.as_list() if self._shape.is_fully_defined() else []
+        return zeros((0, *rest), self._dtype)
+
+    def concat(self, name: str | None = None) -> Tensor:
+        """All elements one after another along their first axis."""
+        return concat_(*[self._at(i) for i in range(len(self._items))], axis=0)
+
+    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+        """Set the elements to the slices of `value` along its first axis.
+
+        Raises:
+            ValueError: more slices than an array of fixed size holds.
+        """
+        parts = unstack_(convert(value, None if isinstance(value, Tensor) else self._dtype),
+                         axis=0)
+        return self._filled(parts)
+
+    def _filled(self, parts: Any) -> TensorArray:
+        if len(parts) > len(self._items) and not self._dynamic:
+            raise ValueError(f"a TensorArray of size {len(self._items)} cannot hold {len(parts)} "
+                             f"elements; use dynamic_size=True")
+        self._items = [self._fitting(p) for p in parts]
+        self._read.clear()
+        return self
+
+    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+        """Set element indices[i] to value[i]."""
+        parts = unstack_(convert(value, None if isinstance(value, Tensor) else self._dtype),
+                         axis=0)
+        for index, part in zip(as_ints(indices, "TensorArray.scatter: indices"), parts):
+            self.write(index, part)
+        return self
+
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+        """Set the elements to consecutive pieces of `value`, of the given lengths.
+
+        Raises:
+            InvalidArgumentError: the lengths do not add up.
+        """
+        whole = convert(value, None if isinstance(value, Tensor) else self._dtype)
+        sizes = as_ints(lengths, "TensorArray.split: lengths")
+        self._infer = self._infer and len(set(sizes)) <= 1
+        return self._filled(split_(whole, sizes=sizes, axis=0))

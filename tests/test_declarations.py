@@ -1,0 +1,317 @@
+"""What follows from a declaration, for every op × case × dtype × device, without writing a test."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import pkgutil
+import weakref
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gtape as tf
+import gtape.ops
+from gtape import testing
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType
+from gtape.core.graph import SymbolicTensor, trace
+from gtape.core.op import Op, declared
+from gtape.core.tensor import EagerTensor
+from gtape.kinds.composite import Composite
+from gtape.kinds.elementwise import Elementwise
+from gtape.kinds.primitive import Primitive
+
+for _module in pkgutil.iter_modules(gtape.ops.__path__):
+    importlib.import_module(f"gtape.ops.{_module.name}")
+
+#: How far a float32 result may be from the float64 one, in units of the largest entry.
+_SINGLE = 2e-4
+
+
+def _is_differentiable(op: Op) -> bool:
+    return op.has_gradient and not op.nondifferentiable
+
+
+def _all() -> list[Any]:
+    count: dict[str, int] = {}
+    made = []
+    for op, case in testing.declared():
+        number = count[op.name] = count.get(op.name, -1) + 1
+        for dtype in case.dtypes:
+            made.append(pytest.param(op, case, dtype, id=f"{op.name}-{number}-{dtype}"))
+    return made
+
+
+def _some(wanted: Any) -> Any:
+    chosen = [p for p in _all() if wanted(*p.values)]
+    return pytest.mark.parametrize("op, case, dtype", chosen)
+
+
+def _wide(dtype: str) -> bool:
+    return dtype in ("float64", "complex128")
+
+
+def _seed(op: Op) -> int:
+    return zlib.crc32(op.name.encode()) % 1000
+
+
+def _tensors(op: Op, case: Any, dtype: str) -> list[EagerTensor]:
+    return [convert(a) for a in testing.draw(case, dtype, _seed(op))]
+
+
+def _floats(tensors: list[EagerTensor]) -> list[int]:
+    return [i for i, t in enumerate(tensors) if t.dtype.is_differentiable]
+
+
+def _numbers(value: Any) -> np.ndarray:
+    if isinstance(value, tf.IndexedSlices):
+        value = value.to_dense()
+    return np.asarray(value)
+
+
+# -------------------------------------------------------------------------- completeness
+
+
+def test_every_differentiable_op_has_a_case() -> None:
+    missing = sorted({op.name for op in declared()
+                      if _is_differentiable(op) and not testing.op_cases(op)})
+    assert not missing, f"declare .cases for {', '.join(missing)}"
+
+
+def test_every_op_says_what_it_computes() -> None:
+    assert not sorted({op.name for op in declared() if not (op.__doc__ or "").strip()})
+
+
+# -------------------------------------------------------------------------- values and specs
+
+
+@_some(lambda op, case, dtype: True)
+def test_infer_equals_what_comes_out(op: Op, case: Any, dtype: str, device: str) -> None:
+    tensors = _tensors(op, case, dtype)
+    results = testing.call(op, tensors, case)
+    assert [r.spec for r in results] == _inferred(op, case, tensors)
+    for result in results:
+        array = result._array_()
+        assert tuple(array.shape) == result.spec.shape
+        assert array.dtype == result.dtype.np_dtype, f"the array itself holds {array.dtype}"
+        assert result.device == device
+
+
+def _inferred(op: Op, case: Any, tensors: list[EagerTensor]) -> list[Any]:
+    specs = [t.spec for t in tensors]
+    if isinstance(op, Elementwise):
+        shape = op.infer(specs).shape
+        return [tf_spec(shape, op.out_type([t._t for t in tensors]).dtype)]
+    full = getattr(op, "defaults", {}) | case.attrs
+    if isinstance(op, Primitive):
+        return list(op.result_specs(specs, tuple(full[n] for n in op.attr_names)))
+    assert isinstance(op, Composite)
+    return op._infer(tuple(tensors), full)
+
+
+def tf_spec(shape: tuple[int, ...], dtype: DType) -> Any:
+    from gtape.core.spec import Spec
+
+    return Spec(shape, dtype)
+
+
+@_some(lambda op, case, dtype: dtype in ("float32", "complex64"))
+def test_value_equals_the_value_in_double_precision(op: Op, case: Any, dtype: str,
+                                                    device: str) -> None:
+    arrays = testing.draw(case, dtype, _seed(op))
+    wide = [_widened(a) for a in arrays]
+    single = testing.call(op, [convert(a) for a in arrays], case)
+    double = testing.call(op, [convert(a) for a in wide], case)
+    for got, wanted in zip(single, double):
+        _assert_close(_numbers(got), _numbers(wanted), _SINGLE)
+
+
+def _widened(array: np.ndarray) -> np.ndarray:
+    names = {"float32": "float64", "complex64": "complex128"}
+    return array.astype(names.get(array.dtype.name, array.dtype))
+
+
+def _assert_close(got: np.ndarray, wanted: np.ndarray, tolerance: float) -> None:
+    if wanted.dtype.kind not in "fc":
+        np.testing.assert_array_equal(got, wanted)
+        return
+    scale = max(1.0, float(np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))))
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance * scale)
+
+
+# -------------------------------------------------------------------------- gradients
+
+
+@_some(lambda op, case, dtype: _is_differentiable(op) and _wide(dtype))
+def test_gradients_of_both_orders(op: Op, case: Any, dtype: str, device: str) -> None:
+    testing.check_gradient(op, case, dtype, seed=_seed(op))
+
+
+def _pulled(op: Op, case: Any, tensors: list[EagerTensor], call: Any = None) -> list[Any]:
+    """The gradients of Σ Re(w y) for all floating inputs, with w fixed by the shapes."""
+    at = _floats(tensors)
+    with tf.GradientTape() as tape:
+        tape.watch([tensors[i] for i in at])
+        results = list((call or testing.call)(op, tensors, case))
+    targets = [r for r in results if r.dtype.is_differentiable]
+    seeds = [convert(_weights(t)) for t in targets]
+    return tape.gradient(targets, [tensors[i] for i in at], output_gradients=seeds)
+
+
+def _weights(tensor: Any) -> np.ndarray:
+    count = int(np.prod(tensor.spec.shape, dtype=int))
+    made = np.cos(np.arange(count, dtype=np.float64)).reshape(tensor.spec.shape)
+    return made.astype(tensor.dtype.np_dtype)
+
+
+@_some(lambda op, case, dtype: _is_differentiable(op) and dtype == "float32")
+def test_gradient_has_the_dtype_and_shape_of_its_source(op: Op, case: Any, dtype: str,
+                                                        device: str) -> None:
+    arrays = testing.draw(case, dtype, _seed(op))
+    tensors = [convert(a) for a in arrays]
+    if not _floats(tensors):
+        pytest.skip("no floating input")
+    single = _pulled(op, case, tensors)
+    double = _pulled(op, case, [convert(_widened(a)) for a in arrays])
+    for i, got, wanted in zip(_floats(tensors), single, double):
+        assert (got is None) == (wanted is None)
+        if got is None:
+            continue
+        dense = got.to_dense() if isinstance(got, tf.IndexedSlices) else got
+        assert dense.spec == tensors[i].spec
+        assert dense._array_().dtype == tensors[i].dtype.np_dtype
+        _assert_close(_numbers(dense), _numbers(wanted), 10 * _SINGLE)
+
+
+@_some(lambda op, case, dtype: getattr(op, "linear", ()) and _wide(dtype))
+def test_linear_ops_obey_superposition_and_have_their_adjoint(op: Op, case: Any, dtype: str,
+                                                              device: str) -> None:
+    # A pad with ones is linear but for a constant, so the weights here add up to 1.
+    tensors = _tensors(op, case, dtype)
+    at = [i for i in _floats(tensors)
+          if op.variadic or op.params[i] in op.linear]
+    if not at:
+        pytest.skip("no floating input")
+    other = [convert(a) for a in testing.draw(case, dtype, _seed(op) + 1)]
+    u, v, both = (list(tensors) for _ in range(3))
+    for i in at:
+        v[i] = other[i]
+        both[i] = 3.0 * tensors[i] - 2.0 * other[i]
+    f_u, f_v, f_both = (testing.call(op, xs, case) for xs in (u, v, both))
+    for a, b, c in zip(f_u, f_v, f_both):
+        _assert_close(_numbers(c), 3.0 * _numbers(a) - 2.0 * _numbers(b), 1e-10)
+    if op.holomorphic:
+        _assert_adjoint(op, case, u, at, f_u)
+
+
+def _assert_adjoint(op: Op, case: Any, tensors: list[EagerTensor], at: list[int],
+                    results: list[Any]) -> None:
+    """⟨f x - f 0, w⟩ = ⟨x, vjp w⟩."""
+    zeros = [0 * t if i in at else t for i, t in enumerate(tensors)]
+    left = sum(np.vdot(_weights(r), _numbers(r) - _numbers(r_0))
+               for r, r_0 in zip(results, testing.call(op, zeros, case))
+               if r.dtype.is_differentiable)
+    grads = dict(zip(_floats(tensors), _pulled(op, case, tensors)))
+    right = sum(np.vdot(_numbers(grads[i]), _numbers(tensors[i]))
+                for i in at if grads[i] is not None)
+    np.testing.assert_allclose(left, right, rtol=1e-10, atol=1e-10)
+
+
+@_some(lambda op, case, dtype: isinstance(op, Composite) and op.pullbacks.any and _wide(dtype))
+def test_rule_equals_the_derivative_of_the_definition(op: Composite, case: Any, dtype: str,
+                                                      device: str) -> None:
+    tensors = _tensors(op, case, dtype)
+
+    def by_rule(op: Composite, xs: Any, case: Any) -> Any:
+        return testing.call(op, xs, case)[:1]
+
+    def by_definition(op: Composite, xs: Any, case: Any) -> Any:
+        made = op.definition(*xs, **case.attrs)
+        return made[:1] if isinstance(made, tuple) else [made]
+
+    pairs = zip(_pulled(op, case, tensors, by_rule), _pulled(op, case, tensors, by_definition))
+    for got, wanted in pairs:
+        if got is not None and wanted is not None:
+            _assert_close(_numbers(got), _numbers(wanted), 1e-9)
+
+
+# -------------------------------------------------------------------------- tracing
+
+
+@_some(lambda op, case, dtype: True)
+def test_traced_equals_eager(op: Op, case: Any, dtype: str, device: str) -> None:
+    testing.check_trace(op, case, dtype, seed=_seed(op))
+
+
+@_some(lambda op, case, dtype: _is_differentiable(op) and _wide(dtype))
+def test_gradient_through_a_trace_equals_the_eager_one(op: Op, case: Any, dtype: str,
+                                                       device: str) -> None:
+    tensors = _tensors(op, case, dtype)
+    graph = trace(lambda *xs: tuple(testing.call(op, xs, case)), [t.spec for t in tensors])
+    graph.check()
+    assert all(isinstance(o, SymbolicTensor) for o in graph.outputs)
+    wanted = _pulled(op, case, tensors)
+    got = _pulled(op, case, tensors, lambda op, xs, case: graph(*xs))
+    for a, b in zip(got, wanted):
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_array_equal(_numbers(a), _numbers(b))
+
+
+# -------------------------------------------------------------------------- what the tape keeps
+
+
+def _read_by_rules(op: Any, tensors: list[EagerTensor], known: list[int]) -> set[str]:
+    """The names of the inputs and results whose values the wanted rules read."""
+    if isinstance(op, Elementwise):
+        mask = sum(1 << i for i in known)
+        types = tuple(t._t for t in tensors)
+        plan = op.plan(types if len(types) > 1 else types[0], mask)
+        reads = (False,) * (len(tensors) + 1) if plan is None else plan.reads
+        return {n for n, read in zip((*op.params, "y"), reads) if read}
+    found: set[str] = set()
+    for i in known:
+        rule = op.pullbacks.rule_of(i)
+        if rule is not None:
+            found |= {n for n, spec_only in zip(rule.sources, rule.spec_only) if not spec_only}
+    return found
+
+
+@_some(lambda op, case, dtype: _is_differentiable(op) and dtype == "float64"
+       and not (isinstance(op, Composite) and (len(op.outputs) > 1 or not op.pullbacks.any)))
+def test_the_tape_keeps_what_the_rules_read_and_nothing_else(op: Op, case: Any, dtype: str,
+                                                             device: str) -> None:
+    sources = _tensors(op, case, dtype)
+    at = _floats(sources)
+    if not at:
+        pytest.skip("no floating input")
+    wanted = _pulled(op, case, sources)
+    gc.disable()
+    try:
+        tape, targets, alive = _recorded(op, case, sources, at)
+        unread = [name for name, ref in alive if ref() is not None]
+    finally:
+        gc.enable()
+    got = tape.gradient(targets, [sources[i] for i in at], output_gradients=[
+        convert(_weights(t)) for t in targets])
+    for a, b in zip(got, wanted):
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_array_equal(_numbers(a), _numbers(b))
+    assert not unread, f"the rules do not read {unread}, but the tape keeps them"
+
+
+def _recorded(op: Op, case: Any, sources: list[EagerTensor], at: list[int]) -> Any:
+    """A tape of the op on copies that nobody else holds, and what it should not keep."""
+    with tf.GradientTape() as tape:
+        tape.watch([sources[i] for i in at])
+        inputs = [tf.identity(s) for s in sources]
+        results = testing.call(op, inputs, case)
+        targets = [tf.identity(r) for r in results if r.dtype.is_differentiable]
+    reads = _read_by_rules(op, inputs, at)
+    names = op.params * len(inputs) if op.variadic else op.params
+    named = [*zip(names, inputs), *zip(op.outputs, results)]
+    return tape, targets, [(n, weakref.ref(t)) for n, t in named if n not in reads]
