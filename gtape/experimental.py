@@ -7,32 +7,60 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.device import CPU, device_of
+from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor, wrap
+from gtape.devices.placing import device_named
 from gtape.devices.probe import probe
+
+#: Memory kinds of the DLPack protocol.
+_HOST = 1
+_CUDA = 2
+
+
+class _Opened:
+    """A DLPack capsule as an object that speaks the protocol."""
+
+    def __init__(self, capsule: Any, kind: int) -> None:
+        self._capsule, self._kind = capsule, kind
+
+    def __dlpack__(self, **ignored: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._kind, 0
 
 
 def from_dlpack(array: Any) -> Tensor:
-    """A tensor that shares memory with any object that speaks DLPack: NumPy, CuPy, torch, JAX.
+    """A tensor that shares memory with any object that speaks DLPack (NumPy, CuPy, torch, JAX),
+    or with what `to_dlpack` gave.
 
     The owner must not write to the memory while the tensor is in use.
 
     Raises:
-        InvalidArgumentError: the memory is on a device that gtape does not use, or the dtype is
-            unknown.
+        InvalidArgumentError: it speaks no DLPack, its memory is on a device that gtape does not
+            use, or its dtype is none of gtape's.
     """
+    if type(array).__name__ == "PyCapsule":
+        return _from_capsule(array)
     if not hasattr(array, "__dlpack_device__"):
         raise InvalidArgumentError(f"from_dlpack needs an object with __dlpack__; got "
                                    f"{type(array).__name__}")
-    kind = int(array.__dlpack_device__()[0])
-    if kind == 1:
+    kind, index = (int(part) for part in array.__dlpack_device__())
+    if kind == _HOST:
         return wrap(np.from_dlpack(array))
-    devices = probe().devices
-    if not devices:
-        raise InvalidArgumentError("the array lives on a GPU, and gtape found none it can use; "
-                                   "python -m gtape info says why")
-    return wrap(devices[0].xp.from_dlpack(array))
+    if kind != _CUDA:
+        raise InvalidArgumentError(f"from_dlpack takes memory of the CPU or of an NVIDIA GPU; got "
+                                   f"the DLPack device kind {kind}. Copy it to the host first")
+    return wrap(_gpu(index).adopt(array))
+
+
+def _from_capsule(capsule: Any) -> Tensor:
+    """A capsule tells its device only when it is opened."""
+    try:
+        return wrap(np.from_dlpack(_Opened(capsule, _HOST)))
+    except (BufferError, RuntimeError):
+        return wrap(_gpu(0).adopt(_Opened(capsule, _CUDA)))
 
 
 def to_dlpack(tensor: Tensor) -> Any:
@@ -45,17 +73,26 @@ def from_array(array: Any) -> Tensor:
     `__cuda_array_interface__`. The owner must not write to it while the tensor is in use.
 
     Raises:
-        InvalidArgumentError: it is none of these, or not in native byte order.
+        InvalidArgumentError: it is none of these, its memory is on a GPU that gtape cannot use,
+            or it holds no numbers in native byte order.
     """
     if isinstance(array, np.ndarray):
-        if not array.dtype.isnative:
-            raise InvalidArgumentError(f"from_array needs native byte order; got {array.dtype}. "
-                                       f"Use tf.constant, which copies")
-        return EagerTensor(array, CPU.type_of(array.dtype))
-    devices = probe().devices
-    if hasattr(array, "__cuda_array_interface__") and devices:
-        array = devices[0].xp.asarray(array)
-    return EagerTensor(array, device_of(array).type_of(array.dtype))
+        array_type = CPU.type_of(array.dtype)
+        if not array.dtype.isnative or array.dtype != array_type.dtype.np_dtype:
+            raise InvalidArgumentError(f"from_array needs numbers in native byte order; got "
+                                       f"{array.dtype}. Use tf.constant, which copies")
+        return EagerTensor(array, array_type)
+    if not hasattr(array, "__cuda_array_interface__"):
+        raise InvalidArgumentError(
+            f"from_array takes a NumPy array or an object with __cuda_array_interface__; got "
+            f"{type(array).__name__}. tf.constant copies lists and numbers")
+    owned = any(device.owns(array) for device in probe().devices)
+    return wrap(array if owned else _gpu(0).adopt(array))
+
+
+def _gpu(index: int) -> Any:
+    """GPU `index`. Raises InvalidArgumentError, with the reason, when gtape cannot use it."""
+    return device_named(f"GPU:{index}")
 
 
 dlpack = SimpleNamespace(from_dlpack=from_dlpack, to_dlpack=to_dlpack)

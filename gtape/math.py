@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.ops.activations import (
+    log_sigmoid,
+    softplus,
+    softsign,
+)
+from gtape.ops.cumulative import (
+    cumprod,
+    cumsum,
+    cumulative_logsumexp,
+)
+from gtape.ops.histograms import (
+    bincount,
+)
 from gtape.ops.more_math import (
     angle,
     confusion_matrix,
@@ -27,6 +40,9 @@ from gtape.ops.more_reductions import (
     reduce_std,
     reduce_variance,
     zero_fraction,
+)
+from gtape.ops.norms import (
+    l2_normalize,
 )
 from gtape.ops.operators import absolute as abs
 from gtape.ops.operators import round_ as round
@@ -90,6 +106,31 @@ from gtape.ops.scalars import (
 )
 from gtape.ops.scalars import floormod as mod
 from gtape.ops.scalars import power as pow
+from gtape.ops.segments import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    segment_sum,
+    unsorted_segment_max,
+    unsorted_segment_mean,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
+    unsorted_segment_sum,
+)
+from gtape.ops.softmax import (
+    log_softmax,
+    softmax,
+)
+from gtape.ops.sorting import (
+    approx_max_k,
+    approx_min_k,
+    argmax,
+    argmin,
+    in_top_k,
+    top_k,
+)
 from gtape.ops.special import (
     bessel_i0,
     bessel_i0e,
@@ -111,37 +152,26 @@ from gtape.ops.special import (
 )
 from gtape.ops.sums import accumulate_n, add_n, scalar_mul
 
-#: Names whose modules are imported when they are first used.
-_LATER = {
-    "gtape.ops.activations": "log_sigmoid softplus softsign",
-    "gtape.ops.cumulative": "cumprod cumsum cumulative_logsumexp",
-    "gtape.ops.histograms": "bincount",
-    "gtape.ops.norms": "l2_normalize",
-    "gtape.ops.segments": """
-        segment_max segment_mean segment_min segment_prod segment_sum unsorted_segment_max
-        unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n
-        unsorted_segment_sum""",
-    "gtape.ops.softmax": "log_softmax softmax",
-    "gtape.ops.sorting": "approx_max_k approx_min_k argmax argmin in_top_k top_k",
-}
-_WHERE = {name: module for module, names in _LATER.items() for name in names.split()}
-
 __all__ = [
-    "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "angle", "asin", "asinh", "atan",
-    "atan2", "atanh", "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "betainc", "ceil",
-    "confusion_matrix", "conj", "cos", "cosh", "count_nonzero", "digamma", "divide",
-    "divide_no_nan", "equal", "erf", "erfc", "erfcinv", "erfinv", "exp", "expm1", "floor",
-    "floordiv", "floormod", "greater", "greater_equal", "igamma", "igammac", "imag",
-    "invert_permutation", "is_finite", "is_inf", "is_nan", "is_non_decreasing",
-    "is_strictly_increasing", "lbeta", "less", "less_equal", "lgamma", "log", "log1p",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod",
-    "multiply", "multiply_no_nan", "ndtri", "negative", "nextafter", "not_equal", "polygamma",
-    "polyval", "pow", "real", "reciprocal", "reciprocal_no_nan", "reduce_all", "reduce_any",
-    "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
-    "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "rint", "round", "rsqrt",
-    "scalar_mul", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "squared_difference",
-    "subtract", "tan", "tanh", "truediv", "xdivy", "xlog1py", "xlogy", "zero_fraction", "zeta",
-    *_WHERE,
+    "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "angle", "approx_max_k",
+    "approx_min_k", "argmax", "argmin", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0",
+    "bessel_i0e", "bessel_i1", "bessel_i1e", "betainc", "bincount", "ceil", "confusion_matrix",
+    "conj", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "cumulative_logsumexp", "digamma",
+    "divide", "divide_no_nan", "equal", "erf", "erfc", "erfcinv", "erfinv", "exp", "expm1",
+    "floor", "floordiv", "floormod", "greater", "greater_equal", "igamma", "igammac", "imag",
+    "in_top_k", "invert_permutation", "is_finite", "is_inf", "is_nan", "is_non_decreasing",
+    "is_strictly_increasing", "l2_normalize", "lbeta", "less", "less_equal", "lgamma", "log",
+    "log1p", "log_sigmoid", "log_softmax", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "maximum", "minimum", "mod", "multiply", "multiply_no_nan", "ndtri", "negative",
+    "nextafter", "not_equal", "polygamma", "polyval", "pow", "real", "reciprocal",
+    "reciprocal_no_nan", "reduce_all", "reduce_any", "reduce_euclidean_norm", "reduce_logsumexp",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum",
+    "reduce_variance", "rint", "round", "rsqrt", "scalar_mul", "segment_max", "segment_mean",
+    "segment_min", "segment_prod", "segment_sum", "sigmoid", "sign", "sin", "sinh", "softmax",
+    "softplus", "softsign", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh",
+    "top_k", "truediv", "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min",
+    "unsorted_segment_prod", "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xdivy", "xlog1py",
+    "xlogy", "zero_fraction", "zeta",
 ]
 
 _ABSENT = {
@@ -151,15 +181,5 @@ _ABSENT = {
 
 
 def __getattr__(name: str) -> Any:
-    import importlib
-
-    if name in _WHERE:
-        found = getattr(importlib.import_module(_WHERE[name]), name)
-        globals()[name] = found
-        return found
     raise AttributeError(f"gtape.math has no '{name}'"
                          + (f": {_ABSENT[name]}" if name in _ABSENT else ""))
-
-
-def __dir__() -> list[str]:
-    return __all__

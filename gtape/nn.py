@@ -65,7 +65,6 @@ def _names() -> dict[str, tuple[str, str]]:
 
 
 _NAMES = _names()
-__all__ = sorted(_NAMES)
 
 
 def __getattr__(name: str) -> Any:

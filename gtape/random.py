@@ -19,7 +19,6 @@ from gtape.ops.generator import (
     get_global_generator,
     set_global_generator,
 )
-from gtape.ops.random_streams import mixed as _mixed
 from gtape.ops.random_streams import set_seed
 
 __all__ = [
@@ -30,16 +29,15 @@ __all__ = [
     "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform"]
 
 _FLOAT = _dtypes.float32
-_ABSENT = {
-    name: "compute the full softmax, or draw classes with gtape.random.categorical"
-    for name in ("all_candidate_sampler", "fixed_unigram_candidate_sampler",
-                 "learned_unigram_candidate_sampler", "log_uniform_candidate_sampler",
-                 "uniform_candidate_sampler")}
+_ABSENT = ("all_candidate_sampler", "fixed_unigram_candidate_sampler",
+           "learned_unigram_candidate_sampler", "log_uniform_candidate_sampler",
+           "uniform_candidate_sampler")
 
 
 def __getattr__(name: str) -> Any:
     if name in _ABSENT:
-        raise AttributeError(f"gtape.random has no '{name}': {_ABSENT[name]}")
+        raise AttributeError(f"gtape.random has no '{name}': compute the full softmax, or draw "
+                             f"classes with gtape.random.categorical")
     raise AttributeError(f"gtape.random has no '{name}'; it has {', '.join(__all__)}")
 
 
@@ -107,7 +105,7 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
     """[2]: a seed made from a seed and an integer, such as the number of a step."""
     from gtape.ops.arguments import as_int
 
-    return _ops.stateless_seeds("fold_in", seed, [as_int(data, "fold_in: data")])[0]
+    return _ops.stateless_seeds("fold_in", seed, [as_int(data, "fold_in: data")])[0]  # type: ignore[index]
 
 
 def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0,

@@ -81,8 +81,9 @@ def test_every_differentiable_op_has_a_case() -> None:
     assert not missing, f"declare .cases for {', '.join(missing)}"
 
 
-def test_every_op_says_what_it_computes() -> None:
-    assert not sorted({op.name for op in declared() if not (op.__doc__ or "").strip()})
+def test_every_public_op_says_what_it_computes() -> None:
+    public = {op for op in declared() if not op.name.startswith("_") and not op.name.endswith("_")}
+    assert not sorted(op.name for op in public if not (op.__doc__ or "").strip())
 
 
 # -------------------------------------------------------------------------- values and specs

@@ -17,7 +17,7 @@ from gtape.core.device import CPU, ArrayType, Device, registered
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import current_device
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Tensor, noted
 
 _WEAK = (bool, int, float, complex, str, bytes)
 
@@ -154,7 +154,8 @@ def _foreign(value: Any) -> tuple[Device, Any] | None:
     """The device that owns a device array, and a copy of it."""
     for device in registered()[1:]:
         if device.owns(value):
-            return device, value.copy()
+            with device.scope():
+                return device, value.copy()
     return None
 
 
@@ -183,12 +184,13 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
     if foreign is not None:
         owner, array = foreign
         if dtype is not None:
-            array = array.astype(dtype.np_dtype)
-        return EagerTensor(array, owner.type_of(array.dtype))
+            with owner.scope():
+                array = array.astype(dtype.np_dtype)
+        return noted(EagerTensor(array, owner.type_of(array.dtype)))
     array = host_array(value, dtype)
     if not place.is_host and array.dtype != object:
-        return EagerTensor(place.upload(array), place.type_of(array.dtype))
-    return EagerTensor(array, CPU.type_of(array.dtype))
+        return noted(EagerTensor(place.upload(array), place.type_of(array.dtype)))
+    return noted(EagerTensor(array, CPU.type_of(array.dtype)))
 
 
 def convert_like(value: Any, like: ArrayType, name: str) -> Tensor:

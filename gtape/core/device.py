@@ -6,6 +6,7 @@ of them with `is` answers in one step whether two tensors can be combined.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,9 @@ class ArrayType:
         return f"{self.dtype.name} on {self.device.name}"
 
 
+_NOTHING: AbstractContextManager[Any] = nullcontext()
+
+
 class Device:
     """A place for arrays. `xp` is the array module that computes there."""
 
@@ -54,7 +58,9 @@ class Device:
         return found
 
     def typed(self, dtype: DType) -> ArrayType:
-        return self.type_of(dtypes.require_usable(dtype).np_dtype)
+        """The ArrayType of tensors made here with this dtype; strings live on the host."""
+        place = CPU if dtype is dtypes.string else self
+        return place.type_of(dtypes.require_usable(dtype).np_dtype)
 
     def upload(self, array: np.ndarray) -> Any:
         """A copy of a host array in this device's memory."""
@@ -68,9 +74,9 @@ class Device:
         """Whether `array` lives here."""
         raise NotImplementedError
 
-    def adopt(self, array: Any) -> Any:
-        """`array`, which a primitive made with `xp`, in the form this device keeps."""
-        return array
+    def scope(self) -> AbstractContextManager[Any]:
+        """Inside, operators and functions on this device's arrays compute here."""
+        return _NOTHING
 
     def __repr__(self) -> str:
         return f"<Device {self.name}>"
@@ -95,20 +101,21 @@ class HostDevice(Device):
 
 
 CPU = HostDevice()
-_others: list[Device] = []
+#: The devices besides the CPU that tensors can live on.
+others: list[Device] = []
 
 
 def register(device: Device) -> None:
     """Make a device's arrays known, so that results computed from them find their type."""
-    _others.append(device)
+    others.append(device)
 
 
 def unregister(device: Device) -> None:
-    _others.remove(device)
+    others.remove(device)
 
 
 def registered() -> tuple[Device, ...]:
-    return (CPU, *_others)
+    return (CPU, *others)
 
 
 def device_of(array: Any) -> Device:
@@ -119,12 +126,21 @@ def device_of(array: Any) -> Device:
     """
     if isinstance(array, (np.ndarray, np.generic)):
         return CPU
-    for device in _others:
+    for device in others:
         if device.owns(array):
             return device
     raise InvalidArgumentError(
         f"an array must be NumPy's or live on one of {', '.join(d.name for d in registered())}; "
         f"got {type(array).__module__}.{type(array).__name__}")
+
+
+def added(a: Any, b: Any) -> Any:
+    """The sum of two arrays, computed where they are."""
+    if isinstance(a, (np.ndarray, np.generic)) or not others:
+        return a + b
+    owner = next((device for device in others if device.owns(a)), CPU)
+    with owner.scope():
+        return a + b
 
 
 def type_of(array: Any) -> ArrayType:

@@ -110,6 +110,9 @@ class _Search:
                  marks: list[Any]) -> None:
         self.tape, self.targets, self.source = tape, targets, source
         self.records, self.marks = records, marks
+        self.known = set(tape._known)
+        for record in records:
+            self.known.update(record[1] if type(record[1]) is tuple else (record[1],))
         self.source_keys = set(tape._keys_of(source))
         if not isinstance(source, Tensor) and source._value._k:
             self.source_keys.add(source._value._k)
@@ -136,7 +139,7 @@ class _Search:
         return found
 
     def _inside(self, keys: tuple[int, ...]) -> bool:
-        return any(k in self.tape._known for k in keys)
+        return any(k in self.known for k in keys)
 
     @staticmethod
     def _from_host(out: int, exits: list[Any]) -> list[_Link]:
@@ -188,7 +191,7 @@ class _Search:
         return any(leaf is self.source for leaf in self.targets)
 
     def _watched(self) -> bool:
-        return bool(self.source_keys & self.tape._known)
+        return bool(self.source_keys & self.known)
 
     def _say(self, cause: str, text: str, steps: tuple[Step, ...], site: Site | None,
              ) -> Explanation:
@@ -275,7 +278,7 @@ class _Search:
                 return self._say(INTEGER_DTYPE, (
                     f"The target, {_name(leaf)}, has dtype {leaf.dtype.name}; only floating and "
                     f"complex values have gradients."), (), None)
-        if not any(leaf._k and (leaf._k in self.links or leaf._k in self.tape._known)
+        if not any(leaf._k and (leaf._k in self.links or leaf._k in self.known)
                    for leaf in self.targets):
             return self._outside()
         return self._unused(())

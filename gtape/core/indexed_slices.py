@@ -82,9 +82,10 @@ class IndexedSlices:
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, IndexedSlices):
+            # A backward walk meets the later lookup first; rows come in the order of lookup.
             join = hooks["concat"]
-            return IndexedSlices(join([self.values, other.values]),
-                                 join([self.indices, other.indices]), self.dense_shape)
+            return IndexedSlices(join([other.values, self.values]),
+                                 join([other.indices, self.indices]), self.dense_shape)
         if isinstance(other, Tensor):
             return self.to_dense() + other  # type: ignore[operator]
         return self.dense(False) + other

@@ -115,22 +115,26 @@ def _leaves(structure: Any, role: str) -> list[Any]:
     return flat
 
 
-_ones: dict[Any, Tensor] = {}
+_ones: dict[Any, Any] = {}
 
 
 def ones(leaf: Any) -> Tensor | None:
     """The default cotangent: ones like the target; None for strings. Small ones are made once."""
     value = leaf if type(leaf) is EagerTensor or isinstance(leaf, Tensor) else leaf._value
-    if type(value) is not EagerTensor or not value._t.fast or value._a.size > _SMALL:
+    if type(value) is not EagerTensor or not value._t.fast:
         return value._filled_(1)
+    return EagerTensor(ones_array(value), value._t)
+
+
+def ones_array(value: EagerTensor) -> Any:
+    """Ones like a tensor of host floats; nobody writes to them, so small ones are made once."""
     key = (value._t, value._a.shape)
     found = _ones.get(key)
     if found is None:
-        if len(_ones) >= _SMALL:
-            _ones.clear()
-        found = _ones[key] = EagerTensor(np.ones(value._a.shape, value.dtype.np_dtype)[()],
-                                         value._t)
-    return EagerTensor(found._array_(), value._t)
+        found = np.ones(value._a.shape, value.dtype.np_dtype)[()]
+        if found.size <= _SMALL and len(_ones) < _SMALL:
+            _ones[key] = found
+    return found
 
 
 def _shape_of(leaf: Any) -> tuple[int, ...]:

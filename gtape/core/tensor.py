@@ -8,10 +8,11 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from gtape.core import text
-from gtape.core.device import CPU, ArrayType, Device, type_of
+from gtape.core.device import CPU, ArrayType, Device, others, type_of
 from gtape.core.dtypes import DType
 from gtape.core.references import Reference
 from gtape.core.shape import TensorShape
+from gtape.core.sites import here
 from gtape.core.spec import Spec
 
 _NUMPY_NAMES = {
@@ -243,6 +244,13 @@ def _from_pickle(array: np.ndarray) -> EagerTensor:
 def wrap(array: Any) -> EagerTensor:
     """An array that gtape owns, as a tensor."""
     return EagerTensor(array, type_of(array))
+
+
+def noted(tensor: EagerTensor) -> EagerTensor:
+    """`tensor`; where there is more than one device, it remembers the user's line for messages."""
+    if others:
+        tensor._origin = here()
+    return tensor
 
 
 def device_of_tensor(tensor: Tensor) -> Device:

@@ -19,7 +19,7 @@ from gtape.core.scopes import scope_prefix
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
 from gtape.core.state import active, new_key
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Tensor, noted
 
 
 #: Installed by `ops`: scatter and slice assignment.
@@ -230,7 +230,7 @@ class Variable:
             delta = delta.to_dense()
         shift = self._fitting(delta, how, InvalidArgumentError)._array_()
         old = state._value._array_()
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), state._value._t.device.scope():
             array = old + shift if how == "assign_add" else old - shift
         return self._written(EagerTensor(array, state._value._t), read_value, delta, state)
 
@@ -264,7 +264,7 @@ class Variable:
     def _written(self, value: Tensor, read_value: bool, given: Any,
                  state: ResourceVariable) -> Any:
         stack = active()
-        fresh = EagerTensor(value._array_(), value._t)
+        fresh = noted(EagerTensor(value._array_(), value._t))
         if stack:
             source = given if isinstance(given, Tensor) else getattr(
                 given, "_value", value)
@@ -333,7 +333,7 @@ class ResourceVariable(Variable):
         self._name = full_name
         self._trainable = True if trainable is None else bool(trainable)
         self._constraint = constraint
-        self._value = EagerTensor(value._array_(), value._t)
+        self._value = noted(EagerTensor(value._array_(), value._t))
         #: Later variables have larger keys, so keys sort by creation.
         self._k = new_key()
 

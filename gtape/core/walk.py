@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from gtape.core.device import added
 from gtape.core.quiet import hush, unhush
 from gtape.core.sites import user_frame
 from gtape.core.state import walking
@@ -47,7 +48,7 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
     site = walking.set(user_frame(sys._getframe(1))) if tensors else None
     try:
         if consume and useful is None and not tensors:
-            _consume(records, grads, keep, sparse_type)
+            consume_all(records, grads, keep, sparse_type)
             return
         index = len(records)
         while index:
@@ -75,7 +76,7 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
             walking.reset(site)
 
 
-def _consume(records: list[Any], grads: Grads, keep: set[int], sparse_type: type) -> None:
+def consume_all(records: list[Any], grads: Grads, keep: set[int], sparse_type: type) -> None:
     """The common case of `walk`: bare arrays, every record wanted, nothing kept."""
     take = grads.pop
     pop = records.pop
@@ -101,4 +102,4 @@ def _consume(records: list[Any], grads: Grads, keep: set[int], sparse_type: type
 def add_to(grads: Grads, key: int, part: Any) -> None:
     """Add a contribution to the gradient of `key`."""
     old = grads.get(key)
-    grads[key] = part if old is None else old + part
+    grads[key] = part if old is None else added(old, part)

@@ -8,7 +8,7 @@ from typing import Any
 from gtape.core.device import CPU, Device, registered
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import on
-from gtape.devices.probe import probe
+from gtape.devices.probe import probe, why_not
 
 _NAME = re.compile(r"^(?:.*/)?(?:device:)?(cpu|gpu)(?::(\d+|\*))?$", re.IGNORECASE)
 
@@ -26,12 +26,10 @@ def device_named(name: str) -> Device:
     number = 0 if index in (None, "*") else int(index)
     if kind == "CPU" and number == 0:
         return CPU
-    found = probe()
-    for device in (*found.devices, *registered()):
+    for device in (*probe().devices, *registered()):
         if device.kind == kind and device.index == number:
             return device
-    reasons = "; ".join(f"{f.name}: {f.reason}" for f in found.findings if not f.usable)
-    raise InvalidArgumentError(f"there is no usable device {kind}:{number}. {reasons}".strip())
+    raise InvalidArgumentError(f"there is no usable device {kind}:{number}. {why_not()}".strip())
 
 
 def device(device_name: Any) -> on:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import threading
 from typing import Any, NamedTuple
 
-from gtape.core.device import CPU, Device, register
+from gtape.core.device import CPU, Device, register, unregister
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.placement import forget_default
 
 VARIABLE = "GTAPE_DEVICE"
 _CHOICES = ("auto", "cpu", "gpu")
@@ -33,6 +35,7 @@ class Probe(NamedTuple):
 
 
 _done: list[Probe] = []
+_once = threading.Lock()
 
 
 def wanted() -> str:
@@ -47,26 +50,34 @@ def wanted() -> str:
     raise InvalidArgumentError(f"{VARIABLE} must be auto, cpu, gpu or gpu:N; got {choice!r}")
 
 
+def _said(error: BaseException) -> str:
+    """The first line of what an error's cause says; CuPy wraps it in a page of advice."""
+    cause = error.__cause__ or error
+    lines = str(cause).strip().splitlines()
+    return f"{type(cause).__name__}: {lines[0]}" if lines else type(cause).__name__
+
+
 def _load_cupy() -> tuple[Any, Finding]:
-    if importlib.util.find_spec("cupy") is None:
-        return None, Finding("CuPy", False, (
-            "CuPy is not installed; on a machine with an NVIDIA GPU: "
-            'pip install "gtape[cuda12]" or "gtape[cuda13]"'))
     try:
+        if importlib.util.find_spec("cupy") is None:
+            return None, Finding("CuPy", False, (
+                "CuPy is not installed; on a machine with an NVIDIA GPU: "
+                'pip install "gtape[cuda12]" or "gtape[cuda13]"'))
         import cupy
+
+        return cupy, Finding("CuPy", True, f"CuPy {cupy.__version__}")
     except Exception as error:
-        return None, Finding("CuPy", False, f"CuPy could not be imported: {error}")
-    return cupy, Finding("CuPy", True, f"CuPy {cupy.__version__}")
+        return None, Finding("CuPy", False, f"CuPy could not be imported: {_said(error)}")
 
 
 def _count(cupy: Any) -> tuple[int, str]:
     try:
         return int(cupy.cuda.runtime.getDeviceCount()), ""
     except Exception as error:
-        return 0, f"no CUDA device can be reached: {error}"
+        return 0, f"no CUDA device can be reached: {_said(error)}"
 
 
-def _try(cupy: Any, index: int) -> tuple[Device | None, Finding]:
+def _try(cupy: Any, index: int, alone: bool) -> tuple[Device | None, Finding]:
     from gtape.devices.cuda.device import CudaDevice
 
     name = f"GPU:{index}"
@@ -75,11 +86,11 @@ def _try(cupy: Any, index: int) -> tuple[Device | None, Finding]:
             ok = float((cupy.arange(2) + 1).sum()) == 3.0
             label = cupy.cuda.runtime.getDeviceProperties(index)["name"]
     except Exception as error:
-        return None, Finding(name, False, f"a test kernel failed: {error}")
+        return None, Finding(name, False, f"a test kernel failed: {_said(error)}")
     if not ok:
         return None, Finding(name, False, "a test kernel gave a wrong sum")
     text = label.decode() if isinstance(label, bytes) else str(label)
-    return CudaDevice(index, cupy), Finding(name, True, text)
+    return CudaDevice(index, cupy, alone), Finding(name, True, text)
 
 
 def _run() -> Probe:
@@ -93,7 +104,7 @@ def _run() -> Probe:
         if not count:
             findings.append(Finding("GPU", False, problem or "the driver reports no device"))
         for index in range(count):
-            device, found = _try(cupy, index)
+            device, found = _try(cupy, index, count == 1)
             findings.append(found)
             if device is not None:
                 devices.append(device)
@@ -103,14 +114,29 @@ def _run() -> Probe:
 
 def probe() -> Probe:
     """The usable GPUs; looked for once."""
-    if not _done:
-        _done.append(_run())
+    with _once:
+        if not _done:
+            _done.append(_run())
     return _done[0]
+
+
+def forget() -> None:
+    """Probe again at the next question: the environment changed."""
+    with _once:
+        for device in _done[0].devices if _done else ():
+            unregister(device)
+        _done.clear()
+    forget_default()
 
 
 def report() -> list[Finding]:
     """Every device and library with whether it can be used, and why not."""
     return [Finding(CPU.name, True, "NumPy"), *probe().findings]
+
+
+def why_not() -> str:
+    """What was looked for and cannot be used, with the reasons, in one line."""
+    return "; ".join(f"{f.name}: {f.reason}" for f in probe().findings if not f.usable)
 
 
 def default_device() -> Device:
@@ -123,10 +149,9 @@ def default_device() -> Device:
     if choice == "cpu":
         return CPU
     devices = probe().devices
-    index = int(choice[4:]) if choice.startswith("gpu:") else 0
-    match = next((d for d in devices if d.index == index), None)
-    if match is None and choice != "auto":
-        reasons = "; ".join(f"{f.name}: {f.reason}" for f in probe().findings if not f.usable)
-        raise InvalidArgumentError(f"{VARIABLE}={choice}, but there is no usable GPU:{index}. "
-                                   f"{reasons}")
-    return match or CPU
+    if choice.startswith("gpu:"):
+        devices = tuple(d for d in devices if d.index == int(choice[4:]))
+    if not devices and choice != "auto":
+        raise InvalidArgumentError(f"{VARIABLE}={choice}, but there is no such usable GPU. "
+                                   f"{why_not()}")
+    return devices[0] if devices else CPU

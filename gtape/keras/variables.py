@@ -67,6 +67,9 @@ class HostNumber(KerasVariable):
     def dtype(self) -> str:  # type: ignore[override]
         return self._state._value.dtype.name
 
+    def __repr__(self) -> str:
+        return repr(VariableView(self._state))
+
     def number(self) -> Any:
         """The value as a NumPy number, unseen by tapes."""
         return self._state._value._array_()[()]

@@ -25,6 +25,8 @@ def pullbacks(letter: Any, g: Expr, y: Expr, args: Sequence[Expr], complex_: boo
     for name in letter.params:
         rule = letter.rules.get(name)
         if rule is None:
+            if not letter.has_gradient:
+                raise LookupError(f"gradient registry has no entry for: {letter.tf_name}")
             parts.append(None)
             continue
         part = rule.fn(*(env[n] for n in rule.names))

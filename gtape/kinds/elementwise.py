@@ -21,7 +21,7 @@ from gtape.core.quiet import hush, quiet, unhush
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.state import active
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.kinds import typing_rules
 from gtape.kinds.blocked import LARGE, Blocked, fits, schedule
 from gtape.kinds.derive import derivative, pullbacks, rename_output
@@ -54,9 +54,10 @@ class Elementwise(Op):
         super().__init__(name, params, doc, tf_name)
         self.types = types
         self._plans: dict[Any, Plan | None] = {}
-        #: What the functions look up by type, then by
-        #: `which | numbers << 2 | same << 4`.
-        self.fast: dict[Any, list[Any]] = {}
+        #: The Python function of the op, when it is a public one.
+        self.python: Callable[..., Any] | None = None
+        #: Plans as tuples for the functions of host floats, at `which | numbers << 2 | same << 4`.
+        self.fast: list[tuple[Any, ...] | None] = [None] * 32
 
     # -------------------------------------------------------------- meaning
 
@@ -90,7 +91,7 @@ class Elementwise(Op):
         """How to pull back to the inputs in the bit mask `which`; None: no gradient flows.
 
         `array_type` is one type for all inputs or a tuple; the inputs in the mask `numbers` are
-        Python numbers; `same` says that no input was broadcast.
+        Python numbers; `same` says that no input in `which` was broadcast.
         """
         key = (array_type, which, numbers, same)
         try:
@@ -105,7 +106,7 @@ class Elementwise(Op):
         plan = self.plan(array_type, which, numbers, same)
         made = (None, False, False, False) if plan is None else (
             plan.backward, plan.reads[0], len(self.params) == 2 and plan.reads[1], plan.reads[-1])
-        self.fast.setdefault(array_type, [None] * 32)[which | numbers << 2 | same << 4] = made
+        self.fast[which | numbers << 2 | same << 4] = made
         return made
 
     def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
@@ -135,7 +136,7 @@ class Elementwise(Op):
         if emitted is not None:
             result = emitted[0]
         else:
-            result = EagerTensor(self._evaluate(out_type, inputs), out_type)
+            result = noted(EagerTensor(self._evaluate(out_type, inputs), out_type))
         record_general(self, tuple(inputs), (result,), ())
         return result
 
@@ -143,7 +144,8 @@ class Elementwise(Op):
         arrays = [x._array_() for x in inputs]
         state = hush()
         try:
-            return self.compute(out_type, arrays)
+            with out_type.device.scope():
+                return self.compute(out_type, arrays)
         except (ValueError, TypeError) as error:
             self.infer([x.spec for x in inputs])
             raise InvalidArgumentError(f"{self.name}: {error}") from None
@@ -300,6 +302,8 @@ class Derived(Formula):
         self._body = body
         self._out_type = out_type
         self._in_types = in_types
+        self._all_differentiable = all(t.differentiable for t in in_types)
+        self._by_mask: dict[int, Plan | None] = {}
 
     def apply_mixed(self, values: Sequence[Any]) -> Tensor:
         """`apply` where some values are the Python numbers that the forward op was given."""
@@ -319,6 +323,17 @@ class Derived(Formula):
         if active():
             record_general(self, tuple(values), (made,), ())
         return made
+
+    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+               attrs: tuple[Any, ...]) -> Any:
+        if outputs[0]._t is not self._out_type or not self._all_differentiable:
+            return super().record(mask, inputs, outputs, attrs)
+        try:
+            plan = self._by_mask[mask]
+        except KeyError:
+            types = self._in_types if len(self._in_types) > 1 else self._in_types[0]
+            plan = self._by_mask[mask] = self.plan(types, mask)
+        return None if plan is None else plan.entry(inputs, outputs[0])
 
     def body(self) -> Expr:
         return self._body

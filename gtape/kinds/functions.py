@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gtape.core.convert import convert, convert_like
 from gtape.core.quiet import quiet
 from gtape.core.recording import CUT, UNKNOWN, _seen_globals, mark, user_of
@@ -47,7 +49,19 @@ def general(op: Elementwise, args: Sequence[Any]) -> Any:
     if is_expr(args):
         scope = next(a for a in args if type(a) is Expr).scope
         return op.expression(scope, [a if type(a) is Expr else scope.constant(a) for a in args])
-    made = op.apply(operands(op.name, args))
+    if any(isinstance(a, Variable) for a in args):
+        return _read_first(op, args)
+    return op.apply(operands(op.name, args))
+
+
+def _read_first(op: Elementwise, args: Sequence[Any]) -> Any:
+    """The op on variables: their values go the fast way if they can."""
+    read = [a._read_() if isinstance(a, Variable) else a for a in args]
+    if op.python is not None and all(
+            type(a) is EagerTensor or type(a) is float or type(a) is int for a in read):
+        made = op.python(*read)
+    else:
+        made = op.apply(operands(op.name, read))
     if not active():
         note_variable(made, args)
     return made
@@ -82,19 +96,19 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
                 if not tape.is_tape:
                     tape.observe(op, (x,), (y,), ())
                     continue
+                known = tape._known
                 key = x._k
-                if key not in tape._known:
+                if key not in known:
                     mark(tape, UNKNOWN, name_of_op, (x,), (y,), frame)
                     continue
-                plans = fast.get(array_type)
-                plan = (plans and plans[17]) or op.fast_plan(array_type, 1, 0, True)
+                plan = fast[17] or op.fast_plan(array_type, 1, 0, True)
                 if not plan[0]:
                     mark(tape, CUT, name_of_op, (x,), (y,), frame)
                     continue
                 made = y._k
                 if not made:
                     y._k = made = new_key()
-                tape._known.add(made)
+                known.add(made)
                 tape._records.append(
                     (plan[0], made, frame.f_code, frame.f_lasti, op, key,
                      x if plan[1] else None, y if plan[3] else None))
@@ -106,6 +120,8 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
 def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Function:
     """`f(x, y, name=None)`; x or y may be a Python number."""
     fast, name_of_op = op.fast, op.name
+    # NumPy's own functions give a number the array's dtype; functions of ours may make float64.
+    takes_numbers = compute.__module__ == "_operator" or isinstance(compute, np.ufunc)
 
     def function(x: Any, y: Any, name: str | None = None) -> Any:
         numbers = 0
@@ -131,7 +147,7 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
             numbers = 1
         else:
             return general(op, (x, y))
-        if not array_type.fast:
+        if not array_type.fast or (numbers and not takes_numbers):
             return general(op, (x, y))
         z = new(EagerTensor)
         try:
@@ -158,13 +174,13 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
                     mark(tape, UNKNOWN, name_of_op, (x, y), (z,), frame)
                     kx, ky = getattr(x, "_k", 0), getattr(y, "_k", 0)
                     continue
-                if numbers or a.shape == b.shape:
+                if numbers:
                     same = 16
-                    sa = sb = None
+                elif which == 3:
+                    same = 16 if a.shape == b.shape else 0
                 else:
-                    same, sa, sb = 0, a.shape, b.shape
-                plans = fast.get(array_type)
-                plan = (plans and plans[which | numbers << 2 | same]) or op.fast_plan(
+                    same = 16 if (a if which == 1 else b).shape == z._a.shape else 0
+                plan = fast[which | numbers << 2 | same] or op.fast_plan(
                     array_type, which, numbers, same > 0)
                 if not plan[0]:
                     mark(tape, CUT, name_of_op, (x, y), (z,), frame)
@@ -177,7 +193,8 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
                 tape._records.append(
                     (plan[0], made, frame.f_code, frame.f_lasti, op,
                      (kx, ky) if which == 3 else kx if which == 1 else ky,
-                     sa, sb, x if plan[1] else None, y if plan[2] else None, z if plan[3] else None))
+                     None if same else a.shape, None if same else b.shape,
+                     x if plan[1] else None, y if plan[2] else None, z if plan[3] else None))
         return z
 
     return _dressed(function, op, params)
@@ -205,5 +222,6 @@ def _dressed(function: Function, op: Elementwise, params: tuple[str, ...]) -> Fu
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.__doc__
     function.op = op  # type: ignore[attr-defined]
+    op.python = function
     function.__module__ = "gtape"
     return function

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.core.device import ArrayType
+from gtape.core.tensor import EagerTensor
 from gtape.core.walk import add_to
 from gtape.kinds.blocked import LARGE, fits, schedule
 from gtape.kinds.broadcasting import sum_to
@@ -33,13 +34,16 @@ class Plan:
 
     def entry(self, inputs: tuple[Any, ...], y: Any) -> Any:
         """(backward, input keys, payload), laid out as `kinds.functions` does."""
-        kept = tuple(v if read else None for v, read in zip((*inputs, y), self.reads))
-        keys = tuple(inputs[i]._k for i in self._wrt)
-        in_keys = keys[0] if len(keys) == 1 else keys
+        kept = [v if read else None for v, read in zip((*inputs, y), self.reads)]
+        wrt = self._wrt
+        in_keys = inputs[wrt[0]]._k if len(wrt) == 1 else tuple([inputs[i]._k for i in wrt])
         if self._arity == 1:
             return self.backward, in_keys, kept
-        shapes = tuple(x.spec.shape if i in self._wrt else None for i, x in enumerate(inputs))
-        return self.backward, in_keys, (*shapes, *kept)
+        shapes: list[Any] = [None] * self._arity
+        for i in wrt:
+            x = inputs[i]
+            shapes[i] = x._a.shape if type(x) is EagerTensor else x.spec.shape
+        return self.backward, in_keys, shapes + kept
 
 
 def build_plan(op: Any, array_type: Any, which: int, numbers: int,
@@ -89,6 +93,8 @@ class _Builder:
 
     def plan(self) -> Plan:
         backward = self._arrays()
+        if not self._types[0].device.is_host:
+            backward = _scoped(backward, self._types[0].device.scope)
         backward.tensors = self._tensors()  # type: ignore[attr-defined]
         return Plan(backward, self._arity, self._wrt, self._reads)
 
@@ -146,10 +152,15 @@ class _Builder:
         return [*lines, "else:", *(f"    {line}" for line in body)]
 
     def _tensors(self) -> Callable[..., Any]:
-        steps = [self._derived(index, part) for index, part in self._pairs]
+        prepared: dict[Any, list[Any]] = {}
 
         def backward(grads: Any, g: Any, record: Any) -> None:
             keys = record[5] if type(record[5]) is tuple else (record[5],)
+            steps = prepared.get(g._t)
+            if steps is None:
+                types = self._types_for(g._t)
+                steps = prepared[g._t] = [self._step(i, part, g._t, types)
+                                          for i, part in self._pairs]
             for op, order, picks, shape_at in steps:
                 part = g if op is None else op.apply_mixed(
                     [g if at is None else record[at] for at in picks])
@@ -159,18 +170,31 @@ class _Builder:
 
         return backward
 
-    def _derived(self, index: int, part: Expr) -> Any:
+    def _types_for(self, g_type: ArrayType) -> Sequence[ArrayType]:
+        """The input types for a cotangent of `g_type`: plans of host floats serve all of them."""
+        return (g_type,) * self._arity if self._types[0].fast and g_type.fast and len(
+            set(self._types)) == 1 else self._types
+
+    def _step(self, index: int, part: Expr, g_type: ArrayType, types: Sequence[ArrayType]) -> Any:
         from gtape.kinds.elementwise import Derived
 
         names = inputs_read([part])
-        g_type = self._op.out_type(self._types)
-        types = {self._g: g_type, self._y: g_type, **dict(zip(self._op.params, self._types))}
+        named = {self._g: g_type, self._y: g_type, **dict(zip(self._op.params, types))}
         op = None if part.is_input and part.value == self._g else Derived(
-            f"d_{self._op.params[index]} {self._op.name}", tuple(names), part,
-            self._types[index], tuple(types[n] for n in names))
+            f"d_{self._op.params[index]} {self._op.name}", tuple(names), part, types[index],
+            tuple(named[n] for n in names))
         picks = [None if n == self._g else self._kept_at(self._names.index(n)) for n in names]
         shape_at = 6 + index if self._arity > 1 and not self._same else None
         return op, self._wrt.index(index), picks, shape_at
+
+
+def _scoped(backward: Callable[..., Any], scope: Callable[[], Any]) -> Callable[..., Any]:
+    """`backward`, on the device where its arrays are."""
+    def run(grads: Any, g: Any, record: Any) -> None:
+        with scope():
+            backward(grads, g, record)
+
+    return run
 
 
 def _sum_to_tensor(tensor: Any, shape: tuple[int, ...]) -> Any:

@@ -30,7 +30,7 @@ from gtape.core.quiet import hush, unhush
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec
 from gtape.core.state import active
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.kinds.rules import Pullbacks
 from gtape.kinds.typing_rules import same_device
 
@@ -152,15 +152,21 @@ class Primitive(Op):
     def _eager(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...], shaped: Shaped,
                ) -> tuple[EagerTensor, ...]:
         types = shaped.types
-        xp = inputs[0]._t.xp if inputs else types[0].xp
+        device = inputs[0]._t.device if inputs else types[0].device
+        if device.is_host:
+            made = self._computed(device.xp, inputs, attrs)
+        else:
+            with device.scope():
+                made = self._computed(device.xp, inputs, attrs)
+        arrays = made if type(made) in (tuple, list) else (made,)
+        return tuple([noted(EagerTensor(a, t)) for a, t in zip(arrays, types)])
+
+    def _computed(self, xp: Any, inputs: tuple[Any, ...], attrs: tuple[Any, ...]) -> Any:
         state = hush()
         try:
-            made = self._fn(xp, *[x._a for x in inputs],  # type: ignore[attr-defined]
-                            **dict(zip(self.attr_names, attrs)))
+            return self._fn(xp, *[x._a for x in inputs], **dict(zip(self.attr_names, attrs)))
         finally:
             unhush(state)
-        arrays = made if type(made) in (tuple, list) else (made,)
-        return tuple([EagerTensor(a, t) for a, t in zip(arrays, types)])
 
     def value(self, xp: Any, *arrays: Any, **attrs: Any) -> Any:
         """The bare array function, for other array functions to build on."""

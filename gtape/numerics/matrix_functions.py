@@ -15,6 +15,7 @@ _REACH = 5.37
 _ROOTS = 40
 _NEWTON = 60
 _NEAR_ONE = 0.25
+_ON_THE_CUT = 1e-6
 
 
 def exponential(xp: Any, a: Any) -> Any:
@@ -42,13 +43,31 @@ def exponential(xp: Any, a: Any) -> Any:
 
 
 def square_root(xp: Any, a: Any) -> Any:
-    """The principal square root, by the scaled product form of Denman and Beavers' iteration.
-
-    Cheng, Higham, Kenney & Laub 2001, doi:10.1137/S0895479899364015. nan where none exists.
-    """
-    n = a.shape[-1]
+    """The principal square root; nan for real matrices with negative eigenvalues."""
     if not a.size:
         return a
+    made = _iterated_root(xp, a)
+    if a.dtype.kind != "c" or bool(xp.isfinite(made).all()):
+        return made
+    turn = np.exp(-1j * _free_angle(a))
+    return _iterated_root(xp, a * a.dtype.type(turn)) / a.dtype.type(np.sqrt(turn))
+
+
+def _free_angle(a: Any) -> float:
+    """By how much all eigenvalues can be turned clockwise so that those on the negative real axis
+    leave it and none crosses it."""
+    host = a.get() if hasattr(a, "get") else a
+    above = np.angle(np.linalg.eigvals(host)) + math.pi
+    above = above[(above > _ON_THE_CUT) & (above < 2 * math.pi - _ON_THE_CUT)]
+    return float(min(1.0, above.min(initial=2.0) / 2))
+
+
+def _iterated_root(xp: Any, a: Any) -> Any:
+    """The scaled product form of Denman and Beavers' iteration; nan where it does not converge.
+
+    Cheng, Higham, Kenney & Laub 2001, doi:10.1137/S0895479899364015.
+    """
+    n = a.shape[-1]
     eye = xp.eye(n, dtype=a.dtype)
     unit = float(np.finfo(a.dtype).eps)
     x, m = a, a

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 _BLOCK = 64
 
 
 def solve_triangular(xp: Any, a: Any, b: Any, lower: bool) -> Any:
-    """x with T x = b, T the lower (or upper) triangle of a [..., n, n]; b is [..., n, m].
+    """x with T x = b, T the lower (or upper) triangle of a [..., n, n]; b is [..., n, m], of the
+    same batch.
 
     Block substitution: one small solve for each block of the diagonal, the rest matrix products.
 
@@ -21,8 +20,7 @@ def solve_triangular(xp: Any, a: Any, b: Any, lower: bool) -> Any:
     triangle = xp.tril if lower else xp.triu
     if n <= _BLOCK:
         return xp.linalg.solve(triangle(a), b)
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    x = xp.empty((*batch, *b.shape[-2:]), b.dtype)
+    x = xp.empty(b.shape, b.dtype)
     starts = range(0, n, _BLOCK)
     for start in starts if lower else reversed(starts):
         here = slice(start, min(start + _BLOCK, n))
@@ -64,8 +62,8 @@ def solve_tridiagonal(xp: Any, upper: Any, main: Any, lower: Any, b: Any, pivoti
     u[..., n - 1:] = 0
     second = xp.zeros_like(u)
     for i in range(n - 1):
-        row = (d[..., i], u[..., i], second[..., i])
-        below = (lower[..., i + 1], d[..., i + 1], u[..., i + 1])
+        row = [d[..., i], u[..., i], second[..., i]]
+        below = [lower[..., i + 1], d[..., i + 1], u[..., i + 1]]
         bi, bj = x[..., i, :], x[..., i + 1, :]
         if pivoting:
             swap = xp.abs(below[0]) > xp.abs(row[0])

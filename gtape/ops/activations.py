@@ -58,19 +58,19 @@ def _real_word(fn: Callable[..., Any]) -> Any:
 
 
 # ---------------------------------------------------------------- rectifiers
-relu_gate = letter("relu_gate(a, b)", numpy=spelled.relu_gate, cuda="b > 0 ? a : 0",
+relu_gate: Any = letter("relu_gate(a, b)", numpy=spelled.relu_gate, cuda="b > 0 ? a : 0",
                    types="real", doc="a where b is positive, else 0: the gradient of relu.",
                    d_a=lambda g, b: relu_gate(g, b), d_b=lambda g: zero(g))
 relu = letter("relu(x)", numpy=spelled.relu, cuda="max(x, 0)", types="real", names=_FEATURES,
               doc="max(x, 0); its gradient at 0 is 0.", d_x=lambda g, y: relu_gate(g, y))
-relu6_gate = letter("relu6_gate(a, b)", numpy=spelled.relu6_gate,
+relu6_gate: Any = letter("relu6_gate(a, b)", numpy=spelled.relu6_gate,
                     cuda="b > 0 && b < 6 ? a : 0", types="real",
                     doc="a where b lies in (0, 6), else 0: the gradient of relu6.",
                     d_a=lambda g, b: relu6_gate(g, b), d_b=lambda g: zero(g))
 relu6 = letter("relu6(x)", numpy=spelled.relu6, cuda="min(max(x, 0), 6)", types="real",
                names=_FEATURES, doc="min(max(x, 0), 6); its gradient at 0 and 6 is 0.",
                d_x=lambda g, y: relu6_gate(g, y))
-leaky_gate = letter("leaky_gate(a, x, alpha)", numpy=spelled.leaky_gate,
+leaky_gate: Any = letter("leaky_gate(a, x, alpha)", numpy=spelled.leaky_gate,
                     cuda="x > 0 ? a : a * alpha", types="real_float",
                     doc="a where x is positive, else alpha a: the gradient of leaky_relu.",
                     d_a=lambda g, x, alpha: leaky_gate(g, x, alpha), d_x=lambda g: zero(g),
@@ -115,6 +115,7 @@ selu = letter("selu(x)", numpy=_selu,
 
 @_real_word
 def celu_(x: Any, alpha: Any) -> Any:
+    """x where it is positive, else alpha (e^(x / alpha) - 1)."""
     return where(x > 0, x, alpha * expm1(minimum(x, 0) / alpha))
 
 
@@ -141,11 +142,13 @@ normal_cdf = letter("normal_cdf(x)", numpy=_normal_cdf, cuda="normcdf(x)", types
 
 @_real_word
 def gelu_(x: Any) -> Any:
+    """x Φ(x)."""
     return x * normal_cdf(x)
 
 
 @_real_word
 def gelu_tanh_(x: Any) -> Any:
+    """x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2."""
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
     return (0.5 * x) * (1 + tanh(inner))
 
@@ -163,11 +166,13 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
 
 @_real_word
 def silu_(x: Any) -> Any:
+    """x sigmoid(x)."""
     return x * sigmoid(x)
 
 
 @_real_word
 def swish_(x: Any, beta: Any) -> Any:
+    """x sigmoid(beta x)."""
     return x * sigmoid(beta * x)
 
 
@@ -188,6 +193,7 @@ def mish(x: Any) -> Any:
 
 
 def _squareplus(x: Any, b: Any) -> Any:
+    """(x + √(x² + b)) / 2."""
     return 0.5 * (x + sqrt(x * x + b))
 
 
@@ -239,6 +245,7 @@ def hard_tanh(x: Any) -> Any:
 
 @_real_word
 def hard_shrink_(x: Any, limit: Any) -> Any:
+    """x where |x| > limit, else 0."""
     return where(real_abs(x) > limit, x, 0)
 
 
@@ -249,6 +256,7 @@ def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
 
 @_real_word
 def soft_shrink_(x: Any, limit: Any) -> Any:
+    """x moved towards 0 by limit."""
     return where(x > limit, x - limit, where(x < -limit, x + limit, 0))
 
 
@@ -271,6 +279,7 @@ def sparse_sigmoid(x: Any) -> Any:
 
 @_real_word
 def threshold_(x: Any, limit: Any, other: Any) -> Any:
+    """x where it is above limit, else other."""
     return where(x > limit, x, other)
 
 

@@ -90,7 +90,7 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     times = host_value(repeats, "repeat: repeats")
     if times.dtype.kind not in "iu" or times.ndim > 1 or bool((times < 0).any()):
         raise InvalidArgumentError(f"repeat: repeats must be one integer >= 0 or a vector of them; "
-                                   f"got {times.tolist()}")
+                                   f"got {times!r:.80}")
     if times.size == 1:
         return repeat_(x, repeats=int(times.reshape(-1)[0]), axis=at)
     length = x.spec.shape[at]
@@ -175,9 +175,10 @@ def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_a
     batch = 0 if batch_axis is None else as_int(batch_axis, "reverse_sequence: batch_axis")
     (rows,) = normal_axes("reverse_sequence", batch, x.ndim)
     array = lengths._array_()
-    if array.size and not (0 <= int(array.min()) and int(array.max()) <= x.spec.shape[along]):
+    if array.size and not (int(array.min()) >= 0 and int(array.max()) <= x.spec.shape[along]):
         raise InvalidArgumentError(f"reverse_sequence: seq_lengths must lie in "
-                                   f"[0, {x.spec.shape[along]}]; got {array.tolist()}")
+                                   f"[0, {x.spec.shape[along]}]; got a shortest of "
+                                   f"{int(array.min())} and a longest of {int(array.max())}")
     return reverse_sequence_(x, lengths, seq_axis=along, batch_axis=rows)
 
 

@@ -125,7 +125,7 @@ def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str
         tolerance = 10 * float(np.finfo(a.dtype.real_dtype.np_dtype).eps)
         gap = absolute(a - b)  # type: ignore[operator]
         relative = convert_like(tolerance if rtol is None else rtol, gap._t, "assert_near")
-        allowed = absolute(b) * relative + (tolerance if atol is None else atol)
+        allowed = s.add(s.multiply(absolute(b), relative), tolerance if atol is None else atol)
         return s.less(gap, allowed)
 
     _compared("assert_near", "≈", near, x, y, message, summarize)

@@ -104,7 +104,7 @@ def clip_by_global_norm(t_list: Sequence[Any], clip_norm: Any, use_norm: Any = N
     else:
         norm = convert(use_norm)
     scale = global_scale(clip_norm, norm)
-    clipped = []
+    clipped: list[Any] = []
     for t in t_list:
         if t is None:
             clipped.append(None)

@@ -233,16 +233,15 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
 
 
 def _axes_pair(axes: Any, rank_a: int, rank_b: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    if isinstance(axes, (list, tuple)):
-        if len(axes) != 2:
-            raise ValueError(f"tensordot: axes must be an integer or two lists; got {axes!r}")
-        parts = axes
-    else:
-        parts = host_value(axes, "tensordot: axes")
-        if not parts.ndim:
+    if not isinstance(axes, (list, tuple)):
+        found = host_value(axes, "tensordot: axes")
+        if not found.ndim:
             return _last_with_first(as_int(axes, "tensordot: axes"), rank_a, rank_b)
-    left = _normal(as_ints(parts[0], "tensordot: axes"), rank_a)
-    right = _normal(as_ints(parts[1], "tensordot: axes"), rank_b)
+        axes = list(found)
+    if len(axes) != 2:
+        raise ValueError(f"tensordot: axes must be an integer or two lists; got {axes!r}")
+    left = _normal(as_ints(axes[0], "tensordot: axes"), rank_a)
+    right = _normal(as_ints(axes[1], "tensordot: axes"), rank_b)
     if len(left) != len(right):
         raise ValueError(f"tensordot: as many axes of a as of b are needed; got {len(left)} and "
                          f"{len(right)}")

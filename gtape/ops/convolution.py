@@ -136,8 +136,9 @@ def _(g: Any, x: Any, *, strides: Sizes, dilations: Sizes, pads: Pads, groups: i
     return convolution_(x, g, strides=strides, dilations=dilations, pads=pads, groups=groups)
 
 
-_ONE = {"strides": (2,), "dilations": (1,), "pads": ((1, 0),)}
-_TWO = {"strides": (1, 2), "dilations": (2, 1), "pads": ((1, 1), (0, 1)), "groups": 2}
+_ONE: dict[str, Any] = {"strides": (2,), "dilations": (1,), "pads": ((1, 0),)}
+_TWO: dict[str, Any] = {"strides": (1, 2), "dilations": (2, 1), "pads": ((1, 1), (0, 1)),
+                        "groups": 2}
 convolution_.cases = [case((2, 5, 2), (2, 2, 3), **_ONE), case((1, 4, 3, 4), (2, 2, 2, 2), **_TWO)]
 input_grad_.cases = [case((2, 3, 3), (2, 2, 3), shape=(2, 5, 2), **_ONE)]
 filter_grad_.cases = [case((2, 5, 2), (2, 3, 3), size=(2,), **_ONE)]

@@ -9,26 +9,18 @@ import numpy as np
 
 from gtape.core import dtypes
 from gtape.core.convert import convert
-from gtape.core.device import ArrayType
+from gtape.core.device import CPU, ArrayType
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import current_device
-from gtape.core.sites import here
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.ops.arguments import as_int, as_ints, as_shape, optional_dtype
 from gtape.ops.layout import broadcast_to_, reshape
 
 
-def _noted(tensor: EagerTensor) -> EagerTensor:
-    """Remember the user's line for messages, where more than one device is in use."""
-    if not tensor._t.device.is_host:
-        tensor._origin = here()
-    return tensor
-
-
 def _full(shape: tuple[int, ...], value: Any, array_type: ArrayType) -> EagerTensor:
     made = array_type.xp.full(shape, value, dtype=array_type.dtype.np_dtype)
-    return _noted(EagerTensor(made, array_type))
+    return noted(EagerTensor(made, array_type))
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
@@ -57,7 +49,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
     made = convert(value, optional_dtype(dtype))
     if shape is not None:
         made = _shaped(made, as_ints(shape, "constant: shape"))
-    return _noted(made) if isinstance(made, EagerTensor) and made is not value else made
+    return made
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -144,7 +136,7 @@ def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None,
     columns = rows if num_columns is None else as_int(num_columns, "eye: num_columns")
     array_type = current_device().typed(as_dtype(dtype))
     array = array_type.xp.eye(rows, columns, dtype=array_type.dtype.np_dtype)
-    made = _noted(EagerTensor(array, array_type))
+    made = noted(EagerTensor(array, array_type))
     if batch_shape is None:
         return made
     return broadcast_to_(made, shape=(*as_shape(batch_shape), rows, columns))
@@ -165,7 +157,7 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
     """
     if limit is None:
         start, limit = 0, start
-    parts = [convert(v) for v in (start, limit, delta)]
+    parts = [convert(v, None, CPU) for v in (start, limit, delta)]
     wanted = as_dtype(dtype) if dtype is not None else _number_dtype(parts)
     low, high, step = (p.numpy() for p in parts)
     if step == 0 or (high - low) * step < 0:
@@ -227,8 +219,9 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     xp = found._t.xp
     shape = [1] * (found.ndim + 1)
     shape[at] = count
-    hit = xp.expand_dims(found._array_(), at) == xp.arange(count).reshape(shape)
-    on = 1 if on_value is None else convert(on_value, wanted).numpy()
-    off = 0 if off_value is None else convert(off_value, wanted).numpy()
-    array = xp.where(hit, on, off).astype(wanted.np_dtype)
-    return EagerTensor(array, found._t.device.type_of(array.dtype))
+    on = 1 if on_value is None else convert(on_value, wanted, CPU).numpy()
+    off = 0 if off_value is None else convert(off_value, wanted, CPU).numpy()
+    with found._t.device.scope():
+        hit = xp.expand_dims(found._array_(), at) == xp.arange(count).reshape(shape)
+        array = xp.where(hit, on, off).astype(wanted.np_dtype)
+    return noted(EagerTensor(array, found._t.device.type_of(array.dtype)))

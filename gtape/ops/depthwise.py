@@ -130,7 +130,7 @@ def _(g: Any, x: Any, *, strides: Sizes, dilations: Sizes, pads: Pads) -> Any:
     return depthwise_(x, g, strides=strides, dilations=dilations, pads=pads)
 
 
-_ATTRS = {"strides": (1, 2), "dilations": (2, 1), "pads": ((1, 1), (0, 1))}
+_ATTRS: dict[str, Any] = {"strides": (1, 2), "dilations": (2, 1), "pads": ((1, 1), (0, 1))}
 depthwise_.cases = [case((2, 4, 3, 2), (2, 2, 2, 2), **_ATTRS)]
 depthwise_input_grad_.cases = [case((2, 4, 2, 4), (2, 2, 2, 2), shape=(2, 4, 3, 2), **_ATTRS)]
 depthwise_filter_grad_.cases = [case((2, 4, 3, 2), (2, 4, 2, 4), size=(2, 2), **_ATTRS)]

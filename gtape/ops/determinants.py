@@ -151,6 +151,7 @@ def _(a: Spec) -> tuple[Spec, Spec]:
 @slogdet_.vjp("a")
 def _(gs: Any, a: Any, sign: Any) -> Any:
     # d log det a = tr(a⁻¹ da): its real part moves logabs, its imaginary part turns sign.
+    from gtape.ops.scalars import zero
     from gtape.ops.solving import inv_
 
     g = gs[1]
@@ -162,7 +163,7 @@ def _(gs: Any, a: Any, sign: Any) -> Any:
         turned = _turning(gs[0], sign)
         g = turned if g is None else g + turned
     if g is None:
-        return None
+        return zero(a)
     return _per_matrix(g) * adjoint_of(inv_(a))
 
 

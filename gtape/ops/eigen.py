@@ -13,7 +13,7 @@ import numpy as np
 
 from gtape.core import dtypes
 from gtape.core.convert import convert
-from gtape.core.errors import InvalidArgumentError, UnimplementedError
+from gtape.core.errors import UnimplementedError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor

@@ -39,7 +39,7 @@ def _encrypted(x: np.ndarray, key: np.ndarray, half: np.ndarray, rounds: int) ->
 def _permuted(index: np.ndarray, seed: np.ndarray, limit: np.ndarray, rounds: int) -> np.ndarray:
     """The images of `index` under the permutations of [0, limit] that the rows of `seed` choose."""
     with np.errstate(over="ignore"):
-        key = np.zeros(seed.shape[:-1], np.uint64)
+        key: np.ndarray = np.zeros(seed.shape[:-1], np.uint64)
         for part in np.moveaxis(seed.astype(np.int64).view(np.uint64), -1, 0):
             key = _mixed(key * np.uint64(3) + part)
         shape = np.broadcast_shapes(index.shape, key.shape, limit.shape)
@@ -81,5 +81,5 @@ def random_index_shuffle(index: Any, seed: Any, max_index: Any, rounds: int = 4,
                                    f"{rounds}")
     if bool((values < 0).any()) or bool((values > limits).any()):
         raise InvalidArgumentError(f"random_index_shuffle: indices must lie in [0, max_index]; got "
-                                   f"{values.tolist()} with max_index={limits.tolist()}")
+                                   f"{values!r:.80} with max_index={limits!r:.80}")
     return convert(_permuted(values, keys, limits, rounds), like.dtype, like._t.device)

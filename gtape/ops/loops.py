@@ -129,7 +129,7 @@ def _started(name: str, elems: Any, initializer: Any, backwards: bool) -> tuple[
     if backwards:
         found.reverse()
     if initializer is not None:
-        return nest.map_structure(convert, initializer), found
+        return initializer, found
     if not found:
         raise InvalidArgumentError(f"{name}: elems are empty; give an initializer")
     return found[0], found[1:]
@@ -148,6 +148,7 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
         InvalidArgumentError: no elements and no initializer; shapes or dtypes that change.
     """
     total, rest = _started("scan", elems, initializer, reverse)
+    total = nest.map_structure(convert, total)
     results = [] if initializer is not None else [total]
     for element in rest:
         total = fn(total, element)
@@ -164,7 +165,7 @@ def _folded(name: str, fn: Callable[[Any, Any], Any], elems: Any, initializer: A
     total, rest = _started(name, elems, initializer, backwards)
     for element in rest:
         total = fn(total, element)
-    return _detached(total, back_prop)
+    return _detached(nest.map_structure(convert, total), back_prop)
 
 
 def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,

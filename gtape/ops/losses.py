@@ -5,68 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.op import case, ints
+from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics.precision import working
-from gtape.ops.arguments import as_int, one_dtype
+from gtape.ops.arguments import as_int
 from gtape.ops.casting import cast
-from gtape.ops.layout import broadcast_to_, expand_dims, reshape_, transpose_
-from gtape.ops.reductions import reduce_sum, reduce_sum_
+from gtape.ops.cross_entropy import softmax_cross_entropy_, sparse_softmax_cross_entropy_
+from gtape.ops.layout import broadcast_to_, reshape_, transpose_
+from gtape.ops.reductions import reduce_sum
 from gtape.ops.scalars import exp, letter, log, real_abs, sigmoid, where, word
-from gtape.ops.softmax import log_softmax_, scores_spec, shifted, softmax_grad_
+from gtape.ops.softmax import scores_spec
 
 
 # ---------------------------------------------------------------- softmax cross entropy
-def _normalised(xp: Any, logits: Any) -> tuple[Any, Any, Any]:
-    """Shifted logits, log Σ e^logits of them with the axis kept, and probabilities."""
-    z = shifted(xp, logits, -1)
-    probs = xp.exp(z)
-    total = xp.sum(probs, axis=-1, keepdims=True)
-    probs /= total
-    return z, xp.log(total), probs
-
-
-@primitive(outputs="y probs", tf_name="SoftmaxCrossEntropyWithLogits")
-def softmax_cross_entropy_(xp: Any, logits: Any, labels: Any) -> Any:
-    """ℓ = -Σ labels log softmax(logits) over the last axis, and the probabilities."""
-    z, log_total, probs = _normalised(xp, logits)
-    loss = xp.sum(working(xp, labels) * (log_total - z), axis=-1)
-    return xp.asarray(loss).astype(logits.dtype), probs.astype(logits.dtype, copy=False)
-
-
-@softmax_cross_entropy_.infer
-def _(logits: Spec, labels: Spec) -> tuple[Spec, ...]:
-    scores_spec("softmax_cross_entropy_with_logits", logits)
-    one_dtype("softmax_cross_entropy_with_logits", (logits, labels))
-    return logits.reshaped(logits.shape[:-1]), logits
-
-
-@softmax_cross_entropy_.vjp("logits")
-def _(gs: Any, labels: Any, probs: Any) -> Any:
-    # By convention the labels are taken to sum to 1, whatever they are.
-    parts = [] if gs[0] is None else [expand_dims(gs[0], -1) * (probs - labels)]
-    return _with_probs(parts, gs[1], probs)
-
-
-def _with_probs(parts: list[Any], g: Any, probs: Any) -> Any:
-    if g is not None:
-        parts.append(softmax_grad_(g, probs, axis=probs.ndim - 1))
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-
-@softmax_cross_entropy_.vjp("labels")
-def _(gs: Any, logits: Any) -> Any:
-    if gs[0] is None:
-        return None
-    return -(expand_dims(gs[0], -1) * log_softmax_(logits, axis=logits.ndim - 1))
-
-
 def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1,
                                       name: str | None = None) -> Tensor:
     """-Σ labels log softmax(logits) along `axis`.
@@ -94,110 +49,6 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1,
 def convert_labels(labels: Any, logits: Tensor) -> Tensor:
     """Labels as a tensor of their own dtype on the device of the logits."""
     return convert(labels, None, logits._t.device)
-
-
-def _checked_classes(xp: Any, labels: Any, classes: int) -> None:
-    if xp is np and labels.size:
-        low, high = int(labels.min()), int(labels.max())
-        if low < 0 or high >= classes:
-            bad = low if low < 0 else high
-            raise InvalidArgumentError(
-                f"sparse_softmax_cross_entropy_with_logits: every label must lie in [0, {classes})"
-                f", the classes of the logits; got {bad}")
-
-
-def _at_labels(xp: Any, x: Any, labels: Any) -> Any:
-    return xp.take_along_axis(x, labels[..., None].astype(np.int64), axis=-1)[..., 0]
-
-
-@primitive(outputs="y probs", tf_name="SparseSoftmaxCrossEntropyWithLogits")
-def sparse_softmax_cross_entropy_(xp: Any, logits: Any, labels: Any) -> Any:
-    """ℓ = -log softmax(logits)[label] over the last axis, and the probabilities."""
-    labels = xp.asarray(labels)
-    _checked_classes(xp, labels, logits.shape[-1])
-    z, log_total, probs = _normalised(xp, logits)
-    loss = log_total[..., 0] - _at_labels(xp, z, labels)
-    return xp.asarray(loss).astype(logits.dtype), probs.astype(logits.dtype, copy=False)
-
-
-@sparse_softmax_cross_entropy_.infer
-def _(logits: Spec, labels: Spec) -> tuple[Spec, ...]:
-    scores_spec("sparse_softmax_cross_entropy_with_logits", logits)
-    return logits.reshaped(logits.shape[:-1]), logits
-
-
-@sparse_softmax_cross_entropy_.vjp("logits")
-def _(gs: Any, labels: Any, probs: Any) -> Any:
-    parts = [] if gs[0] is None else [sparse_cross_entropy_grad_(gs[0], probs, labels)]
-    return _with_probs(parts, gs[1], probs)
-
-
-@primitive(linear="a")
-def sparse_cross_entropy_grad_(xp: Any, a: Any, probs: Any, labels: Any) -> Any:
-    """a (probs - onehot(labels)), with the classes last."""
-    weight = xp.asarray(a)[..., None]
-    made = probs * weight
-    where = xp.asarray(labels)[..., None].astype(np.int64)
-    at_label = xp.take_along_axis(made, where, axis=-1) - weight
-    xp.put_along_axis(made, where, at_label, axis=-1)
-    return made
-
-
-@sparse_cross_entropy_grad_.infer
-def _(a: Spec, probs: Spec, labels: Spec) -> Spec:
-    return probs
-
-
-@sparse_cross_entropy_grad_.vjp("a")
-def _(g: Any, probs: Any, labels: Any) -> Any:
-    return reduce_sum_(g * probs, axis=(g.ndim - 1,)) - pick_class_(g, labels)
-
-
-@sparse_cross_entropy_grad_.vjp("probs")
-def _(g: Any, a: Any) -> Any:
-    return g * expand_dims(a, -1)
-
-
-@primitive(linear="x")
-def pick_class_(xp: Any, x: Any, labels: Any) -> Any:
-    """y[…] = x[…, labels[…]]."""
-    return _at_labels(xp, x, xp.asarray(labels))
-
-
-@pick_class_.infer
-def _(x: Spec, labels: Spec) -> Spec:
-    return x.reshaped(x.shape[:-1])
-
-
-@pick_class_.vjp("x")
-def _(g: Any, x: Spec, labels: Any) -> Any:
-    return place_class_(g, labels, classes=x.shape[-1])
-
-
-@primitive(linear="x")
-def place_class_(xp: Any, x: Any, labels: Any, *, classes: int) -> Any:
-    """y[…, labels[…]] = x[…] and 0 elsewhere: the adjoint of pick_class_."""
-    made = xp.zeros((*x.shape, classes), x.dtype)
-    xp.put_along_axis(made, xp.asarray(labels)[..., None].astype(np.int64),
-                      xp.asarray(x)[..., None], axis=-1)
-    return made
-
-
-@place_class_.infer
-def _(x: Spec, labels: Spec, *, classes: int) -> Spec:
-    return x.reshaped((*x.shape, classes))
-
-
-@place_class_.vjp("x")
-def _(g: Any, labels: Any) -> Any:
-    return pick_class_(g, labels)
-
-
-# softmax_cross_entropy_ has no case: by convention its rule is exact for labels summing to 1 only.
-sparse_softmax_cross_entropy_.cases = [case((4, 3), ints(4, below=3)), case((3,), ints(below=3))]
-sparse_cross_entropy_grad_.cases = [case((4,), (4, 3), ints(4, below=3))]
-pick_class_.cases = [case((2, 3), ints(2, below=3))]
-place_class_.cases = [case((2,), ints(2, below=3), classes=3)]
 
 
 def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any,
@@ -265,6 +116,7 @@ def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None,
 
 
 def _weighted_cross_entropy(x: Any, z: Any, q: Any) -> Any:
+    """(1 - z) x + (1 + (q - 1) z) softplus(-x)."""
     from gtape.ops.activations import relu
     from gtape.ops.scalars import log1p
 
@@ -272,7 +124,8 @@ def _weighted_cross_entropy(x: Any, z: Any, q: Any) -> Any:
     return (1 - z) * x + (1 + (q - 1) * z) * (log1p(exp(-real_abs(x))) + relu(-x))
 
 
-weighted_cross_entropy_ = word(_weighted_cross_entropy, types="real_float", domain=(0.1, 2.0))
+weighted_cross_entropy_ = word(_weighted_cross_entropy, types="real_float",
+                               name="weighted_cross_entropy", domain=(0.1, 2.0))
 
 
 def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any,
@@ -289,16 +142,18 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
 
 # ---------------------------------------------------------------- other losses
 def _poisson_loss(z: Any, c: Any) -> Any:
+    """e^c - z c."""
     return exp(c) - c * z
 
 
 def _stirling(z: Any) -> Any:
+    """z log z - z + log(2π z) / 2 for z > 1, else 0: Stirling's approximation of log z!."""
     full = z * log(z) - z + 0.5 * log((2 * math.pi) * z)
     return where((z >= 0) & (z <= 1), 0, full)
 
 
-poisson_loss_ = word(_poisson_loss, types="real_float")
-stirling_ = word(_stirling, types="real_float", domain=(1.5, 3.0))
+poisson_loss_ = word(_poisson_loss, types="real_float", name="log_poisson_loss")
+stirling_ = word(_stirling, types="real_float", name="stirling", domain=(1.5, 3.0))
 
 
 def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False,

@@ -14,7 +14,8 @@ from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics.triangular import factor_lu
 from gtape.ops.arguments import index_tensor
-from gtape.ops.diagonals import band_part_, set_diag_
+from gtape.ops.diagonals import band_part_, diag_part_, set_diag_
+from gtape.ops.layout import swap_last
 from gtape.ops.matrices import check_matrix, computed
 from gtape.ops.products import matmul_
 from gtape.ops.solving import triangular_solve_
@@ -42,23 +43,16 @@ def _(a: Spec, *, index: DType) -> tuple[Spec, Spec]:
 
 @lu_.vjp("a")
 def _(g: Any, lu: Any, p: Any) -> Any:
+    from gtape.ops.scalars import zero
+
     # d(lu) = L tril(L⁻¹ da[p] U⁻¹, -1) + triu(L⁻¹ da[p] U⁻¹) U, transposed.
     lower, upper = _triangles(lu)
     left = band_part_(matmul_(lower, g, transpose_a=True), lower=-1, upper=0)
     right = band_part_(matmul_(g, upper, transpose_b=True), lower=0, upper=-1)
-    from gtape.ops.diagonals import diag_part_
-    from gtape.ops.scalars import zero
-
     left = set_diag_(left, zero(diag_part_(left)))
     middle = triangular_solve_(lower, left + right, transpose=True)
-    made = triangular_solve_(upper, _swap(middle), lower=False)
-    return _permuted(_swap(made), _inverse(p))
-
-
-def _swap(x: Tensor) -> Tensor:
-    from gtape.ops.layout import swap_last
-
-    return swap_last(x)
+    made = triangular_solve_(upper, swap_last(middle), lower=False)
+    return _permuted(swap_last(made), _inverse(p))
 
 
 _PIVOTED = [[0.2, 1.0, 0.5], [2.0, 0.3, -0.4], [-1.0, 0.6, 1.5]]
@@ -69,7 +63,6 @@ lu_.cases = [case(_PIVOTED, index=dtypes.int32), case([_PIVOTED, _PIVOTED], inde
 def _triangles(lu: Tensor) -> tuple[Tensor, Tensor]:
     """L with a diagonal of ones, and U."""
     from gtape.ops.creation import ones_like
-    from gtape.ops.diagonals import diag_part_
 
     lower = band_part_(lu, lower=-1, upper=0)
     return set_diag_(lower, ones_like(diag_part_(lu))), band_part_(lu, lower=0, upper=-1)
@@ -83,10 +76,6 @@ def _inverse(p: Tensor) -> Tensor:
 
 def _permuted(x: Tensor, order: Tensor) -> Tensor:
     """x[..., order, :], for each matrix its own order."""
-    if order.ndim == 1:
-        from gtape.ops.gathering import gather_
-
-        return gather_(x, order, axis=x.ndim - 2)
     from gtape.ops.gathering import gather
 
     return gather(x, order, batch_dims=order.ndim - 1, axis=order.ndim - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from gtape.core import dtypes
 from gtape.core.convert import convert, convert_like
@@ -22,15 +22,6 @@ from gtape.ops.scalars import (
     squared_difference,
     subtract,
 )
-
-
-class SufficientStatistics(NamedTuple):
-    """The number of values, their sum, the sum of their squares, and the shift taken off."""
-
-    count: Tensor
-    mean_ss: Tensor
-    var_ss: Tensor
-    shift: Tensor | None
 
 
 def _prepared(name: str, x: Any, axes: Any) -> tuple[Tensor, Tensor, tuple[int, ...]]:
@@ -83,7 +74,8 @@ def weighted_moments(x: Any, axes: Any, frequency_weights: Any, keepdims: bool =
 
 
 def sufficient_statistics(x: Any, axes: Any, shift: Any = None, keepdims: bool = False,
-                          name: str | None = None) -> SufficientStatistics:
+                          name: str | None = None,
+                          ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """The count, Σ (x - shift) and Σ (x - shift)² over `axes`, and the shift.
 
     Raises:
@@ -97,9 +89,8 @@ def sufficient_statistics(x: Any, axes: Any, shift: Any = None, keepdims: bool =
     if shift is not None:
         shift = convert_like(shift, found._t, "sufficient_statistics")
         centred = subtract(found, shift)
-    return SufficientStatistics(
-        count, reduce_sum_(centred, axis=over, keepdims=bool(keepdims)),
-        reduce_sum_(square(centred), axis=over, keepdims=bool(keepdims)), shift)
+    total = reduce_sum_(centred, axis=over, keepdims=bool(keepdims))
+    return count, total, reduce_sum_(square(centred), axis=over, keepdims=bool(keepdims)), shift
 
 
 def normalize_moments(counts: Any, mean_ss: Any, variance_ss: Any, shift: Any,

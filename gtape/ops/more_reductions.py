@@ -160,8 +160,9 @@ def reduce_any(input_tensor: Any, axis: Any = None, keepdims: bool = False,
 # ---------------------------------------------------------------- log-sum-exp
 def _scaled(xp: Any, x: Any, axis: Axes) -> tuple[Any, Any, Any]:
     """eˣ⁻ᵐ, its sum over `axis`, and m: the largest element where that is finite, else 0."""
-    top = xp.max(x, axis=axis, keepdims=True, initial=-np.inf)
-    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top)).astype(x.dtype)
+    kept = reduced(x.shape, axis, True)
+    top = xp.max(x, axis=axis, keepdims=True) if x.size else xp.zeros(kept, x.dtype)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     terms = xp.exp(x - top)
     wide = np.float32 if x.dtype == np.float16 else x.dtype
     return terms, xp.sum(terms, axis=axis, keepdims=True, dtype=wide), top

@@ -138,7 +138,7 @@ def _(g: Any, filters: Spec, found: Any) -> Any:
     return put_cells_(g, found, size=filters.shape[:-1])
 
 
-_ATTRS = {"strides": (1, 2), "dilations": (2, 1), "pads": ((1, 1), (0, 1))}
+_ATTRS: dict[str, Any] = {"strides": (1, 2), "dilations": (2, 1), "pads": ((1, 1), (0, 1))}
 dilation_.cases = [case((2, 4, 3, 2), (2, 2, 2), **_ATTRS)]
 put_winners_.cases = [case((2, 4, 2, 2), ints(2, 4, 2, 2, below=4), shape=(2, 4, 3, 2),
                            size=(2, 2), **_ATTRS)]

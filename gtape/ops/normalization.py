@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gtape.core.convert import convert, convert_like
@@ -10,6 +11,7 @@ from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.kinds.composite import composite
+from gtape.kinds.primitive import primitive
 from gtape.ops.layout import sum_to
 from gtape.ops.reductions import reduce_mean_, reduce_sum_
 from gtape.ops.scalars import add, multiply, power, rsqrt, square, subtract
@@ -44,11 +46,46 @@ def batch_norm_with_global_normalization(
                                gamma if scale_after_normalization else None, variance_epsilon)
 
 
-def _normal_grad(g: Any, normal: Any, factor: Any, axes: Axes) -> Any:
-    """The cotangent of x where normal = (x - mean) · factor, for the cotangent g of normal."""
-    along = reduce_mean_(multiply(g, normal), axis=axes, keepdims=True)
-    centred = subtract(g, reduce_mean_(g, axis=axes, keepdims=True))
-    return multiply(factor, subtract(centred, multiply(normal, along)))
+@primitive(linear="a")
+def normal_grad_(xp: Any, a: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
+    """The cotangent of x where normal = (x - mean) · factor, for the cotangent a of normal.
+
+    factor (a - mean a - normal · mean(a normal)), with means over `axes`; self-adjoint in a.
+    """
+    count = max(math.prod(a.shape[i] for i in axes), 1)
+    along = (a * normal).sum(axis=axes, keepdims=True) / count
+    made = normal * along
+    xp.subtract(a, made, out=made)
+    made -= a.sum(axis=axes, keepdims=True) / count
+    made *= factor
+    return made
+
+
+@normal_grad_.infer
+def _(a: Spec, normal: Spec, factor: Spec, *, axes: Axes) -> Spec:
+    return a
+
+
+@normal_grad_.vjp("a")
+def _(g: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
+    return normal_grad_(g, normal, factor, axes=axes)
+
+
+@normal_grad_.vjp("normal")
+def _(g: Any, a: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
+    scaled = multiply(g, factor)
+    of_a, of_g = (reduce_mean_(multiply(v, normal), axis=axes, keepdims=True) for v in (a, scaled))
+    return -add(multiply(scaled, of_a), multiply(a, of_g))
+
+
+@normal_grad_.vjp("factor")
+def _(g: Any, a: Any, normal: Any, factor: Spec, *, axes: Axes) -> Any:
+    along = reduce_mean_(multiply(a, normal), axis=axes, keepdims=True)
+    centred = subtract(a, reduce_mean_(a, axis=axes, keepdims=True))
+    return sum_to(multiply(g, subtract(centred, multiply(normal, along))), factor.shape)
+
+
+normal_grad_.cases = [case((4, 3), (4, 3), (4, 1), axes=(1,))]
 
 
 @composite(saves="mean variance")
@@ -70,7 +107,7 @@ def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, variance: Any, *, axes
       eps: float) -> Any:
     factor = rsqrt(add(variance, eps))
     normal = multiply(subtract(x, mean), factor)
-    d_x = _normal_grad(multiply(g, scale), normal, factor, axes)
+    d_x = normal_grad_(multiply(g, scale), normal, factor, axes=axes)
     return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift.shape)
 
 
@@ -89,7 +126,7 @@ def layer_norm(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any
 @layer_norm.vjp("x", "scale", "shift")
 def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, factor: Any, *, axes: Axes) -> Any:
     normal = multiply(subtract(x, mean), factor)
-    d_x = _normal_grad(multiply(g, scale), normal, factor, axes)
+    d_x = normal_grad_(multiply(g, scale), normal, factor, axes=axes)
     return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift.shape)
 
 
@@ -130,11 +167,12 @@ def local_response_normalization(input: Any, depth_radius: int = 5, bias: float 
     if x.ndim != 4:
         raise InvalidArgumentError(f"local_response_normalization: the input must have rank 4, "
                                    f"[N, H, W, C]; got {x.spec}")
-    from gtape.ops.padding import pad
     from gtape.ops.packing import stack
+    from gtape.ops.padding import pad
 
     radius, channels = int(depth_radius), x.spec.shape[-1]
     padded = pad(square(x), [[0, 0], [0, 0], [0, 0], [radius, radius]])
-    near = stack([padded[..., i:i + channels] for i in range(2 * radius + 1)])
+    near = stack([padded[..., i:i + channels]  # type: ignore[index]
+                  for i in range(2 * radius + 1)])
     total = reduce_sum_(near, axis=(0,))
     return multiply(x, power(add(multiply(total, alpha), bias), -beta))

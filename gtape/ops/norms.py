@@ -113,15 +113,19 @@ def _vector_norm(x: Tensor, order: Any, axes: Axes) -> Tensor:
         return reduce_sum_(size, axis=axes, keepdims=True)
     if order == math.inf:
         return reduce_max_(size, axis=axes, keepdims=True)
-    return _root(reduce_sum_(size ** float(order), axis=axes, keepdims=True), float(order))
+    from gtape.ops.scalars import power
+
+    return _root(reduce_sum_(power(size, float(order)), axis=axes, keepdims=True), float(order))
 
 
 def _root(total: Tensor, order: float) -> Tensor:
     """total^(1/order), with gradient 0 where total is 0."""
+    from gtape.ops.creation import ones_like, zeros_like
     from gtape.ops.scalars import where
 
-    positive = total > 0
-    return where(positive, where(positive, total, 1.0) ** (1 / order), 0.0)
+    positive = total > 0  # type: ignore[operator]
+    safe = where(positive, total, ones_like(total))
+    return where(positive, safe ** (1 / order), zeros_like(total))
 
 
 def _magnitude(x: Tensor) -> Tensor:

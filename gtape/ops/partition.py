@@ -41,9 +41,9 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str
                                    f"partitions, and num_partitions must be >= 1; got data "
                                    f"{x.spec}, partitions {index.spec}, num_partitions={count}")
     xp, numbers = x._t.xp, index._array_().reshape(-1)
-    if numbers.size and not (0 <= int(numbers.min()) and int(numbers.max()) < count):
+    if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) < count):
         raise InvalidArgumentError(f"dynamic_partition: partitions must lie in [0, {count}); got "
-                                   f"{index._peek().tolist()}")
+                                   f"{int(numbers.min())} to {int(numbers.max())}")
     order = xp.argsort(numbers, kind="stable")
     sizes = xp.bincount(numbers.astype(np.int64), minlength=count)
     rows = reshape_(x, shape=(math.prod(lead), *shape[len(lead):]))

@@ -158,10 +158,13 @@ def _(g: Any, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> A
     return avg_pool_(g, size=size, strides=strides, dilations=dilations, pads=pads)
 
 
-_ONE = {"size": (2,), "strides": (2,), "dilations": (1,), "pads": ((0, 1),)}
-_TWO = {"size": (2, 3), "strides": (1, 2), "dilations": (2, 1), "pads": ((0, 0), (1, 1))}
+_ONE: dict[str, Any] = {"size": (2,), "strides": (2,), "dilations": (1,), "pads": ((0, 1),)}
+_TWO: dict[str, Any] = {"size": (2, 3), "strides": (1, 2), "dilations": (2, 1),
+                        "pads": ((0, 0), (1, 1))}
 max_pool_.cases = avg_pool_.cases = [case((2, 5, 2), **_ONE), case((1, 4, 5, 2), **_TWO)]
 avg_pool_grad_.cases = [case((2, 3, 2), shape=(2, 5, 2), **_ONE)]
+max_pool_grad_.cases = [case((2, 3, 2), (2, 5, 2), (2, 3, 2), **_ONE)]
+max_pool_pick_.cases = [case((2, 5, 2), (2, 5, 2), (2, 3, 2), **_ONE)]
 
 
 # ---------------------------------------------------------------- public functions

@@ -39,7 +39,7 @@ def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout
     """
     if func is None:
         return lambda function: lambda *args: numpy_function(function, args, Tout)
-    made = func(*[convert(x).numpy() for x in inp])
+    made = func(*[convert(x).numpy() for x in inp or ()])
     if made is None:
         return None
     return _typed(made, Tout, "numpy_function")
@@ -62,7 +62,7 @@ def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: A
         raise TypeError("py_function: Tout, the dtypes of the results, must be given; [] for none")
     if func is None:
         return lambda function: lambda *args: py_function(function, args, Tout)
-    return _typed(func(*[convert(x) for x in inp]), Tout, "py_function")
+    return _typed(func(*[convert(x) for x in inp or ()]), Tout, "py_function")
 
 
 def _number(value: Any) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from gtape.core import dtypes
 from gtape.core.convert import convert, convert_like
+from gtape.core.custom_gradient import custom_gradient
 from gtape.core.device import ArrayType
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
@@ -24,7 +25,7 @@ from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, as_shape, host_value
-from gtape.ops.layout import broadcast_to_
+from gtape.ops.layout import broadcast_to_, identity_
 from gtape.ops.random_streams import mixed, sample, take
 
 Source = Callable[[int], tuple[tuple[int, int], int]]
@@ -179,23 +180,7 @@ def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Te
     return _made(found.astype(wanted.np_dtype), x._t.device.typed(wanted))
 
 
-@primitive(tf_name="RandomGamma")
-def gamma_sample_(xp: Any, alpha: Any, drawn: Any) -> Any:
-    """`drawn`, values of the gamma distribution of shape alpha, as a function of alpha."""
-    return drawn
-
-
-@gamma_sample_.infer
-def _(alpha: Spec, drawn: Spec) -> Spec:
-    return drawn
-
-
-@gamma_sample_.vjp("alpha")
-def _(g: Any, alpha: Any, drawn: Any) -> Any:
-    return g * gamma_slope_(alpha, drawn)
-
-
-@primitive(tf_name="RandomGammaGrad", outputs="slope")
+@primitive(nondifferentiable=True, tf_name="RandomGammaGrad")
 def gamma_slope_(xp: Any, alpha: Any, drawn: Any) -> Any:
     """dx/da of a gamma value x of shape a at a fixed probability P(a, x).
 
@@ -218,6 +203,15 @@ def _(alpha: Spec, drawn: Spec) -> Spec:
     return drawn
 
 
+@custom_gradient
+def _as_function_of_alpha(alpha: Tensor, drawn: Tensor) -> Any:
+    """`drawn`, values of the gamma distribution of shape alpha, with its derivative in alpha."""
+    def grad(g: Tensor) -> tuple[Any, None]:
+        return g * gamma_slope_(alpha, drawn), None  # type: ignore[operator]
+
+    return identity_(drawn), grad
+
+
 def gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tensor:
     """Gamma values of shape alpha and rate beta, of shape `shape` + that of the parameters.
 
@@ -233,7 +227,7 @@ def gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tens
     spread = broadcast_to_(a, shape=dims)
     array = sample("gamma", key, offset, dims, array_type.xp, dtype=array_type.dtype.np_dtype,
                    alpha=spread._array_(), beta=1.0)
-    drawn = gamma_sample_(spread, _made(array, array_type))
+    drawn = _as_function_of_alpha(spread, _made(array, array_type))
     if beta is not None:
         drawn = divide(drawn, b)
     return maximum(drawn, float(np.finfo(array_type.dtype.np_dtype).tiny))

@@ -122,6 +122,13 @@ def _extreme_grad(g: Any, x: Any, y: Any, axis: Axes) -> Any:
     return shared * reshape_(g, shape=kept)
 
 
+def extreme(function: Any, xp: Any, x: Any, axis: Axes, keepdims: bool, empty: Any) -> Any:
+    """`xp.max` or `xp.min`, and `empty` for no elements; CuPy's take no initial value."""
+    if any(x.shape[a] == 0 for a in axis):
+        return xp.full(reduced(x.shape, axis, keepdims), empty, dtype=x.dtype)
+    return function(x, axis=axis, keepdims=keepdims)
+
+
 def _lowest(dtype: np.dtype) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
@@ -139,7 +146,7 @@ def _real_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
 @primitive(tf_name="Max")
 def reduce_max_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = max x over `axis`."""
-    return xp.max(x, axis=axis, keepdims=keepdims, initial=_lowest(x.dtype))
+    return extreme(xp.max, xp, x, axis, keepdims, _lowest(x.dtype))
 
 
 @reduce_max_.infer
@@ -169,7 +176,7 @@ def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False,
 @primitive(tf_name="Min")
 def reduce_min_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = min x over `axis`."""
-    return xp.min(x, axis=axis, keepdims=keepdims, initial=_highest(x.dtype))
+    return extreme(xp.min, xp, x, axis, keepdims, _highest(x.dtype))
 
 
 @reduce_min_.infer

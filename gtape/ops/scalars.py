@@ -192,7 +192,7 @@ xdivy = letter("xdivy(a, b)", numpy=spelled.xdivy, cuda="a == 0 ? 0 : a / b",
 # ---------------------------------------------------------------- trigonometry
 sin = letter("sin(x)", doc="sin x.", d_x=lambda g, x: g * cos(x))
 cos = letter("cos(x)", doc="cos x.", d_x=lambda g, x: -g * sin(x))
-tan = letter("tan(x)", doc="tan x.", d_x=lambda g, y: g * (1 + y * y), domain=(-1.0, 1.0))
+tan = letter("tan(x)", doc="tan x.", d_x=lambda g, y: g + g * (y * y), domain=(-1.0, 1.0))
 asin = letter("asin(x)", numpy="arcsin", doc="The inverse of sin.", domain=(-0.8, 0.8),
               d_x=lambda g, x: g / sqrt(1 - x * x))
 acos = letter("acos(x)", numpy="arccos", doc="The inverse of cos.", domain=(-0.8, 0.8),
@@ -201,7 +201,7 @@ atan = letter("atan(x)", numpy="arctan", doc="The inverse of tan.",
               d_x=lambda g, x: g / (1 + x * x))
 sinh = letter("sinh(x)", doc="sinh x.", d_x=lambda g, x: g * cosh(x))
 cosh = letter("cosh(x)", doc="cosh x.", d_x=lambda g, x: g * sinh(x))
-tanh = letter("tanh(x)", doc="tanh x.", d_x=lambda g, y: g * (1 - y * y))
+tanh = letter("tanh(x)", doc="tanh x.", d_x=lambda g, y: g - g * (y * y))
 asinh = letter("asinh(x)", numpy="arcsinh", doc="The inverse of sinh.",
                d_x=lambda g, x: g / sqrt(1 + x * x))
 acosh = letter("acosh(x)", numpy="arccosh", doc="The inverse of cosh, for x >= 1.",
@@ -213,7 +213,7 @@ atan2 = letter("atan2(a, b)", numpy="arctan2", types="real_float", names=("y", "
                d_a=lambda g, a, b: g * (b / (a * a + b * b)),
                d_b=lambda g, a, b: -g * (a / (a * a + b * b)), domain=(0.5, 2.0))
 sigmoid = letter("sigmoid(x)", numpy=spelled.sigmoid, cuda="1 / (1 + exp(-x))",
-                 doc="1 / (1 + e⁻ˣ).", d_x=lambda g, y: g * (y * (1 - y)))
+                 doc="1 / (1 + e⁻ˣ).", d_x=lambda g, y: g * (y - y * y))
 
 # ---------------------------------------------------------------- choice
 maximum = letter("maximum(a, b)", cuda="a >= b ? a : b", types="real",

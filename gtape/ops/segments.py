@@ -123,7 +123,7 @@ def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int
         return x, ids, 0
     if int(array[0]) < 0 or bool((array[1:] < array[:-1]).any()):
         raise InvalidArgumentError(f"{name}: segment_ids must be >= 0 and must not decrease; got "
-                                   f"{array.tolist()}. Use tf.math.unsorted_{name} for others")
+                                   f"{ids._peek()!r:.80}. Use tf.math.unsorted_{name} for others")
     return x, ids, int(array[-1]) + 1
 
 

@@ -61,6 +61,12 @@ def rank(input: Any, name: str | None = None) -> Tensor:
     return _integers(len(lengths), None, device)
 
 
+def _led(shape: TensorShape, count: int) -> list[int | None]:
+    """The lengths with ones before them, `count` in all."""
+    lengths = list(shape.as_list())
+    return [1] * (count - len(lengths)) + lengths
+
+
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
     """The shape to which two TensorShapes broadcast.
 
@@ -72,8 +78,7 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
         return TensorShape(None)
     made = []
     count = max(x.rank, y.rank)
-    pairs = zip(*[[1] * (count - s.rank) + s.as_list() for s in (x, y)])  # type: ignore[operator]
-    for a, b in pairs:
+    for a, b in zip(_led(x, count), _led(y, count)):
         known = {n for n in (a, b) if n is not None and n != 1}
         if len(known) > 1:
             raise ValueError(f"broadcast_static_shape: lengths must be equal or 1; got {x} "
@@ -106,8 +111,9 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
         raise InvalidArgumentError(f"unravel_index: indices must be integers; got {flat.spec}")
     array, xp = flat._array_(), flat._t.xp
     count = math.prod(lengths)
-    if array.size and not (0 <= int(array.min()) and int(array.max()) < count):
+    if array.size and not (int(array.min()) >= 0 and int(array.max()) < count):
         raise InvalidArgumentError(f"unravel_index: indices must lie in [0, {count}) for dims "
-                                   f"{list(lengths)}; got {np.asarray(flat._peek()).tolist()}")
+                                   f"{list(lengths)}; got {int(array.min())} to "
+                                   f"{int(array.max())}")
     parts = xp.stack([xp.asarray(p) for p in xp.unravel_index(array, lengths)])
     return EagerTensor(parts.astype(flat.dtype.np_dtype), flat._t)

@@ -192,9 +192,9 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Callable[..., Ten
     step = _positive(frame_step, "inverse_stft_window_fn: frame_step")
 
     def window(frame_length: Any, dtype: Any = dtypes.float32) -> Tensor:
-        from gtape.ops.packing import concat_
         from gtape.ops.fourier import _sized
         from gtape.ops.layout import reshape_
+        from gtape.ops.packing import concat_
         from gtape.ops.reductions import reduce_sum_
 
         length = _positive(frame_length, "inverse_stft_window_fn: frame_length")

@@ -61,12 +61,13 @@ def _write(piece: SliceOf, value: Any, how: str) -> Any:
     array = old._t.xp.array(old._array_())
     update = given._array_()
     try:
-        if how == "assign":
-            array[key] = update
-        elif how == "assign_add":
-            array[key] = array[key] + update
-        else:
-            array[key] = array[key] - update
+        with np.errstate(all="ignore"):
+            if how == "assign":
+                array[key] = update
+            elif how == "assign_add":
+                array[key] = array[key] + update
+            else:
+                array[key] = array[key] - update
     except ValueError:
         raise InvalidArgumentError(f"variable[…].{how}: the slice has shape "
                                    f"{list(array[key].shape)}, the value {given.spec}; the shapes "
@@ -90,4 +91,4 @@ def _method(how: str) -> property:
 
 for _how in ("assign", "assign_add", "assign_sub"):
     setattr(EagerTensor, _how, _method(_how))
-Variable.__getitem__ = _getitem  # type: ignore[attr-defined]
+Variable.__getitem__ = _getitem  # type: ignore[attr-defined, misc]

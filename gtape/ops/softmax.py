@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -20,7 +18,9 @@ from gtape.ops.reductions import reduce_sum_
 def shifted(xp: Any, x: Any, axis: int) -> Any:
     """x minus its largest value along `axis`: exponentials of it cannot overflow."""
     wide = working(xp, x)
-    return wide - xp.max(wide, axis=axis, keepdims=True, initial=-np.inf)
+    if not wide.size:
+        return wide.copy()
+    return wide - wide.max(axis=axis, keepdims=True)
 
 
 def scores_spec(name: str, x: Spec) -> Spec:
@@ -45,7 +45,7 @@ def softmax_(xp: Any, x: Any, *, axis: int) -> Any:
     """y = eˣ / Σ eˣ along `axis`."""
     y = shifted(xp, x, axis)
     xp.exp(y, out=y)
-    y /= xp.sum(y, axis=axis, keepdims=True)
+    y /= y.sum(axis=axis, keepdims=True)
     return y.astype(x.dtype, copy=False)
 
 
@@ -63,7 +63,7 @@ def _(g: Any, y: Any, *, axis: int) -> Any:
 def softmax_grad_(xp: Any, a: Any, p: Any, *, axis: int) -> Any:
     """p (a - Σ a p): the derivative of softmax at the result p, applied to a; self-adjoint."""
     weighted = working(xp, a * p)
-    made = weighted - p * xp.sum(weighted, axis=axis, keepdims=True)
+    made = weighted - p * weighted.sum(axis=axis, keepdims=True)
     return made.astype(p.dtype, copy=False)
 
 
@@ -101,7 +101,7 @@ def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
 def log_softmax_(xp: Any, x: Any, *, axis: int) -> Any:
     """y = x - log Σ eˣ along `axis`."""
     y = shifted(xp, x, axis)
-    y -= xp.log(xp.sum(xp.exp(y), axis=axis, keepdims=True))
+    y -= xp.log(xp.exp(y).sum(axis=axis, keepdims=True))
     return y.astype(x.dtype, copy=False)
 
 
@@ -119,7 +119,7 @@ def _(g: Any, y: Any, *, axis: int) -> Any:
 def log_softmax_grad_(xp: Any, a: Any, q: Any, *, axis: int) -> Any:
     """a - e^q Σ a: the adjoint derivative of log_softmax at the result q, applied to a."""
     wide = working(xp, a)
-    made = wide - xp.exp(working(xp, q)) * xp.sum(wide, axis=axis, keepdims=True)
+    made = wide - xp.exp(working(xp, q)) * wide.sum(axis=axis, keepdims=True)
     return made.astype(q.dtype, copy=False)
 
 
@@ -180,8 +180,9 @@ def _(x: Spec, *, axis: int) -> Spec:
 def _(g: Any, y: Any, *, axis: int) -> Any:
     from gtape.ops.casting import cast_
     from gtape.ops.passing import stop_gradient
+    from gtape.ops.scalars import greater
 
-    support = cast_(stop_gradient(y) > 0, dtype=y.dtype)
+    support = cast_(greater(stop_gradient(y), 0), dtype=y.dtype)
     inside = g * support
     count = reduce_sum_(support, axis=(axis,), keepdims=True)
     return inside - support * (reduce_sum_(inside, axis=(axis,), keepdims=True) / count)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
-from gtape.core.convert import convert
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics.triangular import solve_triangular
-from gtape.ops.arguments import one_dtype
-from gtape.ops.diagonals import band_part_, diag_part_, set_diag_
-from gtape.ops.layout import sum_to, swap_last
+from gtape.ops.arguments import host_value, one_dtype
+from gtape.ops.diagonals import band_part_, diag_, diag_part_, set_diag_
+from gtape.ops.layout import sum_to
 from gtape.ops.matrices import adjoint_of, check_matrix, computed
 from gtape.ops.products import matmul_, pair
 
@@ -65,17 +67,21 @@ def _system_spec(name: str, a: Spec, b: Spec) -> Spec:
     return b.reshaped((*batch, *b.shape[-2:]))
 
 
-def _swapped(xp: Any, a: Any, transpose: bool) -> Any:
-    return xp.swapaxes(a, -1, -2) if transpose else a
+def _operands(xp: Any, a: Any, b: Any, transpose: bool) -> tuple[Any, Any]:
+    """The matrix, transposed if asked, and the right-hand side, with one batch shape."""
+    left = xp.swapaxes(a, -1, -2) if transpose else a
+    if left.shape[:-2] == b.shape[:-2]:
+        return left, b
+    batch = np.broadcast_shapes(left.shape[:-2], b.shape[:-2])
+    return (xp.broadcast_to(left, (*batch, *left.shape[-2:])),
+            xp.broadcast_to(b, (*batch, *b.shape[-2:])))
 
 
 @primitive(tf_name="MatrixSolve")
 def solve_(xp: Any, a: Any, b: Any, *, transpose: bool = False) -> Any:
     """x with a x = b, or aᵀ x = b."""
-    left = _swapped(xp, a, transpose)
-    if b.ndim < left.ndim:
-        b = b.reshape((1,) * (left.ndim - b.ndim) + b.shape)
-    return computed("solve: the matrix is not invertible", xp.linalg.solve, left, b)
+    return computed("solve: the matrix is not invertible", xp.linalg.solve,
+                    *_operands(xp, a, b, transpose))
 
 
 @solve_.infer
@@ -122,11 +128,9 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
 def triangular_solve_(xp: Any, a: Any, b: Any, *, lower: bool = True,
                       transpose: bool = False) -> Any:
     """x with T x = b, or Tᵀ x = b, T one triangle of a."""
-    left = _swapped(xp, a, transpose)
-    if b.ndim < left.ndim:
-        b = b.reshape((1,) * (left.ndim - b.ndim) + b.shape)
     return computed("triangular_solve: the matrix is not invertible",
-                    lambda t, r: solve_triangular(xp, t, r, lower != transpose), left, b)
+                    lambda t, r: solve_triangular(xp, t, r, lower != transpose),
+                    *_operands(xp, a, b, transpose))
 
 
 @triangular_solve_.infer
@@ -171,8 +175,6 @@ def banded_triangular_solve(bands: Any, rhs: Any, lower: bool = True, adjoint: b
     Raises:
         InvalidArgumentError: as `triangular_solve`.
     """
-    from gtape.ops.diagonals import diag_
-
     x, b = pair("banded_triangular_solve", bands, rhs)
     if x.ndim < 2 or x.spec.shape[-2] > x.spec.shape[-1]:
         raise InvalidArgumentError(f"banded_triangular_solve: the bands must be [..., count, n] "
@@ -207,6 +209,11 @@ def _(g: Any, y: Any) -> Any:
     left = triangular_solve_(back, middle, lower=False)
     whole = adjoint_of(triangular_solve_(back, adjoint_of(left), lower=False))
     return 0.5 * (whole + adjoint_of(whole))
+
+
+# The gradient is spread over both triangles of which one is read, so differences confirm it only
+# along Hermitian directions; those of a number all are.
+cholesky_.cases = [case([[2.0]]), case([[[2.0]], [[3.0]]])]
 
 
 def cholesky(input: Any, name: str | None = None) -> Tensor:
@@ -268,10 +275,6 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
     Raises:
         InvalidArgumentError: a rank below 2, or integers.
     """
-    import numpy as np
-
-    from gtape.ops.arguments import host_value
-
     x = convert(a)
     check_matrix("pinv", x.spec)
     if rcond is None:

@@ -303,7 +303,8 @@ def searchsorted_(xp: Any, rows: Any, values: Any, *, side: str, dtype: DType) -
 
 @searchsorted_.infer
 def _(rows: Spec, values: Spec, *, side: str, dtype: DType) -> Spec:
-    if rows.dtype is not values.dtype or not rows.ndim or rows.shape[:-1] != values.shape[:-1]:
+    if rows.dtype is not values.dtype or not rows.ndim or not values.ndim or (
+            rows.shape[:-1] != values.shape[:-1]):
         raise InvalidArgumentError(f"searchsorted: sequences and values must agree in dtype and in "
                                    f"all axes but the last; got {rows} and {values}")
     return Spec(values.shape, dtype)

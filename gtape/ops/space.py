@@ -39,7 +39,8 @@ def _(g: Any, x: Spec, *, sizes: Ints, strides: Ints, rates: Ints, pads: Pads) -
     return fold_(g, shape=x.shape, sizes=sizes, strides=strides, rates=rates, pads=pads)
 
 
-_WINDOW = {"sizes": (2, 2), "strides": (1, 2), "rates": (2, 1), "pads": ((1, 0), (0, 1))}
+_WINDOW: dict[str, Any] = {"sizes": (2, 2), "strides": (1, 2), "rates": (2, 1),
+                           "pads": ((1, 0), (0, 1))}
 patches_.cases = [case((1, 4, 3, 2), **_WINDOW)]
 
 
@@ -65,20 +66,6 @@ def _(g: Any, *, sizes: Ints, strides: Ints, rates: Ints, pads: Pads) -> Any:
 fold_.cases = [case((1, 3, 2, 8), shape=(1, 4, 3, 2), **_WINDOW)]
 
 
-def _patches(name: str, images: Any, sizes: Any, strides: Any, rates: Any, padding: str,
-             rank: int) -> Tensor:
-    x = convert(images)
-    given = [as_ints(v, name) for v in (sizes, strides, rates)]
-    if x.ndim != rank + 2 or any(len(v) != rank + 2 or v[0] != 1 or v[-1] != 1 or min(v) < 1
-                                 for v in given):
-        raise InvalidArgumentError(f"{name}: the input must have rank {rank + 2}; sizes, strides "
-                                   f"and rates must hold {rank + 2} numbers >= 1, the first and "
-                                   f"last 1; got {x.spec}, {', '.join(str(list(v)) for v in given)}")
-    size, stride, rate = (v[1:-1] for v in given)
-    pads = windows.padding(padding, x.spec.shape[1:-1], size, stride, rate)
-    return patches_(x, sizes=size, strides=stride, rates=rate, pads=pads)
-
-
 def extract_volume_patches(input: Any, ksizes: Any, strides: Any, padding: str,
                            name: str | None = None) -> Tensor:
     """Each window of a volume [N, D, H, W, C] as one vector: [N, d, h, w, Π ksizes · C].
@@ -91,22 +78,16 @@ def extract_volume_patches(input: Any, ksizes: Any, strides: Any, padding: str,
         InvalidArgumentError: ranks or sizes that do not fit.
         ValueError: another padding.
     """
-    return _patches("extract_volume_patches", input, ksizes, strides, [1] * 5, padding, 3)
-
-
-def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str,
-                    name: str | None = None) -> Tensor:
-    """Each window of images [N, H, W, C] as one vector: [N, h, w, Π sizes · C].
-
-    Args:
-        sizes, strides, rates: [1, height, width, 1]; a rate spreads the cells of a window.
-        padding: 'SAME' or 'VALID'.
-
-    Raises:
-        InvalidArgumentError: ranks or sizes that do not fit.
-        ValueError: another padding.
-    """
-    return _patches("extract_patches", images, sizes, strides, rates, padding, 2)
+    x = convert(input)
+    given = [as_ints(v, "extract_volume_patches") for v in (ksizes, strides)]
+    if x.ndim != 5 or any(len(v) != 5 or v[0] != 1 or v[4] != 1 or min(v) < 1 for v in given):
+        raise InvalidArgumentError(f"extract_volume_patches: the input must have rank 5; ksizes and"
+                                   f" strides must be [1, depth, height, width, 1], positive; got "
+                                   f"{x.spec}, {list(given[0])}, {list(given[1])}")
+    size, steps = (v[1:4] for v in given)
+    rates = (1, 1, 1)
+    pads = windows.padding(padding, x.spec.shape[1:4], size, steps, rates)
+    return patches_(x, sizes=size, strides=steps, rates=rates, pads=pads)
 
 
 def _block(name: str, x: Tensor, block_shape: Any) -> Ints:

@@ -73,38 +73,44 @@ erfcinv = plain(_erfcinv_op, ("x",))
 # ---------------------------------------------------------------- gamma functions
 lgamma = _declare("lgamma(x)", "lgamma", doc="log |Γ(x)|.", domain=(0.5, 3.0),
                   d_x=lambda g, x: g * digamma(x))
-digamma = _declare("digamma(x)", "digamma", doc="ψ(x), the derivative of log Γ.",
+digamma: Any = _declare("digamma(x)", "digamma", doc="ψ(x), the derivative of log Γ.",
                    domain=(0.5, 3.0), d_x=lambda g, x: g * polygamma(1, x))
-polygamma = _declare("polygamma(a, x)", "polygamma", names=("a", "x"), domain=None,
+polygamma: Any = _declare("polygamma(a, x)", "polygamma", names=("a", "x"), domain=None,
                      doc="The derivative of order a of ψ. None flows to a.", d_a=None,
                      d_x=lambda g, a, x: g * polygamma(a + 1, x))
 _ORDERS = [1.0, 2.0, 3.0]
 polygamma.op.cases = [case(np.array(_ORDERS, dtype), (2, 3), domain=(0.5, 3.0), dtypes=(dtype,))
                       for dtype in ("float32", "float64")]
-zeta = _declare("zeta(x, q)", "zeta", names=("x", "q"), domain=(1.5, 3.0),
+zeta: Any = _declare("zeta(x, q)", "zeta", names=("x", "q"), domain=(1.5, 3.0),
                 doc="Σ (q + k)⁻ˣ over k >= 0, the Hurwitz zeta function. None flows to x.",
                 d_x=None, d_q=lambda g, x, q: -g * x * zeta(x + 1, q))
 
 
-def _igamma_slope(xp: Any, a: Any, x: Any) -> Any:
-    """∂P(a, x)/∂a = Σ xᵃ⁺ⁿ e⁻ˣ / Γ(a + n + 1) (log x - ψ(a + n + 1)): DLMF 8.7.1, by terms."""
-    from gtape.numerics import special
+def _igamma_series(order: int) -> Callable[..., Any]:
+    """∂P/∂a or ∂²P/∂a² by the terms xᵃ⁺ⁿ e⁻ˣ / Γ(a + n + 1) of P(a, x): DLMF 8.7.1.
 
-    given = _arrays(xp, (a, x))
-    a, x = (v.astype(np.float64) for v in xp.broadcast_arrays(*given))
-    inside = (x > 0) & (a > 0) & xp.isfinite(x)
-    a, x = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
-    log_x, psi = xp.log(x), special.digamma(xp, a + 1)
-    term = xp.exp(a * log_x - x - special.lgamma(xp, a + 1))
-    total = term * (log_x - psi)
-    for n in range(1, 20000):
-        term = term * (x / (a + n))
-        psi = psi + 1 / (a + n)
-        total = total + term * (log_x - psi)
-        if n % 16 == 0 and not bool(((term > 1e-18) | (a + n < x)).any()):
-            break
-    zero = xp.where((x >= 0) & (a > 0), 0.0, np.nan)
-    return xp.where(inside, total, zero).astype(given[0].dtype)
+    A term's logarithm has the slope s = log x - ψ(a + n + 1) in a, and that the slope -ψ'.
+    """
+    def spelling(xp: Any, a: Any, x: Any) -> Any:
+        from gtape.numerics import special
+
+        given = _arrays(xp, (a, x))
+        a, x = (v.astype(np.float64) for v in xp.broadcast_arrays(*given))
+        inside = (x > 0) & (a > 0) & xp.isfinite(x)
+        a, x = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
+        slope, trigamma = xp.log(x) - special.digamma(xp, a + 1), special.zeta(xp, a * 0 + 2, a + 1)
+        term, total = xp.exp(a * xp.log(x) - x - special.lgamma(xp, a + 1)), 0.0
+        for n in range(1, 20000):
+            total = total + term * (slope if order == 1 else slope * slope - trigamma)
+            term = term * (x / (a + n))
+            slope = slope - 1 / (a + n)
+            trigamma = trigamma - 1 / (a + n) ** 2
+            if n % 16 == 0 and not bool(((term > 1e-18) | (a + n < x)).any()):
+                break
+        outside = xp.where((x >= 0) & (a > 0), 0.0, np.nan)
+        return xp.where(inside, total, outside).astype(given[0].dtype)
+
+    return spelling
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
@@ -112,19 +118,23 @@ def _gamma_density(a: Any, x: Any) -> Any:
     return exp((a - 1) * log(x) - x - lgamma(a))
 
 
-igamma_slope = letter("igamma_slope(a, x)", numpy=_igamma_slope, types="real_float",
-                      names=("a", "x"), tf_name="IgammaGradA", domain=None,
-                      doc="∂P(a, x)/∂a. No gradient is registered.")
-igamma = _declare("igamma(a, x)", "igamma", names=("a", "x"), domain=None,
+_IGAMMA: dict[str, Any] = {"types": "real_float", "names": ("a", "x"), "tf_name": "IgammaGradA",
+                           "domain": (0.5, 3.0)}
+igamma_slope = letter("igamma_slope(a, x)", numpy=_igamma_series(1), doc="∂P(a, x)/∂a.",
+                      d_a=lambda g, a, x: g * igamma_curve(a, x),
+                      d_x=lambda g, a, x: g * _gamma_density(a, x) * (log(x) - digamma(a)),
+                      **_IGAMMA)
+igamma_curve: Any = letter("igamma_curve(a, x)", numpy=_igamma_series(2),
+                      doc="∂²P(a, x)/∂a². No gradient is registered.", **_IGAMMA)
+igamma_slope.op.cases = [case((2, 3), (2, 3), domain=(0.5, 3.0), orders=1)]
+igamma = _declare("igamma(a, x)", "igamma", names=("a", "x"), domain=(0.5, 3.0),
                   doc="P(a, x), the lower regularised incomplete gamma function.",
                   d_a=lambda g, a, x: g * igamma_slope(a, x),
                   d_x=lambda g, a, x: g * _gamma_density(a, x))
-igammac = _declare("igammac(a, x)", "igammac", names=("a", "x"), domain=None,
+igammac = _declare("igammac(a, x)", "igammac", names=("a", "x"), domain=(0.5, 3.0),
                    doc="Q(a, x) = 1 - P(a, x).",
                    d_a=lambda g, a, x: -g * igamma_slope(a, x),
                    d_x=lambda g, a, x: -g * _gamma_density(a, x))
-igamma.op.cases = igammac.op.cases = [
-    case((2, 3), (2, 3), domain=(0.5, 3.0), orders=1), case((), (4,), domain=(1, 9), orders=1)]
 
 # ---------------------------------------------------------------- beta functions
 log_beta = _declare("log_beta(a, b)", "lbeta", domain=(0.5, 2.0),
@@ -157,14 +167,14 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
 # ---------------------------------------------------------------- Bessel functions
 bessel_i0 = _declare("bessel_i0(x)", "i0", doc="I₀(x).", cuda="cyl_bessel_i0(x)",
                      tf_name="BesselI0", d_x=lambda g, x: g * bessel_i1(x))
-bessel_i1 = _declare("bessel_i1(x)", "i1", doc="I₁(x).", cuda="cyl_bessel_i1(x)",
+bessel_i1: Any = _declare("bessel_i1(x)", "i1", doc="I₁(x).", cuda="cyl_bessel_i1(x)",
                      tf_name="BesselI1", domain=(0.2, 2.0),
                      d_x=lambda g, x, y: g * where(
                          equal(x, 0), 0.5, bessel_i0(x) - divide_no_nan(y, x)))
 bessel_i0e = _declare("bessel_i0e(x)", "i0e", doc="e^-|x| I₀(x).", tf_name="BesselI0e",
                       cuda="exp(-fabs(x)) * cyl_bessel_i0(x)", domain=(0.2, 2.0),
                       d_x=lambda g, x, y: g * (bessel_i1e(x) - sign(x) * y))
-bessel_i1e = _declare("bessel_i1e(x)", "i1e", doc="e^-|x| I₁(x).", tf_name="BesselI1e",
+bessel_i1e: Any = _declare("bessel_i1e(x)", "i1e", doc="e^-|x| I₁(x).", tf_name="BesselI1e",
                       cuda="exp(-fabs(x)) * cyl_bessel_i1(x)", domain=(0.2, 2.0),
                       d_x=lambda g, x, y: g * where(
                           equal(x, 0), 0.5,

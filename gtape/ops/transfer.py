@@ -9,8 +9,7 @@ from gtape.core.device import CPU, Device
 from gtape.core.op import Op
 from gtape.core.recording import record_general
 from gtape.core.registry import on_arrays
-from gtape.core.sites import here
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.core.walk import Grads, add_to
 
 
@@ -46,9 +45,7 @@ def _moved(x: Any, device: Device) -> EagerTensor:
     source = x._t.device
     host = x._a if source.is_host else source.download(x._a)
     array = host if device.is_host else device.upload(host)
-    made = EagerTensor(array, device.type_of(array.dtype))
-    made._origin = here()
-    return made
+    return noted(EagerTensor(array, device.type_of(array.dtype)))
 
 
 def _tensors(grads: Grads, g: Any, record: Any) -> None:

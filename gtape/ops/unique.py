@@ -22,7 +22,7 @@ class Unique(NamedTuple):
 class UniqueWithCounts(NamedTuple):
     y: Tensor
     idx: Tensor
-    count: Tensor
+    count: Tensor  # type: ignore[assignment]
 
 
 @primitive(tf_name="Unique")

@@ -1,0 +1,2 @@
+class Trainer:
+    def _start_training_state(self): pass

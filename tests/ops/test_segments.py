@@ -1,0 +1,101 @@
+"""segment_* and unsorted_segment_*."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gtape as tf
+
+_M = [[1.0, 2.0], [3.0, 4.0]]
+
+
+def _grad(function: Any, x: Any) -> list[Any]:
+    t = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        y = function(t)
+    return tape.gradient(y, t).numpy().tolist()
+
+
+@pytest.mark.parametrize("name, wanted", [
+    ("sum", [3, 0, 4]), ("mean", [1.5, 0, 4]), ("max", [2, 0, 4]), ("min", [1, 0, 4]),
+    ("prod", [2, 1, 4])])
+def test_sorted_segments(name: str, wanted: Any) -> None:
+    made = getattr(tf.math, f"segment_{name}")([1.0, 2.0, 4.0], [0, 0, 2])
+    assert made.numpy().tolist() == wanted
+
+
+@pytest.mark.parametrize("name, wanted", [
+    ("sum", [5, 2, 0]), ("mean", [2.5, 2, 0]), ("sqrt_n", [5 / 2**0.5, 2, 0]),
+    ("max", [4, 2, np.finfo("f").min]), ("min", [1, 2, np.finfo("f").max]), ("prod", [4, 2, 1])])
+def test_unsorted_segments(name: str, wanted: Any) -> None:
+    function = getattr(tf.math, f"unsorted_segment_{name}")
+    made = function([1.0, 2.0, 4.0, 9.0], [0, 1, 0, -1], 3)
+    np.testing.assert_allclose(made.numpy(), wanted, rtol=1e-6)
+
+
+def test_ids_of_many_axes_and_of_none() -> None:
+    assert tf.math.unsorted_segment_sum(_M, [[0, 1], [1, 0]], 2).numpy().tolist() == [5, 5]
+    assert tf.math.unsorted_segment_sum(_M, 0, 2).numpy().tolist() == [_M, [[0, 0], [0, 0]]]
+    assert tf.math.segment_sum(tf.zeros([0, 2]), tf.constant([], tf.int32)).shape == [0, 2]
+
+
+def test_means_of_integers() -> None:
+    assert tf.math.segment_mean([1, 2, 4], [0, 0, 2]).numpy().tolist() == [1, 0, 4]
+    mean = tf.math.unsorted_segment_mean([1, 2], [0, 0], 2)
+    assert mean.dtype == tf.float64 and mean.numpy().tolist() == [1.5, 0]
+
+
+def test_ties_share_the_gradient() -> None:
+    assert _grad(lambda x: tf.math.segment_max(x, [0, 0, 1]), [2.0, 2.0, 3.0]) == [0.5, 0.5, 1]
+    assert _grad(lambda x: tf.math.unsorted_segment_min(x, [1, -1, 1], 3),
+                 [2.0, 2.0, 2.0]) == [0.5, 0, 0.5]
+
+
+@pytest.mark.parametrize("x, wanted", [([3.0, 2.0, 0.0], [0, 1, 3]), ([0.0, 2.0, 0.0], [0, 1, 0]),
+                                       ([3.0, 2.0, 5.0], [5, 1, 3])])
+def test_products_are_exact_at_zeros(x: Any, wanted: Any) -> None:
+    assert _grad(lambda t: tf.math.unsorted_segment_prod(t, [1, 0, 1], 2), x) == wanted
+
+
+def test_second_derivative_of_a_product_with_a_zero() -> None:
+    x = tf.constant([2.0, 0.0, 3.0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.math.segment_prod(x, [0, 0, 0])
+        slope = inner.gradient(y, x)
+    np.testing.assert_allclose(outer.jacobian(slope, x).numpy(), [[0, 3, 0], [3, 0, 2], [0, 2, 0]])
+
+
+def test_empty_segments_do_not_spoil_second_derivatives() -> None:
+    x, w = tf.constant([1.0, 2.0]), tf.constant([1.0, 1.0, 1.0])
+    with tf.GradientTape() as outer:
+        outer.watch([x, w])
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.reduce_sum(w * tf.math.unsorted_segment_max(x, [0, 2], 3) ** 2)
+        slope = inner.gradient(y, x)
+    assert np.isfinite(outer.gradient(slope, w).numpy()[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("ids", [[1, 0], [0], [-1, 0], [0.0, 1.0], [[0, 1], [0, 1]]])
+def test_sorted_ids_that_do_not_fit(ids: Any) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.math.segment_sum(_M, ids)
+
+
+@pytest.mark.parametrize("ids, count", [([5, 0], 2), ([0, 1, 1], 2), ([0, 1], -1)])
+def test_unsorted_ids_that_do_not_fit(ids: Any, count: int) -> None:
+    for name in ("sum", "mean", "max", "prod"):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            getattr(tf.math, f"unsorted_segment_{name}")(_M, ids, count)
+
+
+def test_dtypes_that_do_not_fit() -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.math.segment_max([True], [0])
