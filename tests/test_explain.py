@@ -297,8 +297,8 @@ def test_a_derivative_that_does_not_depend_on_the_source() -> None:
         with tf.GradientTape() as inner:
             y = x * 3.0
         g = inner.gradient(y, x)
-    assert outer.gradient(g, x) is None if outer.explain(g, x, show=False).cause in (
-        "STRUCTURAL", "NOT_USED") else False
+    assert outer.explain(g, x, show=False).cause in ("STRUCTURAL", "NOT_USED")
+    assert outer.gradient(g, x) is None
 
 
 # -------------------------------------------------------------------------- the answer itself
@@ -314,7 +314,7 @@ def test_it_prints_and_converts_to_plain_values(capsys: pytest.CaptureFixture[st
     assert plain["cause"] == "NON_DIFFERENTIABLE_OP"
     assert plain["file"] == __file__ and isinstance(plain["line"], int)
     assert [s["op"] for s in plain["steps"]] == ["floor", "multiply"]
-    assert [s["broken"] for s in plain["steps"]] == [True, False]
+    assert plain["steps"][0]["broken"] is True
 
 
 def test_explaining_never_spends_the_tape() -> None:

@@ -128,12 +128,15 @@ def test_a_training_loop_does_not_grow() -> None:
     tracemalloc.start()
     for _ in range(5):
         step()
+    gc.collect()
     before = tracemalloc.get_traced_memory()[0]
     for _ in range(50):
         step()
+    cycles = gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    assert grown < 40_000, f"{grown} bytes more after 50 steps"
+    assert cycles == 0, "the steps made reference cycles"
+    assert grown < 10_000, f"{grown} bytes more after 50 steps"
 
 
 def test_memory_is_freed_as_the_walk_goes_back() -> None:

@@ -156,7 +156,7 @@ def _call(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
     leaves = nest.flatten([list(args), list((kwargs or {}).values())])
     tensors = [convert(leaf) if _is_tensor(leaf) else None for leaf in leaves]
     watcher = VariableWatcher()
-    token = recorders.set((watcher,))
+    token = recorders.set((*active(), watcher))
     try:
         made = f(*args, **(kwargs or {}))
     finally:

@@ -62,8 +62,8 @@ class Device:
         place = CPU if dtype is dtypes.string else self
         return place.type_of(dtypes.require_usable(dtype).np_dtype)
 
-    def upload(self, array: np.ndarray) -> Any:
-        """A copy of a host array in this device's memory."""
+    def upload(self, array: Any) -> Any:
+        """A copy of a host array, or of one on another GPU, in this device's memory."""
         raise NotImplementedError
 
     def download(self, array: Any) -> np.ndarray:
@@ -90,7 +90,7 @@ class HostDevice(Device):
     def __init__(self) -> None:
         super().__init__("CPU", 0, np)
 
-    def upload(self, array: np.ndarray) -> np.ndarray:
+    def upload(self, array: Any) -> np.ndarray:
         return array.copy()
 
     def download(self, array: Any) -> np.ndarray:
@@ -132,6 +132,11 @@ def device_of(array: Any) -> Device:
     raise InvalidArgumentError(
         f"an array must be NumPy's or live on one of {', '.join(d.name for d in registered())}; "
         f"got {type(array).__module__}.{type(array).__name__}")
+
+
+def scope_of(xp: Any) -> AbstractContextManager[Any]:
+    """The scope of the device whose array module is `xp`."""
+    return next((device.scope() for device in others if device.xp is xp), _NOTHING)
 
 
 def added(a: Any, b: Any) -> Any:

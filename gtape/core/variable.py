@@ -341,8 +341,8 @@ class ResourceVariable(Variable):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ResourceVariable:
-        made = _rebuild(self._read_()._peek().copy(), self._name, self._trainable,
-                        self._constraint, self._declared)
+        made = _rebuild(self._read_(), self._name, self._trainable, self._constraint,
+                        self._declared)
         memo[id(self)] = made
         return made
 
@@ -351,9 +351,9 @@ class ResourceVariable(Variable):
                           self._constraint, self._declared)
 
 
-def _rebuild(array: np.ndarray, name: str, trainable: bool, constraint: Any,
+def _rebuild(value: Any, name: str, trainable: bool, constraint: Any,
              declared: TensorShape | None) -> ResourceVariable:
-    made = ResourceVariable(array, trainable, constraint=constraint, shape=declared)
+    made = ResourceVariable(value, trainable, constraint=constraint, shape=declared)
     made._name = name
     return made
 

@@ -9,7 +9,7 @@ import importlib
 from typing import Any
 
 _SUBMODULES = ("activations", "backend", "callbacks", "config", "constraints", "initializers",
-               "layers", "losses", "metrics", "models", "optimizers", "random", "regularizers",
+               "layers", "losses", "metrics", "models", "optimizers", "regularizers",
                "utils")
 _NAMES = {
     "Sequential": "models", "Model": "models", "Layer": "layers", "Input": "layers",

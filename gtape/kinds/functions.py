@@ -121,7 +121,7 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
     """`f(x, y, name=None)`; x or y may be a Python number."""
     fast, name_of_op = op.fast, op.name
     # NumPy's own functions give a number the array's dtype; functions of ours may make float64.
-    takes_numbers = compute.__module__ == "_operator" or isinstance(compute, np.ufunc)
+    takes_numbers = isinstance(compute, np.ufunc) or compute.__module__ == "_operator"
 
     def function(x: Any, y: Any, name: str | None = None) -> Any:
         numbers = 0

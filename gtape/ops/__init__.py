@@ -9,9 +9,10 @@ from gtape.core.device import Device as _Device
 from gtape.ops import indexing as _indexing
 from gtape.ops import operators as _operators
 from gtape.ops import slice_assignment as _slice_assignment
+from gtape.ops import transfer as _transfer
 from gtape.ops import variable_scatter as _variable_scatter
 
-_installed = (_indexing, _operators, _slice_assignment, _variable_scatter)
+_installed = (_indexing, _operators, _slice_assignment, _transfer, _variable_scatter)
 
 
 def _default_device() -> _Device:

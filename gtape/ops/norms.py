@@ -1,4 +1,8 @@
-"""norm, normalize, l2_normalize and global_norm. Lengths have gradient 0 at the zero vector."""
+"""norm, normalize, l2_normalize and global_norm.
+
+The norm of a whole tensor has gradient 0 at zero. The norm along an axis has gradient nan in a row
+of zeros, as TensorFlow's; `tf.math.reduce_euclidean_norm` gives 0 there.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ Axes = tuple[int, ...]
 
 @primitive(tf_name="EuclideanNorm", holomorphic=False)
 def euclidean_norm_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
-    """y = √Σ|x|² over `axis`. The gradient x / y is 0 where y is 0."""
+    """y = √Σ|x|² over `axis`. The gradient x / y at y = 0 is 0 over all axes, nan over some."""
     if x.dtype.name in ("float16", "bfloat16"):
         wide = x.astype("float32")
         return xp.sqrt(xp.sum(wide * wide, axis=axis, keepdims=keepdims)).astype(x.dtype)
@@ -40,12 +44,13 @@ def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
 
 @euclidean_norm_.vjp("x")
 def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
-    from gtape.ops.scalars import divide_no_nan
+    from gtape.ops.scalars import divide, divide_no_nan
 
     kept = reduced(x.spec.shape, axis, True)
     scale = reshape_(g, shape=kept)
     length = reshape_(y, shape=kept)
-    return divide_no_nan(x * _as(scale, x.dtype), _as(length, x.dtype))
+    whole = len(axis) == x.ndim
+    return (divide_no_nan if whole else divide)(x * _as(scale, x.dtype), _as(length, x.dtype))
 
 
 euclidean_norm_.cases = [
@@ -72,7 +77,7 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool |
         keepdims: keep the axes as length 1.
 
     Returns:
-        A tensor of the dtype of `tensor`, complex too. The gradient at a zero vector is 0.
+        A tensor of the dtype of `tensor`, complex too. The gradient of a whole norm at zero is 0.
 
     Raises:
         ValueError: an unknown `ord`, or an axis that is not None, an integer or a pair.

@@ -1,8 +1,10 @@
 """Where the random numbers of `tf.random` come from: one Philox stream for each op seed.
 
-`set_seed` gives the global seed and starts every stream again. A stream's key is a function of the
-global seed and the op seed, so streams are independent; its offset counts the values drawn. Without
-a global seed, ops with a seed use 0 in its place and the others a seed from the operating system.
+`set_seed` gives the global seed and starts every stream again. With an op seed the Philox key is
+the global seed (87654321 when there is none) and the upper half of the counter the op seed, as in
+TensorFlow's kernels, so the first draw of uniform, normal and dropout from a seed gives the numbers
+that TensorFlow gives on a CPU. Without an op seed the key depends on the global seed, or on the
+operating system's randomness. The offset counts the values drawn.
 """
 
 from __future__ import annotations
@@ -15,10 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.device import scope_of
 from gtape.numerics import distributions, philox, rejection
 
 Key = tuple[int, int]
 
+_DEFAULT_SEED = 87654321
+#: Distributions that read the whole 128-bit counter; others use its upper half themselves.
+_COUNTED = ("uniform", "normal", "bernoulli")
+_MASK32 = 0xFFFFFFFF
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 _HOME: Key = (0x67746170, 0x65206B79)
 
@@ -46,7 +53,8 @@ class Streams:
         with self._lock:
             stream = self._streams.get(op_seed)
             if stream is None:
-                stream = self._streams[op_seed] = [self._key(op_seed), 0]
+                start = 0 if op_seed is None else (op_seed & _MASK64) << 64
+                stream = self._streams[op_seed] = [self._key(op_seed), start]
             offset = stream[1]
             stream[1] = offset + count
             return stream[0], offset
@@ -54,7 +62,8 @@ class Streams:
     def _key(self, op_seed: int | None) -> Key:
         if op_seed is None:
             return mixed(0, self._base)
-        return mixed(1, 0 if self.seed is None else self.seed, op_seed)
+        seed = _DEFAULT_SEED if self.seed is None else self.seed
+        return seed & _MASK32, seed >> 32 & _MASK32
 
 
 _current = [Streams()]
@@ -76,8 +85,11 @@ def set_seed(seed: int | None) -> None:
 def sample(distribution: str, key: Key, offset: int, shape: Sequence[int], xp: Any,
            **parameters: Any) -> Any:
     """An array drawn by a function of `gtape.numerics.distributions` or `.rejection`."""
+    if distribution not in _COUNTED and offset >> 64:
+        key, offset = mixed(*key, offset >> 64), offset & _MASK64
     function = getattr(distributions, distribution, None) or getattr(rejection, distribution)
-    return function(xp, key, offset, tuple(shape), **parameters)
+    with scope_of(xp):
+        return function(xp, key, offset, tuple(shape), **parameters)
 
 
 def draw(distribution: str, shape: Sequence[int], op_seed: int | None, xp: Any,

@@ -42,10 +42,12 @@ class Move(Op):
 
 
 def _moved(x: Any, device: Device) -> EagerTensor:
-    source = x._t.device
-    host = x._a if source.is_host else source.download(x._a)
-    array = host if device.is_host else device.upload(host)
-    return noted(EagerTensor(array, device.type_of(array.dtype)))
+    source, target = x._t.device, device.typed(x.dtype)
+    if target.device is source:
+        array = x._a
+    else:
+        array = source.download(x._a) if device.is_host else device.upload(x._a)
+    return noted(EagerTensor(array, target))
 
 
 def _tensors(grads: Grads, g: Any, record: Any) -> None:
@@ -57,7 +59,7 @@ _move = Move()
 
 
 def move(x: Tensor, device: Device) -> Tensor:
-    """`x` on `device`; a new tensor even when it is there already."""
+    """`x` on `device`; a new tensor even when it is there already. Strings stay on the host."""
     return _move.run((x,), (device,))[0]
 
 

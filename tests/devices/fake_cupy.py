@@ -134,8 +134,8 @@ class ndarray:
         return {"shape": self.shape, "typestr": self.dtype.str, "data": (pointer, False),
                 "version": 3, "strides": None, "stream": 1}
 
-    def __dlpack__(self, **kwargs: Any) -> Capsule:
-        return Capsule(self._host, self.device.id)
+    def __dlpack__(self, **kwargs: Any) -> PyCapsule:
+        return PyCapsule(self._host, self.device.id)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self.device.id
@@ -157,7 +157,7 @@ class ndarray:
         return _function(name)(*args, **kwargs)
 
 
-class Capsule:
+class PyCapsule:
     """What stands for a DLPack capsule of device memory."""
 
     def __init__(self, host: np.ndarray, device: int) -> None:
@@ -173,7 +173,7 @@ def _index(key: Any) -> Any:
 def _plain(value: Any, name: str) -> Any:
     """Device memory behind the arrays in `value`; NumPy arrays are refused, as CuPy does."""
     if isinstance(value, ndarray):
-        if name not in _VIEWS:
+        if name not in _VIEWS and name != "array":
             cuda.check(value.device.id)
         return value._host
     if isinstance(value, np.ndarray) and name not in _UPLOADS:
@@ -252,7 +252,7 @@ class Function:
         made = self._numpy(*plain, **_plain(kwargs, self._name))
         if "out" in kwargs and isinstance(kwargs["out"], ndarray):
             return kwargs["out"]
-        if copied:
+        if copied or self._name == "array":
             return ndarray(np.array(made), cuda.current())
         if self._name in _COUNTS:
             made = np.asarray(made)

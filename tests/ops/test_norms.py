@@ -44,7 +44,10 @@ def test_gradient_at_the_zero_vector_is_zero(order: Any) -> None:
 
 
 def test_gradient_of_one_zero_row() -> None:
-    made = _slope(lambda x: tf.norm(x, axis=1), [[3.0, 4.0], [0.0, 0.0]])
+    rows = [[3.0, 4.0], [0.0, 0.0]]
+    made = _slope(lambda x: tf.norm(x, axis=1), rows)
+    np.testing.assert_allclose(made, [[0.6, 0.8], [np.nan, np.nan]], rtol=1e-6)
+    made = _slope(lambda x: tf.math.reduce_euclidean_norm(x, axis=1), rows)
     np.testing.assert_allclose(made, [[0.6, 0.8], [0.0, 0.0]], rtol=1e-6)
 
 

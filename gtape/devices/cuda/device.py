@@ -30,7 +30,7 @@ class CudaDevice(Device):
     def scope(self) -> AbstractContextManager[Any]:
         return super().scope() if self._alone else self._current()
 
-    def upload(self, array: np.ndarray) -> Any:
+    def upload(self, array: Any) -> Any:
         with self._current(), self._memory_errors(array.nbytes):
             return self._cupy.array(array)
 
