@@ -40,4 +40,4 @@ def __dir__() -> list[str]:
     return sorted({"__version__", "newaxis", *_names.ROOT, *_names.MODULES})
 
 
-__all__ = [*sorted(_names.ROOT), "newaxis", "__version__"]
+__all__ = [*sorted(_names.ROOT), "newaxis", "__version__"]  # noqa: PLE0604

@@ -22,23 +22,23 @@ from gtape.core.custom_gradient import grad_pass_through as grad_pass_through
 from gtape.core.dtypes import DType as DType
 from gtape.core.dtypes import as_dtype as as_dtype
 from gtape.core.dtypes import bfloat16 as bfloat16
-from gtape.core.dtypes import bool_ as bool
-from gtape.core.dtypes import complex128 as complex128
+from gtape.core.dtypes import bool_ as _bool
 from gtape.core.dtypes import complex64 as complex64
+from gtape.core.dtypes import complex128 as complex128
 from gtape.core.dtypes import double as double
 from gtape.core.dtypes import float16 as float16
 from gtape.core.dtypes import float32 as float32
 from gtape.core.dtypes import float64 as float64
 from gtape.core.dtypes import half as half
+from gtape.core.dtypes import int8 as int8
 from gtape.core.dtypes import int16 as int16
 from gtape.core.dtypes import int32 as int32
 from gtape.core.dtypes import int64 as int64
-from gtape.core.dtypes import int8 as int8
 from gtape.core.dtypes import string as string
+from gtape.core.dtypes import uint8 as uint8
 from gtape.core.dtypes import uint16 as uint16
 from gtape.core.dtypes import uint32 as uint32
 from gtape.core.dtypes import uint64 as uint64
-from gtape.core.dtypes import uint8 as uint8
 from gtape.core.indexed_slices import IndexedSlices as IndexedSlices
 from gtape.core.module import Module as Module
 from gtape.core.queries import executing_eagerly as executing_eagerly
@@ -64,9 +64,9 @@ from gtape.core.tensor import Tensor as Tensor
 from gtape.core.variable import Variable as Variable
 from gtape.devices.placing import DeviceSpec as DeviceSpec
 from gtape.devices.placing import device as device
-from gtape.keras.initializers import Constant as constant_initializer
-from gtape.keras.initializers import Ones as ones_initializer
-from gtape.keras.initializers import Zeros as zeros_initializer
+from gtape.keras.initializers import Constant as _constant_initializer
+from gtape.keras.initializers import Ones as _ones_initializer
+from gtape.keras.initializers import Zeros as _zeros_initializer
 from gtape.keras.initializers import random_normal_initializer as random_normal_initializer
 from gtape.keras.initializers import random_uniform_initializer as random_uniform_initializer
 from gtape.ops.arranging import meshgrid as meshgrid
@@ -99,7 +99,7 @@ from gtape.ops.creation import linspace as linspace
 from gtape.ops.creation import one_hot as one_hot
 from gtape.ops.creation import ones as ones
 from gtape.ops.creation import ones_like as ones_like
-from gtape.ops.creation import range_ as range
+from gtape.ops.creation import range_ as _range
 from gtape.ops.creation import zeros as zeros
 from gtape.ops.creation import zeros_like as zeros_like
 from gtape.ops.cumulative import cumsum as cumsum
@@ -138,9 +138,9 @@ from gtape.ops.more_reductions import reduce_any as reduce_any
 from gtape.ops.more_reductions import reduce_logsumexp as reduce_logsumexp
 from gtape.ops.more_reductions import reduce_prod as reduce_prod
 from gtape.ops.norms import norm as norm
-from gtape.ops.operators import absolute as abs
-from gtape.ops.operators import round_ as round
-from gtape.ops.operators import truediv as divide
+from gtape.ops.operators import absolute as _abs
+from gtape.ops.operators import round_ as _round
+from gtape.ops.operators import truediv as _divide
 from gtape.ops.operators import truediv as truediv
 from gtape.ops.packing import concat as concat
 from gtape.ops.packing import parallel_stack as parallel_stack
@@ -158,7 +158,7 @@ from gtape.ops.passing import stop_gradient as stop_gradient
 from gtape.ops.passing import tuple as tuple
 from gtape.ops.products import matmul as matmul
 from gtape.ops.python_functions import numpy_function as numpy_function
-from gtape.ops.python_functions import print_ as print
+from gtape.ops.python_functions import print_ as _print
 from gtape.ops.python_functions import py_function as py_function
 from gtape.ops.reductions import reduce_max as reduce_max
 from gtape.ops.reductions import reduce_mean as reduce_mean
@@ -174,7 +174,7 @@ from gtape.ops.scalars import atan2 as atan2
 from gtape.ops.scalars import atanh as atanh
 from gtape.ops.scalars import cos as cos
 from gtape.ops.scalars import cosh as cosh
-from gtape.ops.scalars import divide as realdiv
+from gtape.ops.scalars import divide as _realdiv
 from gtape.ops.scalars import equal as equal
 from gtape.ops.scalars import exp as exp
 from gtape.ops.scalars import floor as floor
@@ -185,13 +185,13 @@ from gtape.ops.scalars import less_equal as less_equal
 from gtape.ops.scalars import logical_and as logical_and
 from gtape.ops.scalars import logical_not as logical_not
 from gtape.ops.scalars import logical_or as logical_or
-from gtape.ops.scalars import make_complex as complex
+from gtape.ops.scalars import make_complex as _complex
 from gtape.ops.scalars import maximum as maximum
 from gtape.ops.scalars import minimum as minimum
 from gtape.ops.scalars import multiply as multiply
 from gtape.ops.scalars import negative as negative
 from gtape.ops.scalars import not_equal as not_equal
-from gtape.ops.scalars import power as pow
+from gtape.ops.scalars import power as _pow
 from gtape.ops.scalars import sigmoid as sigmoid
 from gtape.ops.scalars import sign as sign
 from gtape.ops.scalars import sin as sin
@@ -219,7 +219,7 @@ from gtape.ops.shapes import shape as shape
 from gtape.ops.shapes import shape_n as shape_n
 from gtape.ops.shapes import size as size
 from gtape.ops.shapes import unravel_index as unravel_index
-from gtape.ops.slicing import slice_ as slice
+from gtape.ops.slicing import slice_ as _slice
 from gtape.ops.slicing import strided_slice as strided_slice
 from gtape.ops.sorting import approx_top_k as approx_top_k
 from gtape.ops.sorting import argmax as argmax
@@ -231,12 +231,25 @@ from gtape.ops.space import batch_to_space as batch_to_space
 from gtape.ops.space import extract_volume_patches as extract_volume_patches
 from gtape.ops.space import space_to_batch as space_to_batch
 from gtape.ops.space import space_to_batch_nd as space_to_batch_nd
-from gtape.ops.strings import edit_distance as edit_distance
 from gtape.ops.sums import add_n as add_n
 from gtape.ops.sums import scalar_mul as scalar_mul
 from gtape.ops.tensor_array import TensorArray as TensorArray
 from gtape.ops.unique import unique as unique
 from gtape.ops.unique import unique_with_counts as unique_with_counts
+
+bool = _bool
+constant_initializer = _constant_initializer
+ones_initializer = _ones_initializer
+zeros_initializer = _zeros_initializer
+range = _range
+abs = _abs
+round = _round
+divide = _divide
+print = _print
+realdiv = _realdiv
+complex = _complex
+pow = _pow
+slice = _slice
 
 __version__: str
 newaxis: None

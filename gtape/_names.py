@@ -74,7 +74,6 @@ _TABLE = {
         foldl foldr map_fn scan while_loop vectorized_map nondifferentiable_batch_function""",
     "gtape.ops.tensor_array": "TensorArray",
     "gtape.ops.python_functions": "numpy_function py_function print=print_",
-    "gtape.ops.strings": "edit_distance",
     "gtape.ops.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
     "gtape.ops.dependencies": "control_dependencies",
     "gtape.ops.convolution": """

@@ -13,9 +13,15 @@ def text() -> str:
     """The stub, from the table of names."""
     lines = ['"""Names of the root namespace; written by `python -m gtape._stub`."""', ""]
     lines += [f"from gtape import {name} as {name}" for name in sorted(_names.MODULES)]
+    renamed = []
     for name, (module, attribute) in sorted(_names.ROOT.items(), key=lambda kv: (kv[1], kv[0])):
-        lines.append(f"from {module} import {attribute} as {name}")
-    return "\n".join([*lines, "", "__version__: str", "newaxis: None", ""])
+        if name == attribute:
+            lines.append(f"from {module} import {name} as {name}")
+        else:
+            hidden = f"_{name}"
+            lines.append(f"from {module} import {attribute} as {hidden}")
+            renamed.append(f"{name} = {hidden}")
+    return "\n".join([*lines, "", *renamed, "", "__version__: str", "newaxis: None", ""])
 
 
 if __name__ == "__main__":

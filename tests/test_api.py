@@ -138,13 +138,13 @@ def test_the_tapes_parameters_are_tensorflows() -> None:
         "experimental_use_pfor"]
 
 
-# -------------------------------------------------------------------------- names that are not there
+# -------------------------------------------------------------------------- unknown names
 
 
 @pytest.mark.parametrize("name, advice", [
     ("reduce_summ", "reduce_sum"), ("Gradienttape", "GradientTape"), ("Session", "eagerly"),
     ("data", "NumPy"), ("compat", "TensorFlow 2"), ("placeholder", "argument"),
-    ("SparseTensor", "IndexedSlices")])
+    ("SparseTensor", "dense tensors")])
 def test_an_unknown_name_says_what_to_use(name: str, advice: str) -> None:
     with pytest.raises(AttributeError, match=advice):
         getattr(tf, name)
@@ -154,7 +154,7 @@ def test_an_unknown_name_says_what_to_use(name: str, advice: str) -> None:
 @pytest.mark.parametrize("name", _NAMESPACES)
 def test_an_unknown_name_of_a_namespace_is_an_attribute_error(name: str) -> None:
     with pytest.raises(AttributeError, match="nonsense"):
-        getattr(getattr(tf, name), "nonsense")
+        getattr(tf, name).nonsense
 
 
 def test_what_is_left_out_is_not_there() -> None:

@@ -16,9 +16,9 @@ import gtape as tf
 import gtape.ops
 from gtape import testing
 from gtape.core.convert import convert
-from gtape.core.dtypes import DType
-from gtape.core.graph import SymbolicTensor, trace
-from gtape.core.op import Op, declared
+from gtape.core.graph import trace
+from gtape.core.op import Case, Op, declared
+from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor
 from gtape.kinds.composite import Composite
 from gtape.kinds.elementwise import Elementwise
@@ -105,18 +105,12 @@ def _inferred(op: Op, case: Any, tensors: list[EagerTensor]) -> list[Any]:
     specs = [t.spec for t in tensors]
     if isinstance(op, Elementwise):
         shape = op.infer(specs).shape
-        return [tf_spec(shape, op.out_type([t._t for t in tensors]).dtype)]
+        return [Spec(shape, op.out_type([t._t for t in tensors]).dtype)]
     full = getattr(op, "defaults", {}) | case.attrs
     if isinstance(op, Primitive):
         return list(op.result_specs(specs, tuple(full[n] for n in op.attr_names)))
     assert isinstance(op, Composite)
     return op._infer(tuple(tensors), full)
-
-
-def tf_spec(shape: tuple[int, ...], dtype: DType) -> Any:
-    from gtape.core.spec import Spec
-
-    return Spec(shape, dtype)
 
 
 @_some(lambda op, case, dtype: dtype in ("float32", "complex64"))
@@ -141,6 +135,14 @@ def _assert_close(got: np.ndarray, wanted: np.ndarray, tolerance: float) -> None
         return
     scale = max(1.0, float(np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))))
     np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance * scale)
+
+
+def _assert_same_answers(got: list[Any], wanted: list[Any]) -> None:
+    for a, b in zip(got, wanted, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert a.dtype == b.dtype
+            _assert_close(_numbers(a), _numbers(b), 1e-12)
 
 
 # -------------------------------------------------------------------------- gradients
@@ -192,8 +194,7 @@ def test_linear_ops_obey_superposition_and_have_their_adjoint(op: Op, case: Any,
                                                               device: str) -> None:
     # A pad with ones is linear but for a constant, so the weights here add up to 1.
     tensors = _tensors(op, case, dtype)
-    at = [i for i in _floats(tensors)
-          if op.variadic or op.params[i] in op.linear]
+    at = [i for i in _floats(tensors) if op.variadic or op.params[i] in op.linear]
     if not at:
         pytest.skip("no floating input")
     other = [convert(a) for a in testing.draw(case, dtype, _seed(op) + 1)]
@@ -239,6 +240,36 @@ def test_rule_equals_the_derivative_of_the_definition(op: Composite, case: Any, 
             _assert_close(_numbers(got), _numbers(wanted), 1e-9)
 
 
+@_some(lambda op, case, dtype: _is_differentiable(op) and _wide(dtype))
+def test_the_backward_on_arrays_equals_the_one_that_other_tapes_record(
+        op: Op, case: Any, dtype: str, device: str) -> None:
+    tensors = _tensors(op, case, dtype)
+    plain = _pulled(op, case, tensors)
+    with tf.GradientTape():
+        recorded = _pulled(op, case, tensors)
+    _assert_same_answers(recorded, plain)
+
+
+@_some(lambda op, case, dtype: _is_differentiable(op) and _wide(dtype))
+def test_forward_mode_agrees_with_reverse_mode(op: Op, case: Any, dtype: str,
+                                               device: str) -> None:
+    tensors = _tensors(op, case, dtype)
+    at = _floats(tensors)
+    if not at:
+        pytest.skip("no floating input")
+    tangents = [convert(_weights(tensors[i])) for i in at]
+    with tf.autodiff.ForwardAccumulator([tensors[i] for i in at], tangents) as accumulator:
+        results = testing.call(op, tensors, case)
+    targets = [r for r in results if r.dtype.is_differentiable]
+    products = accumulator.jvp(targets)
+    left = sum(np.vdot(_weights(r), _numbers(p)) for r, p in zip(targets, products)
+               if p is not None)
+    right = sum(np.vdot(_numbers(g), _numbers(t))
+                for g, t in zip(_pulled(op, case, tensors), tangents) if g is not None)
+    scale = max(1.0, abs(left))
+    assert abs(np.real(left) - np.real(right)) <= 1e-9 * scale
+
+
 # -------------------------------------------------------------------------- tracing
 
 
@@ -253,13 +284,9 @@ def test_gradient_through_a_trace_equals_the_eager_one(op: Op, case: Any, dtype:
     tensors = _tensors(op, case, dtype)
     graph = trace(lambda *xs: tuple(testing.call(op, xs, case)), [t.spec for t in tensors])
     graph.check()
-    assert all(isinstance(o, SymbolicTensor) for o in graph.outputs)
     wanted = _pulled(op, case, tensors)
     got = _pulled(op, case, tensors, lambda op, xs, case: graph(*xs))
-    for a, b in zip(got, wanted):
-        assert (a is None) == (b is None)
-        if a is not None:
-            np.testing.assert_array_equal(_numbers(a), _numbers(b))
+    _assert_same_answers(got, wanted)
 
 
 # -------------------------------------------------------------------------- what the tape keeps
@@ -298,10 +325,7 @@ def test_the_tape_keeps_what_the_rules_read_and_nothing_else(op: Op, case: Any, 
         gc.enable()
     got = tape.gradient(targets, [sources[i] for i in at], output_gradients=[
         convert(_weights(t)) for t in targets])
-    for a, b in zip(got, wanted):
-        assert (a is None) == (b is None)
-        if a is not None:
-            np.testing.assert_array_equal(_numbers(a), _numbers(b))
+    _assert_same_answers(got, wanted)
     assert not unread, f"the rules do not read {unread}, but the tape keeps them"
 
 
@@ -316,3 +340,70 @@ def _recorded(op: Op, case: Any, sources: list[EagerTensor], at: list[int]) -> A
     names = op.params * len(inputs) if op.variadic else op.params
     named = [*zip(names, inputs), *zip(op.outputs, results)]
     return tape, targets, [(n, weakref.ref(t)) for n, t in named if n not in reads]
+
+
+# -------------------------------------------------------------------------- the checks see mistakes
+
+
+def _primitive(fn: Any, rule: Any = None, **options: Any) -> Primitive:
+    """An op that is not listed among the declared ones."""
+    op = Primitive(fn, **options)
+    op.infer(lambda x: x)
+    if rule is not None:
+        op.vjp("x")(rule)
+    return op
+
+
+_CASE = Case(((2, 3),))
+
+
+def test_a_result_of_another_dtype_than_inferred_is_seen() -> None:
+    def widened(xp: Any, x: Any) -> Any:
+        return x.astype(np.float64)
+
+    with pytest.raises(AssertionError, match="the array itself holds float64"):
+        test_infer_equals_what_comes_out(_primitive(widened), _CASE, "float32", "CPU:0")
+
+
+def test_a_gradient_of_another_dtype_than_the_source_is_seen() -> None:
+    def twice(xp: Any, x: Any) -> Any:
+        return 2 * x
+
+    op = _primitive(twice, lambda g: tf.cast(g, tf.float64) * 2.0)
+    with pytest.raises(AssertionError):
+        test_gradient_has_the_dtype_and_shape_of_its_source(op, _CASE, "float32", "CPU:0")
+
+
+def test_an_op_that_is_not_linear_is_seen() -> None:
+    def squared(xp: Any, x: Any) -> Any:
+        return x * x
+
+    op = _primitive(squared, lambda g, x: 2.0 * g * x, linear="x")
+    with pytest.raises(AssertionError):
+        test_linear_ops_obey_superposition_and_have_their_adjoint(op, _CASE, "float64", "CPU:0")
+
+
+def test_keeping_what_no_rule_reads_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(xp: Any, x: Any) -> Any:
+        return 2 * x
+
+    op = _primitive(twice, lambda g: 2.0 * g)
+    check = test_the_tape_keeps_what_the_rules_read_and_nothing_else
+    check(op, _CASE, "float64", "CPU:0")
+    record = op.record
+    monkeypatch.setattr(op, "record", lambda mask, inputs, outputs, attrs: (
+        *record(mask, inputs, outputs, attrs)[:2],
+        (*record(mask, inputs, outputs, attrs)[2], inputs)))
+    with pytest.raises(AssertionError, match="but the tape keeps them"):
+        check(op, _CASE, "float64", "CPU:0")
+
+
+def test_a_rule_that_differs_from_its_definition_is_seen() -> None:
+    def softened(x):  # type: ignore[no-untyped-def]
+        """tanh(2 x)."""
+        return tf.tanh(2.0 * x)
+
+    op = Composite(softened)
+    op.vjp("x")(lambda g, y: g * (1.999 - 2.0 * y * y))
+    with pytest.raises(AssertionError):
+        test_rule_equals_the_derivative_of_the_definition(op, _CASE, "float64", "CPU:0")

@@ -225,9 +225,8 @@ def test_a_target_computed_before_or_after_the_block() -> None:
 
 def test_a_target_computed_under_stop_recording() -> None:
     x = tf.Variable(3.0)
-    with tf.GradientTape() as tape:
-        with tape.stop_recording():
-            y = x * x
+    with tf.GradientTape() as tape, tape.stop_recording():
+        y = x * x
     _explained(tape, y, x, "USED_OUTSIDE_TAPE", advice="stop_recording")
 
 

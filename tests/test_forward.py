@@ -85,6 +85,16 @@ def test_reverse_over_forward() -> None:
     assert float(tape.gradient(slope, x)) == pytest.approx(6 * 0.7)
 
 
+def test_through_the_sparse_gradient_of_a_gather() -> None:
+    table = tf.Variable(np.arange(6.0).reshape(3, 2))
+    tangent = np.arange(6.0)[::-1].reshape(3, 2)
+    with ForwardAccumulator(table, tf.constant(tangent)) as acc:
+        y = tf.gather(table, [2, 0, 2])
+        z = tf.reduce_sum(y * y)
+    np.testing.assert_array_equal(acc.jvp(y), tangent[[2, 0, 2]])
+    assert float(acc.jvp(z)) == 2 * np.sum(table.numpy()[[2, 0, 2]] * tangent[[2, 0, 2]])
+
+
 def test_an_accumulator_can_go_on() -> None:
     x = tf.constant(2.0)
     acc = ForwardAccumulator(x, tf.constant(1.0))

@@ -56,7 +56,8 @@ def _modules(node: ast.Import | ast.ImportFrom, file: Path) -> Iterator[str]:
         base = ".".join([*package, base]).rstrip(".")
     for alias in node.names:
         parts = base.split(".")
-        is_module = parts[0] == "gtape" and (_ROOT.joinpath(*parts[1:]) / f"{alias.name}.py").exists()
+        file_of_name = _ROOT.joinpath(*parts[1:]) / f"{alias.name}.py"
+        is_module = parts[0] == "gtape" and file_of_name.exists()
         yield f"{base}.{alias.name}" if is_module or base == "gtape" else base
 
 

@@ -54,7 +54,7 @@ def test_the_jacobian_is_itself_recorded() -> None:
             y = tf.sin(x)
         j = inner.jacobian(y, x)
         total = tf.reduce_sum(j * j)
-    np.testing.assert_allclose(outer.gradient(total, x), -2 * np.sin([0.3, 0.4]) * np.cos([0.3, 0.4]))
+    np.testing.assert_allclose(outer.gradient(total, x), -np.sin([0.6, 0.8]))
 
 
 def test_unconnected_and_structures() -> None:

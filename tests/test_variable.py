@@ -59,7 +59,8 @@ def test_assign_replaces_and_returns_something_to_read() -> None:
 
 def test_what_an_assignment_refuses_changes_nothing() -> None:
     v = tf.Variable([1.0, 2.0])
-    for value, error in (([1.0, 2.0, 3.0], ValueError), (1.0, ValueError), ([[1.0, 2.0]], ValueError),
+    for value, error in (([1.0, 2.0, 3.0], ValueError), (1.0, ValueError),
+                         ([[1.0, 2.0]], ValueError),
                          (tf.constant([1.0, 2.0], tf.float64), ValueError),
                          (tf.constant([1, 2]), ValueError), (["a", "b"], (TypeError, ValueError)),
                          (None, (TypeError, ValueError))):

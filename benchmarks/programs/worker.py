@@ -53,7 +53,7 @@ def prepare(programs: dict[str, Program], turn_seconds: float) -> dict[str, Any]
         try:
             program.check()
             calls[name] = calls_to_fill(program, turn_seconds)
-        except Exception as error:  # noqa: BLE001 - whatever it raises belongs in the table
+        except Exception as error:
             failed[name] = reason(error)
     return {"calls": calls, "failed": failed}
 
@@ -67,7 +67,7 @@ def serve(benchmark: str, peer: str, turn_seconds: float, channel: TextIO) -> No
 
     try:
         programs = import_module(f"benchmarks.{benchmark}").programs(peer)
-    except Exception as error:  # noqa: BLE001 - whatever it raises belongs in the table
+    except Exception as error:
         reply({"error": reason(error)})
         return
     reply(prepare(programs, turn_seconds))

@@ -55,7 +55,7 @@ def _weak_dtype(array: np.ndarray, leaf: Any) -> np.dtype:
 
 
 def _check_leaves(value: Any, leaf: Any, array: np.ndarray) -> None:
-    if isinstance(leaf, bool) and array.dtype.kind not in "bO" or (
+    if (isinstance(leaf, bool) and array.dtype.kind not in "bO") or (
             array.dtype.kind in "US" and not isinstance(leaf, (str, bytes))):
         raise ValueError(f"a tensor holds values of one type; got mixed types in {value!r:.80}")
     if array.dtype.kind in "US":
@@ -142,7 +142,7 @@ def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:
     """
     if isinstance(value, (np.ndarray, np.generic)):
         return _from_numpy(np.asarray(value), dtype)
-    if isinstance(value, _WEAK) or isinstance(value, (list, tuple, range)):
+    if isinstance(value, (*_WEAK, list, tuple, range)):
         return _from_python(value, dtype)
     if value is not None and hasattr(value, "__array__"):
         return _from_numpy(np.asarray(value), dtype)

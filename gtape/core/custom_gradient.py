@@ -250,8 +250,8 @@ class _Pull:
         made = part if isinstance(part, Tensor) else convert(
             part, spec.dtype if not hasattr(part, "_read_") else None, array_type.device)
         if made.spec.shape != spec.shape or made.dtype is not spec.dtype:
-            raise InvalidArgumentError(f"{self._name}: gradient {position} must have the shape and dtype of "
-                                       f"its argument, {spec}; got {made.spec}")
+            raise InvalidArgumentError(f"{self._name}: gradient {position} must have the shape and "
+                                       f"dtype of its argument, {spec}; got {made.spec}")
         return made
 
 

@@ -60,7 +60,7 @@ class Device:
     def typed(self, dtype: DType) -> ArrayType:
         """The ArrayType of tensors made here with this dtype; strings live on the host."""
         place = CPU if dtype is dtypes.string else self
-        return place.type_of(dtypes.require_usable(dtype).np_dtype)
+        return place.type_of(np.dtype(dtypes.require_usable(dtype).as_numpy_dtype))
 
     def upload(self, array: Any) -> Any:
         """A copy of a host array, or of one on another GPU, in this device's memory."""

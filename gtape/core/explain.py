@@ -145,7 +145,7 @@ class _Search:
     def _from_host(out: int, exits: list[Any]) -> list[_Link]:
         """A value computed from unknown inputs may come from one that left the tape before."""
         return [_Link(None, name, recording.EXIT, (code, lasti), ins[0], 3)
-                for _, name, ins, outs, code, lasti in exits if outs and outs[0] < out or not outs]
+                for _, name, ins, outs, code, lasti in exits if not outs or outs[0] < out]
 
     def _path(self) -> list[_Link] | None:
         """The cheapest path from a target to the source, in the order source to target."""
@@ -154,7 +154,7 @@ class _Search:
             starts += [k for k in (leaf._k, *self.tape._reads.get(leaf._k, ())) if k]
             if not isinstance(leaf, Tensor) and leaf._value._k:
                 starts.append(leaf._value._k)
-        best: dict[int, int] = {k: 0 for k in starts}
+        best: dict[int, int] = dict.fromkeys(starts, 0)
         via: dict[int, tuple[int, _Link]] = {}
         queue = deque(starts)
         while queue:
@@ -209,6 +209,11 @@ class _Search:
                 f"The path leaves the tape through {link.name}{where}\n  The result is a NumPy or "
                 f"Python value, and what is computed from it has no gradient. Use gtape functions "
                 f"(tf.reduce_mean for np.mean …) inside the tape's block."), steps, site)
+        if link.kind == recording.OUTSIDE:
+            return self._say(USED_OUTSIDE_TAPE, (
+                f"A value that the target uses was computed from the {_name(self.source)} outside "
+                f"the tape{where}\n  Only what is computed inside the tape's block is recorded. "
+                f"Move that line into the block."), steps, site)
         if link.kind == recording.STATE:
             return self._say(STATE_ASSIGN, (
                 f"The value was assigned to the Variable '{link.name}'{where}\n  State stops "
@@ -255,10 +260,11 @@ class _Search:
                 f"watch_accessed_variables=False, and tape.watch(variable) was not called before "
                 f"it was used{where}"), steps, site)
         origin = getattr(self.source, "_origin", None)
-        if origin is not None and len(origin) == 3:
-            made = resolve(origin[1], origin[2])
+        if origin is not None and hasattr(origin, "variable"):
+            made = resolve(origin.code, origin.offset)
             return self._say(VARIABLE_REBOUND, (
-                f"The source is a Tensor, computed from the Variable '{origin[0]}' outside the "
+                f"The source is a Tensor, computed from the Variable "
+                f"'{origin.variable.name}' outside the "
                 f"tape{_at(made)}\n  Rebinding the name (x = x + 1) replaced the Variable by a "
                 f"Tensor, which is not watched. Use x.assign_add(1) to change the Variable."),
                 steps, made)
@@ -312,7 +318,7 @@ class _Search:
             r for r in self.records
             if self.source_keys & set(r[5] if type(r[5]) is tuple else (r[5],))]
         origin = getattr(self.source, "_origin", None)
-        if origin is not None and len(origin) == 3 and not self._watched():
+        if origin is not None and hasattr(origin, "variable") and not self._watched():
             return self._not_watched(steps, None)
         left = self._exits_of_source()
         if left is not None:

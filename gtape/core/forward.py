@@ -11,6 +11,7 @@ from typing import Any
 
 from gtape.core import nest, tapeargs
 from gtape.core.errors import NonFloatWarning
+from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.state import active, new_key, push, recorders, remove
 from gtape.core.tensor import Tensor
 
@@ -41,7 +42,7 @@ class ForwardAccumulator:
             self._watch(tapeargs.leaf_state(primal, "primals", i, len(flat)), tangent, i)
 
     def _watch(self, primal: Any, tangent: Any, position: int) -> None:
-        from gtape.core.tape import stack_level
+        from gtape.core.tape_recording import stack_level
 
         if not primal.dtype.is_differentiable:
             warnings.warn(
@@ -133,13 +134,17 @@ class ForwardAccumulator:
             tape.watch([s for s in seeds if s is not None])
             grads: dict[int, Any] = {}
             backward.tensors(grads, seeds if len(outputs) > 1 else seeds[0], record)
-        pairs = [(part, self._tangents[key]) for key, part in grads.items()
-                 if key in self._tangents]
+            pairs = [(_dense(part), self._tangents[key]) for key, part in grads.items()
+                     if key in self._tangents]
         if not pairs:
             return [None] * len(outputs)
         watched = [s for s in seeds if s is not None]
         found = iter(tape.gradient([p for p, _ in pairs], watched, [t for _, t in pairs]))
         return [None if s is None else next(found) for s in seeds]
+
+
+def _dense(part: Any) -> Tensor:
+    return part.to_dense() if isinstance(part, IndexedSlices) else part
 
 
 def _fitting(primal: Any, tangent: Any, position: int) -> Tensor:

@@ -32,9 +32,10 @@ class IndexedSlices:
         convert = hooks["convert"]
         self.values: Tensor = convert(values)
         self.indices: Tensor = convert(indices)
-        self.dense_shape = None if dense_shape is None else convert(dense_shape)
-        self._shape = None if dense_shape is None else tuple(
-            int(n) for n in np.asarray(self.dense_shape._peek()))
+        self.dense_shape: Any = None if dense_shape is None else convert(dense_shape)
+        self._shape: tuple[int, ...] | None = None
+        if self.dense_shape is not None:
+            self._shape = tuple(int(n) for n in np.asarray(self.dense_shape._peek()))
 
     @property
     def shape(self) -> TensorShape:

@@ -37,8 +37,9 @@ def _one_hot(like: Tensor, index: int) -> EagerTensor:
     """Zeros like the target with a one at a flat position."""
     made = like._filled_(0)
     assert made is not None
-    flat = made._a.reshape(-1).copy()
-    flat[index] = 1
+    with made._t.device.scope():
+        flat = made._a.reshape(-1).copy()
+        flat[index] = 1
     made._a = flat.reshape(made._a.shape)
     return made
 
@@ -150,8 +151,9 @@ def _column(like: Tensor, index: int, inner: int) -> EagerTensor:
     """Ones at one position of every example."""
     made = like._filled_(0)
     assert made is not None
-    flat = made._a.reshape(-1, inner).copy()
-    flat[:, index] = 1
+    with made._t.device.scope():
+        flat = made._a.reshape(-1, inner).copy()
+        flat[:, index] = 1
     made._a = flat.reshape(made._a.shape)
     return made
 

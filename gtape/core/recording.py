@@ -26,6 +26,7 @@ UNKNOWN = "unknown inputs"
 CUT = "no gradient"
 EXIT = "left the tape"
 STATE = "assigned"
+OUTSIDE = "computed outside"
 READ = "unwatched variable"
 
 
@@ -54,6 +55,10 @@ def mark(tape: Any, kind: str, name: str, inputs: tuple[Any, ...], outputs: tupl
             if not tensor._k:
                 tensor._k = new_key()
             ins.append(tensor._k)
+            origin = getattr(tensor, "_origin", None)
+            if origin is not None and hasattr(origin, "variable"):
+                tape._marks.append((OUTSIDE, "", (origin.variable._k,), (tensor._k,),
+                                    origin.code, origin.offset))
     for tensor in outputs:
         if not tensor._k:
             tensor._k = new_key()

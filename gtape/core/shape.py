@@ -14,6 +14,8 @@ class TensorShape:
 
     __slots__ = ("_dims",)
 
+    _dims: tuple[int | None, ...] | None
+
     def __init__(self, dims: Any) -> None:
         if isinstance(dims, TensorShape):
             self._dims = dims._dims

@@ -12,9 +12,10 @@ import numpy as np
 
 from gtape.core import nest
 from gtape.core.convert import convert, host_array
-from gtape.core.errors import NonFloatWarning
+from gtape.core.errors import InvalidArgumentError, NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import EagerTensor, Tensor
+
 
 class UnconnectedGradients(enum.Enum):
     """What `gradient` answers for a source that the target does not depend on."""
@@ -193,7 +194,7 @@ class Request:
                 return
 
     def _warn_each(self) -> None:
-        from gtape.core.tape import stack_level
+        from gtape.core.tape_recording import stack_level
 
         for role, leaves in (("target", self.targets), ("source", self.sources)):
             for leaf in leaves:
@@ -249,4 +250,8 @@ def _cotangent(item: Any, target: Any, position: int) -> Tensor | None:
             f"output_gradients[{position}] must have the shape and dtype of its target, "
             f"{target.dtype.name}{list(shape)}; got {seed.spec}. Use tf.cast, or "
             f"tf.broadcast_to(value, target.shape)")
+    if seed._t.device is not target._t.device:
+        raise InvalidArgumentError(
+            f"output_gradients[{position}] must live on the device of its target, "
+            f"{target.device}; got one on {seed.device}. Move it with x.gpu() or x.cpu()")
     return seed

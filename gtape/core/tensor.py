@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from gtape.core import text
 from gtape.core.device import CPU, ArrayType, Device, others, type_of
-from gtape.core.dtypes import DType
+from gtape.core.dtypes import DType, string
 from gtape.core.references import Reference
 from gtape.core.shape import TensorShape
 from gtape.core.sites import here
@@ -25,19 +25,51 @@ _NUMPY_NAMES = {
     "tf.Variable(x, name=...); a tensor computed eagerly has no name"}
 
 
+#: Named, because a literal () would tell type checkers that subclasses have no slots either.
+_NO_SLOTS: tuple[str, ...] = ()
+
+
 class Tensor:
     """A value on a device. Tensors never change; operators and functions make new ones.
 
     Tensors are compared element by element with `==` and so cannot be keys of a dict: use `ref()`.
     """
 
-    __slots__ = ()
+    __slots__ = _NO_SLOTS
     __array_priority__ = 100
     #: How a tensor tells the recorders that its value left for NumPy or Python.
     _on_exit: ClassVar[Callable[[Tensor, str], None]] = lambda tensor, how: None
 
     _t: ArrayType
     _k: int
+
+    if TYPE_CHECKING:  # installed by `ops.operators` and `ops.indexing`
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __floordiv__(self, other: Any) -> Any: ...
+        def __mod__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __rpow__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __rmatmul__(self, other: Any) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+        def __and__(self, other: Any) -> Any: ...
+        def __or__(self, other: Any) -> Any: ...
+        def __invert__(self) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __abs__(self) -> Any: ...
+        def __getitem__(self, key: Any) -> Any: ...
+        def cpu(self) -> Tensor: ...
+        def gpu(self, gpu_index: int = 0) -> Tensor: ...
 
     @property
     def shape(self) -> TensorShape:
@@ -158,13 +190,21 @@ class Tensor:
             f"a Tensor has no attribute '{name}'" + (f"; use {advice}" if advice else ""))
 
 
+class ComputedFrom(NamedTuple):
+    """The Variable from which a tensor was computed outside every tape, and the line."""
+
+    variable: Any
+    code: Any
+    offset: int
+
+
 class EagerTensor(Tensor):
     """A tensor whose value is an array. `_a` array, `_t` its type, `_k` its key on tapes."""
 
     __slots__ = ("__weakref__", "_a", "_k", "_origin", "_t")
 
     _a: Any
-    #: (code, offset) of the line that made it, or (reference to a Variable, code, offset).
+    #: (code, offset) of the line that made it, or a ComputedFrom, or what it is a slice of.
     _origin: Any
 
     def __init__(self, array: Any, array_type: ArrayType) -> None:
@@ -186,7 +226,7 @@ class EagerTensor(Tensor):
     def _filled_(self, value: int) -> EagerTensor | None:
         """A tensor like this one, all `value`; for strings, empty ones in place of zeros."""
         array_type = self._t
-        if array_type.dtype.np_dtype == object:
+        if array_type.dtype is string:
             return None if value else EagerTensor(np.full(self._a.shape, b"", object), array_type)
         shape, dtype = self._a.shape, array_type.dtype
         if not shape and array_type.fast:

@@ -21,7 +21,6 @@ from gtape.core.spec import Spec
 from gtape.core.state import active, new_key
 from gtape.core.tensor import EagerTensor, Tensor, noted
 
-
 #: Installed by `ops`: scatter and slice assignment.
 hooks: dict[str, Callable[..., Any]] = {}
 
@@ -310,6 +309,8 @@ class ResourceVariable(Variable):
     """The variable that `tf.Variable(...)` makes: it owns the state."""
 
     __slots__ = ("__weakref__", "_constraint", "_declared", "_k", "_name", "_trainable", "_value")
+
+    _value: EagerTensor
 
     def __init__(self, initial_value: Any = None, trainable: bool | None = None,
                  validate_shape: bool = True, caching_device: Any = None,

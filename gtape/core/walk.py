@@ -35,7 +35,7 @@ def _prunable(record: Any, useful: set[int] | None) -> bool:
 
 
 def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | None,
-         consume: bool, tensors: bool, sparse_type: type) -> None:
+         consume: bool, tensors: bool, sparse_type: Any) -> None:
     """Pull `grads` back through `records`, last to first, adding to `grads`.
 
     Args:
@@ -76,7 +76,7 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
             walking.reset(site)
 
 
-def consume_all(records: list[Any], grads: Grads, keep: set[int], sparse_type: type) -> None:
+def consume_all(records: list[Any], grads: Grads, keep: set[int], sparse_type: Any) -> None:
     """The common case of `walk`: bare arrays, every record wanted, nothing kept."""
     take = grads.pop
     pop = records.pop

@@ -148,6 +148,20 @@ def get(identifier: Any) -> Any:
     return resolve("initializer", _TABLE, identifier, Initializer)
 
 
-__all__ = ["GlorotNormal", "GlorotUniform", "HeNormal", "HeUniform", "Initializer", "LecunNormal",
-           "LecunUniform", "Orthogonal", "RandomNormal", "RandomUniform", "TruncatedNormal",
-           "VarianceScaling", "random_normal_initializer", "random_uniform_initializer", "get"]
+__all__ = [
+    "GlorotNormal",
+    "GlorotUniform",
+    "HeNormal",
+    "HeUniform",
+    "Initializer",
+    "LecunNormal",
+    "LecunUniform",
+    "Orthogonal",
+    "RandomNormal",
+    "RandomUniform",
+    "TruncatedNormal",
+    "VarianceScaling",
+    "get",
+    "random_normal_initializer",
+    "random_uniform_initializer",
+]

@@ -22,7 +22,7 @@ def set_random_seed(seed: int) -> None:
     from gtape.random import set_seed
 
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002  (the global generator is what users of it share)
+    np.random.seed(seed)
     set_seed(seed)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gtape.core.device import CPU
 from gtape.core.convert import convert
+from gtape.core.device import CPU
 from gtape.core.dtypes import as_dtype
 from gtape.core.variable import ResourceVariable, VariableView, scope_prefix
 from gtape.keras.naming import path_of

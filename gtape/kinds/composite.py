@@ -53,8 +53,8 @@ class Composite(Op):
 
     def __call__(self, *inputs: Tensor, **attrs: Any) -> Any:
         full = self.defaults | attrs
-        if not self.pullbacks.any or not active() and all(
-                type(x) is EagerTensor for x in inputs):
+        if not self.pullbacks.any or (not active() and all(
+                type(x) is EagerTensor for x in inputs)):
             made = self._fn(*inputs, **full)
             return made[0] if len(self.outputs) > 1 else made
         return self.run(inputs, tuple(full[n] for n in self.attr_names))[0]

@@ -54,8 +54,12 @@ def derivative(output: Expr, cotangent: Expr, wrt: Sequence[Expr], complex_: boo
             if part is None or id(arg) not in useful:
                 continue
             old = total.get(id(arg))
-            total[id(arg)] = part if old is None else old + part
+            total[id(arg)] = part if old is None else scope_sum(old, part)
     return [total.get(id(w)) for w in wrt]
+
+
+def scope_sum(a: Expr, b: Expr) -> Expr:
+    return a.scope.node(operators["add"], (a, b))
 
 
 def rename_output(parts: Sequence[Expr | None], output: Expr, name: str) -> list[Expr | None]:

@@ -90,8 +90,8 @@ for _method, _letter in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"
 for _method, _letter in (("lt", "less"), ("le", "less_equal"), ("gt", "greater"),
                          ("ge", "greater_equal"), ("and", "logical_and"), ("or", "logical_or")):
     setattr(Expr, f"__{_method}__", _binary(_letter))
-setattr(Expr, "__neg__", _unary("negative"))
-setattr(Expr, "__invert__", _unary("logical_not"))
+for _method, _letter in (("neg", "negative"), ("invert", "logical_not")):
+    setattr(Expr, f"__{_method}__", _unary(_letter))
 
 
 def is_expr(args: Sequence[Any]) -> bool:

@@ -18,7 +18,7 @@ from gtape.core.quiet import quiet
 from gtape.core.recording import CUT, UNKNOWN, _seen_globals, mark, user_of
 from gtape.core.sites import here
 from gtape.core.state import active, new_key
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor
 from gtape.core.variable import Variable
 from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.expr import Expr, is_expr
@@ -71,7 +71,7 @@ def note_variable(made: Any, args: Sequence[Any]) -> None:
     """Remember that a tensor was computed from a Variable outside every tape: `x = x + 1`."""
     for arg in args:
         if isinstance(arg, Variable) and type(made) is EagerTensor:
-            made._origin = (arg.name, *here())
+            made._origin = ComputedFrom(arg._resource_(), *here())
             return
 
 

@@ -14,9 +14,10 @@ from typing import Any
 
 from gtape.kinds.expr import Expr, topological
 
+
 def number_text(value: Any) -> str:
     """A constant as Python text."""
-    if isinstance(value, bool) or isinstance(value, int):
+    if isinstance(value, int):
         return repr(value)
     if isinstance(value, complex):
         return f"complex({number_text(value.real)}, {number_text(value.imag)})"

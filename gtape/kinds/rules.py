@@ -7,8 +7,9 @@ from typing import Any
 
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Rule
+from gtape.core.placement import current_device, on
 from gtape.core.registry import AppliedOp, lookup, missing_gradient, on_arrays, scatter
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.core.walk import Grads, add_to
 
 
@@ -104,7 +105,7 @@ def _conj(value: Any) -> Any:
 
 def _pull(grads: Grads, g: Any, record: Any) -> None:
     """The tensor form: the rules applied to tensors."""
-    attrs, complex_, specs, groups = record[6], record[7], record[8], record[9]
+    attrs, complex_, groups = record[6], record[7], record[9]
     named = dict(zip(record[4].attr_names, attrs))
     gs = g if type(g) is list else [g]
     if complex_:
@@ -124,21 +125,19 @@ def _pull(grads: Grads, g: Any, record: Any) -> None:
 
 def run_rules(grads: Grads, g: Any, record: Any) -> None:
     """The array form of `_pull`."""
-    device_types = _types(g)
-    wrapped: Any = g if type(g) is IndexedSlices else ([None if a is None else EagerTensor(a, t) for a, t in zip(g, device_types)]
-                    if type(g) is list else EagerTensor(g, device_types[0]))
     made: Grads = {}
-    _pull(made, wrapped, record)
+    _pull(made, _wrapped(g), record)
     for key, part in made.items():
         add_to(grads, key, part._a if type(part) is EagerTensor else part)
 
 
-def _types(g: Any) -> list[Any]:
-    from gtape.core.device import type_of
-
+def _wrapped(g: Any) -> Any:
+    """A cotangent's array, or the list of them, as tensors."""
     if type(g) is IndexedSlices:
-        return []
-    return [None if a is None else type_of(a) for a in g] if type(g) is list else [type_of(g)]
+        return g
+    if type(g) is list:
+        return [None if a is None else wrap(a) for a in g]
+    return wrap(g)
 
 
 run_rules.tensors = _pull  # type: ignore[attr-defined]
@@ -148,7 +147,9 @@ def filled(gs: Sequence[Tensor | None], specs: Sequence[Any]) -> list[Tensor]:
     """Cotangents with zeros where nothing arrived."""
     from gtape.ops.creation import zeros
 
-    return [zeros(s.shape, s.dtype) if g is None else g for g, s in zip(gs, specs)]
+    place = next((g._t.device for g in gs if g is not None), None)
+    with on(place or current_device()):
+        return [zeros(s.shape, s.dtype) if g is None else g for g, s in zip(gs, specs)]
 
 
 def _apply_registered(grads: Grads, g: Any, record: Any) -> None:

@@ -96,17 +96,24 @@ RULES: dict[str, Callable[[str, Types], ArrayType]] = {
 
 
 def _made_at(tensor: Any) -> str:
-    """Where a tensor was made, if that was noted."""
+    """Where a tensor was made, if that was noted: by itself, or by a tape now recording."""
+    origin = getattr(tensor, "_origin", None)
+    site = origin[-2:] if origin else _recorded(tensor._k)
+    return f" made at {resolve(*site)}" if site else ""
+
+
+def _recorded(key: int) -> Any:
+    """The (code, offset) of the step that made the value, from the tapes now recording."""
     from gtape.core.state import active
 
-    for recorder in active():
-        if recorder.is_tape:
-            for record in (*recorder._records, *recorder._marks):
-                keys = record[1] if isinstance(record[1], (int, tuple)) else record[3]
-                if tensor._k and tensor._k in (keys if isinstance(keys, tuple) else (keys,)):
-                    return f" made at {resolve(*record[-2:] if len(record) == 6 else record[2:4])}"
-    origin = getattr(tensor, "_origin", None)
-    return f" made at {resolve(*origin[-2:])}" if origin else ""
+    for tape in active():
+        if key and tape.is_tape:
+            steps = [(r[1], r[2:4]) for r in tape._records]
+            steps += [(m[3], m[4:]) for m in tape._marks]
+            for keys, site in steps:
+                if key in (keys if type(keys) is tuple else (keys,)):
+                    return site
+    return None
 
 
 def same_device(name: str, tensors: Sequence[Any]) -> None:
@@ -118,5 +125,3 @@ def same_device(name: str, tensors: Sequence[Any]) -> None:
             raise InvalidArgumentError(
                 f"{name}: the inputs must live on one device; got {described}. Nothing is copied "
                 f"between devices in silence: move one with x.gpu() or x.cpu()")
-
-

@@ -1,4 +1,4 @@
-"""What public functions accept, brought to what ops take: shapes, axes, dtypes, lists of tensors."""
+"""What public functions accept, brought to what ops take: shapes, axes, dtypes, tensors."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from gtape.kinds.primitive import primitive
 @primitive(linear="x", tf_name="Cast", holomorphic=False)
 def cast_(xp: Any, x: Any, *, dtype: DType) -> Any:
     """x in another dtype: floats are truncated towards zero for integers."""
-    wanted = dtype.np_dtype
+    wanted = np.dtype(dtype.as_numpy_dtype)
     if x.dtype.kind == "c" and wanted.kind != "c":
         x = x.real
     return xp.asarray(x).astype(wanted)
@@ -57,7 +57,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     if found.dtype is wanted:
         return found
     if found.dtype.is_complex and not wanted.is_complex:
-        from gtape.core.tape import stack_level
+        from gtape.core.tape_recording import stack_level
 
         warnings.warn(f"casting {found.dtype.name} to {wanted.name} drops the imaginary part; use "
                       f"tf.math.real(x) to say so", ComplexCastWarning, stacklevel=stack_level())

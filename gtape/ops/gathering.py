@@ -1,4 +1,4 @@
-"""gather and scatter: rows picked by index, and rows added at an index. Each is the other's adjoint.
+"""gather and scatter: rows picked by index, rows added at an index; each the other's adjoint.
 
 The gradient of a gather along axis 0 is an IndexedSlices: the rows that were used, not the table.
 """

@@ -197,4 +197,4 @@ def _all_arrays(tensor: Tensor, entries: list[Any], arrays: list[int]) -> Tensor
 
 
 for _class in (Tensor, Variable):
-    _class.__getitem__ = getitem  # type: ignore[attr-defined]
+    setattr(_class, "__getitem__", getitem)  # noqa: B010

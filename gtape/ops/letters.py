@@ -151,11 +151,11 @@ def xdivy(xp: Any, a: Any, b: Any) -> Any:
 
 
 def _no_zero(name: str, divisor: Any) -> None:
-    if np.asarray(divisor).dtype.kind in "iu" if np.isscalar(divisor) else (
-            divisor.dtype.kind in "iu"):
-        if bool((divisor == 0) if np.isscalar(divisor) else (divisor == 0).any()):
-            raise InvalidArgumentError(f"{name}: integer division by zero; use floating tensors, "
-                                       f"or tf.where to replace zeros")
+    number = np.isscalar(divisor)
+    kind = np.asarray(divisor).dtype.kind if number else divisor.dtype.kind
+    if kind in "iu" and bool(divisor == 0 if number else (divisor == 0).any()):
+        raise InvalidArgumentError(f"{name}: integer division by zero; use floating tensors, "
+                                   f"or tf.where to replace zeros")
 
 
 def floordiv(xp: Any, a: Any, b: Any) -> Any:

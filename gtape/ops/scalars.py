@@ -236,7 +236,7 @@ sign.op.cases = [case((2, 3)), case(())]
 clip.op.cases = [case((2, 3), np.array(-0.7), np.array([0.9])), case((3,), (3,), np.array(2.0))]
 
 # ---------------------------------------------------------------- comparisons and logic
-_BOOL = {"types": "compare", "makes_bool": True, "d_a": None, "d_b": None}
+_BOOL: dict[str, Any] = {"types": "compare", "makes_bool": True, "d_a": None, "d_b": None}
 equal = letter("equal(a, b)", cuda="a == b", doc="x = y, element by element.",
                **_BOOL | {"types": "equal"})
 not_equal = letter("not_equal(a, b)", cuda="a != b", doc="x ≠ y.", **_BOOL | {"types": "equal"})

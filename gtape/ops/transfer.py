@@ -76,5 +76,5 @@ def gpu(self: Tensor, gpu_index: int = 0) -> Tensor:
     return self if self._t.device is device else move(self, device)
 
 
-Tensor.cpu = cpu  # type: ignore[attr-defined]
-Tensor.gpu = gpu  # type: ignore[attr-defined]
+Tensor.cpu = cpu  # type: ignore[method-assign]
+Tensor.gpu = gpu  # type: ignore[method-assign]

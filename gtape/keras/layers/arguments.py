@@ -69,7 +69,7 @@ def leftover_arguments(layer: str, kwargs: dict[str, Any]) -> tuple[Any, ...] | 
     if kwargs:
         raise ValueError(f"{layer} takes no keyword arguments {sorted(kwargs)}")
     if shape is not None:
-        from gtape.core.tape import stack_level
+        from gtape.core.tape_recording import stack_level
 
         warnings.warn("do not pass input_shape or input_dim to a layer: put "
                       "keras.Input(shape) first into the Sequential model",

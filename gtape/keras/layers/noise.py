@@ -11,7 +11,8 @@ from gtape.keras.layers.arguments import channels_first, share
 from gtape.keras.layers.layer import Layer
 from gtape.keras.seeds import SeedGenerator
 from gtape.numerics import distributions
-from gtape.ops.scalars import add, multiply
+from gtape.ops.dropout import masked_scale_
+from gtape.ops.scalars import add
 
 
 def _on_device_of(x: Any, array: Any) -> EagerTensor:
@@ -45,13 +46,9 @@ class Dropout(Layer):
         if not training or not self.rate:
             return inputs
         kept = 1.0 - self.rate
-        xp, dtype = inputs._t.xp, inputs.dtype.np_dtype
         shape = self._mask_shape(inputs.spec.shape)
-        mask = distributions.bernoulli(xp, self.seed_generator.next(), 0, shape, kept)
-        scale = mask.astype(dtype)
-        if kept:
-            scale *= dtype.type(1.0 / kept)
-        return multiply(inputs, _on_device_of(inputs, scale))
+        mask = distributions.bernoulli(inputs._t.xp, self.seed_generator.next(), 0, shape, kept)
+        return masked_scale_(inputs, _on_device_of(inputs, mask), scale=1.0 / kept if kept else 0.0)
 
 
 class SpatialDropout1D(Dropout):

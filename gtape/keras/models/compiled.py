@@ -51,7 +51,7 @@ class CompiledMetrics:
     def _fitting(self, names: tuple[str, str, str], name: str, y: Any, y_pred: Any) -> Metric:
         binary, sparse, categorical = names
         shape, predicted = tuple(y.shape), tuple(y_pred.shape)
-        if len(predicted) and predicted[-1] == 1 or len(predicted) == 1:
+        if (len(predicted) and predicted[-1] == 1) or len(predicted) == 1:
             chosen = binary
         elif len(shape) < len(predicted) or shape[-1] == 1:
             chosen = sparse

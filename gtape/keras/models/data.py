@@ -17,7 +17,7 @@ _BATCH = 32
 
 def unpacked(data: Any) -> tuple[Any, Any, Any]:
     """(x, y, sample_weight) of a batch; what is missing is None."""
-    if not isinstance(data, (tuple, list)) or isinstance(data, list) and len(data) not in (1, 2, 3):
+    if not isinstance(data, (tuple, list)) or (isinstance(data, list) and len(data) not in (1, 2, 3)):
         return data, None, None
     if not 1 <= len(data) <= 3:
         raise ValueError(f"a batch is x, (x, y) or (x, y, sample_weight); got {len(data)} entries")
@@ -61,7 +61,7 @@ def batches(x: Any, y: Any, sample_weight: Any, class_weight: Any, batch_size: i
                          f"0; got {sorted(lengths)}")
     order = np.arange(lengths.pop())
     if shuffle:
-        np.random.default_rng(random.getrandbits(64)).shuffle(order)  # noqa: S311
+        np.random.default_rng(random.getrandbits(64)).shuffle(order)
     size = batch_size or _BATCH
     for start in range(0, len(order), size):
         chosen = order[start: start + size] if shuffle else slice(start, start + size)

@@ -68,7 +68,6 @@ class Optimizer:
         self.built = False
         self._known: dict[int, Any] = {}
         self._place: dict[int, tuple[flat.Group, int]] = {}
-        self._groups: list[flat.Group] = []
         self._plans: dict[Any, list[Any]] = {}
         self._not_decayed: tuple[set[int], tuple[str, ...]] = (set(), ())
         self._initial = [0.0] * len(self.slots)
@@ -85,6 +84,9 @@ class Optimizer:
     def step(self, k: Any, xp: Any, w: Any, g: Any, *slots: Any) -> Any:
         """What is subtracted from w. Writes to `slots`."""
         raise NotImplementedError(f"{type(self).__name__} must define step")
+
+    def begin(self, group: flat.Group) -> None:
+        """Called when state was made for variables, with the numbers in `_initial`."""
 
     # ------------------------------------------------------------------ settings
 
@@ -169,7 +171,7 @@ class Optimizer:
         initial = [*self._initial, *([0.0] * len(self._extra))]
         for (_, decays, _), members in together.items():
             group = flat.Group(members, initial, decays)
-            self._groups.append(group)
+            self.begin(group)
             for at, state in enumerate(members):
                 self._place[state._k] = (group, at)
 
@@ -287,7 +289,8 @@ class Optimizer:
         gradients = limited(settings, gradients, states)
         rate = self._present_rate()
         for group, places in plan:
-            self._update_group(group, places, gradients, rate, step)
+            with group.type.device.scope():
+                self._update_group(group, places, gradients, rate, step)
         if settings.use_ema:
             self._average([group for group, _ in plan], step)
 
@@ -372,7 +375,7 @@ def _with_gradients(grads: list[Any], variables: list[Any]) -> tuple[list[Any], 
     Raises:
         ValueError: there are none.
     """
-    from gtape.core.tape import stack_level
+    from gtape.core.tape_recording import stack_level
 
     missing = [v.name for g, v in zip(grads, variables) if g is None]
     if len(missing) == len(grads):
