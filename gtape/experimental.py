@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.device import CPU
+from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.devices.placing import device_named
@@ -78,7 +79,7 @@ def from_array(array: Any) -> Tensor:
     """
     if isinstance(array, np.ndarray):
         array_type = CPU.type_of(array.dtype)
-        if not array.dtype.isnative or array.dtype != array_type.dtype.np_dtype:
+        if not array.dtype.isnative or array_type.dtype is string:
             raise InvalidArgumentError(f"from_array needs numbers in native byte order; got "
                                        f"{array.dtype}. Use tf.constant, which copies")
         return EagerTensor(array, array_type)

@@ -176,6 +176,14 @@ def test_layout_byte_order_and_flags_of_numpy_input_do_not_matter(make: Any) -> 
         np.testing.assert_allclose(tape.gradient(y, v), 3 * np.asarray(array, np.float32))
 
 
+def test_strings_are_tensors_down_to_the_last_one() -> None:
+    table = tf.constant([["a", "b"], ["c", "d"]])
+    for found in (table[1, 0], tf.unstack(table[1])[0], next(iter(table[1])),
+                  tf.gather(table[1], 0), tf.gather_nd(table, [1, 0])):
+        assert found.shape == () and found.dtype == tf.string
+        assert found.numpy() == b"c"
+
+
 def test_read_only_results_are_never_handed_out() -> None:
     x = tf.constant(np.ones(3, np.float32))
     array = x.numpy()

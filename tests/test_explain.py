@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 import gtape as tf
 from gtape.core.explain import Explanation
-from gtape.errors import GradientNoneError, GradientNoneWarning
 
 _LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
@@ -180,6 +178,22 @@ def test_left_through_numpy_with_tensor_arithmetic_after() -> None:
     _left("np.sqrt", make)
 
 
+def test_left_through_a_constant_of_a_variable() -> None:
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        h = tf.constant(x)  # tf.constant
+        y = h * 2.0
+    _explained(tape, y, x, "LEFT_TO_HOST", at="tf.constant", advice="gtape functions")
+
+
+def test_left_through_dlpack() -> None:
+    def make(h: tf.Tensor) -> tf.Tensor:
+        array = np.from_dlpack(h)  # dlpack
+        return tf.reduce_sum(array)
+
+    _left("dlpack", make)
+
+
 # -------------------------------------------------------------------------- variables and state
 
 
@@ -201,6 +215,16 @@ def test_the_tutorials_loop() -> None:
         causes.append(tape.explain(y, x, show=False).cause)
         x = x + 1.0
     assert causes == ["CONNECTED", "VARIABLE_REBOUND"]
+
+
+def test_a_variable_made_of_a_computed_value() -> None:
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        copy = tf.Variable(x * x, name="copy")  # made of a tensor
+        y = copy * 2.0
+    found = _explained(tape, y, x, "STATE_ASSIGN", at="made of a tensor",
+                       advice="the tensor itself")
+    assert "'copy:0'" in found.text
 
 
 def test_state_stops_gradients() -> None:
@@ -344,49 +368,3 @@ def test_it_asks_for_tensors(target: Any, source: Any) -> None:
         x * x
     with pytest.raises(TypeError):
         tape.explain(target, source, show=False)
-
-
-# -------------------------------------------------------------------------- on_none
-
-
-def _unwatched() -> tuple[tf.GradientTape, tf.Tensor, tf.Tensor]:
-    x = tf.constant(3.0)
-    with tf.GradientTape() as tape:
-        y = x * x
-    return tape, y, x
-
-
-def test_on_none_ignores_unless_told() -> None:
-    tape, y, x = _unwatched()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert tape.gradient(y, x) is None
-
-
-def test_on_none_warns_with_the_reason_at_the_users_line() -> None:
-    tape, y, x = _unwatched()
-    with pytest.warns(GradientNoneWarning, match="not watched") as seen:
-        assert tape.gradient(y, x, on_none="warn") is None
-    assert seen[0].filename == __file__
-
-
-def test_on_none_raises_with_the_reason() -> None:
-    tape, y, x = _unwatched()
-    with pytest.raises(GradientNoneError, match="not watched"):
-        tape.gradient(y, [x], on_none="raise")
-
-
-def test_on_none_is_silent_when_there_is_an_answer() -> None:
-    x = tf.Variable(3.0)
-    with tf.GradientTape() as tape:
-        y = x * x
-    assert float(tape.gradient(y, x, on_none="raise")) == 6.0
-
-
-def test_an_unknown_on_none_leaves_the_tape_unspent() -> None:
-    x = tf.Variable(3.0)
-    with tf.GradientTape() as tape:
-        y = x * x
-    with pytest.raises(ValueError, match="on_none"):
-        tape.gradient(y, x, on_none="shout")
-    assert float(tape.gradient(y, x)) == 6.0

@@ -1,4 +1,4 @@
-"""The checks of `gtape.testing` are themselves checked: each kind of wrong declaration is seen."""
+"""The checks of `gtape.testing` and test_declarations.py checked: wrong declarations are seen."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import test_declarations as properties
 
 import gtape as tf
 from gtape import testing
 from gtape.core.op import Case, Rule, case
 from gtape.core.spec import Spec
 from gtape.errors import GradientMismatch
+from gtape.kinds.composite import Composite
 from gtape.kinds.elementwise import Atom, Word
 from gtape.kinds.primitive import Primitive
 from gtape.ops import scalars as s
@@ -175,3 +177,69 @@ def test_drawn_inputs_are_those_asked_for() -> None:
     assert set(drawn[1]) <= {0, 1, 2}
     again = testing.draw(case((2, 3)), "complex128", seed=1)
     assert again[0].dtype == np.complex128 and np.abs(again[0].imag).max() > 0
+
+
+# -------------------------------------------------------------------------- the properties too
+
+
+def _primitive(fn: Any, rule: Any = None, **options: Any) -> Primitive:
+    """An op that is not listed among the declared ones."""
+    op = Primitive(fn, **options)
+    op.infer(lambda x: x)
+    if rule is not None:
+        op.vjp("x")(rule)
+    return op
+
+
+def test_a_result_of_another_dtype_than_inferred_is_seen() -> None:
+    def widened(xp: Any, x: Any) -> Any:
+        return x.astype(np.float64)
+
+    with pytest.raises(AssertionError, match="the array itself holds float64"):
+        properties.test_infer_equals_what_comes_out(_primitive(widened), _CASE, "float32", "CPU:0")
+
+
+def test_a_gradient_of_another_dtype_than_the_source_is_seen() -> None:
+    def twice(xp: Any, x: Any) -> Any:
+        return 2 * x
+
+    op = _primitive(twice, lambda g: tf.cast(g, tf.float64) * 2.0)
+    check = properties.test_gradient_has_the_dtype_and_shape_of_its_source
+    with pytest.raises(AssertionError):
+        check(op, _CASE, "float32", "CPU:0")
+
+
+def test_an_op_that_is_not_linear_is_seen() -> None:
+    def squared(xp: Any, x: Any) -> Any:
+        return x * x
+
+    op = _primitive(squared, lambda g, x: 2.0 * g * x, linear="x")
+    check = properties.test_linear_ops_obey_superposition_and_have_their_adjoint
+    with pytest.raises(AssertionError):
+        check(op, _CASE, "float64", "CPU:0")
+
+
+def test_keeping_what_no_rule_reads_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(xp: Any, x: Any) -> Any:
+        return 2 * x
+
+    op = _primitive(twice, lambda g: 2.0 * g)
+    check = properties.test_the_tape_keeps_what_the_rules_read_and_nothing_else
+    check(op, _CASE, "float64", "CPU:0")
+    record = op.record
+    monkeypatch.setattr(op, "record", lambda mask, inputs, outputs, attrs: (
+        *record(mask, inputs, outputs, attrs)[:2],
+        (*record(mask, inputs, outputs, attrs)[2], inputs)))
+    with pytest.raises(AssertionError, match="but the tape keeps them"):
+        check(op, _CASE, "float64", "CPU:0")
+
+
+def test_a_rule_that_differs_from_its_definition_is_seen() -> None:
+    def softened(x):  # type: ignore[no-untyped-def]
+        """tanh(2 x)."""
+        return tf.tanh(2.0 * x)
+
+    op = Composite(softened)
+    op.vjp("x")(lambda g, y: g * (1.999 - 2.0 * y * y))
+    with pytest.raises(AssertionError):
+        properties.test_rule_equals_the_derivative_of_the_definition(op, _CASE, "float64", "CPU:0")

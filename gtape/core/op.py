@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gtape.core.spec import Spec
@@ -112,7 +112,8 @@ class Rule:
         TypeError: at import, when a parameter names nothing the op has.
     """
 
-    __slots__ = ("attrs", "fn", "op", "reads", "sources", "spec_only", "takes_all", "wrt")
+    __slots__ = ("attrs", "fn", "op", "reads", "sources", "spec_only", "takes_all", "variadic",
+                 "wrt")
 
     def __init__(self, fn: Callable[..., Any], op: Op, wrt: tuple[str, ...],
                  attr_names: tuple[str, ...]) -> None:
@@ -121,25 +122,32 @@ class Rule:
             raise TypeError(f"the rule of {op.name}: its first parameter must be g or gs")
         self.fn, self.op, self.wrt = fn, op, wrt
         self.takes_all = names[0] == "gs"
+        self.variadic = op.variadic
         self.sources = names[1:]
-        self.attrs = keyword_names(fn)
+        asked = keyword_names(fn)
         notes = fn.__annotations__
         self.spec_only = tuple(str(notes.get(n, "")) in ("Spec", str(Spec)) for n in self.sources)
         known = {*op.params, *op.outputs}
-        unknown = ({*self.sources} - known) | ({*self.attrs} - set(attr_names)) | (
+        unknown = ({*self.sources} - known) | ({*asked} - set(attr_names)) | (
             set(wrt) - set(op.params))
         if unknown:
             raise TypeError(f"the rule of {op.name} asks for {sorted(unknown)}; it can have g, gs, "
                             f"{', '.join((*op.params, *op.outputs, *attr_names))}")
         env = {n: i for i, n in enumerate((*op.params, *op.outputs))}
         self.reads = tuple(env[n] for n in self.sources)
+        #: The attributes it asks for, with their places among the op's.
+        self.attrs = tuple((n, attr_names.index(n)) for n in asked)
 
-    def keep(self, values: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-        """What the rule reads of (inputs…, results…), where there are `count` inputs."""
+    def keep(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], specs: Sequence[Spec],
+             ) -> tuple[Any, ...]:
+        """What the rule reads of the inputs, whose specs are `specs`, and of the results."""
         if self.op.variadic:
-            inputs = values[:count]
-            return tuple(x.spec for x in inputs) if self.spec_only[0] else inputs
-        return tuple(values[i].spec if spec_only else values[i]
-                     for i, spec_only in zip(self.reads, self.spec_only))
-
-
+            return tuple(specs) if self.spec_only[0] else inputs
+        count = len(inputs)
+        kept = []
+        for i, spec_only in zip(self.reads, self.spec_only):
+            if i >= count:
+                kept.append(outputs[i - count].spec if spec_only else outputs[i - count])
+            else:
+                kept.append(specs[i] if spec_only else inputs[i])
+        return tuple(kept)

@@ -92,15 +92,18 @@ Tensor._on_exit = staticmethod(_exit)  # type: ignore[assignment]
 
 
 def record_general(op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                   attrs: tuple[Any, ...]) -> None:
-    """Record an application of any op with the recorders of this thread."""
+                   context: Any) -> None:
+    """Record an application of any op with the recorders of this thread.
+
+    `context` is what the op wants to know again in its `record`.
+    """
     stack = active()
     if not stack:
         return
     frame = _current() or user_frame(_getframe(1))
     for recorder in stack:
         if not recorder.is_tape:
-            recorder.observe(op, inputs, outputs, attrs)
+            recorder.observe(op, inputs, outputs, context)
             continue
         known = recorder._known
         mask = 0
@@ -110,7 +113,7 @@ def record_general(op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
         if not mask:
             mark(recorder, UNKNOWN, op.name, inputs, outputs, frame)
             continue
-        made = op.record(mask, inputs, outputs, attrs)
+        made = op.record(mask, inputs, outputs, context)
         if made is None:
             mark(recorder, CUT, op.name, inputs, outputs, frame)
             continue

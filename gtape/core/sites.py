@@ -13,13 +13,20 @@ _LIBRARIES = ("gtape", "numpy", "cupy")
 _OUTSIDE = ("gtape.demo", "gtape.cli")
 
 
+#: The namespaces of library modules met so far, by id; held here, so an id is never reused.
+_library: dict[int, dict[str, object]] = {}
+
+
 def user_frame(frame: FrameType) -> FrameType:
     """The nearest frame at or above `frame` that is neither gtape's nor NumPy's own code."""
     found: FrameType | None = frame
     while found is not None:
-        package = found.f_globals.get("__package__") or ""
-        if not package.startswith(_LIBRARIES) or package.startswith(_OUTSIDE):
-            return found
+        space = found.f_globals
+        if id(space) not in _library:
+            package = space.get("__package__") or ""
+            if not package.startswith(_LIBRARIES) or package.startswith(_OUTSIDE):
+                return found
+            _library[id(space)] = space
         found = found.f_back
     return frame
 

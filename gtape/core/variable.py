@@ -335,6 +335,8 @@ class ResourceVariable(Variable):
         self._trainable = True if trainable is None else bool(trainable)
         self._constraint = constraint
         self._value = noted(EagerTensor(value._array_(), value._t))
+        if value._k:
+            mark_all(STATE, full_name, (value,), (self._value,))
         #: Later variables have larger keys, so keys sort by creation.
         self._k = new_key()
 

@@ -14,7 +14,10 @@ def _nvml() -> Any:
     except ImportError:
         raise UnavailableError("device utilisation needs the package nvidia-ml-py: "
                                "pip install nvidia-ml-py") from None
-    pynvml.nvmlInit()
+    try:
+        pynvml.nvmlInit()
+    except Exception as error:
+        raise UnavailableError(f"device utilisation cannot be read: {error}") from error
     return pynvml
 
 
@@ -25,12 +28,13 @@ def _handle(pynvml: Any, device: Device) -> Any:
 
 
 def gpu_memory(device: Device) -> dict[str, int]:
-    """Bytes: `current` in use by gtape's arrays, `reserved` by the pool, card `total`, `free`."""
+    """Bytes: `current` in use by arrays, `peak` the most that CuPy's pool reserved since it was
+    last emptied, and the card's `free` and `total`."""
     with device.xp.cuda.Device(device.index):
         pool = device.xp.get_default_memory_pool()
         free, total = device.xp.cuda.runtime.memGetInfo()
         return {"current": pool.used_bytes(), "peak": pool.total_bytes(),
-                "reserved": pool.total_bytes(), "free": free, "total": total}
+                "free": free, "total": total}
 
 
 def host_memory() -> dict[str, int]:
@@ -60,7 +64,7 @@ def utilization(device: Device) -> dict[str, Any]:
     """Of a card, through NVML: percent busy, percent of memory traffic, temperature, watts.
 
     Raises:
-        UnavailableError: the device is the CPU, or nvidia-ml-py is missing.
+        UnavailableError: the device is the CPU, or nvidia-ml-py is missing or finds no driver.
     """
     if device.is_host:
         raise UnavailableError("utilisation is known of GPUs only")

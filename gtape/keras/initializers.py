@@ -38,9 +38,6 @@ def _dtype(dtype: Any) -> DType:
     return as_dtype(floatx() if dtype is None else dtype)
 
 
-    return cast(fill(tuple(shape), value), _dtype(dtype))
-
-
 class Zeros(Initializer):
     """All 0."""
 
@@ -85,7 +82,8 @@ class Identity(Initializer):
         if len(shape) != 2:
             raise ValueError(f"the Identity initializer makes matrices; got the shape {shape}")
         wanted = _dtype(dtype)
-        return convert(self.gain * np.eye(*shape, dtype=wanted.np_dtype), wanted)
+        made: Any = self.gain * np.eye(*shape)
+        return convert(made.astype(wanted.np_dtype), wanted)
 
 
 class STFT(Initializer):

@@ -7,6 +7,8 @@ from typing import Any
 from gtape.core.convert import convert
 from gtape.core.device import CPU
 from gtape.core.dtypes import as_dtype
+from gtape.core.state import active
+from gtape.core.tensor import EagerTensor
 from gtape.core.variable import ResourceVariable, VariableView, scope_prefix
 from gtape.keras.naming import path_of
 
@@ -46,7 +48,10 @@ class KerasVariable(VariableView):
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
+        from gtape.keras.layers.tracking import changes
+
         self._state._trainable = bool(value)
+        changes.count += 1
 
     def _shown_name(self) -> str:
         return self._path
@@ -73,6 +78,15 @@ class HostNumber(KerasVariable):
     def number(self) -> Any:
         """The value as a NumPy number, unseen by tapes."""
         return self._state._value._array_()[()]
+
+    def put(self, number: Any) -> None:
+        """Assign a number of the right dtype."""
+        state = self._state
+        made = EagerTensor(state._value.dtype.as_numpy_dtype(number), state._value._t)
+        if active():
+            state._written(made, False, None, state)
+        else:
+            state._value = made
 
 
 Variable = KerasVariable

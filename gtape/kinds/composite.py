@@ -82,7 +82,8 @@ class Composite(Op):
 
     def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
                attrs: tuple[Any, ...]) -> Any:
-        made = self.pullbacks.record(mask, inputs, outputs, attrs)
+        made = self.pullbacks.record(self.pullbacks.recipe(mask, inputs, outputs), inputs, outputs,
+                                     attrs, [x.spec for x in inputs])
         if made is None or len(outputs) == 1:
             return made
         _, keys, payload = made
@@ -93,15 +94,15 @@ def _by_definition(grads: Grads, gs: list[Any], record: Any) -> None:
     """Differentiate the body: a cotangent arrived that the rule does not answer for."""
     from gtape.core.tape import GradientTape
 
-    op, attrs, inputs = record[4], record[6], record[10]
-    positions = [i for group in record[9] for i in group[1]]
+    op, attrs, inputs = record[4], record[6], record[9]
+    positions = [i for group in record[8] for i in group[1]]
     with GradientTape() as tape:
         sources = [inputs[i] for i in positions]
         tape.watch(sources)
         results = op.definition(*inputs, **dict(zip(op.attr_names, attrs)))
     pairs = [(y, g) for y, g in zip(results, gs) if g is not None]
     parts = tape.gradient([y for y, _ in pairs], sources, [g for _, g in pairs])
-    keys = [k for group in record[9] for k in group[2]]
+    keys = [k for group in record[8] for k in group[2]]
     for key, part in zip(keys, parts):
         if part is not None:
             add_to(grads, key, part)

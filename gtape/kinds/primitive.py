@@ -22,16 +22,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gtape.core.apply import emit_or_none
-from gtape.core.device import ArrayType
+from gtape.core.device import ArrayType, Device, others
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import Op, Rule, keyword_names, positional_names, variadic_name
-from gtape.core.quiet import hush, unhush
+from gtape.core.quiet import hush, quiet, unhush
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec
 from gtape.core.state import active
 from gtape.core.tensor import EagerTensor, Tensor, noted
-from gtape.kinds.rules import Pullbacks
+from gtape.kinds.rules import Pullbacks, Recipe
 from gtape.kinds.typing_rules import same_device
 
 _LIMIT = 4096
@@ -41,11 +43,19 @@ _VARARGS = 4
 class Shaped:
     """What an op does for inputs of given types and shapes: checked once, then reused."""
 
-    __slots__ = ("specs", "types")
+    __slots__ = ("attrs", "device", "inputs", "on_host", "recipes", "specs", "types", "values")
 
-    def __init__(self, specs: tuple[Spec, ...], types: tuple[ArrayType, ...]) -> None:
+    def __init__(self, specs: tuple[Spec, ...], types: tuple[ArrayType, ...], device: Device,
+                 attrs: dict[str, Any], inputs: tuple[Spec, ...]) -> None:
         self.specs = specs
         self.types = types
+        self.inputs = inputs
+        self.values = tuple(attrs.values())
+        #: The recipes of `Pullbacks`, by the mask of wanted inputs.
+        self.recipes: dict[int, Recipe] = {}
+        self.device = device
+        self.on_host = device.is_host
+        self.attrs = attrs
 
 
 class Primitive(Op):
@@ -92,29 +102,51 @@ class Primitive(Op):
     # -------------------------------------------------------------- application
 
     def __call__(self, *inputs: Tensor, **attrs: Any) -> Any:
-        made = self.run(inputs, tuple(
-            attrs[n] if n in attrs else self.defaults[n] for n in self.attr_names))
-        return made[0] if len(self.outputs) == 1 and not self.many else made
+        if tuple(attrs) == self.attr_names:
+            values = tuple(attrs.values())
+        else:
+            full = self.defaults | attrs
+            values = tuple([full[n] for n in self.attr_names])
+        made = self.run(inputs, values)
+        return made[0] if self.single else made
+
+    @property
+    def single(self) -> bool:
+        """Whether a call gives the one result, not a tuple of results."""
+        return len(self.outputs) == 1 and not self.many
 
     #: Whether the number of results depends on the attributes (unstack, split).
     many = False
 
     def run(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Check, compute, record."""
-        shaped = self.shaped(inputs, attrs)
-        emitted = emit_or_none(self, inputs, attrs, lambda: list(shaped.specs))
-        outputs = self._eager(inputs, attrs, shaped) if emitted is None else emitted
+        eager = True
+        key: list[Any] = [attrs]
+        for x in inputs:
+            key.append(x._t)
+            if type(x) is EagerTensor:
+                key.append(x._a.shape)
+            else:
+                key.append(x.spec.shape)
+                eager = False
+        shaped = self._shaped_for(tuple(key), inputs, attrs)
+        if eager and shaped.on_host and not others:
+            made = quiet.run(self._fn, np, *[x._a for x in inputs],  # type: ignore[attr-defined]
+                             **shaped.attrs)
+            outputs = self._wrapped(made, shaped)
+        else:
+            emitted = emit_or_none(self, inputs, attrs, lambda: list(shaped.specs))
+            outputs = self._on_device(inputs, shaped) if emitted is None else emitted
         if active():
-            record_general(self, inputs, outputs, attrs)
+            record_general(self, inputs, outputs, shaped)
         return outputs
 
     def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
         return self.run(tuple(inputs), attrs)
 
-    def shaped(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> Shaped:
+    def _shaped_for(self, key: tuple[Any, ...], inputs: tuple[Tensor, ...],
+                    attrs: tuple[Any, ...]) -> Shaped:
         """The specs and types of the results for these inputs, from the cache if possible."""
-        key = (attrs, *[(x._t, x._a.shape) if type(x) is EagerTensor else (x._t, x.spec.shape)
-                        for x in inputs])
         try:
             found = self._shaped.get(key)
         except TypeError:
@@ -127,6 +159,14 @@ class Primitive(Op):
             self._shaped[key] = found
         return found
 
+    @staticmethod
+    def _wrapped(made: Any, shaped: Shaped) -> tuple[EagerTensor, ...]:
+        """The arrays that the function gave, one or a sequence, as tensors."""
+        types = shaped.types
+        if type(made) is tuple or type(made) is list:
+            return tuple([EagerTensor(_boxed(a), t) for a, t in zip(made, types)])
+        return (EagerTensor(made if type(made) is not bytes else _boxed(made), types[0]),)
+
     def _check(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> Shaped:
         if inputs:
             same_device(self.name, inputs)
@@ -137,7 +177,8 @@ class Primitive(Op):
             device = current_device()
         else:
             device = inputs[0]._t.device
-        return Shaped(specs, tuple(device.typed(s.dtype) for s in specs))
+        return Shaped(specs, tuple(device.typed(s.dtype) for s in specs), device,
+                      dict(zip(self.attr_names, attrs)), tuple([x.spec for x in inputs]))
 
     def result_specs(self, specs: Sequence[Spec], attrs: tuple[Any, ...]) -> tuple[Spec, ...]:
         """The specs of the results.
@@ -149,32 +190,32 @@ class Primitive(Op):
         made = self._infer(*specs, **dict(zip(self.attr_names, attrs)))
         return (made,) if isinstance(made, Spec) else tuple(made)
 
-    def _eager(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...], shaped: Shaped,
-               ) -> tuple[EagerTensor, ...]:
-        types = shaped.types
-        device = inputs[0]._t.device if inputs else types[0].device
-        if device.is_host:
-            made = self._computed(device.xp, inputs, attrs)
-        else:
-            with device.scope():
-                made = self._computed(device.xp, inputs, attrs)
-        arrays = made if type(made) in (tuple, list) else (made,)
-        return tuple([noted(EagerTensor(a, t)) for a, t in zip(arrays, types)])
-
-    def _computed(self, xp: Any, inputs: tuple[Any, ...], attrs: tuple[Any, ...]) -> Any:
+    def _on_device(self, inputs: tuple[Any, ...], shaped: Shaped) -> tuple[EagerTensor, ...]:
+        """The array function where a device other than the host may have to be entered first."""
         state = hush()
         try:
-            return self._fn(xp, *[x._a for x in inputs], **dict(zip(self.attr_names, attrs)))
+            with shaped.device.scope():
+                made = self._fn(shaped.device.xp, *[x._a for x in inputs], **shaped.attrs)
         finally:
             unhush(state)
+        return tuple([noted(x) for x in self._wrapped(made, shaped)])
 
     def value(self, xp: Any, *arrays: Any, **attrs: Any) -> Any:
         """The bare array function, for other array functions to build on."""
         return self._fn(xp, *arrays, **(self.defaults | attrs))
 
     def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-               attrs: tuple[Any, ...]) -> Any:
-        return self.pullbacks.record(mask, inputs, outputs, attrs)
+               context: Shaped) -> Any:
+        """The (backward, input keys, payload) of a record; `context` is what `run` found."""
+        recipe = context.recipes.get(mask)
+        if recipe is None:
+            recipe = context.recipes[mask] = self.pullbacks.recipe(mask, inputs, outputs)
+        return self.pullbacks.record(recipe, inputs, outputs, context.values, context.inputs)
+
+
+def _boxed(made: Any) -> Any:
+    """`made` as an array: NumPy hands out one string of an array as bare bytes."""
+    return np.array(made, object) if type(made) is bytes else made
 
 
 def primitive(fn: Callable[..., Any] | None = None, **options: Any) -> Any:

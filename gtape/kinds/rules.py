@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gtape.core.device import added
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Rule
 from gtape.core.placement import current_device, on
 from gtape.core.registry import AppliedOp, lookup, missing_gradient, on_arrays, scatter
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.core.walk import Grads, add_to
+
+
+class Recipe:
+    """What is the same for all records of an op with given input types and wanted inputs."""
+
+    __slots__ = ("complex_", "groups", "wrt")
+
+    def __init__(self, groups: list[tuple[Rule, tuple[int, ...]]], wrt: list[int],
+                 complex_: bool) -> None:
+        self.groups = groups
+        self.wrt = wrt
+        self.complex_ = complex_
 
 
 class Pullbacks:
@@ -34,36 +47,35 @@ class Pullbacks:
         name = params[position] if position < len(params) else params[-1]
         return self._rules.get(name)
 
-    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-               attrs: tuple[Any, ...]) -> Any:
-        """(backward, input keys, payload), or None when no gradient flows.
-
-        The payload is (attributes, complex?, result specs, groups); a group is
-        (rule, its wanted positions, their keys, what the rule reads).
-        """
-        op = self.op
-        if op.nondifferentiable or not any(o._t.differentiable for o in outputs):
-            return None
+    def recipe(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Recipe:
+        """What to do for the inputs in the bit mask `mask`."""
+        differentiable = not self.op.nondifferentiable and any(
+            o._t.differentiable for o in outputs)
         wrt = [i for i in range(len(inputs)) if mask >> i & 1 and inputs[i]._t.differentiable]
-        if not wrt:
-            return None
-        if not self._rules:
-            return self._unregistered(wrt, inputs, outputs, attrs)
-        values = (*inputs, *outputs)
         groups: dict[Rule, list[int]] = {}
-        for i in wrt:
+        for i in wrt if differentiable else ():
             rule = self.rule_of(i)
             if rule is not None:
                 groups.setdefault(rule, []).append(i)
-        if not groups:
+        complex_ = bool(outputs) and self.op.holomorphic and outputs[0]._t.dtype.is_complex
+        return Recipe([(rule, tuple(at)) for rule, at in groups.items()],
+                      wrt if differentiable else [], complex_)
+
+    def record(self, recipe: Recipe, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+               attrs: tuple[Any, ...], specs: Sequence[Any]) -> Any:
+        """(backward, input keys, payload), or None when no gradient flows.
+
+        The payload is (attributes, complex?, groups); a group is
+        (rule, its wanted positions, their keys, what the rule reads).
+        """
+        if not recipe.groups:
+            if recipe.wrt and not self._rules:
+                return self._unregistered(recipe.wrt, inputs, outputs, attrs)
             return None
-        payload = [(rule, tuple(at), tuple(inputs[i]._k for i in at),
-                    rule.keep(values, len(inputs)))
-                   for rule, at in groups.items()]
-        keys = tuple(k for group in payload for k in group[2])
-        complex_ = op.holomorphic and outputs[0]._t.dtype.is_complex
-        specs = None if len(outputs) == 1 else tuple(o.spec for o in outputs)
-        return run_rules, keys[0] if len(keys) == 1 else keys, (attrs, complex_, specs, payload)
+        groups = [(rule, at, tuple([inputs[i]._k for i in at]), rule.keep(inputs, outputs, specs))
+                  for rule, at in recipe.groups]
+        keys = groups[0][2] if len(groups) == 1 else tuple([k for g in groups for k in g[2]])
+        return run_rules, keys[0] if len(keys) == 1 else keys, (attrs, recipe.complex_, groups)
 
     def _unregistered(self, wrt: list[int], inputs: tuple[Any, ...], outputs: tuple[Any, ...],
                       attrs: tuple[Any, ...]) -> Any:
@@ -77,10 +89,10 @@ class Pullbacks:
 
 
 def _call(rule: Rule, positions: Sequence[int], cotangent: Any, kept: tuple[Any, ...],
-          attrs: dict[str, Any]) -> list[Any]:
+          attrs: tuple[Any, ...]) -> list[Any]:
     """The parts of the wanted positions, in order."""
-    chosen = {n: attrs[n] for n in rule.attrs}
-    if rule.op.variadic:
+    chosen = {n: attrs[i] for n, i in rule.attrs}
+    if rule.variadic:
         parts = rule.fn(cotangent, kept, **chosen)
         return [parts[i] for i in positions]
     made = rule.fn(cotangent, *kept, **chosen)
@@ -105,8 +117,7 @@ def _conj(value: Any) -> Any:
 
 def _pull(grads: Grads, g: Any, record: Any) -> None:
     """The tensor form: the rules applied to tensors."""
-    attrs, complex_, groups = record[6], record[7], record[9]
-    named = dict(zip(record[4].attr_names, attrs))
+    attrs, complex_, groups = record[6], record[7], record[8]
     gs = g if type(g) is list else [g]
     if complex_:
         gs = _conj(gs)
@@ -117,7 +128,7 @@ def _pull(grads: Grads, g: Any, record: Any) -> None:
             cotangent = gs[0]
             if cotangent is None:
                 continue
-        parts = _call(rule, positions, cotangent, kept, named)
+        parts = _call(rule, positions, cotangent, kept, attrs)
         for key, part in zip(keys, _conj(parts) if complex_ else parts):
             if part is not None:
                 add_to(grads, key, part)
@@ -125,10 +136,20 @@ def _pull(grads: Grads, g: Any, record: Any) -> None:
 
 def run_rules(grads: Grads, g: Any, record: Any) -> None:
     """The array form of `_pull`."""
-    made: Grads = {}
-    _pull(made, _wrapped(g), record)
-    for key, part in made.items():
-        add_to(grads, key, part._a if type(part) is EagerTensor else part)
+    if record[7] or type(g) is list or type(g) is IndexedSlices:
+        made: Grads = {}
+        _pull(made, _wrapped(g), record)
+        for key, part in made.items():
+            add_to(grads, key, part._a if type(part) is EagerTensor else part)
+        return
+    cotangent = wrap(g)
+    attrs = record[6]
+    for rule, positions, keys, kept in record[8]:
+        parts = _call(rule, positions, [cotangent] if rule.takes_all else cotangent, kept, attrs)
+        for key, part in zip(keys, parts):
+            if part is not None:
+                array = part._a if type(part) is EagerTensor else part
+                grads[key] = added(grads[key], array) if key in grads else array
 
 
 def _wrapped(g: Any) -> Any:

@@ -19,7 +19,8 @@ from gtape.ops.layout import broadcast_to_, reshape
 
 
 def _full(shape: tuple[int, ...], value: Any, array_type: ArrayType) -> EagerTensor:
-    made = array_type.xp.full(shape, value, dtype=array_type.dtype.np_dtype)
+    with array_type.device.scope():
+        made = array_type.xp.full(shape, value, dtype=array_type.dtype.np_dtype)
     return noted(EagerTensor(made, array_type))
 
 

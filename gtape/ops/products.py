@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -15,21 +17,17 @@ from gtape.ops.layout import sum_to, swap_last
 
 
 def _array_product(xp: Any, a: Any, b: Any) -> Any:
-    if a.dtype.name in ("float16", "bfloat16") and xp.__name__ == "numpy":
+    if a.dtype.itemsize == 2 and xp is np and a.dtype.kind not in "iu":
         return xp.matmul(a.astype("float32"), b.astype("float32")).astype(a.dtype)
     return xp.matmul(a, b)
-
-
-def _swapped(xp: Any, x: Any) -> Any:
-    return xp.swapaxes(x, -1, -2)
 
 
 @primitive(tf_name="BatchMatMulV2")
 def matmul_(xp: Any, a: Any, b: Any, *, transpose_a: bool = False,
             transpose_b: bool = False) -> Any:
     """y[…,i,k] = Σⱼ a[…,i,j] b[…,j,k], batch axes broadcast; either matrix may be transposed."""
-    return _array_product(xp, _swapped(xp, a) if transpose_a else a,
-                          _swapped(xp, b) if transpose_b else b)
+    return _array_product(xp, a.swapaxes(-1, -2) if transpose_a else a,
+                          b.swapaxes(-1, -2) if transpose_b else b)
 
 
 @matmul_.infer
@@ -90,11 +88,12 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
         ValueError: a transpose and an adjoint of the same matrix.
     """
     x, y = pair("matmul", a, b)
-    if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
-        raise ValueError("matmul: ask for the transpose or the adjoint of a matrix, not both")
-    x, transpose_a = _adjoint(x, transpose_a, adjoint_a)
-    y, transpose_b = _adjoint(y, transpose_b, adjoint_b)
-    made = matmul_(x, y, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b))
+    if adjoint_a or adjoint_b:
+        if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
+            raise ValueError("matmul: ask for the transpose or the adjoint of a matrix, not both")
+        x, transpose_a = _adjoint(x, transpose_a, adjoint_a)
+        y, transpose_b = _adjoint(y, transpose_b, adjoint_b)
+    made = matmul_.run((x, y), (bool(transpose_a), bool(transpose_b)))[0]
     if output_type is not None:
         from gtape.ops.casting import cast
 
@@ -104,8 +103,10 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
 
 def pair(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
     """Two operands as tensors; the one that is a tensor sets dtype and device of the other."""
-    if type(a) is type(b) and isinstance(a, Tensor):
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
         return a, b
+    if isinstance(a, Tensor) and hasattr(b, "_read_"):
+        return a, b._read_()
     for like in (a, b):
         if isinstance(like, Tensor) or hasattr(like, "_read_"):
             return convert_like(a, like._t, name), convert_like(b, like._t, name)

@@ -20,11 +20,11 @@ from gtape.core.tape import GradientTape
 for _module in pkgutil.iter_modules(gtape.ops.__path__, "gtape.ops."):
     importlib.import_module(_module.name)
 
-_CASES = [(op, case, dtype) for op, case in testing.declared()
+CASES = [(op, case, dtype) for op, case in testing.declared()
           for dtype in dict.fromkeys((case.dtypes[0], case.dtypes[-1]))]
 
 
-def _results(op, case, dtype, device):
+def results(op, case, dtype, device):
     """The values, the first and the second derivatives, with inputs on `device`."""
     inputs = [convert(a, None, device) for a in testing.draw(case, dtype)]
     try:
@@ -48,14 +48,14 @@ def _to_order(order, op, case, inputs):
 
 
 @pytest.mark.parametrize("default", ["host", "device"])
-@pytest.mark.parametrize("op, case, dtype", _CASES,
-                         ids=[f"{op.name}-{i}-{d}" for i, (op, _, d) in enumerate(_CASES)])
+@pytest.mark.parametrize("op, case, dtype", CASES,
+                         ids=[f"{op.name}-{i}-{d}" for i, (op, _, d) in enumerate(CASES)])
 def test_it_computes_where_its_inputs_are(gpus, op, case, dtype, default):
     device = gpus[1]
     with on(CPU):
-        expected = _results(op, case, dtype, CPU)
+        expected = results(op, case, dtype, CPU)
     with on(CPU if default == "host" else device):
-        found = _results(op, case, dtype, device)
+        found = results(op, case, dtype, device)
     for a, b in zip(expected, found, strict=True):
         if a is None or b is None:
             assert a is None and b is None

@@ -61,16 +61,16 @@ def test_views_own_no_memory():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed")
-@pytest.mark.parametrize("name", sorted(cp.NAMES))
-def test_the_list_of_names_is_true_of_cupy(name):
+def test_the_list_of_names_is_true_of_cupy():
     import cupy
 
-    function, params = operator.attrgetter(name)(cupy), cp.NAMES[name]
-    assert isinstance(function, cupy.ufunc) == (params is None)
-    if params is None:
-        return
-    try:
-        real = [p.name for p in inspect.signature(function).parameters.values()]
-    except ValueError:
-        return
-    assert [p.lstrip("*") for p in params] == real
+    wrong = []
+    for name, params in cp.NAMES.items():
+        function = operator.attrgetter(name)(cupy)
+        try:
+            real = [p.name for p in inspect.signature(function).parameters.values()]
+        except (TypeError, ValueError):
+            continue
+        if params is not None and [p.lstrip("*") for p in params] != real:
+            wrong.append(name)
+    assert wrong == []

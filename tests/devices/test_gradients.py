@@ -14,7 +14,7 @@ _LABELS = np.array([0, 1, 1, 0, 2, 2, 1, 0])
 _IMAGES = _RNG.normal(size=(4, 6, 6, 2)).astype(np.float32)
 
 
-def _dense(value):
+def dense(value):
     return tf.convert_to_tensor(value) if isinstance(value, tf.IndexedSlices) else value
 
 
@@ -133,17 +133,17 @@ def training():
     return [*losses, *(v.value() for v in model.trainable_variables)]
 
 
-_PROGRAMS = [mlp, convolution, second_order, hessian, batched_jacobian, embedding, custom,
+PROGRAMS = [mlp, convolution, second_order, hessian, batched_jacobian, embedding, custom,
              recurrence, forward_mode, linear_algebra, many_parts, training]
 
 
 @pytest.mark.parametrize("device", ["GPU:0", "GPU:1"])
-@pytest.mark.parametrize("program", _PROGRAMS, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_a_program_runs_on_the_device(gpus, program, device):
     with tf.device("CPU:0"):
-        expected = [_dense(v) for v in program()]
+        expected = [dense(v) for v in program()]
     with tf.device(device):
-        found = [_dense(v) for v in program()]
+        found = [dense(v) for v in program()]
     for a, b in zip(expected, found, strict=True):
         assert a.device == "CPU:0" and b.device == device
         assert isinstance(b._a, fake_cupy.ndarray) and b._a.device.id == int(device[-1])

@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 def test_memory_of_the_host():
     info = tf.config.experimental.get_memory_info("CPU:0")
-    assert 0 < info["current"] and 0 < info["peak"]
+    assert min(info["current"], info["peak"]) > 0
 
 
 def test_memory_of_a_gpu(gpus):
@@ -42,7 +42,7 @@ def test_gradients_are_freed_on_the_device(gpus):
     with tf.GradientTape() as tape:
         y = tf.reduce_sum(tf.exp(tf.sin(x)))
     held = tf.config.experimental.get_memory_info("GPU:0")["current"] - before
-    assert tape.memory().total >= 2 * MIB and held >= 3 * MIB
+    assert tape.memory().total == 2 * MIB and 2 * MIB <= held < 2.1 * MIB
     g = tape.gradient(y, x)
     assert tf.config.experimental.get_memory_info("GPU:0")["current"] - before < 2.1 * MIB
     del x, y, g, tape
@@ -50,8 +50,14 @@ def test_gradients_are_freed_on_the_device(gpus):
 
 
 def test_running_out_of_memory_says_how_much_was_wanted(gpus):
-    with pytest.raises(tf.errors.ResourceExhaustedError, match="GPU:0 is out of memory: 536,870"):
-        tf.constant(np.zeros(fake_cupy.cuda.TOTAL // 4, np.float64))
+    wanted = np.zeros(fake_cupy.cuda.TOTAL // 4, np.float64)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=r"GPU:0: Out of memory.*536,870,9"):
+        tf.constant(wanted)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=r"tape\.memory\(\)"):
+        tf.zeros((fake_cupy.cuda.TOTAL,))
+    half = tf.zeros((fake_cupy.cuda.TOTAL // 6,))
+    with pytest.raises(tf.errors.ResourceExhaustedError):
+        half * half
     assert tf.constant(1.0).device == "GPU:0"
 
 

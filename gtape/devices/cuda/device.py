@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -20,40 +19,50 @@ class CudaDevice(Device):
     """
 
     def __init__(self, index: int, cupy: Any, alone: bool = True) -> None:
-        self._cupy = cupy
-        self._alone = alone
-        super().__init__("GPU", index, cupy if alone else Namespace(cupy, self._current))
+        self.cupy = cupy
+        self.alone = alone
+        super().__init__("GPU", index, cupy if alone else Namespace(cupy, self.scope))
 
-    def _current(self) -> AbstractContextManager[Any]:
-        return self._cupy.cuda.Device(self.index)
-
-    def scope(self) -> AbstractContextManager[Any]:
-        return super().scope() if self._alone else self._current()
+    def scope(self) -> Scope:
+        return Scope(self)
 
     def upload(self, array: Any) -> Any:
-        with self._current(), self._memory_errors(array.nbytes):
-            return self._cupy.array(array)
+        with self.scope():
+            return self.cupy.array(array)
 
     def download(self, array: Any) -> np.ndarray:
-        return self._cupy.asnumpy(array)
+        return self.cupy.asnumpy(array)
 
     def owns(self, array: Any) -> bool:
-        return isinstance(array, self._cupy.ndarray) and array.device.id == self.index
+        return isinstance(array, self.cupy.ndarray) and array.device.id == self.index
 
     def adopt(self, array: Any) -> Any:
         """A CuPy array that shares the memory of `array`, which speaks DLPack or
         `__cuda_array_interface__`."""
-        with self._current():
+        with self.scope():
             if hasattr(array, "__dlpack__"):
-                return self._cupy.from_dlpack(array)
-            return self._cupy.asarray(array)
+                return self.cupy.from_dlpack(array)
+            return self.cupy.asarray(array)
 
-    @contextmanager
-    def _memory_errors(self, wanted: int) -> Iterator[None]:
-        """CuPy's OutOfMemoryError as gtape's, saying what was wanted."""
-        try:
-            yield
-        except self._cupy.cuda.memory.OutOfMemoryError as error:
-            raise ResourceExhaustedError(
-                f"{self.name} is out of memory: {wanted:,} bytes more were needed. "
-                f"tape.memory() lists what a tape keeps") from error
+
+class Scope:
+    """Inside, a device is CuPy's current one, and running out of its memory is gtape's error."""
+
+    __slots__ = ("_current", "_device")
+
+    def __init__(self, device: CudaDevice) -> None:
+        self._device = device
+        self._current = None if device.alone else device.cupy.cuda.Device(device.index)
+
+    def __enter__(self) -> None:
+        if self._current is not None:
+            self._current.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._current is not None:
+            self._current.__exit__(kind, error, trace)
+        if error is not None and isinstance(error,
+                                            self._device.cupy.cuda.memory.OutOfMemoryError):
+            raise ResourceExhaustedError(f"{self._device.name}: {error}. tape.memory() lists what "
+                                         f"a tape keeps") from error

@@ -60,12 +60,13 @@ class MultiHeadAttention(Layer):
         if attention_axes not in (None, 1, (1,), [1]):
             raise ValueError(f"MultiHeadAttention attends over axis 1; got attention_axes "
                              f"{attention_axes}")
-        self.num_heads, self.key_dim = positive("num_heads", num_heads), positive("key_dim", key_dim)
+        self.num_heads = positive("num_heads", num_heads)
+        self.key_dim = positive("key_dim", key_dim)
         self.value_dim = positive("value_dim", value_dim or key_dim)
         self.dropout = share("dropout", dropout)
         self.use_bias = bool(use_bias)
         self._output_size = output_shape if output_shape is None or isinstance(
-            output_shape, int) else tuple(output_shape)[0]
+            output_shape, int) else next(iter(output_shape))
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
         self._mask_layer = Dropout(dropout, seed=seed, name="dropout")
@@ -77,7 +78,8 @@ class MultiHeadAttention(Layer):
         self.build(tuple(query.shape), tuple(value.shape),
                    tuple((value if key is None else key).shape))
 
-    def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:
+    def build(  # type: ignore[override]
+            self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:
         key_shape = value_shape if key_shape is None else key_shape
         heads = self.num_heads
 

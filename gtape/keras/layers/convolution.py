@@ -61,7 +61,7 @@ class BaseConvolution(Layer):
 
     def _finished(self, y: Any) -> Any:
         if self.bias is not None:
-            bias = self.bias
+            bias: Any = self.bias
             if self._first:
                 bias = reshape(bias, (-1, *(1,) * self.rank))
             y = add(y, bias)

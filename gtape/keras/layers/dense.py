@@ -7,6 +7,8 @@ from typing import Any
 from gtape.keras import activations, constraints, initializers, regularizers
 from gtape.keras.layers.arguments import axis_length, check_length, positive
 from gtape.keras.layers.layer import Layer
+from gtape.ops.casting import cast
+from gtape.ops.products import matmul
 from gtape.ops.scalars import add
 
 
@@ -47,19 +49,11 @@ class Dense(Layer):
             constraint=self.bias_constraint, name="bias") if self.use_bias else None
 
     def call(self, inputs: Any) -> Any:
-        from gtape.ops.products import matmul
-
         kernel = self.kernel
-        check_length(self, inputs, -1, kernel._state._value._a.shape[0])
-        y = matmul(_in_dtype(inputs, self._dtype), kernel)
+        check_length(self, inputs, -1, kernel._state._value.spec.shape[0])
+        if inputs._t.dtype is not self._dtype:
+            inputs = cast(inputs, self._dtype)
+        y = matmul(inputs, kernel)
         if self.bias is not None:
             y = add(y, self.bias)
         return self.activation(y) if self._activated else y
-
-
-def _in_dtype(x: Any, dtype: Any) -> Any:
-    if x.dtype is dtype:
-        return x
-    from gtape.ops.casting import cast
-
-    return cast(x, dtype)

@@ -12,7 +12,7 @@ from gtape.core.dtypes import DType, as_dtype
 from gtape.core.module import is_variable
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.keras import config, naming
-from gtape.keras.layers import context
+from gtape.keras.layers import context, tracking
 from gtape.keras.layers.arguments import first_shape, layer_inputs, leftover_arguments
 from gtape.keras.layers.tracking import Tracker
 from gtape.keras.variables import KerasVariable
@@ -51,6 +51,8 @@ class Layer(Tracker):
     """
 
     _signature: ClassVar[context.CallSignature]
+    #: Losses added during the last call.
+    _added: list[Any]
     _takes_training: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -73,8 +75,7 @@ class Layer(Tracker):
         self.autocast = bool(autocast)
         self.built = False
         self.activity_regularizer = None
-        self._added: list[Any] = []
-        self._input_spec_axes: dict[int, int] = {}
+        self.__dict__["_added"] = []
         if activity_regularizer is not None:
             from gtape.keras import regularizers
 
@@ -107,6 +108,7 @@ class Layer(Tracker):
     @trainable.setter
     def trainable(self, value: bool) -> None:
         self._trainable = bool(value)
+        tracking.changes.count += 1
         for leaf in self._held():
             if is_variable(leaf):
                 if id(leaf) not in self._never_trainable:
@@ -159,6 +161,7 @@ class Layer(Tracker):
                 trainable and self._trainable, naming.checked(name or "variable"),
                 regularizers.get(regularizer), constraints.get(constraint))
         self._tracked[f"+{made.path}+{len(self._tracked)}"] = made
+        tracking.changes.count += 1
         if not trainable:
             self._never_trainable.add(id(made))
         return made
@@ -250,10 +253,17 @@ class Layer(Tracker):
             if isinstance(leaf, Layer):
                 yield from leaf._layers_deep()
 
-    def _variables(self, wanted: Any) -> list[Any]:
+    def _variables(self, name: str, wanted: Any) -> list[Any]:
+        """The variables that are `wanted`; remembered under `name` until some attribute changes."""
+        kept = self.__dict__.get("_listed", {}).get(name)
+        if kept is not None and kept[0] == tracking.changes.count:
+            return list(kept[1])
         found: dict[int, Any] = {}
         self._gather(found)
-        return [v for v in found.values() if wanted(v)]
+        made = [v for v in found.values() if wanted(v)]
+        if self._settled():
+            self.__dict__.setdefault("_listed", {})[name] = (tracking.changes.count, made)
+        return list(made)
 
     def _gather(self, found: dict[int, Any]) -> None:
         own = [leaf for leaf in self._held() if is_variable(leaf)]
@@ -271,14 +281,14 @@ class Layer(Tracker):
     @property
     def weights(self) -> list[Any]:
         """All variables: those of this layer, trainable ones first, then those of layers inside."""
-        return self._variables(lambda v: True)
+        return self._variables("all", lambda v: True)
 
     variables = weights  # type: ignore[assignment]
 
     @property
     def trainable_weights(self) -> list[Any]:
         """The variables that tapes watch by themselves."""
-        return self._variables(lambda v: v.trainable) if self._trainable else []
+        return self._variables("trainable", lambda v: v.trainable) if self._trainable else []
 
     trainable_variables = trainable_weights  # type: ignore[assignment]
 
@@ -287,7 +297,7 @@ class Layer(Tracker):
         """The other variables, such as moving averages."""
         if not self._trainable:
             return self.weights
-        return self._variables(lambda v: not v.trainable)
+        return self._variables("others", lambda v: not v.trainable)
 
     non_trainable_variables = non_trainable_weights  # type: ignore[assignment]
 

@@ -84,7 +84,8 @@ class GroupNormalization(LayerNormalization):
         self.groups = groups
 
     def build(self, input_shape: Any) -> None:
-        channels = axis_length(self, input_shape, self.axis)
+        (axis,) = _axes(self.axis, len(input_shape))
+        channels = axis_length(self, input_shape, axis)
         if self.groups == -1:
             self.groups = channels
         if channels % self.groups:
@@ -96,7 +97,7 @@ class GroupNormalization(LayerNormalization):
         from gtape.ops.normalization import layer_norm
 
         shape = inputs.spec.shape
-        axis = self.axis % len(shape)
+        (axis,) = _axes(self.axis, len(shape))
         split = (*shape[:axis], self.groups, shape[axis] // self.groups, *shape[axis + 1:])
         axes = tuple(i for i in range(1, len(split)) if i != axis)
         one = ones((1,) * len(split), inputs.dtype)

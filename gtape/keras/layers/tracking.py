@@ -8,7 +8,14 @@ from typing import Any
 from gtape.core.module import Module, is_variable
 from gtape.core.variable import Variable
 
-_CONTAINERS = (list, tuple, dict)
+
+class _Changes:
+    """How often an object that holds variables was changed, anywhere."""
+
+    count = 0
+
+
+changes = _Changes()
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -42,24 +49,40 @@ class Tracker(Module):
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Variable):
             self._tracked[name] = value
+            changes.count += 1
         elif isinstance(value, (Module, list, dict)) or (
                 isinstance(value, tuple) and next(_leaves(value), None) is not None):
             self._tracked[name] = value
             self.__dict__["_holder"] = True
+            changes.count += 1
         elif name in self._tracked:
             del self._tracked[name]
+            changes.count += 1
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         self._tracked.pop(name, None)
+        changes.count += 1
         object.__delattr__(self, name)
+
+    def _settled(self) -> bool:
+        """Whether only setting an attribute can change what is held: no lists or dicts."""
+        for value in self._tracked.values():
+            if isinstance(value, Variable):
+                continue
+            for item in value if isinstance(value, tuple) else (value,):
+                if not isinstance(item, (Tracker, Variable)) or (
+                        isinstance(item, Tracker) and not item._settled()):
+                    return False
+        return True
 
     def _held(self) -> Iterator[Any]:
         """Variables and modules held directly, each once."""
         seen = set()
         for value in self._tracked.values():
             for leaf in (value,) if isinstance(value, (Variable, Module)) else _leaves(value):
-                key = id(leaf._resource_()) if is_variable(leaf) else id(leaf)
+                state: Any = leaf._resource_() if is_variable(leaf) else leaf
+                key = id(state)
                 if key not in seen:
                     seen.add(key)
                     yield leaf

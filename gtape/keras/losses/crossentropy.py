@@ -6,6 +6,8 @@ from typing import Any
 
 from gtape.keras.losses import crossentropy_functions as f
 from gtape.keras.losses.loss import LossFunctionWrapper
+from gtape.ops.layout import reshape
+from gtape.ops.scalars import not_equal
 
 _MEAN = "sum_over_batch_size"
 
@@ -54,16 +56,25 @@ class CategoricalFocalCrossentropy(LossFunctionWrapper):
 
 
 class SparseCategoricalCrossentropy(LossFunctionWrapper):
-    """-log p of the class whose number the label is."""
+    """-log p of the class whose number the label is.
+
+    Examples of `ignore_class` do not count, in the mean either.
+    """
 
     def __init__(self, from_logits: bool = False, ignore_class: int | None = None,
                  reduction: str | None = _MEAN, axis: int = -1,
                  name: str | None = "sparse_categorical_crossentropy", dtype: Any = None) -> None:
         super().__init__(f.sparse_categorical_crossentropy, reduction, name, dtype,
                          from_logits=from_logits, ignore_class=ignore_class, axis=axis)
+        self.ignore_class = ignore_class
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         return self.fn(y_true, y_pred, **self._fn_kwargs)
+
+    def _counted(self, y_true: Any, values: Any) -> Any:
+        if self.ignore_class is None:
+            return None
+        return not_equal(reshape(y_true, values.spec.shape), self.ignore_class)
 
 
 class CategoricalGeneralizedCrossEntropy(LossFunctionWrapper):

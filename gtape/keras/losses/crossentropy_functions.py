@@ -12,7 +12,7 @@ from gtape.keras.config import epsilon
 from gtape.keras.losses.loss import one_rank, pair
 from gtape.ops.casting import cast
 from gtape.ops.clipping import clip_by_value
-from gtape.ops.creation import one_hot
+from gtape.ops.creation import one_hot, zeros_like
 from gtape.ops.layout import reshape, transpose
 from gtape.ops.losses import (
     sigmoid_cross_entropy_with_logits,
@@ -129,9 +129,9 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
     if ignore_class is None:
         return sparse_softmax_cross_entropy_with_logits(numbers, scores)
     kept = equal(numbers, ignore_class)
-    known = where(kept, 0, numbers)
+    known = where(kept, zeros_like(numbers), numbers)
     losses = sparse_softmax_cross_entropy_with_logits(known, scores)
-    return where(kept, 0.0, losses)
+    return where(kept, zeros_like(losses), losses)
 
 
 def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -79,6 +80,20 @@ def reduce_weighted(values: Tensor, sample_weight: Any, reduction: Any) -> Tenso
     return reduce_mean_(values, axis=tuple(range(values.ndim)))
 
 
+def _with_mask(sample_weight: Any, counted: Tensor, dtype: Any, reduction: Any) -> Tensor:
+    """Weights that are 0 where `counted` is False, and make means go over the rest."""
+    weight: Any = cast(counted, dtype)
+    if reduction in ("mean", "sum_over_batch_size"):
+        from gtape.ops.scalars import divide_no_nan
+
+        weight = weight * divide_no_nan(float(math.prod(counted.spec.shape)),
+                                        reduce_sum(weight))
+    if sample_weight is None:
+        return weight
+    weight, given = one_rank(weight, floats(sample_weight, dtype))
+    return multiply(weight, given)
+
+
 class Loss:
     """Base class: override `call(y_true, y_pred)`, which gives one value per example.
 
@@ -117,7 +132,15 @@ class Loss:
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
         """The loss. Raises InvalidArgumentError when the shapes do not fit."""
         y_true, y_pred = self._inputs(y_true, y_pred)
-        return reduce_weighted(self.call(y_true, y_pred), sample_weight, self.reduction)
+        values = self.call(y_true, y_pred)
+        counted = self._counted(y_true, values)
+        if counted is not None:
+            sample_weight = _with_mask(sample_weight, counted, values.dtype, self.reduction)
+        return reduce_weighted(values, sample_weight, self.reduction)
+
+    def _counted(self, y_true: Any, values: Any) -> Any:
+        """A mask of the values that count, or None when all do."""
+        return None
 
 
 def _cast_nest(value: Any, dtype: Any, keep_integers: bool = False) -> Any:

@@ -17,7 +17,7 @@ from gtape.ops.layout import expand_dims, reshape
 from gtape.ops.more_reductions import reduce_logsumexp
 from gtape.ops.products import matmul
 from gtape.ops.reductions import reduce_sum
-from gtape.ops.scalars import equal, logical_and, logical_not, where
+from gtape.ops.scalars import equal, greater, logical_and, logical_not, where
 
 
 def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Any:
@@ -55,7 +55,8 @@ def circle(y_true: Any, y_pred: Any, ref_labels: Any = None, ref_embeddings: Any
     distance: Any = relu(1.0 - matmul(x, others, transpose_b=True))  # type: ignore[operator]
     near = -gamma * relu(margin + distance) * (margin - distance)
     far = gamma * relu(1.0 + margin - distance) * ((1.0 - margin) - distance)
-    totals = [reduce_logsumexp(where(chosen, weighted, -np.inf), axis=1)
+    never = convert(np.asarray(-np.inf, x.dtype.np_dtype))
+    totals = [reduce_logsumexp(where(chosen, weighted, never), axis=1)
               for chosen, weighted in ((same, near), (different, far))]
     return softplus(totals[0] + totals[1])
 
@@ -78,13 +79,19 @@ class Tversky(LossFunctionWrapper):
 
 
 class Circle(LossFunctionWrapper):
-    """Near within a class, far between classes. arXiv:2002.10857."""
+    """Near within a class, far between classes; the mean is over losses that are not 0.
+
+    arXiv:2002.10857.
+    """
 
     def __init__(self, gamma: float = 80.0, margin: float = 0.4, remove_diagonal: bool = True,
                  reduction: str | None = "sum_over_batch_size", name: str | None = "circle",
                  dtype: Any = None) -> None:
         super().__init__(circle, reduction, name, dtype, gamma=gamma, margin=margin,
                          remove_diagonal=remove_diagonal)
+
+    def _counted(self, y_true: Any, values: Any) -> Any:
+        return greater(values, 0.0)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         return self.fn(y_true, y_pred, **self._fn_kwargs)

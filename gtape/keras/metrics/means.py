@@ -12,18 +12,26 @@ from gtape.keras.losses.loss import one_rank
 from gtape.keras.metrics.metric import Metric, host, over, tensor
 
 
-def weighted(values: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(values times weights, weights), where values beyond the weights' axes are averaged."""
+def by_example(values: Any, sample_weight: Any, reduce: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(values times weights, weights): one number each for every example, where `reduce` brings
+    the other axes together."""
     numbers = np.asarray(host(values), np.float64)
     if sample_weight is None:
+        numbers = _rows(numbers, 1, reduce)
         return numbers, np.ones_like(numbers)
     weights = np.asarray(host(sample_weight), np.float64)
     if weights.ndim == numbers.ndim + 1 and weights.shape[-1] == 1:
         weights = weights[..., 0]
-    if weights.ndim < numbers.ndim:
-        numbers = numbers.mean(axis=tuple(range(weights.ndim, numbers.ndim)))
-    return numbers * weights, np.broadcast_to(weights, np.broadcast_shapes(
-        numbers.shape, weights.shape))
+    elif numbers.ndim == weights.ndim + 1 and numbers.shape[-1] == 1:
+        numbers = numbers[..., 0]
+    numbers = _rows(numbers, weights.ndim, reduce)
+    weights = np.broadcast_to(weights, numbers.shape)
+    return _rows(numbers * weights, 1, reduce), _rows(weights, 1, reduce)
+
+
+def _rows(array: np.ndarray, ndim: int, reduce: Any) -> np.ndarray:
+    """`array` with the axes from `ndim` on reduced."""
+    return reduce(array, axis=tuple(range(ndim, array.ndim))) if array.ndim > ndim else array
 
 
 class Sum(Metric):
@@ -34,7 +42,7 @@ class Sum(Metric):
         self.total = self.add_weight(name="total")
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        self._add(self.total, weighted(values, sample_weight)[0].sum())
+        self._add(self.total, by_example(values, sample_weight, np.sum)[0].sum())
 
     def result(self) -> Any:
         return self.total.read_value()
@@ -49,7 +57,7 @@ class Mean(Metric):
         self.count = self.add_weight(name="count")
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        numbers, weights = weighted(values, sample_weight)
+        numbers, weights = by_example(values, sample_weight, np.mean)
         self._add(self.total, numbers.sum())
         self._add(self.count, weights.sum())
 
@@ -65,7 +73,8 @@ class MeanMetricWrapper(Mean):
         super().__init__(name or getattr(fn, "__name__", "mean"), dtype)
         self._fn, self._fn_kwargs = fn, kwargs
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(  # type: ignore[override]
+            self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         super().update_state(self._fn(y_true, y_pred, **self._fn_kwargs), sample_weight)
 
 
@@ -75,7 +84,8 @@ class RootMeanSquaredError(Mean):
     def __init__(self, name: str | None = "root_mean_squared_error", dtype: Any = None) -> None:
         super().__init__(name, dtype)
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(  # type: ignore[override]
+            self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         true, pred = one_rank(convert(y_true), convert(y_pred))
         super().update_state((host(pred).astype(float) - host(true)) ** 2, sample_weight)
 

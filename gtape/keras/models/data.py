@@ -17,7 +17,9 @@ _BATCH = 32
 
 def unpacked(data: Any) -> tuple[Any, Any, Any]:
     """(x, y, sample_weight) of a batch; what is missing is None."""
-    if not isinstance(data, (tuple, list)) or (isinstance(data, list) and len(data) not in (1, 2, 3)):
+    if not isinstance(data, (tuple, list)):
+        return data, None, None
+    if isinstance(data, list) and not 1 <= len(data) <= 3:
         return data, None, None
     if not 1 <= len(data) <= 3:
         raise ValueError(f"a batch is x, (x, y) or (x, y, sample_weight); got {len(data)} entries")

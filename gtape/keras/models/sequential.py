@@ -23,7 +23,7 @@ class Sequential(Model):
     def __init__(self, layers: Iterable[Any] | None = None, trainable: bool = True,
                  name: str | None = None) -> None:
         super().__init__(trainable=trainable, name=name)
-        self._chain: list[Any] = []
+        self._chain: tuple[Any, ...] = ()
         self._plain = True
         for layer in layers or ():
             self._append(layer)
@@ -37,7 +37,9 @@ class Sequential(Model):
 
     def pop(self, rebuild: bool = True) -> Any:
         """Take the last layer away, and give it."""
-        return self._chain.pop()
+        *kept, last = self._chain
+        self._chain = tuple(kept)
+        return last
 
     def _append(self, layer: Any) -> None:
         if not isinstance(layer, Layer):
@@ -50,7 +52,7 @@ class Sequential(Model):
                 layer.name == known.name for known in self._chain):
             raise ValueError(f"the layers of a model need different names; '{layer.name}' is "
                              f"there already")
-        self._chain.append(layer)
+        self._chain = (*self._chain, layer)
         self._plain = self._plain and type(layer).compute_mask is Layer.compute_mask
 
     @property

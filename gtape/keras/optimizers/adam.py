@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Adam(Optimizer):
     arXiv:1904.09237.
     """
 
-    slots = ("momentum", "velocity")
+    slots: ClassVar[tuple[str, ...]] = ("momentum", "velocity")
 
     def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
                  epsilon: float = 1e-7, amsgrad: bool = False, weight_decay: float | None = None,

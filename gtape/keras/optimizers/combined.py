@@ -74,6 +74,10 @@ class MultiOptimizer(_Delegating):
         """That of the default optimizer."""
         return self.optimizer_map.default_optimizer.learning_rate
 
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        self.optimizer_map.default_optimizer.learning_rate = value
+
     def _split(self, variables: Sequence[Any]) -> list[tuple[Optimizer, list[int]]]:
         spread: dict[int, tuple[Optimizer, list[int]]] = {}
         for i, variable in enumerate(variables):
@@ -100,7 +104,7 @@ class MultiOptimizer(_Delegating):
             part = [given[i] for i in at]
             if any(g is not None for g in part):
                 optimizer.apply(part, [variables[i] for i in at])
-        self._iterations.assign_add(1)
+        self._iterations.put(self._iterations.number() + 1)
 
 
 class LossScaleOptimizer(_Delegating):
@@ -163,7 +167,7 @@ class LossScaleOptimizer(_Delegating):
                 self.dynamic_scale, self._good_steps = self.dynamic_scale * 2, 0
         else:
             self.dynamic_scale, self._good_steps = self.dynamic_scale / 2, 0
-        self._iterations.assign_add(1)
+        self._iterations.put(self._iterations.number() + 1)
 
 
 def _finite(variable: Any, array: Any) -> Any:

@@ -92,8 +92,11 @@ class Optimizer:
 
     @property
     def iterations(self) -> HostNumber:
-        """How often gradients were applied, int64."""
-        return self._iterations
+        """How often variables were updated, int64."""
+        count = self._settings.gradient_accumulation_steps
+        if not count:
+            return self._iterations
+        return HostNumber(self._iterations.number() // count, "int64", "iterations")
 
     @property
     def learning_rate(self) -> Any:
@@ -233,10 +236,10 @@ class Optimizer:
             self._update(prepared(self._settings, grads, states), states)
         finally:
             unhush(state)
-        for variable in variables:
-            if variable.constraint is not None:
-                variable.assign(variable.constraint(variable))
-        self._iterations.assign_add(1)
+        for variable, owner in zip(variables, states):
+            if owner._constraint is not None:
+                variable.assign(owner._constraint(variable))
+        self._iterations.put(self._iterations.number() + 1)
 
     def _variables_for(self, grads: list[Any], given: Any) -> list[Any]:
         if given is None:
@@ -288,11 +291,12 @@ class Optimizer:
             gradients = summed
         gradients = limited(settings, gradients, states)
         rate = self._present_rate()
+        updates = (step - 1) // (settings.gradient_accumulation_steps or 1) + 1
         for group, places in plan:
             with group.type.device.scope():
-                self._update_group(group, places, gradients, rate, step)
+                self._update_group(group, places, gradients, rate, updates)
         if settings.use_ema:
-            self._average([group for group, _ in plan], step)
+            self._average([group for group, _ in plan], updates)
 
     def _update_group(self, group: flat.Group, places: dict[int, int], gradients: list[Any],
                       rate: Any, step: int) -> None:
@@ -321,7 +325,7 @@ class Optimizer:
 
     def _accumulated(self, plan: list[Any], gradients: list[Any], step: int) -> list[Any] | None:
         """The mean gradients at every n-th step; otherwise they are added up."""
-        count = self._settings.gradient_accumulation_steps
+        count = self._settings.gradient_accumulation_steps or 1
         slot = len(self.slots)
         made = list(gradients)
         for group, places in plan:
