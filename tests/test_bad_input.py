@@ -294,3 +294,6 @@ def test_nothing_warns_about_arithmetic(recwarn: pytest.WarningsRecorder) -> Non
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
     with np.errstate(all="raise"):
         1.0 / x
+        assert np.isinf(tf.constant(1e300).numpy())
+        assert np.isinf((x + np.array([1e300, 1.0])).numpy()[0])
+        assert np.isinf(tf.cast(tf.constant(1e300, tf.float64), tf.float32).numpy())

@@ -17,6 +17,7 @@ from gtape.core.device import CPU, ArrayType, Device, registered
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import current_device
+from gtape.core.quiet import quiet
 from gtape.core.tensor import EagerTensor, Tensor, noted
 
 _WEAK = (bool, int, float, complex, str, bytes)
@@ -93,10 +94,15 @@ def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
             raise TypeError(f"cannot convert the string {value!r:.80} to {dtype}")
         return _strings(array)
     if dtype is None:
-        return array.astype(_weak_dtype(array, leaf), copy=False)
+        return _cast(array, _weak_dtype(array, leaf))
     if not isinstance(leaf, (np.generic, np.ndarray)):
         check_weak(array, dtype, value)
-    return array.astype(dtypes.require_usable(dtype).np_dtype, copy=False)
+    return _cast(array, dtypes.require_usable(dtype).np_dtype)
+
+
+def _cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A number too large for `dtype` becomes inf, without a warning."""
+    return quiet.run(array.astype, dtype, copy=False)
 
 
 def check_weak(array: np.ndarray, dtype: DType, value: Any) -> None:
@@ -130,7 +136,7 @@ def _from_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
             f"{type(leaves[0]).__name__ if len(leaves) else 'none'}); convert it to numbers first, "
             f"as with array.astype(np.float32)")
     wanted = dtypes.of_numpy(array.dtype) if dtype is None else dtypes.require_usable(dtype)
-    return np.array(array, dtype=wanted.np_dtype, order="C")
+    return quiet.run(np.array, array, dtype=wanted.np_dtype, order="C")
 
 
 def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:

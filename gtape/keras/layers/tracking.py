@@ -80,9 +80,9 @@ class Tracker(Module):
         """Variables and modules held directly, each once."""
         seen = set()
         for value in self._tracked.values():
-            for leaf in (value,) if isinstance(value, (Variable, Module)) else _leaves(value):
-                state: Any = leaf._resource_() if is_variable(leaf) else leaf
-                key = id(state)
+            leaves: Any = (value,) if isinstance(value, (Variable, Module)) else _leaves(value)
+            for leaf in leaves:
+                key = id(leaf._resource_()) if is_variable(leaf) else id(leaf)
                 if key not in seen:
                     seen.add(key)
                     yield leaf
