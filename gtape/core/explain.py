@@ -127,14 +127,14 @@ class _Search:
             ins = r[5] if type(r[5]) is tuple else (r[5],)
             for out in outs:
                 found.setdefault(out, []).extend(
-                    _Link(r[4], r[4].name, "", (r[2], r[3]), k, 0) for k in ins)
+                    _Link(r[4], r[4].name.rstrip("_"), "", (r[2], r[3]), k, 0) for k in ins)
         exits = [m for m in self.marks if m[0] == recording.EXIT]
         for kind, name, ins, outs, code, lasti in self.marks:
             if kind == recording.EXIT:
                 continue
             for out in outs:
                 links = found.setdefault(out, [])
-                links.extend(_Link(None, name, kind, (code, lasti), k, 1) for k in ins)
+                links.extend(_Link(None, name.rstrip("_"), kind, (code, lasti), k, 1) for k in ins)
                 links.extend(self._from_host(out, exits) if not self._inside(ins) else [])
         return found
 
@@ -223,9 +223,9 @@ class _Search:
 
     def _cut(self, link: _Link, steps: tuple[Step, ...], site: Site) -> Explanation:
         where = _at(site)
-        if link.name == "stop_gradient_":
+        if link.name == "stop_gradient":
             return self._say(STOP_GRADIENT, f"tf.stop_gradient cuts the path{where}", steps, site)
-        if link.name == "cast_":
+        if link.name == "cast":
             return self._say(INTEGER_DTYPE, (
                 f"The path goes through an integer or bool dtype: cast{where}\n  Keep the values "
                 f"floating (tf.float32)."), steps, site)
@@ -372,7 +372,7 @@ class _Search:
 
     def _dead(self, steps: tuple[Step, ...]) -> Explanation:
         masks = {"relu", "relu6", "where", "maximum", "minimum", "clip", "sign", "multiply",
-                 "reduce_max_", "reduce_min_", "max_pool_"}
+                 "reduce_max", "reduce_min", "max_pool"}
         at = next((s for s in steps if s.op in masks), None)
         what = f"{at.op}{_at(at.site)}" if at else "a factor of zero on the path"
         return self._say(CONNECTED_BUT_ZERO, (

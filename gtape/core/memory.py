@@ -82,5 +82,5 @@ def memory(tape: Any) -> MemoryBill:
             if id(owner) not in seen:
                 seen.add(id(owner))
                 size += owner.nbytes
-        rows.append(Kept(record[4].name, resolve(record[2], record[3]), size))
+        rows.append(Kept(record[4].name.rstrip("_"), resolve(record[2], record[3]), size))
     return MemoryBill(tuple(rows))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import wraps
+from typing import Any
 
 from gtape.core.device import CPU, Device
 
@@ -47,3 +49,18 @@ class on:
 
     def __exit__(self, *exc: object) -> None:
         _scoped.reset(self._tokens.pop())  # type: ignore[arg-type]
+
+
+def at_home(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator for functions that compute with bare arrays outside a primitive.
+
+    They do so on the device of their first tensor, or where their first argument becomes one.
+    """
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        types = (getattr(value, "_t", None) for value in (*args, *kwargs.values()))
+        home = next((t.device for t in types if t is not None), None) or current_device()
+        with home.scope():
+            return function(*args, **kwargs)
+
+    return run

@@ -51,5 +51,6 @@ def key_of(seed: Any, count: int = 0) -> Key:
 
 def draw(kind: str, key: Key, shape: Any, dtype: Any, *parameters: float) -> Any:
     """An array of `distributions.<kind>` on the current device."""
-    return getattr(distributions, kind)(current_device().xp, key, 0, tuple(shape), dtype,
-                                        *parameters)
+    device = current_device()
+    with device.scope():
+        return getattr(distributions, kind)(device.xp, key, 0, tuple(shape), dtype, *parameters)

@@ -9,6 +9,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
+from gtape.core.placement import at_home
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
@@ -159,6 +160,7 @@ reverse_sequence_.cases = [case((2, 4), np.array([3, 1]), seq_axis=1, batch_axis
                            case((3, 2, 2), np.array([2, 3]), seq_axis=0, batch_axis=2)]
 
 
+@at_home
 def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None,
                      name: str | None = None) -> Tensor:
     """Each row along `batch_axis` (0 unless given) with its first seq_lengths[row] entries along

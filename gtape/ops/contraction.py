@@ -160,6 +160,9 @@ def _resolved(equation: str, shapes: tuple[tuple[int, ...], ...],
 
 
 def _parsed(equation: str, count: int) -> tuple[list[str], str]:
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum: the equation must be a string such as 'ij,jk->ik'; got "
+                        f"{equation!r:.60}")
     text = equation.replace(" ", "")
     if not _FORM.fullmatch(text):
         raise ValueError(f"einsum: the equation must look like 'ij,jk->ik', with letters and at "

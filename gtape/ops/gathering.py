@@ -200,6 +200,9 @@ def gather_nd_(xp: Any, params: Any, indices: Any) -> Any:
 
 @gather_nd_.infer
 def _(params: Spec, indices: Spec) -> Spec:
+    if not indices.ndim:
+        raise InvalidArgumentError("gather_nd: indices must have a last axis that holds the index "
+                                   "tuples; got a scalar. Write [[i]], or use tf.gather")
     depth = indices.shape[-1]
     if depth > params.ndim:
         raise InvalidArgumentError(f"gather_nd: the last axis of indices is {depth} long, more "

@@ -11,6 +11,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
+from gtape.core.placement import at_home
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
@@ -72,11 +73,13 @@ def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = 100,
     return cast(_counts(found, as_int(nbins, "histogram_fixed_width: nbins")), dtype)
 
 
+@at_home
 def _counts(ids: Tensor, count: int) -> Tensor:
     array = segment_count(ids._t.xp, ids._array_().reshape(-1), count)
     return EagerTensor(array, ids._t.device.type_of(array.dtype))
 
 
+@at_home
 def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None,
              dtype: Any = dtypes.int32, name: str | None = None, axis: int | None = None,
              binary_output: bool = False) -> Tensor:

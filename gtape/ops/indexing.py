@@ -9,6 +9,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
+from gtape.core.placement import at_home
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
@@ -177,6 +178,7 @@ def _advanced(x: Any, tensor: Tensor, entries: list[Any], arrays: list[int]) -> 
     return gather(rest, _wrapped(index, rest.spec.shape[axis]), axis=axis)
 
 
+@at_home
 def _wrapped(index: Tensor, length: int) -> Tensor:
     """Negative indices counted from the end, as Python does."""
     array = index._array_()

@@ -12,6 +12,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
+from gtape.core.placement import at_home
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
@@ -60,6 +61,7 @@ def _(g: Any, index: Any, *, axis: int) -> Any:
 expand_.cases = [case((3, 2), _INDEX, axis=0, length=4), case((2, 3), _INDEX, axis=1, length=5)]
 
 
+@at_home
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
     """The slices of `tensor` where `mask` is true, in row-major order.
 
@@ -97,6 +99,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_
     return compress_(x, index, axis=at)
 
 
+@at_home
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
                   name: str | None = None) -> Tensor:
     """y[…, j] = j < lengths[…], for j in [0, maxlen). Not differentiable.

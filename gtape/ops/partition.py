@@ -10,6 +10,7 @@ import numpy as np
 
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.placement import at_home
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.arguments import as_int, as_tensors, index_tensor
 from gtape.ops.layout import reshape_
@@ -18,6 +19,7 @@ from gtape.ops.packing import concat_, split_
 from gtape.ops.scattering import put_last_
 
 
+@at_home
 def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str | None = None,
                       ) -> list[Tensor]:
     """The rows of `data` as `num_partitions` tensors: row I goes to number partitions[I].
@@ -51,6 +53,7 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str
     return list(split_(dealt, sizes=tuple(int(n) for n in sizes), axis=0))
 
 
+@at_home
 def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None = None) -> Tensor:
     """y[indices[m][I], …] = data[m][I, …] for every m and I; of equal indices the last counts.
 

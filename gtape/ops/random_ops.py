@@ -20,7 +20,7 @@ from gtape.core.device import ArrayType
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
-from gtape.core.placement import current_device
+from gtape.core.placement import at_home, current_device
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
@@ -159,6 +159,7 @@ def full_integers(source: Source, shape: Any, dtype: Any) -> Tensor:
     return _integers(source, dims, int(wanted.min), int(wanted.max) + 1, wanted)
 
 
+@at_home
 def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Tensor:
     """[batch, num_samples] class numbers of probability softmax(logits).
 
@@ -260,6 +261,7 @@ def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) ->
     return _made(array, array_type)
 
 
+@at_home
 def parameterized_truncated_normal(source: Source, shape: Any, means: Any, stddevs: Any,
                                    minvals: Any, maxvals: Any) -> Tensor:
     """Normal values between `minvals` and `maxvals`, by the inverse of their distribution.
@@ -295,6 +297,7 @@ def _(value: Spec, order: Spec) -> Spec:
 shuffle_.cases = [case((4, 2), ints(4, below=4))]
 
 
+@at_home
 def shuffle(source: Source, value: Any) -> Tensor:
     """The rows of `value` in random order. Not differentiable.
 

@@ -15,6 +15,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
+from gtape.core.placement import at_home
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
@@ -111,6 +112,7 @@ def _product_of_others(x: Tensor, ids: Tensor) -> Tensor:
     return rows_or_zero_(before * behind, place)
 
 
+@at_home
 def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int]:
     """Rows, ids and the number of segments."""
     x = convert(data)
@@ -127,6 +129,7 @@ def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int
     return x, ids, int(array[-1]) + 1
 
 
+@at_home
 def _unsorted(name: str, data: Any, segment_ids: Any, num_segments: Any,
               ) -> tuple[Tensor, Tensor, int]:
     """Rows [n, …], ids [n] and the number of segments."""
@@ -149,6 +152,7 @@ def _unsorted(name: str, data: Any, segment_ids: Any, num_segments: Any,
     return x, ids, count
 
 
+@at_home
 def _sizes(x: Tensor, ids: Tensor, count: int) -> Tensor:
     """The number of rows of each segment, at least 1, beside sums of x."""
     xp = x._t.xp

@@ -9,6 +9,7 @@ from typing import Any
 from gtape.core.convert import convert
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.placement import at_home
 from gtape.core.recording import CUT, mark_all
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.functions import operands
@@ -49,6 +50,7 @@ def _has_type(value: Any) -> bool:
     return isinstance(value, Tensor) or hasattr(value, "_read_")
 
 
+@at_home
 def _positions(condition: Tensor) -> Tensor:
     """The index tuples of the elements that are not 0."""
     if not isinstance(condition, EagerTensor):

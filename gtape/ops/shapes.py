@@ -13,7 +13,7 @@ from gtape.core.convert import convert
 from gtape.core.device import Device
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.placement import current_device
+from gtape.core.placement import at_home, current_device
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor
@@ -99,6 +99,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     return _integers(made, dtypes.int64 if wide else dtypes.int32, current_device())
 
 
+@at_home
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     """The coordinates [rank, *indices.shape] of flat `indices` in an array of shape `dims`.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from gtape.core.convert import convert_like
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.placement import at_home
 from gtape.core.sites import here
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import ResourceVariable, Variable
@@ -48,6 +49,7 @@ def _entry(e: Any) -> Any:
     return np.asarray(e) if isinstance(e, list) else e
 
 
+@at_home
 def _write(piece: SliceOf, value: Any, how: str) -> Any:
     """The variable after its slice was assigned, or shifted by, `value`."""
     state = piece.variable
@@ -61,7 +63,7 @@ def _write(piece: SliceOf, value: Any, how: str) -> Any:
     array = old._t.xp.array(old._array_())
     update = given._array_()
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), old._t.device.scope():
             if how == "assign":
                 array[key] = update
             elif how == "assign_add":

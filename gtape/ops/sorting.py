@@ -11,6 +11,7 @@ from gtape.core.convert import convert, convert_like
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
+from gtape.core.placement import at_home
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
@@ -331,6 +332,7 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left",
     return searchsorted_(rows, found, side=side, dtype=as_dtype(out_type))
 
 
+@at_home
 def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:
     """Whether fewer than k predictions [n, classes] exceed that of the target [n]: bool [n].
 

@@ -74,6 +74,8 @@ def with_space_to_batch(input: Any, dilation_rate: Any, padding: str, op: Callab
     from gtape.ops.space import batch_to_space, space_to_batch
 
     name = "with_space_to_batch"
+    if not isinstance(padding, str) or padding.upper() not in ("SAME", "VALID"):
+        raise ValueError(f"{name}: padding must be 'SAME' or 'VALID'; got {padding!r:.60}")
     x = convert(input)
     rates = as_ints(dilation_rate, f"{name}: dilation_rate")
     axes = tuple(range(1, len(rates) + 1)) if spatial_dims is None else tuple(spatial_dims)

@@ -9,6 +9,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
+from gtape.core.placement import at_home
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
@@ -39,6 +40,7 @@ def _(x: Spec, first: Spec) -> Spec:
 unique_.cases = [case((4,), ints(3, below=4))]
 
 
+@at_home
 def _distinct(x: Any, out_idx: Any) -> tuple[Tensor, Tensor, Tensor]:
     tensor = convert(x)
     if tensor.ndim != 1:

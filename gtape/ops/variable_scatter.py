@@ -11,6 +11,7 @@ from gtape.core import variable as variables
 from gtape.core.convert import convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.placement import at_home
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
 from gtape.kinds.typing_rules import same_device
@@ -45,19 +46,21 @@ def _written_rows(xp: Any, how: str, table: Any, rows: Any, values: Any) -> None
     table[rows] = _combine(xp, how, table[rows], values).astype(table.dtype, copy=False)
 
 
+@at_home
 def _assigned(variable: Variable, how: str, rows: Any, depth: int, values: Tensor) -> Any:
     """The variable after its rows, numbered over the first `depth` axes, were written."""
     state = variable._resource_()
     old = state._value._array_()
     xp = state._value._t.xp
     made = xp.array(old)
-    table = made.reshape((math.prod(old.shape[:depth]), *old.shape[depth:]))
-    updates = values._array_().reshape((rows.size, *table.shape[1:]))
-    if xp is not np:
-        kept = rows >= 0
-        rows, updates = rows[kept], updates[kept]
-    with np.errstate(all="ignore"):
-        _written_rows(xp, how, table, rows, updates)
+    with state._value._t.device.scope():
+        table = made.reshape((math.prod(old.shape[:depth]), *old.shape[depth:]))
+        updates = values._array_().reshape((rows.size, *table.shape[1:]))
+        if xp is not np:
+            kept = rows >= 0
+            rows, updates = rows[kept], updates[kept]
+        with np.errstate(all="ignore"):
+            _written_rows(xp, how, table, rows, updates)
     return variable._written(EagerTensor(made, state._value._t), True, values, state)
 
 
@@ -97,6 +100,7 @@ def _scatter(variable: Variable, sparse_delta: Any, how: str) -> Any:
     return _assigned(variable, how, rows, 1, values)
 
 
+@at_home
 def _scatter_nd(variable: Variable, indices: Any, updates: Any, how: str) -> Any:
     """`Variable.scatter_nd_*`: slices at index tuples."""
     name = f"scatter_nd_{how}"

@@ -94,7 +94,7 @@ def test_names():
     with pytest.raises(ValueError):
         losses.get("nonsense")
     with pytest.raises(AttributeError):
-        losses.Nonsense  # noqa: B018
+        losses.Nonsense
 
 
 def test_own_loss():

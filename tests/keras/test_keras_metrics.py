@@ -47,7 +47,7 @@ def test_precision_recall_against_counts():
     assert float(recall.result()) == pytest.approx(tp / LABELS.sum())
     several = metrics.TruePositives(thresholds=[0.8, 0.2])
     several.update_state(LABELS, SCORES)
-    np.testing.assert_array_equal(several.result(), [((SCORES > t) & (LABELS == 1)).sum()
+    np.testing.assert_array_equal(several.result(), [((t < SCORES) & (LABELS == 1)).sum()
                                                      for t in (0.8, 0.2)])
 
 
@@ -61,7 +61,8 @@ def test_scores_outside_the_unit_interval():
 def test_auc_against_sorting():
     pairs = [(a, b) for a in SCORES[LABELS == 1] for b in SCORES[LABELS == 0]]
     wanted = np.mean([(a > b) + 0.5 * (a == b) for a, b in pairs])
-    assert float(metrics.AUC(num_thresholds=2000)(LABELS, SCORES)) == pytest.approx(wanted, abs=3e-3)
+    area = metrics.AUC(num_thresholds=2000)
+    assert float(area(LABELS, SCORES)) == pytest.approx(wanted, abs=3e-3)
     assert 0.5 < float(metrics.AUC(curve="PR")(LABELS, SCORES)) <= 1
 
 

@@ -21,8 +21,8 @@ def classifier():
 
 def compiled(**kwargs):
     model = classifier()
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-                  metrics=["accuracy"], **kwargs)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.02), loss, metrics=["accuracy"], **kwargs)
     return model
 
 

@@ -67,7 +67,8 @@ def test_fixed_initializers():
     lambda: keras.activations.get("nonsense"), lambda: keras.regularizers.L2(-1.0),
     lambda: keras.regularizers.get("nonsense"), lambda: keras.constraints.get("nonsense"),
     lambda: keras.config.set_floatx("int32"), lambda: keras.utils.set_random_seed(-1),
-    lambda: keras.utils.to_categorical([3], 2), lambda: keras.layers.Dense(2, dtype="mixed_float16"),
+    lambda: keras.utils.to_categorical([3], 2),
+    lambda: keras.layers.Dense(2, dtype="mixed_float16"),
 ])
 def test_wrong_arguments(call):
     with pytest.raises(ValueError):

@@ -26,7 +26,21 @@ def unpacked(data: Any) -> tuple[Any, Any, Any]:
     return tuple([*data, None, None][:3])  # type: ignore[return-value]
 
 
+def _is_batches(data: Any) -> bool:
+    """Whether a list holds batches, that is tuples."""
+    return isinstance(data, list) and bool(data) and isinstance(data[0], tuple)
+
+
+def validation_parts(data: Any) -> tuple[Any, Any, Any]:
+    """(x, y, sample_weight) of arrays; an iterable of batches stays whole, as x."""
+    if _is_batches(data) or not isinstance(data, (tuple, list)):
+        return data, None, None
+    return unpacked(data)
+
+
 def _is_arrays(x: Any) -> bool:
+    if _is_batches(x):
+        return False
     leaves = flatten(x) if isinstance(x, (dict, list, tuple)) else [x]
     return bool(leaves) and all(hasattr(leaf, "shape") or hasattr(leaf, "_read_")
                                 or isinstance(leaf, (int, float)) for leaf in leaves)

@@ -14,7 +14,7 @@ from gtape.keras.callbacks import CallbackList, History
 from gtape.keras.metrics.means import Mean
 from gtape.keras.metrics.metric import host
 from gtape.keras.models.compiled import CompiledMetrics
-from gtape.keras.models.data import batches, split_validation, unpacked
+from gtape.keras.models.data import batches, split_validation, unpacked, validation_parts
 from gtape.keras.models.progress import Progress
 
 
@@ -183,7 +183,8 @@ class Trainer:
             logs = self._epoch(data, steps_per_epoch, calls, Progress(verbose, epoch, epochs))
             if validation_data is not None and (epoch + 1) % validation_freq == 0:
                 size = validation_batch_size or batch_size
-                found = self._evaluated(validation_data, size, validation_steps)
+                found = self._evaluated(*validation_parts(validation_data), size,
+                                        validation_steps)
                 logs |= {f"val_{name}": value for name, value in found.items()}
             calls.on_epoch_end(epoch, logs)
             Progress(verbose, epoch, epochs).line(logs)
@@ -205,8 +206,8 @@ class Trainer:
             progress.step(step, logs)
         return {name: _number(value) for name, value in logs.items()}
 
-    def _evaluated(self, data: Any, batch_size: int | None, steps: int | None) -> dict[str, Any]:
-        x, y, weight = unpacked(data) if isinstance(data, (tuple, list)) else (data, None, None)
+    def _evaluated(self, x: Any, y: Any, weight: Any, batch_size: int | None,
+                   steps: int | None) -> dict[str, Any]:
         self.reset_metrics()
         logs: dict[str, Any] = {}
         with paused():
@@ -221,8 +222,7 @@ class Trainer:
                  callbacks: Any = None, return_dict: bool = False) -> Any:
         """The loss and the metrics on arrays, or on an iterable of batches."""
         self._check_compiled("evaluate")
-        data = x if y is None and not hasattr(x, "shape") else (x, y, sample_weight)
-        logs = self._evaluated(data, batch_size, steps)
+        logs = self._evaluated(x, y, sample_weight, batch_size, steps)
         Progress(verbose, None, None).line(logs)
         return self._answer(logs, return_dict)
 

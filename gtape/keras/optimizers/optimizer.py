@@ -228,12 +228,13 @@ class Optimizer:
         if not grads:
             return
         variables = self._variables_for(grads, trainable_variables)
-        if None in map(_none_or_one, grads):
+        if any(g is None for g in grads):
             grads, variables = _with_gradients(grads, variables)
         states = [v._resource_() for v in variables]
         state = hush()
         try:
-            self._update(prepared(self._settings, grads, states), states)
+            with states[0]._t.device.scope():
+                self._update(prepared(self._settings, grads, states), states)
         finally:
             unhush(state)
         for variable, owner in zip(variables, states):
@@ -293,8 +294,7 @@ class Optimizer:
         rate = self._present_rate()
         updates = (step - 1) // (settings.gradient_accumulation_steps or 1) + 1
         for group, places in plan:
-            with group.type.device.scope():
-                self._update_group(group, places, gradients, rate, updates)
+            self._update_group(group, places, gradients, rate, updates)
         if settings.use_ema:
             self._average([group for group, _ in plan], updates)
 
@@ -367,10 +367,6 @@ class Optimizer:
         """loss times loss_scale_factor, whose gradients `apply` divides again."""
         factor = self._settings.loss_scale_factor
         return loss if factor is None else loss * factor
-
-
-def _none_or_one(gradient: Any) -> Any:
-    return None if gradient is None else 1
 
 
 def _with_gradients(grads: list[Any], variables: list[Any]) -> tuple[list[Any], list[Any]]:
