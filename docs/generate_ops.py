@@ -124,7 +124,8 @@ def _cell(text: str) -> str:
 
 def row(op: Op) -> str:
     """The op's row of the table."""
-    gradient, kept = _elementwise(op) if isinstance(op, Elementwise) else _ruled(op)  # type: ignore[arg-type]
+    rules = _elementwise if isinstance(op, Elementwise) else _ruled
+    gradient, kept = rules(op)  # type: ignore[operator]
     name = op.name.rstrip("_")
     formula = (op.__doc__ or "").strip().split("\n\n")[0]
     inputs = ", ".join(op.params)

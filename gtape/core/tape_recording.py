@@ -50,8 +50,8 @@ class Recording:
     )
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        self._persistent = bool(persistent)
-        self._auto = bool(watch_accessed_variables)
+        self._persistent = persistent
+        self._auto = watch_accessed_variables
         self._entered = self._recording = False
         self._clear()
 
@@ -63,9 +63,12 @@ class Recording:
     _reads: dict[int, list[int]]
 
     def _clear(self) -> None:
-        self._records, self._marks = [], []
-        self._known, self._leaves = set(), set()
-        self._variables, self._reads = {}, {}
+        self._records = []
+        self._marks = []
+        self._known = set()
+        self._leaves = set()
+        self._variables = {}
+        self._reads = {}
         self._spent = False
 
     # ------------------------------------------------------------------ recording
@@ -100,8 +103,13 @@ class Recording:
                                "tape:` and call tape.watch inside it")
         if self._spent:
             raise RuntimeError(SPENT)
-        if type(tensor) is EagerTensor:
-            self._watch_leaf(tensor)
+        if type(tensor) is EagerTensor and tensor._t.differentiable:
+            key = tensor._k
+            if not key:
+                tensor._k = key = new_key()
+            if key not in self._known:
+                self._known.add(key)
+                self._leaves.add(key)
             return
         for leaf in nest.flatten(tensor):
             self._watch_leaf(leaf)

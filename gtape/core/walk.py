@@ -69,7 +69,9 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
             if tensors:
                 record[0].tensors(grads, g, record)
             else:
-                record[0](grads, g, record)
+                part = record[0](grads, g, record)
+                if part is not None:
+                    add_to(grads, record[5], part)
     finally:
         unhush(state)
         if site is not None:
@@ -77,26 +79,45 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
 
 
 def consume_all(records: list[Any], grads: Grads, keep: set[int], sparse_type: Any) -> None:
-    """The common case of `walk`: bare arrays, every record wanted, nothing kept."""
+    """The common case of `walk`: bare arrays, every record wanted.
+
+    The gradient that a record gives to its one input is mostly what the record before it waits
+    for: it is handed on without a detour through `grads`.
+    """
     take = grads.pop
     pop = records.pop
+    next_key, next_part = 0, None
     while records:
         record = pop()
         out = record[1]
-        if type(out) is not int:
-            g: Any = [grads.get(k) if k in keep else take(k, None) for k in out]
-            if all(part is None for part in g):
-                continue
-            g = [p.dense(False) if type(p) is sparse_type else p for p in g]
+        if out == next_key:
+            g: Any = next_part
+            next_key = 0
+            if out in grads:
+                g = added(take(out), g)
         else:
+            if next_key:
+                add_to(grads, next_key, next_part)
+                next_key = 0
+            if type(out) is not int:
+                g = [grads.get(k) if k in keep else take(k, None) for k in out]
+                if all(part is None for part in g):
+                    continue
+                g = [p.dense(False) if type(p) is sparse_type else p for p in g]
+                record[0](grads, g, record)
+                continue
             g = take(out, None)
             if g is None:
                 continue
-            if keep and out in keep:
-                grads[out] = g
-            if type(g) is sparse_type and not record[4].sparse:
-                g = g.dense(False)
-        record[0](grads, g, record)
+        if keep and out in keep:
+            grads[out] = g
+        if type(g) is sparse_type and not record[4].sparse:
+            g = g.dense(False)
+        next_part = record[0](grads, g, record)
+        if next_part is not None:
+            next_key = record[5]
+    if next_key:
+        add_to(grads, next_key, next_part)
 
 
 def add_to(grads: Grads, key: int, part: Any) -> None:

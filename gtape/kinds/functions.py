@@ -178,8 +178,10 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
                     same = 16
                 elif which == 3:
                     same = 16 if a.shape == b.shape else 0
+                elif which == 1:
+                    same = 16 if not b.ndim or a.shape == z._a.shape else 0
                 else:
-                    same = 16 if (a if which == 1 else b).shape == z._a.shape else 0
+                    same = 16 if not a.ndim or b.shape == z._a.shape else 0
                 plan = fast[which | numbers << 2 | same] or op.fast_plan(
                     array_type, which, numbers, same > 0)
                 if not plan[0]:

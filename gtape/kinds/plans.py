@@ -130,8 +130,11 @@ class _Builder:
         if self._arity > 1 and not self._same:
             shape = f"r[{6 + index}]"
             lines.append(f"if p{index}.shape != {shape}: p{index} = sum_to(p{index}, {shape})")
-        lines += [f"k = {self._key_text(index)}",
-                  f"grads[k] = grads[k] + p{index} if k in grads else p{index}"]
+        if len(self._wrt) == 1:
+            lines.append(f"return p{index}")
+        else:
+            lines += [f"k = {self._key_text(index)}",
+                      f"grads[k] = grads[k] + p{index} if k in grads else p{index}"]
         return lines
 
     def _guarded(self, body: list[str], printer: Printer) -> list[str]:
@@ -190,9 +193,9 @@ class _Builder:
 
 def _scoped(backward: Callable[..., Any], scope: Callable[[], Any]) -> Callable[..., Any]:
     """`backward`, on the device where its arrays are."""
-    def run(grads: Any, g: Any, record: Any) -> None:
+    def run(grads: Any, g: Any, record: Any) -> Any:
         with scope():
-            backward(grads, g, record)
+            return backward(grads, g, record)
 
     return run
 

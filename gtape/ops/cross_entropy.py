@@ -93,6 +93,7 @@ def _(g: Any, a: Any) -> Any:
 
 
 def _checked_classes(xp: Any, labels: Any, classes: int) -> None:
+    """Raises InvalidArgumentError for a label outside [0, classes), in host memory."""
     if xp is np and labels.size:
         low, high = int(labels.min()), int(labels.max())
         if low < 0 or high >= classes:
@@ -102,23 +103,31 @@ def _checked_classes(xp: Any, labels: Any, classes: int) -> None:
                 f", the classes of the logits; got {bad}")
 
 
-def _cells(xp: Any, labels: Any) -> tuple[Any, Any]:
+def _cells(xp: Any, labels: Any, classes: int) -> tuple[Any, Any]:
     """Where the labels lie in the matrix [examples, classes]."""
     flat = xp.asarray(labels).reshape(-1)
-    return xp.arange(flat.size), flat
+    return xp.arange(flat.size), flat if xp is np else xp.clip(flat, 0, classes - 1)
 
 
 def _at_labels(xp: Any, x: Any, labels: Any) -> Any:
     rows = x.reshape(labels.size, x.shape[-1])
-    return rows[_cells(xp, labels)].reshape(x.shape[:-1])
+    return rows[_cells(xp, labels, x.shape[-1])].reshape(x.shape[:-1])
 
 
 @primitive(outputs="y probs", tf_name="SparseSoftmaxCrossEntropyWithLogits")
 def sparse_softmax_cross_entropy_(xp: Any, logits: Any, labels: Any) -> Any:
-    """ℓ = -log softmax(logits)[label] over the last axis, and the probabilities."""
+    """ℓ = -log softmax(logits)[label] over the last axis, and the probabilities.
+
+    On a GPU, where looking at the labels would wait for the device, a label that is no class makes
+    nan of its loss and gradient.
+    """
     labels = xp.asarray(labels)
     _checked_classes(xp, labels, logits.shape[-1])
     z, log_total, probs = _normalised(xp, logits)
+    if xp is not np:
+        wrong = (labels < 0) | (labels >= logits.shape[-1])
+        log_total = xp.where(wrong[..., None], np.nan, log_total)
+        probs = xp.where(wrong[..., None], np.nan, probs)
     loss = log_total[..., 0] - _at_labels(xp, z, labels)
     return xp.asarray(loss).astype(logits.dtype), probs.astype(logits.dtype, copy=False)
 
@@ -140,7 +149,7 @@ def sparse_cross_entropy_grad_(xp: Any, a: Any, probs: Any, labels: Any) -> Any:
     """a (probs - onehot(labels)), with the classes last."""
     weight = xp.asarray(a)[..., None]
     rows = (probs * weight).reshape(weight.size, probs.shape[-1])
-    rows[_cells(xp, labels)] -= weight.reshape(-1)
+    rows[_cells(xp, labels, probs.shape[-1])] -= weight.reshape(-1)
     return rows.reshape(probs.shape)
 
 
@@ -179,7 +188,7 @@ def _(g: Any, x: Spec, labels: Any) -> Any:
 def place_class_(xp: Any, x: Any, labels: Any, *, classes: int) -> Any:
     """y[…, labels[…]] = x[…] and 0 elsewhere: the adjoint of pick_class_."""
     rows = xp.zeros((x.size, classes), x.dtype)
-    rows[_cells(xp, labels)] = x.reshape(-1)
+    rows[_cells(xp, labels, classes)] = x.reshape(-1)
     return rows.reshape((*x.shape, classes))
 
 

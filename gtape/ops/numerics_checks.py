@@ -85,7 +85,8 @@ class _FiniteCheck(_Observer):
         for tensor in outputs:
             if not isinstance(tensor, EagerTensor) or not tensor._t.differentiable:
                 continue
-            found = _found(tensor._t.xp, tensor._a)
+            with tensor._t.device.scope():
+                found = _found(tensor._t.xp, tensor._a)
             if found:
                 described = ", ".join(str(x.spec) if isinstance(x, Tensor) else repr(x)
                                       for x in inputs)

@@ -9,7 +9,6 @@ import numpy as np
 
 from gtape.core.convert import convert_like
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.placement import at_home
 from gtape.core.sites import here
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import ResourceVariable, Variable
@@ -49,7 +48,6 @@ def _entry(e: Any) -> Any:
     return np.asarray(e) if isinstance(e, list) else e
 
 
-@at_home
 def _write(piece: SliceOf, value: Any, how: str) -> Any:
     """The variable after its slice was assigned, or shifted by, `value`."""
     state = piece.variable
@@ -62,18 +60,18 @@ def _write(piece: SliceOf, value: Any, how: str) -> Any:
     key = tuple(map(_entry, piece.key)) if isinstance(piece.key, tuple) else _entry(piece.key)
     array = old._t.xp.array(old._array_())
     update = given._array_()
-    try:
-        with np.errstate(all="ignore"), old._t.device.scope():
+    with np.errstate(all="ignore"), old._t.device.scope():
+        try:
             if how == "assign":
                 array[key] = update
             elif how == "assign_add":
                 array[key] = array[key] + update
             else:
                 array[key] = array[key] - update
-    except ValueError:
-        raise InvalidArgumentError(f"variable[…].{how}: the slice has shape "
-                                   f"{list(array[key].shape)}, the value {given.spec}; the shapes "
-                                   f"must be equal, or the value broadcast") from None
+        except ValueError:
+            raise InvalidArgumentError(f"variable[…].{how}: the slice has shape "
+                                       f"{list(array[key].shape)}, the value {given.spec}; the "
+                                       f"shapes must be equal, or the value broadcast") from None
     return state._written(EagerTensor(array, old._t), True, given, state)
 
 

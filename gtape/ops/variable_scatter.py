@@ -53,14 +53,13 @@ def _assigned(variable: Variable, how: str, rows: Any, depth: int, values: Tenso
     old = state._value._array_()
     xp = state._value._t.xp
     made = xp.array(old)
-    with state._value._t.device.scope():
-        table = made.reshape((math.prod(old.shape[:depth]), *old.shape[depth:]))
-        updates = values._array_().reshape((rows.size, *table.shape[1:]))
-        if xp is not np:
-            kept = rows >= 0
-            rows, updates = rows[kept], updates[kept]
-        with np.errstate(all="ignore"):
-            _written_rows(xp, how, table, rows, updates)
+    table = made.reshape((math.prod(old.shape[:depth]), *old.shape[depth:]))
+    updates = values._array_().reshape((rows.size, *table.shape[1:]))
+    if xp is not np:
+        kept = (rows >= 0) & (rows < table.shape[0])
+        rows, updates = rows[kept], updates[kept]
+    with np.errstate(all="ignore"):
+        _written_rows(xp, how, table, rows, updates)
     return variable._written(EagerTensor(made, state._value._t), True, values, state)
 
 

@@ -174,3 +174,18 @@ def test_gradients_of_a_tape_on_another_device_than_the_default(gpus):
     assert tape.gradient(y, x, output_gradients=2.0).device == "GPU:1"
     assert "CONNECTED" in tape.explain(y, x, show=False).cause
     assert tape.memory().total > 0
+
+
+def test_what_is_out_of_range_on_a_device(gpus):
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.gather(x, [1, 7, -1])
+    assert y.numpy().tolist() == [2.0, 0.0, 0.0]
+    assert tf.convert_to_tensor(tape.gradient(y, x)).numpy().tolist() == [0.0, 1.0]
+    x.scatter_update(tf.IndexedSlices([5.0, 6.0], [0, 2]))
+    assert x.numpy().tolist() == [5.0, 2.0]
+    logits = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as tape:
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits([1, 2], logits)
+    assert np.isnan(loss).tolist() == [False, True]
+    assert np.isnan(tape.gradient(loss, logits)).tolist() == [[False] * 2, [True] * 2]

@@ -47,7 +47,9 @@ class Dropout(Layer):
             return inputs
         kept = 1.0 - self.rate
         shape = self._mask_shape(inputs.spec.shape)
-        mask = distributions.bernoulli(inputs._t.xp, self.seed_generator.next(), 0, shape, kept)
+        with inputs._t.device.scope():
+            mask = distributions.bernoulli(inputs._t.xp, self.seed_generator.next(), 0, shape,
+                                           kept)
         return masked_scale_(inputs, _on_device_of(inputs, mask), scale=1.0 / kept if kept else 0.0)
 
 
@@ -88,6 +90,7 @@ class GaussianNoise(Layer):
         if not training or not self.stddev:
             return inputs
         dtype = np.dtype(inputs.dtype.np_dtype)
-        noise = distributions.normal(inputs._t.xp, self.seed_generator.next(), 0,
-                                     inputs.spec.shape, dtype, 0.0, self.stddev)
+        with inputs._t.device.scope():
+            noise = distributions.normal(inputs._t.xp, self.seed_generator.next(), 0,
+                                         inputs.spec.shape, dtype, 0.0, self.stddev)
         return add(inputs, _on_device_of(inputs, noise))
