@@ -97,7 +97,7 @@ def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
         return _cast(array, _weak_dtype(array, leaf))
     if not isinstance(leaf, (np.generic, np.ndarray)):
         check_weak(array, dtype, value)
-    return _cast(array, dtypes.require_usable(dtype).np_dtype)
+    return _cast(array, np.dtype(dtypes.require_usable(dtype).as_numpy_dtype))
 
 
 def _cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -3,8 +3,8 @@
 A tape's record is the tuple (backward, result keys, code, offset, op, input keys, payload…).
 Keys are ints, or tuples of ints where there are several. `backward(grads, g, record)` adds to
 `grads`, which maps keys to arrays, or returns the part of its one input; `backward.tensors` adds
-tensors, through ops that other tapes see. Only the inputs that the tape knows are listed, and the payload holds only what
-the backward rule reads.
+tensors, through ops that other tapes see. Only the inputs that the tape knows are listed, and the
+payload holds only what the backward rule reads.
 
 A tape also keeps marks, which hold no arrays: (kind, name, input keys, result keys, code, offset)
 for every step that carries no gradient. `explain` reads them.

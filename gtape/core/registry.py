@@ -89,6 +89,15 @@ def missing_gradient(op: Op) -> Callable[..., Any]:
     return backward
 
 
+def failing(error: LookupError) -> Callable[..., Any]:
+    """A backward whose derivation met an op without a gradient: said when it is asked for."""
+    def backward(grads: Any, g: Any, record: Any) -> None:
+        raise LookupError(*error.args)
+
+    backward.tensors = backward  # type: ignore[attr-defined]
+    return backward
+
+
 def override(op: Op) -> Callable[..., Any] | None:
     """A backward that calls the registered gradient function of an elementwise op, if any."""
     function = lookup(op)

@@ -208,8 +208,9 @@ class Atom(Elementwise):
             if unknown:
                 raise TypeError(f"the rule of {self.name} for {name} asks for {sorted(unknown)}; "
                                 f"it can have {', '.join(sorted(known))}")
-        if named - set(self.params):
-            raise TypeError(f"{self.name} has no inputs {sorted(named - set(self.params))}")
+        if named and named != set(self.params):
+            raise TypeError(f"{self.name} must say of each input {list(self.params)} how it is "
+                            f"pulled back, None where no gradient flows; got {sorted(named)}")
 
     def on(self, xp: Any) -> Callable[..., Any]:
         """The function on `xp`'s arrays."""

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert, convert_like
+from gtape.core.device import others
 from gtape.core.quiet import quiet
 from gtape.core.recording import CUT, UNKNOWN, _seen_globals, mark, user_of
 from gtape.core.sites import here
 from gtape.core.state import active, new_key
-from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor
+from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor, noted
 from gtape.core.variable import Variable
 from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.expr import Expr, is_expr
@@ -44,6 +45,14 @@ def operands(name: str, args: Sequence[Any]) -> list[Tensor]:
     return [convert_like(arg, like, name) for arg in args]
 
 
+def _operands(op: Elementwise, args: Sequence[Any]) -> list[Tensor]:
+    """`operands`; a condition has a dtype of its own."""
+    if op.types != "select":
+        return operands(op.name, args)
+    branches = operands(op.name, args[1:])
+    return [convert(args[0], None, branches[0]._t.device), *branches]
+
+
 def general(op: Elementwise, args: Sequence[Any]) -> Any:
     """The op on any arguments: expressions build expressions, the rest become tensors."""
     if is_expr(args):
@@ -51,7 +60,7 @@ def general(op: Elementwise, args: Sequence[Any]) -> Any:
         return op.expression(scope, [a if type(a) is Expr else scope.constant(a) for a in args])
     if any(isinstance(a, Variable) for a in args):
         return _read_first(op, args)
-    return op.apply(operands(op.name, args))
+    return op.apply(_operands(op, args))
 
 
 def _read_first(op: Elementwise, args: Sequence[Any]) -> Any:
@@ -61,7 +70,7 @@ def _read_first(op: Elementwise, args: Sequence[Any]) -> Any:
             type(a) is EagerTensor or type(a) is float or type(a) is int for a in read):
         made = op.python(*read)
     else:
-        made = op.apply(operands(op.name, read))
+        made = op.apply(_operands(op, read))
     if not active():
         note_variable(made, args)
     return made
@@ -87,6 +96,8 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
         y._a = quiet.run(compute, x._a)
         y._t = array_type
         y._k = 0
+        if others:
+            noted(y)
         stack = active()
         if stack:
             frame = _getframe(1)
@@ -156,6 +167,8 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
             return general(op, (x, y))
         z._t = array_type
         z._k = 0
+        if others:
+            noted(z)
         stack = active()
         if stack:
             frame = _getframe(1)

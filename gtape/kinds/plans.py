@@ -49,7 +49,7 @@ class Plan:
 def build_plan(op: Any, array_type: Any, which: int, numbers: int,
                same: bool) -> Plan | None:
     """The plan of `op` on inputs of `array_type` (one for all, or a tuple) for the mask `which`."""
-    from gtape.core.registry import missing_gradient, override
+    from gtape.core.registry import failing, missing_gradient, override
 
     arity = len(op.params)
     types = array_type if isinstance(array_type, tuple) else (array_type,) * arity
@@ -62,7 +62,10 @@ def build_plan(op: Any, array_type: Any, which: int, numbers: int,
     if not op.has_gradient:
         return Plan(missing_gradient(op), arity, wrt, [False] * (arity + 1))
     complex_ = any(t.dtype.is_complex for t in types)
-    found = op.parts(wrt, complex_)
+    try:
+        found = op.parts(wrt, complex_)
+    except LookupError as error:
+        return Plan(failing(error), arity, wrt, [False] * (arity + 1))
     pairs = [(i, p) for i, p in zip(wrt, found) if p is not None]
     if not pairs:
         return _unconnected(op, arity, wrt)

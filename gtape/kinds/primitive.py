@@ -133,7 +133,7 @@ class Primitive(Op):
         if eager and shaped.on_host and not others:
             made = quiet.run(self._fn, np, *[x._a for x in inputs],  # type: ignore[attr-defined]
                              **shaped.attrs)
-            outputs = self._wrapped(made, shaped)
+            outputs: tuple[Any, ...] = self._wrapped(made, shaped)
         else:
             emitted = emit_or_none(self, inputs, attrs, lambda: list(shaped.specs))
             outputs = self._on_device(inputs, shaped) if emitted is None else emitted

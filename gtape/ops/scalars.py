@@ -223,7 +223,7 @@ minimum = letter("minimum(a, b)", cuda="a <= b ? a : b", types="real",
                  doc="The smaller; a tie's gradient goes to the first argument.",
                  d_a=lambda g, a, b: where(a <= b, g, 0), d_b=lambda g, a, b: where(a <= b, 0, g))
 where = letter("where(c, a, b)", numpy=spelled.where, cuda="c ? a : b", types="select",
-               names=("condition", "x", "y"), tf_name="SelectV2", doc="c ? x : y.",
+               names=("condition", "x", "y"), tf_name="SelectV2", doc="c ? x : y.", d_c=None,
                d_a=lambda g, c: where(c, g, 0), d_b=lambda g, c: where(c, 0, g))
 clip = letter("clip(x, low, high)", numpy=spelled.clip, cuda="min(max(x, low), high)",
               types="real", tf_name="ClipByValue", names=("x", "low", "high"),

@@ -10,10 +10,13 @@ from gtape.keras.config import epsilon
 from gtape.keras.losses.loss import one_rank, pair
 from gtape.ops.activations import softplus
 from gtape.ops.clipping import clip_by_value
+from gtape.ops.more_reductions import reduce_all
 from gtape.ops.reductions import reduce_max, reduce_mean, reduce_sum
 from gtape.ops.scalars import (
+    equal,
     log,
     log1p,
+    logical_or,
     maximum,
     real_abs,
     square,
@@ -109,14 +112,9 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
 
 
 def _signs(labels: Any) -> Any:
-    """Labels 0 and 1 as -1 and 1; others stay."""
-    import numpy as np
-
-    if isinstance(labels._peek() if hasattr(labels, "_peek") else None, np.ndarray):
-        values = labels._peek()
-        if not ((values == 0) | (values == 1)).all():
-            return labels
-    return 2.0 * labels - 1.0
+    """Labels 0 and 1 as -1 and 1; others stay. Decided where the labels are."""
+    binary = reduce_all(logical_or(equal(labels, 0.0), equal(labels, 1.0)))
+    return where(binary, 2.0 * labels - 1.0, labels)
 
 
 def hinge(y_true: Any, y_pred: Any) -> Tensor:
