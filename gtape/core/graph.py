@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.device import ArrayType, device_of
+from gtape.core.device import ArrayType
 from gtape.core.errors import InternalError, OperatorNotAllowedInGraphError
 from gtape.core.placement import current_device
 from gtape.core.shape import TensorShape
@@ -154,8 +154,3 @@ def trace(fn: Callable[..., Any], specs: Sequence[Spec], *, checked: bool = True
     outputs = tuple(made) if isinstance(made, (tuple, list)) else (made,)
     graph = Graph(inputs, tuple(tracer.nodes), outputs)
     return graph.live() if checked else graph
-
-
-def spec_of(array: Any) -> Spec:
-    """The spec of a bare array."""
-    return Spec(tuple(array.shape), device_of(array).type_of(array.dtype).dtype)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from gtape.core import text
-from gtape.core.device import CPU, ArrayType, Device, others, type_of
+from gtape.core.device import CPU, ArrayType, others, type_of
 from gtape.core.dtypes import DType, string
 from gtape.core.references import Reference
 from gtape.core.shape import TensorShape
@@ -295,7 +295,3 @@ def noted(tensor: EagerTensor) -> EagerTensor:
     if others:
         tensor._origin = here()
     return tensor
-
-
-def device_of_tensor(tensor: Tensor) -> Device:
-    return tensor._t.device

@@ -319,8 +319,14 @@ class Derived(Formula):
 
     def _applied(self, values: Sequence[Any]) -> Tensor:
         """`apply` on host floats of the declared types: nothing is left to check."""
-        made = EagerTensor(quiet.run(self.compute, self._out_type, [v._a for v in values]),
-                           self._out_type)
+        arrays = [v._a for v in values]
+        array = None
+        if arrays[0].size < LARGE:
+            array = quiet.run(self.function(np), *arrays)
+        if array is None or getattr(array, "shape", None) != arrays[-1].shape or (
+                array.shape != arrays[0].shape):
+            array = quiet.run(self.compute, self._out_type, arrays)
+        made = EagerTensor(array, self._out_type)
         if active():
             record_general(self, tuple(values), (made,), ())
         return made

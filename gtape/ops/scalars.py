@@ -58,14 +58,6 @@ def _one(args: Any, position: int, number: float) -> Any:
     return args[1 - position] if args[position].is_number(number) else None
 
 
-def unregistered(op_type: str) -> Callable[..., Any]:
-    """A pullback that is not known: a LookupError when it is needed."""
-    def pullback(g: Any) -> Any:
-        raise LookupError(f"gradient registry has no entry for: {op_type}")
-
-    return pullback
-
-
 # ---------------------------------------------------------------- arithmetic
 zero = letter("zero(x)", numpy=spelled.zero, cuda="0", types="any", d_x=lambda g: zero(g),
               doc="0, and connected: its gradient is zeros and not None.")
