@@ -140,6 +140,7 @@ from gtape.ops.more_reductions import reduce_prod as reduce_prod
 from gtape.ops.norms import norm as norm
 from gtape.ops.operators import absolute as _abs
 from gtape.ops.operators import round_ as _round
+from gtape.ops.operators import signum as _sign
 from gtape.ops.operators import truediv as _divide
 from gtape.ops.operators import truediv as truediv
 from gtape.ops.packing import concat as concat
@@ -193,7 +194,6 @@ from gtape.ops.scalars import negative as negative
 from gtape.ops.scalars import not_equal as not_equal
 from gtape.ops.scalars import power as _pow
 from gtape.ops.scalars import sigmoid as sigmoid
-from gtape.ops.scalars import sign as sign
 from gtape.ops.scalars import sin as sin
 from gtape.ops.scalars import sinh as sinh
 from gtape.ops.scalars import sqrt as sqrt
@@ -244,6 +244,7 @@ zeros_initializer = _zeros_initializer
 range = _range
 abs = _abs
 round = _round
+sign = _sign
 divide = _divide
 print = _print
 realdiv = _realdiv

@@ -28,9 +28,9 @@ _TABLE = {
     "gtape.ops.scalars": """
         acos acosh add asin asinh atan atan2 atanh complex=make_complex cos cosh
         equal exp floor greater greater_equal less less_equal logical_and logical_not
-        logical_or maximum minimum multiply negative not_equal pow=power sigmoid sign sin
+        logical_or maximum minimum multiply negative not_equal pow=power sigmoid sin
         sinh sqrt square subtract tan tanh realdiv=divide truncatediv truncatemod""",
-    "gtape.ops.operators": "abs=absolute round=round_ truediv divide=truediv",
+    "gtape.ops.operators": "abs=absolute round=round_ sign=signum truediv divide=truediv",
     "gtape.ops.casting": "cast saturate_cast bitcast",
     "gtape.ops.creation": """
         constant convert_to_tensor eye fill linspace one_hot ones ones_like range=range_ zeros
@@ -116,19 +116,22 @@ ABSENT = {
     "gfile": "use pathlib",
     "ragged_fill_empty_rows": "use a padded tensor with gtape.sequence_mask",
     "ragged_fill_empty_rows_grad": "use a padded tensor with gtape.sequence_mask",
+    "edit_distance": "it compares sparse tensors of labels; compare Python sequences",
+    "check_pinned": "read tensor.device",
 }
 
 
-def _parse() -> dict[str, tuple[str, str]]:
+def parsed(table: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """(module, attribute) by public name, of a table "name other=attribute" by module."""
     names = {}
-    for module, text in _TABLE.items():
+    for module, text in table.items():
         for entry in text.split():
             name, _, attribute = entry.partition("=")
             names[name] = (module, attribute or name)
     return names
 
 
-ROOT = _parse()
+ROOT = parsed(_TABLE)
 
 
 def advice(name: str) -> str:

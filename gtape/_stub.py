@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from gtape import _names
@@ -9,12 +10,18 @@ from gtape import _names
 PATH = Path(__file__).with_name("__init__.pyi")
 
 
+def _order(entry: tuple[str, tuple[str, str]]) -> tuple[str, str]:
+    """By module and name, and numbers in a name by their size: float16 before float128."""
+    module, attribute = entry[1]
+    return module, re.sub(r"\d+", lambda digits: digits[0].zfill(4), f"{attribute} {entry[0]}")
+
+
 def text() -> str:
     """The stub, from the table of names."""
     lines = ['"""Names of the root namespace; written by `python -m gtape._stub`."""', ""]
     lines += [f"from gtape import {name} as {name}" for name in sorted(_names.MODULES)]
     renamed = []
-    for name, (module, attribute) in sorted(_names.ROOT.items(), key=lambda kv: (kv[1], kv[0])):
+    for name, (module, attribute) in sorted(_names.ROOT.items(), key=_order):
         if name == attribute:
             lines.append(f"from {module} import {name} as {name}")
         else:

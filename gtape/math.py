@@ -45,8 +45,9 @@ from gtape.ops.norms import (
     l2_normalize,
 )
 from gtape.ops.operators import absolute as abs
+from gtape.ops.operators import divide_no_nan, truediv
 from gtape.ops.operators import round_ as round
-from gtape.ops.operators import truediv
+from gtape.ops.operators import signum as sign
 from gtape.ops.operators import truediv as divide
 from gtape.ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum
 from gtape.ops.scalars import (
@@ -61,7 +62,6 @@ from gtape.ops.scalars import (
     ceil,
     cos,
     cosh,
-    divide_no_nan,
     equal,
     exp,
     expm1,
@@ -91,7 +91,6 @@ from gtape.ops.scalars import (
     rint,
     rsqrt,
     sigmoid,
-    sign,
     sin,
     sinh,
     sqrt,

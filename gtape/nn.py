@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape._names import parsed as _parsed
+
 _TABLE = {
     "gtape.ops.activations": """
         crelu elu gelu leaky_relu relu relu6 selu silu softplus softsign swish""",
@@ -55,16 +57,7 @@ _ABSENT = {
 }
 
 
-def _names() -> dict[str, tuple[str, str]]:
-    names = {}
-    for module, text in _TABLE.items():
-        for entry in text.split():
-            name, _, attribute = entry.partition("=")
-            names[name] = (module, attribute or name)
-    return names
-
-
-_NAMES = _names()
+_NAMES = _parsed(_TABLE)
 
 
 def __getattr__(name: str) -> Any:

@@ -137,3 +137,15 @@ def test_nothing_is_kept_without_a_tangent() -> None:
         cut = tf.stop_gradient(y) + tf.floor(x)
     assert float(acc.jvp(y)) == 10.0
     assert acc.jvp(cut) is None
+
+
+def test_a_tape_stopped_and_resumed_still_sees_the_tangents_inside_it() -> None:
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as forward:
+            with tape.stop_recording():
+                x * 5.0
+            y = x ** 3
+            slope = forward.jvp(y)
+    assert tape.gradient(slope, x).numpy() == 12.0

@@ -7,10 +7,12 @@ A command module has `HELP` (one line), `add_arguments(parser)` and `execute(opt
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from gtape._version import version
 from gtape.cli import bench, demo, examples, explain, info, test
 from gtape.cli.errors import CommandError
 
@@ -26,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="python -m gtape", description="GradientTape programs on NumPy and CuPy.",
         epilog="python -m gtape COMMAND --help explains a command")
+    top.add_argument("--version", action="version", version=f"gtape {version}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, module in _COMMANDS.items():
         command = commands.add_parser(
@@ -62,4 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _FAILED
     except KeyboardInterrupt:
         print(f"gtape {options.command_name}: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; the interpreter would fail again flushing the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _INTERRUPTED

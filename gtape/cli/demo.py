@@ -15,15 +15,22 @@ if TYPE_CHECKING:
 HELP = "train a small network on handwritten digits, with a report and a checkpoint"
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number; got {text!r}") from None
+
+
 def _positive(text: str) -> int:
-    value = int(text)
+    value = _whole(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1; got {value}")
     return value
 
 
 def _seed(text: str) -> int:
-    value = int(text)
+    value = _whole(text)
     if not 0 <= value < 2**31 - 1:
         raise argparse.ArgumentTypeError(f"must be in [0, 2147483647); got {value}")
     return value

@@ -57,7 +57,7 @@ def _as_program(script: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 def _count(explanations: Sequence[str]) -> str:
     if not explanations:
-        return "every gradient that was asked for is connected"
+        return "no gradient was None"
     calls = len(explanations)
     return f"{calls} call{'s' if calls > 1 else ''} of gradient answered None; see above"
 

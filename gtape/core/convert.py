@@ -78,6 +78,26 @@ def _strings(array: np.ndarray) -> np.ndarray:
     return made
 
 
+def _of_large_integers(value: Any, array: np.ndarray, dtype: DType | None) -> np.ndarray:
+    """Integers that only a float can hold, where floats are asked for.
+
+    Raises:
+        ValueError: `array` holds other objects, or integers are asked for.
+    """
+    odd = [x for x in array.flat if not isinstance(x, (bool, int, float))]
+    if odd:
+        raise ValueError(f"cannot make a tensor of {value!r:.80}: unsupported type "
+                         f"{type(odd[0]).__name__}")
+    if dtype is None or not dtype.is_differentiable:
+        raise ValueError(f"cannot make a tensor of {value!r:.80}: an integer must lie in "
+                         f"[-2**63, 2**64); give a floating dtype for larger ones")
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"cannot make a tensor of {value!r:.80}: it is beyond float64's "
+                         f"range; write float('inf') if that is meant") from None
+
+
 def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
     try:
         array = np.array(value)
@@ -86,8 +106,7 @@ def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
                          f"and hold numbers, bools or strings ({error})") from None
     leaf = _first_leaf(value)
     if array.dtype == object:
-        raise ValueError(f"cannot make a tensor of {value!r:.80}: unsupported type "
-                         f"{type(leaf).__name__}")
+        array = _of_large_integers(value, array, dtype)
     _check_leaves(value, leaf, array)
     if array.dtype.kind in "US":
         if dtype not in (None, dtypes.string):
@@ -102,7 +121,7 @@ def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
 
 def _cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A number too large for `dtype` becomes inf, without a warning."""
-    return quiet.run(array.astype, dtype, copy=False)
+    return quiet.call(array.astype, dtype, copy=False)
 
 
 def check_weak(array: np.ndarray, dtype: DType, value: Any) -> None:
@@ -136,7 +155,7 @@ def _from_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
             f"{type(leaves[0]).__name__ if len(leaves) else 'none'}); convert it to numbers first, "
             f"as with array.astype(np.float32)")
     wanted = dtypes.of_numpy(array.dtype) if dtype is None else dtypes.require_usable(dtype)
-    return quiet.run(np.array, array, dtype=wanted.np_dtype, order="C")
+    return quiet.call(np.array, array, dtype=wanted.np_dtype, order="C")
 
 
 def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:

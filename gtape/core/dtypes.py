@@ -49,13 +49,24 @@ class DType:
 
     @property
     def min(self) -> Any:
-        """The smallest finite value."""
-        return np.iinfo(self.np_dtype).min if self.is_integer else np.finfo(self.np_dtype).min
+        """The smallest finite value. Raises TypeError: it is not of real numbers."""
+        return self._info().min
 
     @property
     def max(self) -> Any:
-        """The largest finite value."""
-        return np.iinfo(self.np_dtype).max if self.is_integer else np.finfo(self.np_dtype).max
+        """The largest finite value. Raises TypeError: it is not of real numbers."""
+        return self._info().max
+
+    def _info(self) -> Any:
+        if self.is_integer:
+            return np.iinfo(self.np_dtype)
+        if not self.is_floating:
+            raise TypeError(f"only dtypes of real numbers have a range; got {self!r}")
+        if self.name != "bfloat16":
+            return np.finfo(self.np_dtype)
+        import ml_dtypes
+
+        return ml_dtypes.finfo(require_usable(self).np_dtype)
 
     def __eq__(self, other: object) -> bool:
         if other is self:
@@ -110,6 +121,7 @@ ALL: tuple[DType, ...] = (bool_, int8, int16, int32, int64, uint8, uint16, uint3
                           float16, float32, float64, complex64, complex128, string)
 _BY_NAME: dict[str, DType] = {d.name: d for d in ALL} | {
     "half": half, "float": float32, "double": double}
+_FLOAT32 = np.dtype(np.float32)
 _BY_NUMPY: dict[np.dtype, DType] = {d.np_dtype: d for d in ALL if d.np_dtype is not None}
 
 
@@ -170,6 +182,14 @@ def as_dtype(value: Any) -> DType:
         return __getattr__("bfloat16")
     raise TypeError(
         f"cannot read {value!r} as a dtype; write gtape.float32, 'float32' or numpy.float32")
+
+
+def running_type(dtype: np.dtype) -> np.dtype:
+    """The NumPy dtype in which sums and products of `dtype` are accumulated.
+
+    Floats of two bytes take float32: ones added up in float16 stop at 2048, in bfloat16 at 256.
+    """
+    return _FLOAT32 if dtype.itemsize == 2 and dtype.kind not in "iu" else dtype
 
 
 def require_usable(dtype: DType) -> DType:

@@ -79,6 +79,9 @@ def explain(tape: Any, target: Any, source: Any) -> Explanation:
     """Why d target / d source is what it is on `tape`."""
     from gtape.core import nest
 
+    if isinstance(source, (list, tuple, dict)):
+        raise TypeError(f"explain takes one source, a Tensor or Variable; got a "
+                        f"{type(source).__name__} of {len(source)}. Ask for each of them")
     leaves = [tapeargs.leaf_state(t, "target", i, 1) for i, t in enumerate(nest.flatten(target))]
     origin = tapeargs.leaf_state(source, "source", 0, 1)
     if tape._spent:
@@ -193,10 +196,6 @@ class _Search:
     def _watched(self) -> bool:
         return bool(self.source_keys & self.known)
 
-    def _say(self, cause: str, text: str, steps: tuple[Step, ...], site: Site | None,
-             ) -> Explanation:
-        return Explanation(cause, text, steps, site)
-
     def _broken(self, link: _Link, path: list[_Link], steps: tuple[Step, ...]) -> Explanation:
         site = resolve(*link.site)
         where = _at(site)
@@ -205,17 +204,17 @@ class _Search:
         if link.kind == recording.UNKNOWN:
             return self._unknown(link, steps, site)
         if link.kind == recording.EXIT:
-            return self._say(LEFT_TO_HOST, (
+            return Explanation(LEFT_TO_HOST, (
                 f"The path leaves the tape through {link.name}{where}\n  The result is a NumPy or "
                 f"Python value, and what is computed from it has no gradient. Use gtape functions "
                 f"(tf.reduce_mean for np.mean …) inside the tape's block."), steps, site)
         if link.kind == recording.OUTSIDE:
-            return self._say(USED_OUTSIDE_TAPE, (
+            return Explanation(USED_OUTSIDE_TAPE, (
                 f"A value that the target uses was computed from the {_name(self.source)} outside "
                 f"the tape{where}\n  Only what is computed inside the tape's block is recorded. "
                 f"Move that line into the block."), steps, site)
         if link.kind == recording.STATE:
-            return self._say(STATE_ASSIGN, (
+            return Explanation(STATE_ASSIGN, (
                 f"The value was assigned to the Variable '{link.name}'{where}\n  State stops "
                 f"gradients: a Variable remembers its value, not how it was computed. Use the "
                 f"tensor itself instead of assigning it."), steps, site)
@@ -224,19 +223,19 @@ class _Search:
     def _cut(self, link: _Link, steps: tuple[Step, ...], site: Site) -> Explanation:
         where = _at(site)
         if link.name == "stop_gradient":
-            return self._say(STOP_GRADIENT, f"tf.stop_gradient cuts the path{where}", steps, site)
+            return Explanation(STOP_GRADIENT, f"tf.stop_gradient cuts the path{where}", steps, site)
         if link.name == "cast":
-            return self._say(INTEGER_DTYPE, (
+            return Explanation(INTEGER_DTYPE, (
                 f"The path goes through an integer or bool dtype: cast{where}\n  Keep the values "
                 f"floating (tf.float32)."), steps, site)
-        return self._say(NON_DIFFERENTIABLE_OP, (
+        return Explanation(NON_DIFFERENTIABLE_OP, (
             f"{link.name} is not differentiable{where}\n  Its result is constant almost everywhere,"
             f" or not a floating number. Use a smooth function, or tf.grad_pass_through for a "
             f"straight-through estimate."), steps, site)
 
     def _integer(self, steps: tuple[Step, ...]) -> Explanation:
         site = steps[0].site if steps else None
-        return self._say(INTEGER_DTYPE, (
+        return Explanation(INTEGER_DTYPE, (
             f"The source, {_name(self.source)}, has dtype {self.source.dtype.name}; only floating "
             f"and complex values have gradients{_at(site)}\n  Make it floating: "
             f"tf.Variable(30.0), or dtype=tf.float32."), steps, site)
@@ -251,25 +250,25 @@ class _Search:
         where = _at(site)
         if not isinstance(self.source, Tensor):
             if not self.source.trainable:
-                return self._say(NOT_TRAINABLE, (
-                    f"The {_name(self.source)} was made with trainable=False, so it is not watched "
+                return Explanation(NOT_TRAINABLE, (
+                    f"The {_name(self.source)} has trainable=False, so it is not watched "
                     f"when it is read{where}\n  Call tape.watch(variable) first, or make it "
                     f"trainable."), steps, site)
-            return self._say(NOT_WATCHED, (
+            return Explanation(NOT_WATCHED, (
                 f"The {_name(self.source)} is not watched: the tape was made with "
                 f"watch_accessed_variables=False, and tape.watch(variable) was not called before "
                 f"it was used{where}"), steps, site)
         origin = getattr(self.source, "_origin", None)
         if origin is not None and hasattr(origin, "variable"):
             made = resolve(origin.code, origin.offset)
-            return self._say(VARIABLE_REBOUND, (
+            return Explanation(VARIABLE_REBOUND, (
                 f"The source is a Tensor, computed from the Variable "
                 f"'{origin.variable.name}' outside the "
                 f"tape{_at(made)}\n  Rebinding the name (x = x + 1) replaced the Variable by a "
                 f"Tensor, which is not watched. Use x.assign_add(1) to change the Variable."),
                 steps, made)
         late = self._watched()
-        return self._say(WATCHED_TOO_LATE if late else NOT_WATCHED, (
+        return Explanation(WATCHED_TOO_LATE if late else NOT_WATCHED, (
             f"The source, a {_name(self.source)}, was used before it was watched{where}\n  Call "
             f"tape.watch(x) before the first use." if late else
             f"The source, a {_name(self.source)}, is not watched{where}\n  Tensors are watched "
@@ -281,7 +280,7 @@ class _Search:
             return self._integer(())
         for leaf in self.targets:
             if not leaf.dtype.is_differentiable:
-                return self._say(INTEGER_DTYPE, (
+                return Explanation(INTEGER_DTYPE, (
                     f"The target, {_name(leaf)}, has dtype {leaf.dtype.name}; only floating and "
                     f"complex values have gradients."), (), None)
         if not any(leaf._k and (leaf._k in self.links or leaf._k in self.known)
@@ -293,7 +292,7 @@ class _Search:
         exits = self._exits_of_source()
         if exits:
             return exits
-        return self._say(USED_OUTSIDE_TAPE, (
+        return Explanation(USED_OUTSIDE_TAPE, (
             "The target was not computed while this tape was recording: it was made before or "
             "after the tape's `with` block, under stop_recording, on another tape or in another "
             "thread. Compute the target inside the block (slicing and summing too)."), (), None)
@@ -307,7 +306,7 @@ class _Search:
         for kind, name, ins, _outs, code, lasti in self.marks:
             if kind == recording.EXIT and ins[0] in reach and name not in ("bool()",):
                 site = resolve(code, lasti)
-                return self._say(LEFT_TO_HOST, (
+                return Explanation(LEFT_TO_HOST, (
                     f"A value computed from the source left the tape through {name}{_at(site)}\n"
                     f"  What is computed from the NumPy or Python result has no gradient. Use "
                     f"gtape functions inside the tape's block."), (), site)
@@ -323,14 +322,30 @@ class _Search:
         left = self._exits_of_source()
         if left is not None:
             return left
+        unwatched = self._unwatched_use(steps)
+        if unwatched is not None:
+            return unwatched
         if not used:
-            return self._say(NOT_USED, (
-                f"The source, {_name(self.source)}, was not used while the tape recorded: the "
-                f"target does not depend on it. Is it another object than the one the model uses, "
-                f"or was another branch of an `if` taken?"), steps, None)
-        return self._say(NOT_USED, (
+            late = isinstance(self.source, Tensor)
+            return Explanation(NOT_USED, (
+                f"The source, {_name(self.source)}, was not used "
+                f"{'after it was watched' if late else 'while the tape recorded'}: the target "
+                f"does not depend on it. Is it another object than the one the model uses, "
+                f"{'was it used before tape.watch, ' if late else ''}or was another branch of an "
+                f"`if` taken?"), steps, None)
+        return Explanation(NOT_USED, (
             f"The source, {_name(self.source)}, was used, but nothing computed from it leads to "
-            f"the target. Another branch or another output was used."), steps, None)
+            f"the target: another branch or another output was used, or the target is the "
+            f"derivative of something linear."), steps, None)
+
+    def _unwatched_use(self, steps: tuple[Step, ...]) -> Explanation | None:
+        """A record lists watched inputs only, so an unwatched source beside one leaves no path."""
+        if self._watched():
+            return None
+        marks = [m for m in self.marks if self.source_keys & {*m[2], *m[3]}]
+        if not marks and not isinstance(self.source, Tensor):
+            return None
+        return self._not_watched(steps, resolve(*marks[0][4:]) if marks else None)
 
     # ------------------------------------------------------------------ connected
 
@@ -339,13 +354,13 @@ class _Search:
             return self._integer(steps)
         value = self._gradient()
         if value is None:
-            return self._say(STRUCTURAL, (
+            return Explanation(STRUCTURAL, (
                 "Target and source are connected, but the derivative does not depend on the "
                 "source: every path goes through an input that an op has no slope in."), steps,
                 None)
         if not bool(np.any(value)):
             return self._dead(steps)
-        return self._say(CONNECTED, "Target and source are connected; the gradient is not None.",
+        return Explanation(CONNECTED, "Target and source are connected; the gradient is not None.",
                          steps, None)
 
     def _gradient(self) -> Any:
@@ -375,7 +390,7 @@ class _Search:
                  "reduce_max", "reduce_min", "max_pool"}
         at = next((s for s in steps if s.op in masks), None)
         what = f"{at.op}{_at(at.site)}" if at else "a factor of zero on the path"
-        return self._say(CONNECTED_BUT_ZERO, (
+        return Explanation(CONNECTED_BUT_ZERO, (
             f"Target and source are connected, and the gradient is zero everywhere: masked by "
             f"{what}\n  A dead relu, an unused branch of tf.where, or a factor of 0 gives exact "
             f"zeros."), steps, at.site if at else None)

@@ -40,7 +40,7 @@ def user_of(frame: FrameType) -> FrameType:
     if space is _seen_globals[0]:
         return frame
     package = space.get("__package__")
-    if package and package.startswith("gtape"):
+    if package and package.partition(".")[0] == "gtape":
         return _current() or user_frame(frame)
     _seen_globals[0] = space
     return frame

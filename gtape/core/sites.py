@@ -24,7 +24,7 @@ def user_frame(frame: FrameType) -> FrameType:
         space = found.f_globals
         if id(space) not in _library:
             package = space.get("__package__") or ""
-            if not package.startswith(_LIBRARIES) or package.startswith(_OUTSIDE):
+            if package.partition(".")[0] not in _LIBRARIES or package.startswith(_OUTSIDE):
                 return found
             _library[id(space)] = space
         found = found.f_back

@@ -36,6 +36,19 @@ def remove(recorder: Any) -> bool:
     return True
 
 
+def inside(recorder: Any) -> tuple[Any, ...] | None:
+    """The recorders pushed after `recorder`; None when it does not record here."""
+    stack = active()
+    return next((stack[i + 1:] for i, r in enumerate(stack) if r is recorder), None)
+
+
+def push_around(recorder: Any, inner: tuple[Any, ...]) -> None:
+    """Push `recorder` outside those of `inner` that are still recording."""
+    stack = active()
+    at = next((i for i, r in enumerate(stack) if any(r is x for x in inner)), len(stack))
+    recorders.set((*stack[:at], recorder, *stack[at:]))
+
+
 class paused:
     """Nothing is recorded inside the block."""
 

@@ -13,7 +13,7 @@ from gtape.core.errors import NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.recording import READ, mark
 from gtape.core.sites import user_frame
-from gtape.core.state import new_key, push, remove
+from gtape.core.state import inside, new_key, push, push_around, remove
 from gtape.core.tensor import EagerTensor, Tensor
 
 SPENT = ("A non-persistent GradientTape can only be used to compute one set of gradients (or "
@@ -170,12 +170,16 @@ class Recording:
             raise RuntimeError(_NOT_RECORDING)
         if not self._recording:
             raise ValueError(_NOT_RECORDING)
+        inner = inside(self)
+        if inner is None:
+            yield  # it records in another thread or task, and nothing of this one
+            return
         self._stop()
         try:
             yield
         finally:
             self._recording = True
-            push(self)
+            push_around(self, inner)
 
     def reset(self) -> None:
         """Forget everything recorded and watched; the tape goes on recording.

@@ -65,6 +65,11 @@ class Variable:
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return object.__new__(ResourceVariable if cls is Variable else cls)
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            f"{type(self).__name__}: a subclass of Variable has no value of its own; hold a "
+            f"tf.Variable in a tf.Module, or make one with tf.Variable(...)")
+
     # ------------------------------------------------------------------ the state behind it
 
     def _resource_(self) -> ResourceVariable:

@@ -132,3 +132,10 @@ class CallbackList:
                 getattr(callback, name)(*args)
 
         return call
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(
+        f"gtape.keras.callbacks has no '{name}'; it has Callback, EarlyStopping, History, "
+        f"LambdaCallback. Write a subclass of Callback: on_epoch_begin(self, epoch, logs) may set "
+        f"self.model.optimizer.learning_rate, or self.model.stop_training")

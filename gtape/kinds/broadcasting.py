@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import running_type
+
 
 def axes_to_sum(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
     """The axes along which `target` was stretched to `shape`, and how many were put in front."""
@@ -15,15 +17,30 @@ def axes_to_sum(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[tuple[
     return axes, lead
 
 
+def stretches(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether `target` has axes that `shape` lacks or has at length 1.
+
+    Cotangents do when a part does not depend on every input: it is smaller than the op's result.
+    """
+    return len(shape) < len(target) or any(
+        n == 1 and m != 1 for n, m in zip(shape[::-1], target[::-1]))
+
+
 def sum_to(array: Any, target: tuple[int, ...]) -> Any:
     """`array` summed over the axes along which `target` was broadcast."""
     shape = array.shape
-    if len(shape) < len(target) or any(
-            n == 1 and m != 1 for n, m in zip(shape[::-1], target[::-1])):
-        # A part that does not depend on every input is smaller than the op's result.
+    if stretches(shape, target):
         return np.broadcast_to(array, target)
     axes, lead = axes_to_sum(shape, target)
     if not axes:
         return array.reshape(target)
-    summed = array.sum(axis=axes, keepdims=True, dtype=array.dtype)
+    summed = total(array, axes, True)
     return summed.reshape(target) if lead else summed
+
+
+def total(array: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sum over `axes` in the array's dtype, accumulated in its `running_type`."""
+    wide = running_type(array.dtype)
+    if wide is array.dtype:
+        return array.sum(axis=axes, keepdims=keepdims, dtype=wide)
+    return array.astype(wide).sum(axis=axes, keepdims=keepdims).astype(array.dtype)

@@ -115,8 +115,6 @@ def _composite_tensors(grads: Grads, g: Any, record: Any) -> None:
         _by_definition(grads, g, record)
 
 
-
-
 def _run_composite(grads: Grads, g: Any, record: Any) -> None:
     if all(part is None for part in g[1:]):
         run_rules(grads, g, record)

@@ -322,10 +322,10 @@ class Derived(Formula):
         arrays = [v._a for v in values]
         array = None
         if arrays[0].size < LARGE:
-            array = quiet.run(self.function(np), *arrays)
+            array = quiet.call(self.function(np), *arrays)
         if array is None or getattr(array, "shape", None) != arrays[-1].shape or (
                 array.shape != arrays[0].shape):
-            array = quiet.run(self.compute, self._out_type, arrays)
+            array = quiet.call(self.compute, self._out_type, arrays)
         made = EagerTensor(array, self._out_type)
         if active():
             record_general(self, tuple(values), (made,), ())

@@ -93,7 +93,10 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
             return general(op, (x,))
         array_type = x._t
         y = new(EagerTensor)
-        y._a = quiet.run(compute, x._a)
+        try:
+            y._a = quiet.run(compute, x._a)
+        except RuntimeError:
+            y._a = quiet.call(compute, x._a)
         y._t = array_type
         y._k = 0
         if others:
@@ -165,6 +168,8 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
             z._a = quiet.run(compute, a, b)
         except (ValueError, OverflowError):
             return general(op, (x, y))
+        except RuntimeError:
+            z._a = quiet.call(compute, a, b)
         z._t = array_type
         z._k = 0
         if others:

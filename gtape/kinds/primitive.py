@@ -131,8 +131,11 @@ class Primitive(Op):
                 eager = False
         shaped = self._shaped_for(tuple(key), inputs, attrs)
         if eager and shaped.on_host and not others:
-            made = quiet.run(self._fn, np, *[x._a for x in inputs],  # type: ignore[attr-defined]
-                             **shaped.attrs)
+            arrays = [x._a for x in inputs]  # type: ignore[attr-defined]
+            try:
+                made = quiet.run(self._fn, np, *arrays, **shaped.attrs)
+            except RuntimeError:
+                made = quiet.call(self._fn, np, *arrays, **shaped.attrs)
             outputs: tuple[Any, ...] = self._wrapped(made, shaped)
         else:
             emitted = emit_or_none(self, inputs, attrs, lambda: list(shaped.specs))

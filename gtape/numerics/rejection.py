@@ -43,12 +43,12 @@ def gamma(
 def poisson(
     xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: Array, mean: Array
 ) -> Array:
-    """Poisson values of `mean` >= 0, broadcast to `shape`.
+    """Poisson values of `mean`, broadcast to `shape`; 0 where it is negative.
 
     Inversion below a mean of 10; above, the algorithm PTRS of Hörmann 1993, "The transformed
     rejection method for generating Poisson random variables".
     """
-    means = _spread(xp, mean, shape)
+    means = xp.maximum(_spread(xp, mean, shape), 0)
     with np.errstate(all="ignore"):
         large = _accepted(xp, key, offset, _poisson_attempt, xp.maximum(means, INVERSION_MEAN))
         u = _unit(xp, counter_words(xp, key, _counters(xp, offset, means.size)))[:, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 _BLOCK = 64
@@ -37,7 +38,7 @@ def factor_lu(xp: Any, a: Any) -> tuple[Any, Any]:
     """
     n = a.shape[-1]
     batch = a.shape[:-2]
-    m = xp.array(a).reshape(-1, n, n)
+    m = xp.array(a).reshape(math.prod(batch), n, n)
     order = xp.broadcast_to(xp.arange(n), (m.shape[0], n)).copy()
     each = xp.arange(m.shape[0])
     for j in range(n):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import float32
 from gtape.core.tensor import Tensor
 from gtape.ops import letters as spelled
 from gtape.ops.scalars import (
@@ -83,11 +84,15 @@ leaky_relu_ = letter("leaky_relu(x, alpha)", numpy=spelled.leaky_relu,
 
 
 def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
-    """x where it is positive, else alpha x; the slope at 0 is alpha.
+    """x where it is positive, else alpha x; the slope at 0 is alpha. Integers give float32.
 
     Maas, Hannun & Ng 2013, "Rectifier nonlinearities improve neural network acoustic models".
     """
-    return leaky_relu_(features, alpha)
+    from gtape.core.convert import convert
+    from gtape.ops.casting import cast
+
+    x = convert(features)
+    return leaky_relu_(cast(x, float32) if x.dtype.is_integer else x, alpha)
 
 
 def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Tensor:

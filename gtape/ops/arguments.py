@@ -71,15 +71,16 @@ def axes_of(axis: Any) -> int | tuple[int, ...] | None:
         return axis
     if isinstance(axis, (list, tuple)):
         return as_ints(axis, "axis")
-    array = host_value(axis, "axis")
-    return as_ints(axis, "axis") if array.ndim else int(array)
+    return as_ints(axis, "axis") if host_value(axis, "axis").ndim else as_int(axis, "axis")
 
 
 def as_tensors(values: Any, name: str) -> list[Tensor]:
-    """A list of tensors of one dtype: the first tensor among them sets it."""
+    """A list of tensors of one dtype: the first tensor among them sets it, else the first value."""
     if isinstance(values, Tensor) or hasattr(values, "_read_"):
         raise TypeError(f"{name} takes a list of tensors; got one: {values!r:.80}. "
                         f"Write [x, …], or tf.unstack(x)")
+    if not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} takes a list of tensors; got {values!r:.80}")
     like = next((v for v in values if isinstance(v, Tensor) or hasattr(v, "_read_")), None)
     if like is None:
         made = [convert(values[0])] if len(values) else []

@@ -29,7 +29,7 @@ def _values(t: Any) -> Tensor:
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any,
                   name: str | None = None) -> Any:
-    """min(max(t, low), high); the gradient passes at the limits too.
+    """max(min(t, high), low); the gradient passes at the limits too.
 
     The limits may be tensors that broadcast to the shape of `t`; they get the gradient of the
     elements they replace. IndexedSlices have their values clipped.

@@ -178,15 +178,15 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     Differentiable in its end points. Integers give float64.
 
     Raises:
-        InvalidArgumentError: num < 1.
+        InvalidArgumentError: num < 0.
     """
     from gtape.ops.arguments import as_tensors
     from gtape.ops.casting import cast
     from gtape.ops.layout import expand_dims
 
     count = as_int(num, "linspace: num")
-    if count < 1:
-        raise InvalidArgumentError(f"linspace: num must be at least 1; got {count}")
+    if count < 0:
+        raise InvalidArgumentError(f"linspace: num must not be negative; got {count}")
     low, high = as_tensors([start, stop], "linspace")
     if low.dtype.is_integer:
         low, high = cast(low, dtypes.float64), cast(high, dtypes.float64)
@@ -206,12 +206,14 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     Indices outside [0, depth) give all `off_value`. Not differentiable in `indices`.
 
     Raises:
-        InvalidArgumentError: `indices` are not integers.
+        InvalidArgumentError: `indices` are not integers, or `depth` is negative.
     """
     found = convert(indices)
     if not found.dtype.is_integer:
         raise InvalidArgumentError(f"one_hot: indices must be integers; got {found.spec}")
     count = as_int(depth, "one_hot: depth")
+    if count < 0:
+        raise InvalidArgumentError(f"one_hot: depth must not be negative; got {count}")
     at = found.ndim if axis in (None, -1) else int(axis)  # type: ignore[arg-type]
     wanted = optional_dtype(dtype)
     if wanted is None:

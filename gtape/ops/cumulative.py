@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
+from gtape.core.dtypes import running_type
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
@@ -81,7 +82,7 @@ linear_scan_.cases = [case((5, 2), (5, 2), axis=0), case((2, 4), (2, 4), axis=1,
 
 
 def _running(xp: Any, function: Any, x: Any, axis: int, reverse: bool) -> Any:
-    wide = x.astype(np.float32) if x.dtype == np.float16 else x
+    wide = x.astype(running_type(x.dtype), copy=False)
     if reverse:
         return xp.flip(function(xp.flip(wide, axis), axis=axis, dtype=wide.dtype), axis).astype(
             x.dtype, copy=False)

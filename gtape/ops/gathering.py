@@ -285,13 +285,16 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None,
                      name: str | None = None) -> Tensor:
     """Rows of the table `params` [rows, …] at `ids`; rows longer than `max_norm` are scaled to it.
 
-    The gradient is an IndexedSlices.
+    A list of tables is one table, their rows one after another. The gradient of a single table is
+    an IndexedSlices.
 
     Raises:
         InvalidArgumentError: an id out of range.
     """
-    if isinstance(params, (list, tuple)) and len(params) == 1:
-        params = params[0]
+    if isinstance(params, (list, tuple)):
+        from gtape.ops.packing import concat
+
+        params = params[0] if len(params) == 1 else concat(params, 0)
     found = gather(params, ids)
     if max_norm is None:
         return found

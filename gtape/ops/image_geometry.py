@@ -174,7 +174,8 @@ def extract_patches_(xp: Any, images: Any, *, size: Pair, strides: Pair, rates: 
                      pads: tuple[Pair, Pair]) -> Any:
     """y[n, i, j, :] = the window of x at (i, j), rows first, channels last."""
     seen = windows.patches(xp, windows.pad(xp, images, pads), size, strides, rates)
-    return xp.ascontiguousarray(seen).reshape((*seen.shape[:3], -1))
+    depth = math.prod(size) * images.shape[3]
+    return xp.ascontiguousarray(seen).reshape((*seen.shape[:3], depth))
 
 
 @extract_patches_.infer

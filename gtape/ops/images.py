@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert, convert_like
-from gtape.core.dtypes import as_dtype, float32
+from gtape.core.dtypes import as_dtype, float32, running_type
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.queries import is_tensor
 from gtape.core.spec import Spec
@@ -72,7 +72,7 @@ def _in_float(image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
 @primitive(tf_name="AdjustContrastv2")
 def adjust_contrast_(xp: Any, images: Any, contrast_factor: Any) -> Any:
     """y = (x - mean) factor + mean, the mean over height and width. No gradient is registered."""
-    wide = images.astype(np.float32) if images.dtype == np.float16 else images
+    wide = images.astype(running_type(images.dtype), copy=False)
     mean = xp.mean(wide, axis=(-3, -2), keepdims=True, dtype=wide.dtype)
     return ((wide - mean) * contrast_factor + mean).astype(images.dtype)
 

@@ -147,7 +147,7 @@ def sum_to(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     have = tensor.spec.shape
     if have == shape:
         return tensor
-    if math.prod(have) < math.prod(shape) or len(have) < len(shape):
+    if broadcasting.stretches(have, shape):
         return broadcast_to_(tensor, shape=shape)
     return sum_to_(tensor, shape=shape)
 

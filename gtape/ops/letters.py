@@ -187,7 +187,7 @@ def squared_difference(xp: Any, a: Any, b: Any) -> Any:
 
 
 def clip(xp: Any, x: Any, low: Any, high: Any) -> Any:
-    return xp.minimum(xp.maximum(x, low), high)
+    return xp.maximum(xp.minimum(x, high), low)
 
 
 def make_complex(xp: Any, a: Any, b: Any) -> Any:

@@ -102,7 +102,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_
 @at_home
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
                   name: str | None = None) -> Tensor:
-    """y[…, j] = j < lengths[…], for j in [0, maxlen). Not differentiable.
+    """y[…, j] = j < int(lengths[…]), for j in [0, maxlen). Not differentiable.
 
     Args:
         maxlen: the length of the new last axis; the largest of `lengths` unless given.
@@ -125,5 +125,5 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
         if found.ndim:
             raise ValueError(f"sequence_mask: maxlen must be a scalar; got {found.tolist()}")
         count = max(int(found), 0)
-    hit = xp.arange(count) < xp.expand_dims(array, -1)
+    hit = xp.arange(count) < xp.expand_dims(xp.trunc(array), -1)
     return cast(EagerTensor(hit, x._t.device.type_of(hit.dtype)), as_dtype(dtype))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.dtypes import as_dtype, bool_, float32, float64
+from gtape.core.dtypes import as_dtype, bool_, float32, float64, running_type
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, reduced
@@ -38,9 +38,9 @@ root = s.letter("root(x)", numpy="sqrt", cuda="sqrt(x)", domain=(0.2, 3.0),
 @primitive(tf_name="Prod")
 def reduce_prod_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = Π x over `axis`."""
-    if x.dtype == np.float16:
-        return xp.prod(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(np.float16)
-    return xp.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
+    wide = x.astype(running_type(x.dtype), copy=False)
+    return xp.prod(wide, axis=axis, keepdims=keepdims, dtype=wide.dtype).astype(
+        x.dtype, copy=False)
 
 
 @reduce_prod_.infer
@@ -164,8 +164,8 @@ def _scaled(xp: Any, x: Any, axis: Axes) -> tuple[Any, Any, Any]:
     top = xp.max(x, axis=axis, keepdims=True) if x.size else xp.zeros(kept, x.dtype)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     terms = xp.exp(x - top)
-    wide = np.float32 if x.dtype == np.float16 else x.dtype
-    return terms, xp.sum(terms, axis=axis, keepdims=True, dtype=wide), top
+    wide = terms.astype(running_type(x.dtype), copy=False)
+    return terms, xp.sum(wide, axis=axis, keepdims=True, dtype=wide.dtype), top
 
 
 @primitive(tf_name="Softmax")
@@ -231,7 +231,7 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False
 def reduce_variance_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = Σ |x - mean|² / n over `axis`, real."""
     count = math.prod(x.shape[a] for a in axis)
-    wide = x.astype(np.float32) if x.dtype == np.float16 else x
+    wide = x.astype(running_type(x.dtype), copy=False)
     centred = wide - xp.sum(wide, axis=axis, keepdims=True) / (count or np.nan)
     squares = (centred * xp.conj(centred)).real
     total = xp.sum(squares, axis=axis, keepdims=keepdims, dtype=squares.dtype)
@@ -315,4 +315,5 @@ def count_nonzero(input: Any, axis: Any = None, keepdims: bool | None = None, dt
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The share of zeros among the elements, float32; nan for no elements."""
     x, axes = prepared("zero_fraction", value, None)
-    return reduce_mean_(cast_(s.equal(x, 0), dtype=float32), axis=axes)
+    zeros = s.logical_not(x) if x.dtype.is_bool else s.equal(x, 0)
+    return reduce_mean_(cast_(zeros, dtype=float32), axis=axes)

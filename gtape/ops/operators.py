@@ -30,14 +30,28 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     Raises:
         TypeError: the dtypes differ.
     """
-    a, b = operands("truediv", (x, y))
+    return s.divide(*_quotient("truediv", x, y))
+
+
+def _quotient(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Dividend and divisor of one floating or complex dtype."""
+    a, b = operands(name, (x, y))
     if a.dtype is not b.dtype:
-        raise TypeError(f"truediv: x and y must have the same dtype; got {a.dtype.name} and "
+        raise TypeError(f"{name}: x and y must have the same dtype; got {a.dtype.name} and "
                         f"{b.dtype.name}. Write tf.cast(y, tf.{a.dtype.name})")
     if a.dtype.is_integer:
         wide = dtypes.float32 if a.dtype.size <= 2 else dtypes.float64
         a, b = cast(a, wide), cast(b, wide)
-    return s.divide(a, b)
+    return a, b
+
+
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y, and 0 where y is 0; integers are divided as by `truediv`.
+
+    Raises:
+        TypeError: the dtypes differ.
+    """
+    return s.divide_no_nan(*_quotient("divide_no_nan", x, y))
 
 
 def _divide(x: Any, y: Any) -> Any:
@@ -88,6 +102,12 @@ def absolute(x: Any, name: str | None = None) -> Tensor:
         return s.real_abs(x)
     found = convert(x)
     return s.complex_abs(found) if found.dtype.is_complex else s.real_abs(found)
+
+
+def signum(x: Any, name: str | None = None) -> Tensor:
+    """-1, 0 or 1, with the gradient 0; z / |z| for complex z, and 0 at 0."""
+    found = convert(x)
+    return s.unit(found) if found.dtype.is_complex else s.sign(found)
 
 
 def _invert(self: Any) -> Any:

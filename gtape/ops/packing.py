@@ -141,13 +141,15 @@ stack_.cases = [case((2, 3), (2, 3), axis=1), case((), (), axis=0)]
 
 
 def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
-    """The tensors of one shape joined along a new axis.
+    """The tensors of one shape joined along a new axis. Python numbers are as in tf.constant.
 
     Raises:
         InvalidArgumentError: shapes or dtypes differ; or there is no such axis.
     """
     if isinstance(values, Tensor):
         return values if axis == 0 else stack(unstack(values), axis)
+    if axis == 0 and not any(isinstance(v, Tensor) or hasattr(v, "_read_") for v in values):
+        return convert(values)
     tensors = as_tensors(values, "stack")
     if not tensors:
         raise ValueError("stack needs at least one tensor; got an empty list")

@@ -179,9 +179,18 @@ def _pool(name: str, input: Any, ksize: Any, strides: Any, padding: Any, data_fo
     if first:
         x = channels_last(x)
     pads = spatial_pads(name, padding, x.spec.shape[1:-1], size, steps, gaps, first)
+    _check_pads(name, pads, size, gaps)
     op = max_pool_ if maximum else avg_pool_
     y = op(x, size=size, strides=steps, dilations=gaps, pads=pads)
     return channels_first(y) if first else y
+
+
+def _check_pads(name: str, pads: Pads, size: tuple[int, ...], gaps: tuple[int, ...]) -> None:
+    """Raises InvalidArgumentError where a window could lie in the padding altogether."""
+    for pair, cells, gap in zip(pads, size, gaps, strict=True):
+        if max(pair) > (cells - 1) * gap:
+            raise InvalidArgumentError(f"{name}: the padding must be smaller than the window; got "
+                                       f"padding {pads} and windows {size}")
 
 
 def max_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC",

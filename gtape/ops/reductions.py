@@ -12,6 +12,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes, reduced
 from gtape.core.tensor import Tensor
+from gtape.kinds import broadcasting
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import axes_of
 from gtape.ops.layout import broadcast_to_, reshape_
@@ -41,9 +42,7 @@ def number_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
 @primitive(linear="x", tf_name="Sum")
 def reduce_sum_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = Σ x over `axis`."""
-    if x.dtype == np.float16:
-        return xp.sum(x, axis=axis, keepdims=keepdims, dtype=np.float32).astype(np.float16)
-    return xp.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
+    return broadcasting.total(x, axis, keepdims)
 
 
 @reduce_sum_.infer

@@ -110,9 +110,8 @@ truncatemod = letter("truncatemod(a, b)", numpy=spelled.truncatemod, cuda="fmod(
                      domain=(0.5, 2.0))
 
 # ---------------------------------------------------------------- parts and signs
-sign = letter("sign(x)", cuda="(x > 0) - (x < 0)", types="number",
-              doc="-1, 0 or 1; z/|z| for complex z. Its gradient is zeros.",
-              d_x=lambda g: zero(g))
+sign = letter("sign(x)", cuda="(x > 0) - (x < 0)", types="real",
+              doc="-1, 0 or 1. Its gradient is zeros.", d_x=lambda g: zero(g))
 real_abs = letter("abs(x)", cuda="fabs(x)", types="real", doc="|x|; its gradient at 0 is 0.",
                   d_x=lambda g, x: g * sign(x), domain=(0.2, 2.0))
 unit = letter("unit(x)", numpy=spelled.unit, cuda="unit(x)", types="complex", holomorphic=False,
@@ -217,9 +216,9 @@ minimum = letter("minimum(a, b)", cuda="a <= b ? a : b", types="real",
 where = letter("where(c, a, b)", numpy=spelled.where, cuda="c ? a : b", types="select",
                names=("condition", "x", "y"), tf_name="SelectV2", doc="c ? x : y.", d_c=None,
                d_a=lambda g, c: where(c, g, 0), d_b=lambda g, c: where(c, 0, g))
-clip = letter("clip(x, low, high)", numpy=spelled.clip, cuda="min(max(x, low), high)",
+clip = letter("clip(x, low, high)", numpy=spelled.clip, cuda="max(min(x, high), low)",
               types="real", tf_name="ClipByValue", names=("x", "low", "high"),
-              doc="min(max(x, low), high); the gradient is 1 at the bounds.",
+              doc="max(min(x, high), low); the gradient is 1 at the bounds.",
               d_x=lambda g, x, low, high: where((x < low) | (x > high), 0, g),
               d_low=lambda g, x, low: where(x < low, g, 0),
               d_high=lambda g, x, high: where(x > high, g, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -296,7 +297,8 @@ def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64,
 @primitive(nondifferentiable=True, tf_name="LowerBound")
 def searchsorted_(xp: Any, rows: Any, values: Any, *, side: str, dtype: DType) -> Any:
     """Where each value would be inserted in its row. Not differentiable."""
-    flat, wanted = rows.reshape(-1, rows.shape[-1]), values.reshape(-1, values.shape[-1])
+    count = math.prod(rows.shape[:-1])
+    flat, wanted = rows.reshape(count, rows.shape[-1]), values.reshape(count, values.shape[-1])
     found = [xp.searchsorted(row, v, side=side) for row, v in zip(flat, wanted)]
     made = xp.stack(found) if found else xp.zeros((0,), np.int64)
     return made.reshape(values.shape).astype(dtype.np_dtype)

@@ -76,6 +76,9 @@ def spatial_pads(name: str, kind: Any, in_sizes: Sequence[int], sizes: Sequence[
         InvalidArgumentError: another padding.
     """
     rank = len(in_sizes)
+    if kind is None:
+        raise InvalidArgumentError(f"{name}: padding must be 'SAME', 'VALID' or pairs (before, "
+                                   f"after); got None")
     if not isinstance(kind, str):
         pairs = [as_ints(pair, f"{name}: padding") for pair in kind]
         if len(pairs) == rank + 2:

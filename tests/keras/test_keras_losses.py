@@ -124,3 +124,11 @@ def test_circle_prefers_classes_apart():
     mixed = tf.constant([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     loss = losses.Circle(gamma=8, reduction="sum")
     assert float(loss([0, 0, 1, 1], near)) < float(loss([0, 0, 1, 1], mixed))
+
+
+def test_a_custom_loss_gets_integer_labels_as_floats() -> None:
+    class Difference(tf.keras.losses.Loss):
+        def call(self, y_true, y_pred):
+            return y_true - y_pred
+
+    assert float(Difference()(np.array([1, 2]), tf.constant([0.5, 0.5]))) == 1.0

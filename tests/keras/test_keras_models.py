@@ -201,3 +201,43 @@ def test_regularizers_enter_the_loss():
     model.compile("sgd", "mse")
     zeros = np.zeros((4, 4), np.float32)
     assert model.evaluate(zeros, zeros[:, :1], verbose=0) == pytest.approx(4.0)
+
+
+def test_the_functional_api_says_what_to_write_instead() -> None:
+    inputs = tf.keras.Input((4,))
+    with pytest.raises(ValueError, match=r"no functional API.*subclass of keras\.Model"):
+        tf.keras.layers.Dense(3)(inputs)
+    with pytest.raises(ValueError, match="no functional API"):
+        tf.keras.layers.Concatenate()([inputs, inputs])
+
+
+@pytest.mark.parametrize("loss", ["mse", lambda y, p: tf.reduce_mean(tf.square(y - p), axis=-1)])
+@pytest.mark.parametrize("weights", [None, np.array([0.0, 1.0, 2.0, 3.0])])
+def test_a_loss_function_means_what_the_loss_object_means(loss, weights) -> None:
+    x = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
+    y = np.array([1, 0, 1, 1])
+    found = []
+    for given in (loss, tf.keras.losses.MeanSquaredError()):
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="ones")])
+        model.compile("sgd", given)
+        model.fit(x, y, sample_weight=weights, shuffle=False, verbose=0)
+        found.append((model.compute_loss(x, y, model(x), weights).numpy(), model.get_weights()[0]))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-6)
+
+
+def test_weights_of_examples_need_one_output() -> None:
+    class Two(tf.keras.Model):
+        def call(self, x):
+            return x, 2.0 * x
+
+    model = Two()
+    model.compile("sgd", lambda y, p: tf.reduce_mean(p[0] + p[1] - y))
+    with pytest.raises(ValueError, match="one output"):
+        model.evaluate(np.ones((4, 1), np.float32), np.ones((4, 1), np.float32),
+                       sample_weight=np.ones(4), verbose=0)
+
+
+def test_an_absent_callback_says_what_to_write_instead() -> None:
+    with pytest.raises(AttributeError, match=r"no 'TensorBoard'.*subclass of Callback"):
+        _ = keras.callbacks.TensorBoard

@@ -103,3 +103,8 @@ def test_large_arrays_equal_small_ones():
         whole, parts = function(x), [function(x[:100]), function(x[-100:])]
         np.testing.assert_allclose(whole[:100], parts[0], rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(whole[-100:], parts[1], rtol=1e-6, atol=1e-7)
+
+
+def test_leaky_relu_of_integers():
+    found = tf.nn.leaky_relu([5, -5])
+    assert found.dtype is tf.float32 and found.numpy().tolist() == [5, -1]

@@ -79,3 +79,7 @@ def test_use_norm_and_bad_lists():
     assert (x.numpy()[0], norm.numpy()) == (0.5, 4)
     with pytest.raises(TypeError, match="list"):
         tf.clip_by_global_norm(tf.constant([1.0]), 1.0)
+
+
+def test_the_lower_limit_wins_over_a_smaller_upper_one():
+    assert tf.clip_by_value([-1.0, 0.5, 2.0], 1.0, 0.0).numpy().tolist() == [1, 1, 1]

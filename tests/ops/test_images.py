@@ -139,3 +139,9 @@ def test_the_bounds_of_fake_quantization_learn():
     per_channel = tf.quantization.fake_quant_with_min_max_vars_per_channel(
         tf.ones((3, 2)), [-1.0, -0.5], [1.0, 0.5])
     np.testing.assert_allclose(per_channel.numpy()[0], [1.0, 0.5], atol=0.01)
+
+
+def test_patches_larger_than_the_image_are_none():
+    one = [1, 1, 1, 1]
+    assert tf.image.extract_patches(tf.zeros([2, 4, 4, 3]), [1, 5, 5, 1], one, one,
+                                    "VALID").shape == (2, 0, 0, 75)

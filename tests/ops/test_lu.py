@@ -40,3 +40,8 @@ def test_refusals() -> None:
         linalg.lu(tf.ones((2, 3)))
     with pytest.raises(tf.errors.InvalidArgumentError):
         linalg.lu_solve(tf.eye(2), tf.constant([0, 1, 2]), tf.ones((2, 1)))
+
+
+def test_factors_of_empty_matrices():
+    found = tf.linalg.lu(tf.zeros([2, 0, 0]))
+    assert found.lu.shape == (2, 0, 0) and found.p.shape == (2, 0)

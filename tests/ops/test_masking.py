@@ -55,3 +55,7 @@ def test_sequence_mask_errors() -> None:
         tf.sequence_mask([1], [2])
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.sequence_mask([True])
+
+
+def test_sequence_mask_of_fractions_counts_whole_steps():
+    assert tf.sequence_mask([1.5], 3).numpy().tolist() == [[True, False, False]]

@@ -78,3 +78,21 @@ def test_the_namespace_says_what_it_lacks():
         tf.math.sobol_sample
     with pytest.raises(AttributeError, match="nonsense"):
         tf.math.nonsense
+
+
+def test_sign_of_complex_numbers_and_its_gradient():
+    z = tf.constant([3 + 4j, 0j])
+    with tf.GradientTape() as tape:
+        tape.watch(z)
+        y = tf.math.real(tf.sign(z))
+    np.testing.assert_allclose(tf.sign(z), [0.6 + 0.8j, 0])
+    # d(x / |z|) = y² / |z|³ dx - x y / |z|³ dy
+    np.testing.assert_allclose(tape.gradient(y, z)[0], (16 - 12j) / 125, rtol=1e-6)
+
+
+def test_divide_no_nan_of_integers():
+    found = tf.math.divide_no_nan([1, 3], [2, 0])
+    assert found.dtype is tf.float64 and found.numpy().tolist() == [0.5, 0]
+    assert tf.math.divide_no_nan(np.int8([1]), np.int8([4])).dtype is tf.float32
+    with pytest.raises(TypeError, match="divide_no_nan"):
+        tf.math.divide_no_nan(tf.constant(1.0), tf.constant(1))

@@ -112,3 +112,12 @@ def test_counts():
     assert tf.math.count_nonzero(x).dtype == tf.int64
     assert tf.math.count_nonzero(["", "a"]).numpy() == 1
     assert tf.math.zero_fraction([0, 1, 0]).numpy() == pytest.approx(2 / 3)
+
+
+def test_zero_fraction_of_bools():
+    assert tf.math.zero_fraction([True, False, False, False]).numpy() == 0.75
+
+
+def test_an_axis_is_an_integer():
+    with pytest.raises(TypeError, match=r"axis must be an integer; got 1\.7"):
+        tf.reduce_sum([[1.0]], axis=1.7)

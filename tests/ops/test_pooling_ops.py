@@ -91,3 +91,12 @@ def test_integers_and_empty_batches():
     assert tf.nn.max_pool2d(_X[:0], 2, 1, "SAME").shape == (0, 5, 6, 3)
     with pytest.raises(ValueError, match="pooling_type"):
         tf.nn.pool(_X, [2, 2], "SUM")
+
+
+def test_no_window_lies_in_the_padding():
+    pads = [[0, 0], [2, 0], [0, 0], [0, 0]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="smaller than the window"):
+        tf.nn.max_pool2d(_X, 2, 1, pads)
+    assert np.isfinite(tf.nn.max_pool2d(_X, 3, 1, pads)).all()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="got None"):
+        tf.nn.max_pool2d(_X, 2, 1, None)

@@ -169,3 +169,7 @@ def test_errors(call, error):
 def test_absent_names_say_what_to_use():
     with pytest.raises(AttributeError, match="categorical"):
         tf.random.uniform_candidate_sampler
+
+
+def test_poisson_of_a_negative_mean_is_zero():
+    assert tf.random.poisson([4], -1.0).numpy().tolist() == [0] * 4

@@ -61,3 +61,16 @@ def test_unravel_index() -> None:
     for bad in ([9], [-1], [0.5]):
         with pytest.raises(tf.errors.InvalidArgumentError):
             tf.unravel_index(bad, [3, 3])
+
+
+def test_stack_takes_python_numbers_as_constant_does():
+    assert tf.stack([1, 2.5]).numpy().tolist() == [1, 2.5]
+    assert tf.stack([]).shape == (0,)
+    with pytest.raises(TypeError, match="concat takes a list of tensors; got None"):
+        tf.concat(None, 0)
+
+
+def test_nothing_and_less_than_nothing():
+    assert tf.linspace(0.0, 1.0, 0).shape == (0,)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="negative; got -1"):
+        tf.one_hot([0], -1)

@@ -141,3 +141,8 @@ def test_in_top_k() -> None:
     assert tf.math.in_top_k([2, -1], scores[:2], 2).numpy().tolist() == [False, False]
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.math.in_top_k([0], [0.1], 1)
+
+
+def test_searchsorted_in_and_for_nothing():
+    assert tf.searchsorted(tf.zeros([0]), tf.zeros([0])).shape == (0,)
+    assert tf.searchsorted(tf.zeros([2, 0]), tf.zeros([2, 3])).numpy().tolist() == [[0] * 3] * 2

@@ -26,6 +26,10 @@ def layer_inputs(name: str, value: Any, dtype: DType | None) -> Any:
         return None
     if not isinstance(value, Tensor) and not hasattr(value, "_read_") and not hasattr(
             value, "__array__"):
+        if hasattr(value, "batch_shape"):
+            raise ValueError(f"the layer '{name}' takes tensors and arrays; got a keras.Input. "
+                             f"gtape has no functional API, since it computes at once: write a "
+                             f"subclass of keras.Model with a call method, or keras.Sequential")
         raise ValueError(f"the layer '{name}' takes tensors and arrays; got a "
                          f"{type(value).__name__}. Write layer(tf.constant(values))")
     tensor = convert(value)

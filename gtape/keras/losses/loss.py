@@ -107,6 +107,9 @@ class Loss:
         ValueError: an unknown reduction.
     """
 
+    #: Whether `call` gets integer labels as they are; else they are cast like other inputs.
+    _keeps_integers = False
+
     def __init__(self, name: str | None = None, reduction: str | None = "sum_over_batch_size",
                  dtype: Any = None) -> None:
         self.name = name or naming.snake_case(type(self).__name__)
@@ -126,7 +129,7 @@ class Loss:
         if not (type(y_pred) is EagerTensor and y_pred._t.dtype is wanted):
             y_pred = _cast_nest(y_pred, wanted)
         if not (type(y_true) is EagerTensor and y_true._t.dtype is wanted):
-            y_true = _cast_nest(y_true, wanted, True)
+            y_true = _cast_nest(y_true, wanted, self._keeps_integers)
         return y_true, y_pred
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
@@ -160,6 +163,8 @@ class LossFunctionWrapper(Loss):
         super().__init__(name or getattr(fn, "__name__", None), reduction, dtype)
         self.fn = fn
         self._fn_kwargs = kwargs
+        # Class numbers would not survive a cast to float16; gtape's own functions take integers.
+        self._keeps_integers = getattr(fn, "__module__", "").startswith("gtape.")
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         return self.fn(*one_rank(y_true, y_pred), **self._fn_kwargs)

@@ -36,9 +36,12 @@ def over(a: Any, b: Any) -> np.ndarray:
 
 def _unrecorded(method: Any) -> Any:
     @functools.wraps(method)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(self: Metric, *args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Tensor):
+                Tensor._on_exit(value, f"{type(self).__name__}.{method.__name__}")
         with paused():
-            return method(*args, **kwargs)
+            return method(self, *args, **kwargs)
 
     return wrapped
 

@@ -10,6 +10,7 @@ import numpy as np
 from gtape.core.nest import flatten, map_structure
 from gtape.core.state import paused
 from gtape.core.tape import GradientTape
+from gtape.core.tensor import Tensor
 from gtape.keras.callbacks import CallbackList, History
 from gtape.keras.metrics.means import Mean
 from gtape.keras.metrics.metric import host
@@ -25,6 +26,7 @@ class Trainer:
     def _start_training_state(self) -> None:
         self.optimizer: Any = None
         self.loss: Any = None
+        self._weighed_loss: Any = None
         self.stop_training = False
         self._loss_tracker: Any = None
         self._compiled_metrics: Any = None
@@ -39,12 +41,16 @@ class Trainer:
             ValueError: unknown names; loss_weights, which need several outputs.
         """
         from gtape.keras import losses, optimizers
+        from gtape.keras.losses.loss import Loss, LossFunctionWrapper
 
         if loss_weights is not None:
             raise ValueError("compile: loss_weights needs several outputs; weigh the losses in "
                              "your own train_step")
         self.optimizer = optimizers.get(optimizer)
-        self.loss = losses.get(loss)
+        self.loss = self._weighed_loss = losses.get(loss)
+        if self.loss is not None and not isinstance(self.loss, Loss):
+            self._weighed_loss = LossFunctionWrapper(
+                self.loss, dtype=self.dtype)  # type: ignore[attr-defined]
         self._loss_tracker = Mean(name="loss")
         self._compiled_metrics = CompiledMetrics(metrics, weighted_metrics, self.loss)
 
@@ -75,12 +81,17 @@ class Trainer:
         """The loss of a batch, with the penalties of `losses`.
 
         Raises:
-            ValueError: neither a loss was compiled nor do the layers add any.
+            ValueError: neither a loss was compiled nor do the layers add any, or several outputs
+                come with weights of examples.
         """
         total = None
         if self.loss is not None and y is not None:
-            values = self.loss(y, y_pred) if sample_weight is None else self.loss(
-                y, y_pred, sample_weight=sample_weight)
+            if isinstance(y_pred, Tensor):
+                values = self._weighed_loss(y, y_pred, sample_weight=sample_weight)
+            elif sample_weight is None:
+                values = self.loss(y, y_pred)
+            else:
+                raise ValueError("sample_weight and class_weight need a model with one output")
             if values.ndim:
                 from gtape.ops.reductions import reduce_mean
 
