@@ -71,6 +71,13 @@ def test_the_state_of_a_metric() -> None:
            "mean.update_state(v ** 2)")
 
 
+def test_a_drawn_class() -> None:
+    v = tf.Variable([[0.1, 0.9]])
+    with tf.GradientTape() as tape:
+        y = tf.cast(tf.random.categorical(v * 2.0, 3), tf.float32)
+    _check(tape.explain(y, v, show=False), "NON_DIFFERENTIABLE_OP", "categorical")
+
+
 def test_one_source_at_a_time() -> None:
     v = tf.Variable(1.0)
     with tf.GradientTape() as tape:

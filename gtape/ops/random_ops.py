@@ -21,6 +21,7 @@ from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.placement import at_home, current_device
+from gtape.core.recording import CUT, mark_all
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
@@ -178,7 +179,9 @@ def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Te
 
     found = drawn(x._t.xp, key, offset, x._array_(), count)
     wanted = dtypes.int64 if dtype is None else as_dtype(dtype)
-    return _made(found.astype(wanted.np_dtype), x._t.device.typed(wanted))
+    made = _made(found.astype(wanted.np_dtype), x._t.device.typed(wanted))
+    mark_all(CUT, "categorical", (x,), (made,))
+    return made
 
 
 @primitive(nondifferentiable=True, tf_name="RandomGammaGrad")
