@@ -10,14 +10,19 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.state import paused
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics.triangular import solve_triangular
 from gtape.ops.arguments import host_value, one_dtype
+from gtape.ops.casting import cast
 from gtape.ops.diagonals import band_part_, diag_, diag_part_, set_diag_
-from gtape.ops.layout import sum_to
+from gtape.ops.eigen import singular_values, svd
+from gtape.ops.layout import expand_dims, sum_to
 from gtape.ops.matrices import adjoint_of, check_matrix, computed
 from gtape.ops.products import matmul_, pair
+from gtape.ops.reductions import reduce_max
+from gtape.ops.selection import where
 
 _COMPLEX = ("complex128",)
 
@@ -270,17 +275,36 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
 
     Args:
         rcond: singular values up to this times the largest count as 0; 10 max(m, n) times the
-            dtype's rounding unit unless given.
+            dtype's rounding unit unless given. Where it cuts off values that are not 0, the
+            gradient is that of the singular values and vectors, which must be distinct.
 
     Raises:
         InvalidArgumentError: a rank below 2, or integers.
     """
     x = convert(a)
     check_matrix("pinv", x.spec)
+    rounding = float(10 * max(x.spec.shape[-2:]) * np.finfo(x.dtype.real_dtype.np_dtype).eps)
     if rcond is None:
-        unit = np.finfo(x.dtype.real_dtype.np_dtype).eps
-        return pinv_(x, rcond=float(10 * max(x.spec.shape[-2:]) * unit))
-    return pinv_(x, rcond=float(host_value(rcond, "pinv: rcond")))
+        return pinv_(x, rcond=rounding)
+    limit = float(host_value(rcond, "pinv: rcond"))
+    if limit > rounding and _cuts(x, limit, rounding):
+        return _truncated_pinv(x, limit)
+    return pinv_(x, rcond=limit)
+
+
+def _cuts(x: Tensor, limit: float, rounding: float) -> bool:
+    """Whether singular values that are not 0 count as 0: the rank is then not that of `x`."""
+    with paused():
+        s = singular_values(x)._array_()
+    largest = s[..., :1]
+    return bool(((s > rounding * largest) & (s <= limit * largest)).any())
+
+
+def _truncated_pinv(x: Tensor, limit: float) -> Tensor:
+    s, u, v = svd(x)
+    kept = s > limit * reduce_max(s, axis=-1, keepdims=True)
+    inverses = 1.0 / where(kept, s, np.inf)
+    return matmul_(v * cast(expand_dims(inverses, -2), x.dtype), adjoint_of(u))
 
 
 def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True,

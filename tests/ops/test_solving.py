@@ -83,6 +83,14 @@ def test_pinv_of_a_singular_matrix() -> None:
     np.testing.assert_allclose(linalg.pinv(x).numpy(), np.linalg.pinv(x), atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (2, 3, 3)])
+def test_pinv_that_cuts_singular_values(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).normal(size=shape)
+    np.testing.assert_allclose(linalg.pinv(x, rcond=0.5).numpy(), np.linalg.pinv(x, rcond=0.5),
+                               atol=1e-12)
+    check(lambda a: linalg.pinv(a, rcond=0.5), x)
+
+
 @pytest.mark.parametrize("call", [
     lambda: linalg.inv(tf.ones((2, 2))), lambda: linalg.solve(tf.ones((2, 2)), tf.ones((2, 1))),
     lambda: linalg.triangular_solve(tf.zeros((2, 2)), tf.ones((2, 1))),
