@@ -5,6 +5,8 @@ An entry is `name`, or `name=attribute` where the module spells it differently.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _TABLE = {
     "gtape.core.dtypes": """
         DType as_dtype bool=bool_ bfloat16 complex64 complex128 double float16 float32 float64 half
@@ -134,11 +136,16 @@ def parsed(table: dict[str, str]) -> dict[str, tuple[str, str]]:
 ROOT = parsed(_TABLE)
 
 
+def missing(owner: str, name: str, names: Iterable[str]) -> str:
+    """What to say of a name that `owner` does not have: the nearest of those that it has."""
+    import difflib
+
+    near = difflib.get_close_matches(name, [*names], 3)
+    return f"{owner} has no '{name}'" + (f"; did you mean {', '.join(near)}?" if near else "")
+
+
 def advice(name: str) -> str:
     """What to say of a name that gtape does not have."""
     if name in ABSENT:
         return f"gtape has no '{name}': {ABSENT[name]}"
-    import difflib
-
-    near = difflib.get_close_matches(name, [*ROOT, *MODULES], 3)
-    return f"gtape has no '{name}'" + (f"; did you mean {', '.join(near)}?" if near else "")
+    return missing("gtape", name, (*ROOT, *MODULES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape._names import missing as _missing
 from gtape._names import parsed as _parsed
 
 _TABLE = {
@@ -74,10 +75,7 @@ def __getattr__(name: str) -> Any:
 def _advice(name: str) -> str:
     if name in _ABSENT:
         return f"gtape.nn has no '{name}': {_ABSENT[name]}"
-    import difflib
-
-    near = difflib.get_close_matches(name, _NAMES, 3)
-    return f"gtape.nn has no '{name}'" + (f"; did you mean {', '.join(near)}?" if near else "")
+    return _missing("gtape.nn", name, _NAMES)
 
 
 def __dir__() -> list[str]:

@@ -50,8 +50,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    import difflib
+    from gtape._names import missing
 
-    near = difflib.get_close_matches(name, __all__, 3)
-    raise AttributeError(f"gtape.signal has no '{name}'"
-                         + (f"; did you mean {', '.join(near)}?" if near else ""))
+    raise AttributeError(missing("gtape.signal", name, __all__))

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
+
+
+def attribute(package: str, module_of: Mapping[str, str], space: dict[str, Any],
+              name: str) -> Any:
+    """`name` of a package whose modules load at first use, kept in its namespace `space`.
+
+    Raises:
+        AttributeError: no module of the package has it.
+    """
+    module = module_of.get(name)
+    if module is None:
+        raise AttributeError(f"{package} has no '{name}'; it has {', '.join(sorted(module_of))}")
+    space[name] = made = getattr(importlib.import_module(f"{package}.{module}"), name)
+    return made
 
 
 def found(kind: str, table: Mapping[str, Any], identifier: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 _WHERE = {
@@ -31,14 +30,9 @@ _ALIASES |= {name.lower(): target for name, target in _ALIASES.items()} | {
 
 
 def __getattr__(name: str) -> Any:
-    name = _ALIASES.get(name, name)
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"gtape.keras.losses has no '{name}'; it has "
-                             f"{', '.join(sorted(_MODULE_OF))}")
-    found = getattr(importlib.import_module(f"gtape.keras.losses.{module}"), name)
-    globals()[name] = found
-    return found
+    from gtape.keras.lookup import attribute
+
+    return attribute(__name__, _MODULE_OF, globals(), _ALIASES.get(name, name))
 
 
 def __dir__() -> list[str]:

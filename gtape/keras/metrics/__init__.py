@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 _WHERE = {
@@ -35,13 +34,9 @@ def __getattr__(name: str) -> Any:
         from gtape.keras import losses
 
         return getattr(losses, _FUNCTIONS.get(name, name))
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"gtape.keras.metrics has no '{name}'; it has "
-                             f"{', '.join(sorted(_MODULE_OF))}")
-    found = getattr(importlib.import_module(f"gtape.keras.metrics.{module}"), name)
-    globals()[name] = found
-    return found
+    from gtape.keras.lookup import attribute
+
+    return attribute(__name__, _MODULE_OF, globals(), name)
 
 
 def __dir__() -> list[str]:

@@ -21,13 +21,9 @@ _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names
 def __getattr__(name: str) -> Any:
     if name == "schedules":
         return importlib.import_module("gtape.keras.optimizers.schedules")
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"gtape.keras.optimizers has no '{name}'; it has "
-                             f"{', '.join(sorted(_MODULE_OF))}")
-    found = getattr(importlib.import_module(f"gtape.keras.optimizers.{module}"), name)
-    globals()[name] = found
-    return found
+    from gtape.keras.lookup import attribute
+
+    return attribute(__name__, _MODULE_OF, globals(), name)
 
 
 def __dir__() -> list[str]:
