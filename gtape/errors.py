@@ -15,6 +15,7 @@ from gtape.core.errors import (
     GradientNoneWarning,
     InternalError,
     InvalidArgumentError,
+    KernelError,
     NonFloatWarning,
     NotFoundError,
     OperatorNotAllowedInGraphError,
@@ -32,7 +33,7 @@ from gtape.core.errors import (
 __all__ = [
     "AbortedError", "AlreadyExistsError", "CancelledError", "ComplexCastWarning", "DataLossError",
     "DeadlineExceededError", "FailedPreconditionError", "GradientMismatch", "GradientNoneError",
-    "GradientNoneWarning", "InternalError", "InvalidArgumentError", "NonFloatWarning",
+    "GradientNoneWarning", "InternalError", "InvalidArgumentError", "KernelError", "NonFloatWarning",
     "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError",
     "PermissionDeniedError", "ResourceExhaustedError", "TapeUseWarning", "UnauthenticatedError",
     "UnavailableError", "UnimplementedError", "UnknownError",

@@ -35,6 +35,10 @@ class DeadlineExceededError(OpError):
     """Time ran out."""
 
 
+class KernelError(OpError):
+    """A kernel does not compile, or the emulator caught it doing what a GPU forbids."""
+
+
 class FailedPreconditionError(OpError):
     """The state of the system forbids the operation."""
 

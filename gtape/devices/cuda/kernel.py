@@ -1,0 +1,113 @@
+"""Kernel: one instance of a `__global__` function, and what its arguments must be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from gtape.core.errors import InternalError, InvalidArgumentError
+from gtape.devices.cuda.source import expanded
+
+#: The C++ name of each dtype in kernels.
+C_TYPES = {
+    "bool": "bool", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long long",
+    "uint8": "unsigned char", "uint16": "unsigned short", "uint32": "unsigned int",
+    "uint64": "unsigned long long", "float16": "half", "bfloat16": "bfloat16", "float32": "float",
+    "float64": "double"}
+_DTYPES = {c: name for name, c in C_TYPES.items()}
+_SCALARS = {"long long": (int,), "double": (float, int)}
+
+
+class Parameter(NamedTuple):
+    """One parameter: `kind` is "array" or "number"; `type` its dtype, "" for any memory."""
+
+    name: str
+    kind: str
+    type: str
+
+
+class Kernel:
+    """The function `entry` of the C++ program `text`: "softmax_forward<float, 4>".
+
+    Scalars are `long long` or `double`, which is what Python's numbers are passed as.
+    """
+
+    __slots__ = ("entry", "params", "text")
+
+    def __init__(self, text: str, entry: str) -> None:
+        self.text = text
+        self.entry = entry
+        self.params = parameters(text, entry)
+
+    def check(self, args: Sequence[Any]) -> None:
+        """Raises InvalidArgumentError: the arguments are not what the kernel takes."""
+        if len(args) != len(self.params):
+            raise InvalidArgumentError(
+                f"the kernel {self.entry} takes {len(self.params)} arguments "
+                f"({', '.join(p.name for p in self.params)}); got {len(args)}")
+        for param, arg in zip(self.params, args):
+            dtype = getattr(arg, "dtype", None)
+            if param.kind == "number":
+                if type(arg) not in _SCALARS[param.type]:
+                    raise InvalidArgumentError(
+                        f"the kernel {self.entry}: {param.name} must be a Python number for a "
+                        f"{param.type}; got {type(arg).__name__}")
+            elif dtype is None or (param.type and dtype.name != param.type):
+                raise InvalidArgumentError(
+                    f"the kernel {self.entry}: {param.name} must be an array of "
+                    f"{param.type or 'any dtype'}; got {dtype or type(arg).__name__}")
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.entry}>"
+
+
+@cache
+def shipped_kernel(file: str, name: str, *template: Any) -> Kernel:
+    """The kernel `name` of `kernels/<file>` with template arguments: dtype names, numbers, bools.
+
+    `shipped_kernel("softmax.cu", "softmax_forward", "float32", 4)` is
+    `softmax_forward<float, 4>`.
+    """
+    args = ", ".join(_template_text(t) for t in template)
+    return Kernel(expanded(file), f"{name}<{args}>" if template else name)
+
+
+def _template_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else C_TYPES.get(value, value)
+
+
+def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
+    """The parameters of a kernel, read from its declaration.
+
+    Raises:
+        InternalError: `text` declares no such kernel, or a parameter of another kind.
+    """
+    name, _, given = entry.partition("<")
+    found = re.search(
+        rf"(?:template\s*<([^>]*)>\s*)?(?:extern \"C\"\s*)?__global__\s+void\s+"
+        rf"(?:__launch_bounds__\([^)]*\)\s*)?{re.escape(name)}\s*\(([^)]*)\)", text)
+    if found is None:
+        raise InternalError(f"the kernel text declares no {name}")
+    bound = {}
+    if found[1]:
+        names = [p.split("=")[0].split()[-1] for p in found[1].split(",")]
+        bound = dict(zip(names, [a.strip() for a in given.rstrip("> ").split(",")]))
+    return tuple(_parameter(p, bound, entry) for p in found[2].split(",") if p.strip())
+
+
+def _parameter(declared: str, bound: dict[str, str], entry: str) -> Parameter:
+    words = declared.replace("*", " * ").replace("__restrict__", " ").split()
+    name = words.pop()
+    if "*" in words:
+        ctype = " ".join(w for w in words if w not in ("*", "const"))
+        single = words.count("*") == 1
+        return Parameter(name, "array", _DTYPES.get(bound.get(ctype, ctype), "") if single else "")
+    ctype = " ".join(w for w in words if w != "const")
+    if ctype not in _SCALARS:
+        raise InternalError(f"the kernel {entry}: the parameter {name} is a {ctype}; scalars are "
+                            f"long long or double")
+    return Parameter(name, "number", ctype)

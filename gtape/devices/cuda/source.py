@@ -1,0 +1,44 @@
+"""The text of the kernels that ship with gtape, each file with what it includes."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+_INCLUDE = re.compile(r'^#include "([\w.]+)"$', re.MULTILINE)
+
+
+@cache
+def shipped(name: str) -> str:
+    """The file `name` of `kernels/`, as it is."""
+    return files("gtape._kernels").joinpath(name).read_text("utf-8")
+
+
+@cache
+def expanded(name: str) -> str:
+    """The file `name` with the files it includes in their places, each once.
+
+    `#line` directives keep compilers' messages pointing at the shipped files.
+    """
+    return expand(shipped(name), name)
+
+
+def expand(text: str, name: str) -> str:
+    """`text`, known to compilers as `name`, with its includes expanded."""
+    return _expand(text, name, set())
+
+
+def _expand(text: str, name: str, seen: set[str]) -> str:
+    seen.add(name)
+    parts = [f'#line 1 "{name}"\n']
+    for number, line in enumerate(text.replace("#pragma once\n", "\n").splitlines(), 1):
+        found = _INCLUDE.match(line)
+        if found is None:
+            parts.append(f"{line}\n")
+        elif found[1] in seen:
+            parts.append("\n")
+        else:
+            parts.append(_expand(shipped(found[1]), found[1], seen))
+            parts.append(f'#line {number + 1} "{name}"\n')
+    return "".join(parts)
