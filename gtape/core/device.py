@@ -40,6 +40,8 @@ class Device:
     """A place for arrays. `xp` is the array module that computes there."""
 
     is_host = False
+    #: What launches kernels there; None: everything is computed by the functions of `xp`.
+    executor: Any = None
 
     def __init__(self, kind: str, index: int, xp: Any) -> None:
         self.kind = kind

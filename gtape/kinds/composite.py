@@ -16,7 +16,7 @@ from gtape.core.op import Op, Rule, keyword_names, positional_names
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec
 from gtape.core.state import active, paused
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.core.walk import Grads, add_to
 from gtape.kinds.rules import Pullbacks, _pull, run_rules
 
@@ -34,6 +34,7 @@ class Composite(Op):
         self.defaults = dict(fn.__kwdefaults__ or {})
         self.outputs = ("y", *saves.split())
         self._fn = fn
+        self._kernel: Callable[..., Any] | None = None
         self._specs: dict[Any, list[Spec]] = {}
         self.pullbacks = Pullbacks(self)
 
@@ -47,6 +48,18 @@ class Composite(Op):
 
         return declare
 
+    def on(self, kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator: the kernels that compute all results on devices of this kind ("cuda").
+
+        `fn(gpu, *arrays, **attrs)` gives an array, or a tuple where there are saved results, or
+        None where no kernel serves these arrays; then the definition computes.
+        """
+        def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+            self._kernel = fn
+            return fn
+
+        return declare
+
     def definition(self, *inputs: Tensor, **attrs: Any) -> Any:
         """The body, transparent: every op of it is recorded."""
         return self._fn(*inputs, **(self.defaults | attrs))
@@ -55,8 +68,9 @@ class Composite(Op):
         full = self.defaults | attrs
         if not self.pullbacks.any or (not active() and all(
                 type(x) is EagerTensor for x in inputs)):
-            made = self._fn(*inputs, **full)
-            return made[0] if len(self.outputs) > 1 else made
+            computed = None if self._kernel is None or active() else self._computed(inputs, full)
+            made = self._fn(*inputs, **full) if computed is None else computed
+            return made[0] if len(self.outputs) > 1 or computed is not None else made
         return self.run(inputs, tuple(full[n] for n in self.attr_names))[0]
 
     def run(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -64,11 +78,29 @@ class Composite(Op):
         named = dict(zip(self.attr_names, attrs))
         outputs = emit_or_none(self, inputs, attrs, lambda: self._infer(inputs, named))
         if outputs is None:
+            outputs = None if self._kernel is None else self._computed(inputs, named)
+        if outputs is None:
             with paused():
                 made = self._fn(*inputs, **named)
             outputs = tuple(made) if len(self.outputs) > 1 else (made,)
         record_general(self, inputs, outputs, attrs)
         return outputs
+
+    def _computed(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any],
+                  ) -> tuple[Any, ...] | None:
+        """All results by kernels; None where there are none for these inputs."""
+        device = inputs[0]._t.device
+        gpu = device.executor
+        if gpu is None or not all(type(x) is EagerTensor and x._t.device is device
+                                  for x in inputs):
+            return None
+        assert self._kernel is not None
+        with device.scope():
+            made = self._kernel(gpu, *[x._a for x in inputs], **attrs)  # type: ignore[attr-defined]
+        if made is None:
+            return None
+        arrays = made if type(made) is tuple else (made,)
+        return tuple([noted(EagerTensor(a, device.type_of(a.dtype))) for a in arrays])
 
     def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
         return self.run(tuple(inputs), attrs)

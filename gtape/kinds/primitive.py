@@ -77,6 +77,7 @@ class Primitive(Op):
         self.nondifferentiable = nondifferentiable
         self._fn = fn
         self._infer: Callable[..., Any] | None = None
+        self._kernel: Callable[..., Any] | None = None
         self._shaped: dict[Any, Shaped] = {}
         self.pullbacks = Pullbacks(self)
 
@@ -91,6 +92,18 @@ class Primitive(Op):
         """Decorator: the backward rule for the inputs named; see `core.op.Rule`."""
         def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
             self.pullbacks.add(Rule(fn, self, wrt, self.attr_names))
+            return fn
+
+        return declare
+
+    def on(self, kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator: the kernels that compute the op on devices of this kind ("cuda").
+
+        `fn(gpu, *arrays, **attrs)` gives what the array function gives, or None where no kernel
+        serves these arrays; then the array function computes. `gpu` launches: `devices.cuda`.
+        """
+        def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+            self._kernel = fn
             return fn
 
         return declare
@@ -195,10 +208,15 @@ class Primitive(Op):
 
     def _on_device(self, inputs: tuple[Any, ...], shaped: Shaped) -> tuple[EagerTensor, ...]:
         """The array function where a device other than the host may have to be entered first."""
+        arrays = [x._a for x in inputs]
+        device, made = shaped.device, None
         state = hush()
         try:
-            with shaped.device.scope():
-                made = self._fn(shaped.device.xp, *[x._a for x in inputs], **shaped.attrs)
+            with device.scope():
+                if self._kernel is not None and device.executor is not None:
+                    made = self._kernel(device.executor, *arrays, **shaped.attrs)
+                if made is None:
+                    made = self._fn(device.xp, *arrays, **shaped.attrs)
         finally:
             unhush(state)
         return tuple([noted(x) for x in self._wrapped(made, shaped)])
