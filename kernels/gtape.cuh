@@ -30,10 +30,14 @@ struct bfloat16 {
     unsigned short bits;
     bfloat16() = default;
     DEVICE bfloat16(float value) {
+#if __CUDA_ARCH__ >= 800
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
         unsigned u = __float_as_uint(value);
         bits = (u & 0x7fffffffu) > 0x7f800000u
                    ? (unsigned short)(u >> 16 | 0x40u)
                    : (unsigned short)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+#endif
     }
     DEVICE operator float() const { return __uint_as_float((unsigned)bits << 16); }
 };

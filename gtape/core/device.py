@@ -42,6 +42,8 @@ class Device:
     is_host = False
     #: What launches kernels there; None: everything is computed by the functions of `xp`.
     executor: Any = None
+    #: What applies formulas there, one launch each; None where `executor` is.
+    maps: Any = None
 
     def __init__(self, kind: str, index: int, xp: Any) -> None:
         self.kind = kind

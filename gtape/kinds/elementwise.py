@@ -26,6 +26,7 @@ from gtape.kinds import typing_rules
 from gtape.kinds.blocked import LARGE, Blocked, fits, schedule
 from gtape.kinds.derive import derivative, pullbacks, rename_output
 from gtape.kinds.expr import Expr, Scope
+from gtape.kinds.launching import mapped
 from gtape.kinds.plans import Plan, build_plan
 from gtape.kinds.print_numpy import Printer, define
 
@@ -58,6 +59,9 @@ class Elementwise(Op):
         self.python: Callable[..., Any] | None = None
         #: Plans as tuples for the functions of host floats, at `which | numbers << 2 | same << 4`.
         self.fast: list[tuple[Any, ...] | None] = [None] * 32
+        #: Kernels by the types of inputs and result, and by one type for all; see `launching`.
+        self.maps: dict[Any, Any] = {}
+        self.short: dict[Any, Any] = {}
 
     # -------------------------------------------------------------- meaning
 
@@ -145,7 +149,8 @@ class Elementwise(Op):
         state = hush()
         try:
             with out_type.device.scope():
-                return self.compute(out_type, arrays)
+                made = mapped(self, out_type, arrays)
+                return self.compute(out_type, arrays) if made is None else made
         except (ValueError, TypeError) as error:
             self.infer([x.spec for x in inputs])
             raise InvalidArgumentError(f"{self.name}: {error}") from None
@@ -164,7 +169,9 @@ class Atom(Elementwise):
         numpy: the function on arrays: a ufunc name found in the array module, or a function
             `(xp, *arrays)`; the op's own name unless given.
         infix: a template of Python operators, such as "{0} * {1}", used in place of a call.
-        cuda: the expression in CUDA C++, in the parameters' names; the call itself unless given.
+        cuda: the expression in CUDA C++, in the parameters' names; the call itself unless given;
+            "" where there is none, and the array function serves GPUs too.
+        integers: whether the CUDA expression is right for integers.
         types: the rule of `typing_rules` for its dtypes.
         holomorphic: for complex values the derivative is a complex number times g.
         simplify: args -> a simpler expression or None.
@@ -174,7 +181,7 @@ class Atom(Elementwise):
     """
 
     def __init__(self, signature: str, *, numpy: Any = None, infix: str | None = None,
-                 cuda: str | None = None, types: str = "float", doc: str = "",
+                 cuda: str | None = None, integers: bool = True, types: str = "float", doc: str = "",
                  tf_name: str | None = None, holomorphic: bool = True,
                  simplify: Callable[[Any], Any] | None = None,
                  domain: tuple[float, float] = (-2.0, 2.0), makes_bool: bool = False,
@@ -182,7 +189,8 @@ class Atom(Elementwise):
         name, _, rest = signature.partition("(")
         params = tuple(p.strip() for p in rest.rstrip(")").split(","))
         super().__init__(name, params, types, doc, tf_name)
-        self.cuda = cuda or signature
+        self.cuda = signature if cuda is None else cuda
+        self.integers = integers
         self.infix = infix
         self.holomorphic = holomorphic
         self.simplify = simplify

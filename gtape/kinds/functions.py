@@ -23,6 +23,7 @@ from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor, noted
 from gtape.core.variable import Variable
 from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.expr import Expr, is_expr
+from gtape.kinds.launching import launched
 
 Function = Callable[..., Any]
 _getframe = sys._getframe
@@ -60,6 +61,11 @@ def general(op: Elementwise, args: Sequence[Any]) -> Any:
         return op.expression(scope, [a if type(a) is Expr else scope.constant(a) for a in args])
     if any(isinstance(a, Variable) for a in args):
         return _read_first(op, args)
+    like = next((a._t for a in args if type(a) is EagerTensor), None)
+    if like is not None and like.device.maps is not None:
+        made = launched(op, like, args)
+        if made is not NotImplemented:
+            return made
     return op.apply(_operands(op, args))
 
 

@@ -95,9 +95,10 @@ class _Builder:
         self._reads = [n in used for n in self._names]
 
     def plan(self) -> Plan:
-        backward = self._arrays()
-        if not self._types[0].device.is_host:
-            backward = _scoped(backward, self._types[0].device.scope)
+        device = self._types[0].device
+        backward = self._launched() or self._arrays()
+        if not device.is_host:
+            backward = _scoped(backward, device.scope)
         backward.tensors = self._tensors()  # type: ignore[attr-defined]
         return Plan(backward, self._arity, self._wrt, self._reads)
 
@@ -109,24 +110,55 @@ class _Builder:
         order = self._wrt.index(index)
         return "r[5]" if len(self._wrt) == 1 else f"r[5][{order}]"
 
-    def _arrays(self) -> Callable[..., Any]:
-        xp = self._types[0].xp
-        printer = Printer(xp)
+    def _kept(self) -> list[str]:
+        """Assignments of what the record keeps to the names in the expressions."""
         lines = []
         for position, name in enumerate(self._names):
             if self._reads[position]:
                 number = position < self._arity and self._numbers >> position & 1
                 lines.append(f"{name} = r[{self._kept_at(position)}]" + ("" if number else "._a"))
+        return lines
+
+    def _launched(self) -> Callable[..., Any] | None:
+        """The whole step as one launch; None where the device has no kernel for it."""
+        maps = self._types[0].device.maps
+        if maps is None:
+            return None
+        cotangent = self._op.out_type(self._types)
+        named = {self._g: cotangent, self._y: cotangent,
+                 **dict(zip(self._op.params, self._types))}
+        passed = [i for i, p in self._pairs if p.is_input and p.value == self._g]
+        computed = [(i, p) for i, p in self._pairs if i not in passed]
+        lines, names = self._kept(), {"sum_to": sum_to}
+        if computed:
+            reads = inputs_read([p for _, p in computed])
+            names["launch"] = maps.make(
+                f"d {self._op.name}", [p for _, p in computed], reads,
+                [named[n].dtype.np_dtype for n in reads],
+                [self._types[i].dtype.np_dtype for i, _ in computed])
+            if names["launch"] is None:
+                return None
+            lines.append(f"{', '.join(f'p{i}' for i, _ in computed)}, = "
+                         f"launch({', '.join(reads)})")
+        lines += [f"p{i} = {self._g}" for i in passed]
+        return self._defined(lines, names)
+
+    def _defined(self, lines: list[str], names: dict[str, Any]) -> Callable[..., Any]:
+        """The backward function: `lines` that leave the parts in p0, p1 …, then their storing."""
+        for index, _ in self._pairs:
+            lines += self._store(index)
+        source = f"def backward(grads, {self._g}, r):\n" + "".join(f"    {x}\n" for x in lines)
+        return define(source, "backward", names)
+
+    def _arrays(self) -> Callable[..., Any]:
+        xp = self._types[0].xp
+        printer = Printer(xp)
         assigned, texts = printer.lines([p for _, p in self._pairs])
         body = [f"{line}" for line in assigned]
         for (index, _), text in zip(self._pairs, texts):
             body.append(f"p{index} = {text}")
-        lines += self._guarded(body, printer)
-        for index, _ in self._pairs:
-            lines += self._store(index)
         printer.names["sum_to"] = sum_to
-        source = f"def backward(grads, {self._g}, r):\n" + "".join(f"    {x}\n" for x in lines)
-        return define(source, "backward", printer.names)
+        return self._defined([*self._kept(), *self._guarded(body, printer)], printer.names)
 
     def _store(self, index: int) -> list[str]:
         lines = []

@@ -62,13 +62,13 @@ def _real_word(fn: Callable[..., Any]) -> Any:
 relu_gate: Any = letter("relu_gate(a, b)", numpy=spelled.relu_gate, cuda="b > 0 ? a : 0",
                    types="real", doc="a where b is positive, else 0: the gradient of relu.",
                    d_a=lambda g, b: relu_gate(g, b), d_b=lambda g: zero(g))
-relu = letter("relu(x)", numpy=spelled.relu, cuda="max(x, 0)", types="real", names=_FEATURES,
+relu = letter("relu(x)", numpy=spelled.relu, cuda="larger(x, 0)", types="real", names=_FEATURES,
               doc="max(x, 0); its gradient at 0 is 0.", d_x=lambda g, y: relu_gate(g, y))
 relu6_gate: Any = letter("relu6_gate(a, b)", numpy=spelled.relu6_gate,
                     cuda="b > 0 && b < 6 ? a : 0", types="real",
                     doc="a where b lies in (0, 6), else 0: the gradient of relu6.",
                     d_a=lambda g, b: relu6_gate(g, b), d_b=lambda g: zero(g))
-relu6 = letter("relu6(x)", numpy=spelled.relu6, cuda="min(max(x, 0), 6)", types="real",
+relu6 = letter("relu6(x)", numpy=spelled.relu6, cuda="smaller(larger(x, 0), 6)", types="real",
                names=_FEATURES, doc="min(max(x, 0), 6); its gradient at 0 and 6 is 0.",
                d_x=lambda g, y: relu6_gate(g, y))
 leaky_gate: Any = letter("leaky_gate(a, x, alpha)", numpy=spelled.leaky_gate,
@@ -131,13 +131,13 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
 
 # ---------------------------------------------------------------- sigmoid units
 softplus = letter("softplus(x)", numpy=spelled.softplus,
-                  cuda="max(x, 0) + log1p(exp(-abs(x)))", types="real_float", names=_FEATURES,
+                  cuda="larger(x, 0) + log1p(exp(-absolute(x)))", types="real_float", names=_FEATURES,
                   doc="log(1 + eˣ), without overflow.", d_x=lambda g, x: g * sigmoid(x))
 log_sigmoid = letter("log_sigmoid(x)", numpy=spelled.log_sigmoid,
-                     cuda="min(x, 0) - log1p(exp(-abs(x)))", types="real_float",
+                     cuda="smaller(x, 0) - log1p(exp(-absolute(x)))", types="real_float",
                      doc="log(sigmoid(x)), without overflow.",
                      d_x=lambda g, x: g * sigmoid(-x))
-softsign = letter("softsign(x)", numpy=_softsign, cuda="x / (1 + abs(x))", types="real_float",
+softsign = letter("softsign(x)", numpy=_softsign, cuda="x / (1 + absolute(x))", types="real_float",
                   names=_FEATURES, doc="x / (1 + |x|).",
                   d_x=lambda g, x: g / square(1 + real_abs(x)))
 normal_cdf = letter("normal_cdf(x)", numpy=_normal_cdf, cuda="normcdf(x)", types="real_float",

@@ -82,7 +82,7 @@ def _sigmoid_cross_entropy(xp: Any, x: Any, z: Any) -> Any:
 
 sigmoid_cross_entropy_ = letter(
     "sigmoid_cross_entropy(x, z)", numpy=_sigmoid_cross_entropy, types="real_float",
-    cuda="max(x, 0) - x * z + log1p(exp(-abs(x)))",
+    cuda="larger(x, 0) - x * z + log1p(exp(-absolute(x)))",
     doc="-z log σ(x) - (1 - z) log(1 - σ(x)), without overflow.",
     d_x=lambda g, x, z: g * (sigmoid(x) - z), d_z=lambda g, x: -g * x)
 

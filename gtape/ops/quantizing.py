@@ -35,7 +35,7 @@ def _snap(xp: Any, x: Any, low: Any, step: Any) -> Any:
 
 
 snap = s.letter("snap(x, low, step)", numpy=_snap, names=("x", "low", "step"), domain=None,
-                types="real_float", cuda="floor((x - low) * (1 / step) + 0.5f) * step + low",
+                types="real_float", cuda="floor((x - low) * (1 / step) + 0.5) * step + low",
                 doc="The nearest point low + n step. Not differentiable.",
                 d_x=None, d_low=None, d_step=None)
 

@@ -94,53 +94,54 @@ multiply_no_nan = letter(
     "multiply_no_nan(a, b)", numpy=spelled.multiply_no_nan, cuda="b == 0 ? 0 : a * b",
     doc="x y, and 0 where y is 0 even if x is nan or inf.",
     d_a=lambda g, b: multiply_no_nan(g, b), d_b=lambda g, a: multiply_no_nan(a, g))
-floordiv = letter("floordiv(a, b)", numpy=spelled.floordiv, cuda="floor(a / b)", types="real",
+floordiv = letter("floordiv(a, b)", numpy=spelled.floordiv, cuda="floor(a / b)", integers=False,
+                  types="real",
                   tf_name="FloorDiv", doc="⌊x / y⌋. Not differentiable.", d_a=None, d_b=None,
                   domain=(0.5, 2.0))
-floormod = letter("floormod(a, b)", numpy=spelled.floormod, cuda="a - b * floor(a / b)",
-                  types="real", tf_name="FloorMod", doc="x - y ⌊x / y⌋: the sign of y.",
+floormod = letter("floormod(a, b)", numpy=spelled.floormod, cuda="floor_remainder(a, b)",
+                  integers=False, types="real", tf_name="FloorMod", doc="x - y ⌊x / y⌋: the sign of y.",
                   d_a=lambda g: g, d_b=lambda g, a, b: -g * floor(a / b), domain=(0.5, 2.0))
 truncatediv = letter("truncatediv(a, b)", numpy=spelled.truncatediv, cuda="trunc(a / b)",
-                     types="real", tf_name="TruncateDiv",
+                     integers=False, types="real", tf_name="TruncateDiv",
                      doc="x / y rounded towards zero. Not differentiable.", d_a=None, d_b=None,
                      domain=(0.5, 2.0))
 truncatemod = letter("truncatemod(a, b)", numpy=spelled.truncatemod, cuda="fmod(a, b)",
-                     types="real", tf_name="TruncateMod",
+                     integers=False, types="real", tf_name="TruncateMod",
                      doc="The remainder of division towards zero. No gradient is registered.",
                      domain=(0.5, 2.0))
 
 # ---------------------------------------------------------------- parts and signs
-sign = letter("sign(x)", cuda="(x > 0) - (x < 0)", types="real",
+sign = letter("sign(x)", cuda="sign_of(x)", types="real",
               doc="-1, 0 or 1. Its gradient is zeros.", d_x=lambda g: zero(g))
-real_abs = letter("abs(x)", cuda="fabs(x)", types="real", doc="|x|; its gradient at 0 is 0.",
+real_abs = letter("abs(x)", cuda="absolute(x)", types="real", doc="|x|; its gradient at 0 is 0.",
                   d_x=lambda g, x: g * sign(x), domain=(0.2, 2.0))
-unit = letter("unit(x)", numpy=spelled.unit, cuda="unit(x)", types="complex", holomorphic=False,
+unit = letter("unit(x)", numpy=spelled.unit, cuda="", types="complex", holomorphic=False,
               doc="z / |z|, and 0 at 0.",
               d_x=lambda g, x, y: divide_no_nan(
                   g - y * make_complex(real_part(conj(y) * g), zero(complex_abs(x))),
                   make_complex(complex_abs(x), zero(complex_abs(x)))))
-complex_abs = letter("complex_abs(x)", numpy="abs", cuda="abs(x)", types="magnitude",
+complex_abs = letter("complex_abs(x)", numpy="abs", cuda="", types="magnitude",
                      tf_name="ComplexAbs", holomorphic=False, doc="|z|.",
                      d_x=lambda g, x: make_complex(g, zero(g)) * unit(x))
-conj = letter("conj(x)", cuda="conj(x)", types="number", holomorphic=False, doc="The conjugate.",
+conj = letter("conj(x)", cuda="x", types="number", holomorphic=False, doc="The conjugate.",
               d_x=lambda g: conj(g),
               simplify=lambda a: a[0].args[0] if getattr(a[0].letter, "name", "") == "conj"
               else None)
-real_part = letter("real(x)", cuda="real(x)", types="magnitude", holomorphic=False,
+real_part = letter("real(x)", cuda="", types="magnitude", holomorphic=False,
                    doc="The real part.", d_x=lambda g: make_complex(g, zero(g)))
-imag_part = letter("imag(x)", cuda="imag(x)", types="magnitude", holomorphic=False,
+imag_part = letter("imag(x)", cuda="", types="magnitude", holomorphic=False,
                    doc="The imaginary part.", d_x=lambda g: make_complex(zero(g), g))
-complex_angle = letter("angle(x)", cuda="arg(x)", types="magnitude", holomorphic=False,
+complex_angle = letter("angle(x)", cuda="", types="magnitude", holomorphic=False,
                        doc="The argument of z, in radians.",
                        d_x=lambda g, x: make_complex(zero(g), g) * unit(x)
                        / make_complex(complex_abs(x), zero(g)))
-make_complex = letter("complex(a, b)", numpy=spelled.make_complex, cuda="complex(a, b)",
+make_complex = letter("complex(a, b)", numpy=spelled.make_complex, cuda="",
                       types="make_complex", names=("real", "imag"), holomorphic=False,
                       doc="a + ib.", d_a=lambda g: real_part(g), d_b=lambda g: imag_part(g))
 
 # ---------------------------------------------------------------- rounding
-floor = letter("floor(x)", types="real", doc="⌊x⌋. Not differentiable.", d_x=None)
-ceil = letter("ceil(x)", types="real", doc="⌈x⌉. Not differentiable.", d_x=None)
+floor = letter("floor(x)", integers=False, types="real", doc="⌊x⌋. Not differentiable.", d_x=None)
+ceil = letter("ceil(x)", integers=False, types="real", doc="⌈x⌉. Not differentiable.", d_x=None)
 rint = letter("rint(x)", types="real_float", d_x=None,
               doc="The nearest integer, halves to even. Not differentiable.")
 
@@ -163,7 +164,8 @@ pow_slope = letter("pow_slope(a, b)", numpy=spelled.pow_slope,
                    d_b=lambda g, a, b: g * (power(a, b - 1)
                                             + pow_slope(a, b) * log_positive(a)),
                    domain=(0.5, 2.0))
-power = letter("pow(a, b)", infix="{0} ** {1}", numpy="power", cuda="pow(a, b)", types="number",
+power = letter("pow(a, b)", infix="{0} ** {1}", numpy="power", cuda="pow(a, b)", integers=False,
+               types="number",
                doc="xʸ. The exponent's gradient is 0 where x is not positive.",
                d_a=lambda g, a, b: g * pow_slope(a, b),
                d_b=lambda g, a, y: g * (y * log_positive(a)), domain=(0.5, 2.0))
@@ -207,16 +209,16 @@ sigmoid = letter("sigmoid(x)", numpy=spelled.sigmoid, cuda="1 / (1 + exp(-x))",
                  doc="1 / (1 + e⁻ˣ).", d_x=lambda g, y: g * (y - y * y))
 
 # ---------------------------------------------------------------- choice
-maximum = letter("maximum(a, b)", cuda="a >= b ? a : b", types="real",
+maximum = letter("maximum(a, b)", cuda="larger(a, b)", types="real",
                  doc="The larger; a tie's gradient goes to the first argument.",
                  d_a=lambda g, a, b: where(a >= b, g, 0), d_b=lambda g, a, b: where(a >= b, 0, g))
-minimum = letter("minimum(a, b)", cuda="a <= b ? a : b", types="real",
+minimum = letter("minimum(a, b)", cuda="smaller(a, b)", types="real",
                  doc="The smaller; a tie's gradient goes to the first argument.",
                  d_a=lambda g, a, b: where(a <= b, g, 0), d_b=lambda g, a, b: where(a <= b, 0, g))
 where = letter("where(c, a, b)", numpy=spelled.where, cuda="c ? a : b", types="select",
                names=("condition", "x", "y"), tf_name="SelectV2", doc="c ? x : y.", d_c=None,
                d_a=lambda g, c: where(c, g, 0), d_b=lambda g, c: where(c, 0, g))
-clip = letter("clip(x, low, high)", numpy=spelled.clip, cuda="max(min(x, high), low)",
+clip = letter("clip(x, low, high)", numpy=spelled.clip, cuda="larger(smaller(x, high), low)",
               types="real", tf_name="ClipByValue", names=("x", "low", "high"),
               doc="max(min(x, high), low); the gradient is 1 at the bounds.",
               d_x=lambda g, x, low, high: where((x < low) | (x > high), 0, g),
@@ -243,11 +245,11 @@ logical_xor = letter("logical_xor(a, b)", cuda="a != b", types="logical", makes_
                      doc="Exactly one of x, y.", d_a=None, d_b=None)
 logical_not = letter("logical_not(x)", cuda="!x", types="logical", makes_bool=True, doc="not x.",
                      d_x=None)
-is_nan = letter("is_nan(x)", numpy="isnan", cuda="isnan(x)", types="test", makes_bool=True,
+is_nan = letter("is_nan(x)", numpy="isnan", cuda="nan_at(x)", types="test", makes_bool=True,
                 doc="Whether x is nan.", d_x=None)
-is_inf = letter("is_inf(x)", numpy="isinf", cuda="isinf(x)", types="test", makes_bool=True,
+is_inf = letter("is_inf(x)", numpy="isinf", cuda="inf_at(x)", types="test", makes_bool=True,
                 doc="Whether x is infinite.", d_x=None)
-is_finite = letter("is_finite(x)", numpy="isfinite", cuda="isfinite(x)", types="test",
+is_finite = letter("is_finite(x)", numpy="isfinite", cuda="finite_at(x)", types="test",
                    makes_bool=True, doc="Whether x is neither nan nor infinite.", d_x=None)
 
 expr.operators.update({

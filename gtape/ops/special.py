@@ -75,13 +75,13 @@ lgamma = _declare("lgamma(x)", "lgamma", doc="log |Γ(x)|.", domain=(0.5, 3.0),
                   d_x=lambda g, x: g * digamma(x))
 digamma: Any = _declare("digamma(x)", "digamma", doc="ψ(x), the derivative of log Γ.",
                    domain=(0.5, 3.0), d_x=lambda g, x: g * polygamma(1, x))
-polygamma: Any = _declare("polygamma(a, x)", "polygamma", names=("a", "x"), domain=None,
+polygamma: Any = _declare("polygamma(a, x)", "polygamma", names=("a", "x"), domain=None, cuda="",
                      doc="The derivative of order a of ψ. None flows to a.", d_a=None,
                      d_x=lambda g, a, x: g * polygamma(a + 1, x))
 _ORDERS = [1.0, 2.0, 3.0]
 polygamma.op.cases = [case(np.array(_ORDERS, dtype), (2, 3), domain=(0.5, 3.0), dtypes=(dtype,))
                       for dtype in ("float32", "float64")]
-zeta: Any = _declare("zeta(x, q)", "zeta", names=("x", "q"), domain=(1.5, 3.0),
+zeta: Any = _declare("zeta(x, q)", "zeta", names=("x", "q"), domain=(1.5, 3.0), cuda="",
                 doc="Σ (q + k)⁻ˣ over k >= 0, the Hurwitz zeta function. None flows to x.",
                 d_x=None, d_q=lambda g, x, q: -g * x * zeta(x + 1, q))
 
@@ -119,7 +119,7 @@ def _gamma_density(a: Any, x: Any) -> Any:
 
 
 _IGAMMA: dict[str, Any] = {"types": "real_float", "names": ("a", "x"), "tf_name": "IgammaGradA",
-                           "domain": (0.5, 3.0)}
+                           "domain": (0.5, 3.0), "cuda": ""}
 igamma_slope = letter("igamma_slope(a, x)", numpy=_igamma_series(1), doc="∂P(a, x)/∂a.",
                       d_a=lambda g, a, x: g * igamma_curve(a, x),
                       d_x=lambda g, a, x: g * _gamma_density(a, x) * (log(x) - digamma(a)),
@@ -127,21 +127,22 @@ igamma_slope = letter("igamma_slope(a, x)", numpy=_igamma_series(1), doc="∂P(a
 igamma_curve: Any = letter("igamma_curve(a, x)", numpy=_igamma_series(2),
                       doc="∂²P(a, x)/∂a². No gradient is registered.", **_IGAMMA)
 igamma_slope.op.cases = [case((2, 3), (2, 3), domain=(0.5, 3.0), orders=1)]
-igamma = _declare("igamma(a, x)", "igamma", names=("a", "x"), domain=(0.5, 3.0),
+igamma = _declare("igamma(a, x)", "igamma", names=("a", "x"), domain=(0.5, 3.0), cuda="",
                   doc="P(a, x), the lower regularised incomplete gamma function.",
                   d_a=lambda g, a, x: g * igamma_slope(a, x),
                   d_x=lambda g, a, x: g * _gamma_density(a, x))
 igammac = _declare("igammac(a, x)", "igammac", names=("a", "x"), domain=(0.5, 3.0),
+                   cuda="",
                    doc="Q(a, x) = 1 - P(a, x).",
                    d_a=lambda g, a, x: -g * igamma_slope(a, x),
                    d_x=lambda g, a, x: -g * _gamma_density(a, x))
 
 # ---------------------------------------------------------------- beta functions
-log_beta = _declare("log_beta(a, b)", "lbeta", domain=(0.5, 2.0),
+log_beta = _declare("log_beta(a, b)", "lbeta", domain=(0.5, 2.0), cuda="log_of_beta(a, b)",
                     doc="log Γ(a) + log Γ(b) - log Γ(a + b).",
                     d_a=lambda g, a, b: g * (digamma(a) - digamma(a + b)),
                     d_b=lambda g, a, b: g * (digamma(b) - digamma(a + b)))
-betainc = _declare("betainc(a, b, x)", "betainc", names=("a", "b", "x"), domain=(0.2, 0.8),
+betainc = _declare("betainc(a, b, x)", "betainc", names=("a", "b", "x"), domain=(0.2, 0.8), cuda="",
                    doc="Iₓ(a, b), the regularised incomplete beta function. None flows to a, b.",
                    d_a=None, d_b=None,
                    d_x=lambda g, a, b, x: g * exp(
@@ -172,10 +173,10 @@ bessel_i1: Any = _declare("bessel_i1(x)", "i1", doc="I₁(x).", cuda="cyl_bessel
                      d_x=lambda g, x, y: g * where(
                          equal(x, 0), 0.5, bessel_i0(x) - divide_no_nan(y, x)))
 bessel_i0e = _declare("bessel_i0e(x)", "i0e", doc="e^-|x| I₀(x).", tf_name="BesselI0e",
-                      cuda="exp(-fabs(x)) * cyl_bessel_i0(x)", domain=(0.2, 2.0),
+                      cuda="", domain=(0.2, 2.0),
                       d_x=lambda g, x, y: g * (bessel_i1e(x) - sign(x) * y))
 bessel_i1e: Any = _declare("bessel_i1e(x)", "i1e", doc="e^-|x| I₁(x).", tf_name="BesselI1e",
-                      cuda="exp(-fabs(x)) * cyl_bessel_i1(x)", domain=(0.2, 2.0),
+                      cuda="", domain=(0.2, 2.0),
                       d_x=lambda g, x, y: g * where(
                           equal(x, 0), 0.5,
                           bessel_i0e(x) - y * sign(x) - divide_no_nan(y, x)))

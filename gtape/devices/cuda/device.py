@@ -9,6 +9,8 @@ import numpy as np
 
 from gtape.core.device import Device
 from gtape.core.errors import ResourceExhaustedError
+from gtape.devices.cuda.executor import Executor
+from gtape.devices.cuda.maps import Maps
 from gtape.devices.cuda.namespace import Namespace
 
 
@@ -16,11 +18,15 @@ class CudaDevice(Device):
     """GPU `index`. Arrays are made and freed in CuPy's memory pool, shared with the user's code.
 
     `alone` says that the process sees no other GPU, so that CuPy's current device is this one.
+    Without an `executor`, CuPy's own functions compute everything.
     """
 
-    def __init__(self, index: int, cupy: Any, alone: bool = True) -> None:
+    def __init__(self, index: int, cupy: Any, alone: bool = True,
+                 executor: Executor | None = None) -> None:
         self.cupy = cupy
         self.alone = alone
+        self.executor = executor
+        self.maps = None if executor is None else Maps(executor)
         super().__init__("GPU", index, cupy if alone else Namespace(cupy, self.scope))
 
     def scope(self) -> Scope:

@@ -9,15 +9,10 @@ from typing import Any, NamedTuple
 
 from gtape.core.errors import InternalError, InvalidArgumentError
 from gtape.devices.cuda.source import expanded
+from gtape.kinds.print_cuda import C_TYPES
 
-#: The C++ name of each dtype in kernels.
-C_TYPES = {
-    "bool": "bool", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long long",
-    "uint8": "unsigned char", "uint16": "unsigned short", "uint32": "unsigned int",
-    "uint64": "unsigned long long", "float16": "half", "bfloat16": "bfloat16", "float32": "float",
-    "float64": "double"}
 _DTYPES = {c: name for name, c in C_TYPES.items()}
-_SCALARS = {"long long": (int,), "double": (float, int)}
+_SCALARS = {"long long": int, "double": float}
 
 
 class Parameter(NamedTuple):
@@ -50,10 +45,10 @@ class Kernel:
         for param, arg in zip(self.params, args):
             dtype = getattr(arg, "dtype", None)
             if param.kind == "number":
-                if type(arg) not in _SCALARS[param.type]:
+                if type(arg) is not _SCALARS[param.type]:
                     raise InvalidArgumentError(
-                        f"the kernel {self.entry}: {param.name} must be a Python number for a "
-                        f"{param.type}; got {type(arg).__name__}")
+                        f"the kernel {self.entry}: {param.name} must be a Python "
+                        f"{_SCALARS[param.type].__name__}; got {type(arg).__name__}")
             elif dtype is None or (param.type and dtype.name != param.type):
                 raise InvalidArgumentError(
                     f"the kernel {self.entry}: {param.name} must be an array of "

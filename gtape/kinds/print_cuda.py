@@ -1,0 +1,123 @@
+"""Expressions as C++: the body of a kernel for one element.
+
+Every node becomes a `const` of its own; the compiler sees through them. Numbers of two bytes are
+computed as float, so a formula is rounded once, at its end.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gtape.kinds.expr import Expr, topological
+
+#: The C++ name of each dtype in kernels.
+C_TYPES = {
+    "bool": "bool", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long long",
+    "uint8": "unsigned char", "uint16": "unsigned short", "uint32": "unsigned int",
+    "uint64": "unsigned long long", "float16": "half", "bfloat16": "bfloat16", "float32": "float",
+    "float64": "double"}
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:[eE][-+]?\d+)?")
+
+
+def compute_dtype(dtype: str) -> str:
+    """The dtype in which values of `dtype` are computed."""
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
+def servable(outputs: Sequence[Expr], dtypes: Mapping[str, str]) -> bool:
+    """Whether all letters of the expressions have C++ text for inputs of these dtypes."""
+    if any(d not in C_TYPES for d in dtypes.values()):
+        return False
+    kinds = _dtypes_of(topological(outputs), dtypes)
+    for node in topological(outputs):
+        if node.letter is None:
+            continue
+        operands = [kinds[id(a)] for a in node.args]
+        whole = any(d is not None and d not in _FLOATS and d != "bool" for d in operands)
+        if not node.letter.cuda or (whole and not node.letter.integers):
+            return False
+    return True
+
+
+def _dtypes_of(order: Sequence[Expr], inputs: Mapping[str, str]) -> dict[int, str | None]:
+    """The compute dtype of each node; None for a constant, which takes its neighbours'."""
+    found: dict[int, str | None] = {}
+    for node in order:
+        if node.is_input:
+            found[id(node)] = compute_dtype(inputs[node.value])
+        elif node.letter is None:
+            found[id(node)] = None
+        elif node.letter.makes_bool:
+            found[id(node)] = "bool"
+        else:
+            found[id(node)] = _operand_dtype(node, found)
+    return found
+
+
+def _operand_dtype(node: Expr, found: Mapping[int, str | None]) -> str | None:
+    """The dtype that a node's operands share; the condition of a choice is not one of them."""
+    operands = node.args[1:] if node.letter.types == "select" else node.args
+    return next((found[id(a)] for a in operands if found[id(a)] is not None), None)
+
+
+class CudaPrinter:
+    """The statements that compute `outputs` from C++ variables."""
+
+    def __init__(self, outputs: Sequence[Expr], dtypes: Mapping[str, str],
+                 variables: Mapping[str, str], default: str) -> None:
+        """`dtypes` and `variables` say of each input its dtype and the C++ variable that holds it
+        in its compute dtype; `default` is the dtype where only constants take part."""
+        self._order = topological(outputs)
+        self._dtypes = _dtypes_of(self._order, dtypes)
+        self._default = compute_dtype(default)
+        self._names = {id(n): variables[n.value] for n in self._order if n.is_input}
+        self._outputs = outputs
+
+    def lines(self) -> list[str]:
+        """The statements, in order."""
+        made = []
+        for node in self._order:
+            if node.letter is not None:
+                name = f"v{len(made)}"
+                dtype = self._dtypes[id(node)] or self._default
+                made.append(f"const {C_TYPES[dtype]} {name} = {self._applied(node)};")
+                self._names[id(node)] = name
+        return made
+
+    def results(self) -> list[str]:
+        """The text of each output, after `lines`."""
+        return [self._text(o, self._default) for o in self._outputs]
+
+    def _applied(self, node: Expr) -> str:
+        letter = node.letter
+        operand = _operand_dtype(node, self._dtypes) or self._default
+        args = {}
+        for i, (param, arg) in enumerate(zip(letter.params, node.args)):
+            wanted = "bool" if letter.types == "select" and i == 0 else operand
+            args[param] = self._text(arg, wanted)
+        text = _NUMBER.sub(lambda m: f"({C_TYPES[operand]})({m[0]})", letter.cuda)
+        names = "|".join(map(re.escape, letter.params))
+        return re.sub(rf"\b(?:{names})\b", lambda m: args[m[0]], text)
+
+    def _text(self, node: Expr, dtype: str) -> str:
+        return number(node.value, dtype) if node.is_constant else self._names[id(node)]
+
+
+def number(value: Any, dtype: str) -> str:
+    """A Python number as a C++ value of a compute dtype."""
+    ctype = C_TYPES[dtype]
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, float) and not math.isfinite(value):
+        wide = "double" if ctype == "double" else "float"
+        text = f"not_a_number<{wide}>()" if math.isnan(value) else (
+            f"{'-' if value < 0 else ''}infinity<{wide}>()")
+    elif isinstance(value, int) and abs(value) >= 1 << 31:
+        text = f"{value}ull" if value >= 1 << 63 else f"{value}ll"
+    else:
+        text = repr(value)
+    return f"({ctype})({text})"
