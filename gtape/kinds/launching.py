@@ -3,17 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.recording import record_general
 from gtape.core.state import active
 from gtape.core.tensor import EagerTensor, noted
-from gtape.kinds.expr import Scope
+from gtape.kinds.derive import inputs_read
+from gtape.kinds.expr import Expr, Scope
 
 #: Python integers up to here are exact as the doubles that kernels take them as.
 _EXACT = 1 << 53
+
+
+class Step(NamedTuple):
+    """What one launch computes: outputs in terms of inputs, with the types of both."""
+
+    name: str
+    outputs: tuple[Expr, ...]
+    params: tuple[str, ...]
+    types: tuple[ArrayType, ...]
+    results: tuple[ArrayType, ...]
+
+    def on(self, maps: Any) -> Any:
+        """Its map on a device; None where a letter in it has no CUDA text for these types."""
+        return maps.make(self.name, self.outputs, self.params,
+                         [t.dtype.np_dtype for t in self.types],
+                         [t.dtype.np_dtype for t in self.results])
+
+
+def forward_step(op: Any, types: Sequence[ArrayType], out: ArrayType) -> Step:
+    """The op itself."""
+    scope = Scope()
+    body = op.expression(scope, [scope.input(p) for p in op.params])
+    return Step(op.name, (body,), tuple(op.params), tuple(types), (out,))
+
+
+def backward_step(op: Any, types: Sequence[ArrayType], pairs: Sequence[tuple[int, Expr]],
+                  cotangent: str, result: str) -> Step:
+    """The cotangents of some inputs: `pairs` of position and expression, in terms of the op's
+    inputs and of what is called `cotangent` and `result`."""
+    out = op.out_type(types)
+    named = {cotangent: out, result: out, **dict(zip(op.params, types))}
+    reads = tuple(inputs_read([p for _, p in pairs]))
+    wrt = " ".join(op.params[i] for i, _ in pairs)
+    return Step(f"d {wrt} {op.name}", tuple(p for _, p in pairs), reads,
+                tuple(named[n] for n in reads), tuple(types[i] for i, _ in pairs))
 
 
 def map_of(op: Any, types: Sequence[ArrayType], out: ArrayType) -> Any:
@@ -23,12 +59,8 @@ def map_of(op: Any, types: Sequence[ArrayType], out: ArrayType) -> Any:
         return op.maps[key]
     except KeyError:
         pass
-    maps, made = out.device.maps, None
-    if maps is not None:
-        scope = Scope()
-        body = op.expression(scope, [scope.input(p) for p in op.params])
-        made = maps.make(op.name, [body], op.params, [t.dtype.np_dtype for t in types],
-                         [out.dtype.np_dtype])
+    maps = out.device.maps
+    made = None if maps is None else forward_step(op, types, out).on(maps)
     return op.maps.setdefault(key, made)
 
 

@@ -17,6 +17,7 @@ from gtape.kinds.blocked import LARGE, fits, schedule
 from gtape.kinds.broadcasting import sum_to
 from gtape.kinds.derive import inputs_read
 from gtape.kinds.expr import Expr, topological
+from gtape.kinds.launching import backward_step
 from gtape.kinds.print_numpy import Printer, define
 
 
@@ -124,22 +125,16 @@ class _Builder:
         maps = self._types[0].device.maps
         if maps is None:
             return None
-        cotangent = self._op.out_type(self._types)
-        named = {self._g: cotangent, self._y: cotangent,
-                 **dict(zip(self._op.params, self._types))}
         passed = [i for i, p in self._pairs if p.is_input and p.value == self._g]
         computed = [(i, p) for i, p in self._pairs if i not in passed]
         lines, names = self._kept(), {"sum_to": sum_to}
         if computed:
-            reads = inputs_read([p for _, p in computed])
-            names["launch"] = maps.make(
-                f"d {self._op.name}", [p for _, p in computed], reads,
-                [named[n].dtype.np_dtype for n in reads],
-                [self._types[i].dtype.np_dtype for i, _ in computed])
+            step = backward_step(self._op, self._types, computed, self._g, self._y)
+            names["launch"] = step.on(maps)
             if names["launch"] is None:
                 return None
             lines.append(f"{', '.join(f'p{i}' for i, _ in computed)}, = "
-                         f"launch({', '.join(reads)})")
+                         f"launch({', '.join(step.params)})")
         lines += [f"p{i} = {self._g}" for i in passed]
         return self._defined(lines, names)
 

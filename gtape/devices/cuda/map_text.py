@@ -43,9 +43,16 @@ class Formula(NamedTuple):
     results: tuple[str, ...]
 
 
-def entry_of(formula: Formula) -> str:
-    """The kernel's name: map_ and the formula's, as far as C++ allows."""
-    return "map_" + re.sub(r"\W+", "_", formula.name).strip("_")
+def entry_of(formula: Formula, operands: Sequence[Operand], large: bool) -> str:
+    """The kernel's name: map_, the formula's as far as C++ allows, the dtypes, and the first
+    letters of modes other than "each"."""
+    types = list(dict.fromkeys([o.dtype for o in operands] + list(formula.results)))
+    if len(types) > 1:
+        types = [o.dtype for o in operands] + list(formula.results)
+    parts = ["map", re.sub(r"\W+", "_", formula.name).strip("_"), *types]
+    if any(o.mode != "each" for o in operands):
+        parts.append("".join(o.mode[0] for o in operands))
+    return "_".join([*parts, "large"] if large else parts)
 
 
 def vector_width(formula: Formula, operands: Sequence[Operand]) -> int:
@@ -54,8 +61,8 @@ def vector_width(formula: Formula, operands: Sequence[Operand]) -> int:
     return 16 // max(_SIZES[C_TYPES[t]] for t in types)
 
 
-def body_text(formula: Formula, operands: Sequence[Operand]) -> str:
-    """The device function `body(inputs…, outputs…)` for one element."""
+def element_text(name: str, formula: Formula, operands: Sequence[Operand]) -> str:
+    """The device function `name(inputs…, outputs…)`, which computes one element."""
     dtypes = dict(zip(formula.params, [o.dtype for o in operands]))
     variables = {p: f"x{i}" for i, p in enumerate(formula.params)}
     printer = CudaPrinter(formula.outputs, dtypes, variables, formula.results[0])
@@ -64,35 +71,41 @@ def body_text(formula: Formula, operands: Sequence[Operand]) -> str:
               for i, (r, text) in enumerate(zip(formula.results, printer.results()))]
     takes = [f"{C_TYPES[compute_dtype(o.dtype)]} x{i}" for i, o in enumerate(operands)]
     gives = [f"{C_TYPES[r]}& y{i}" for i, r in enumerate(formula.results)]
-    return (f"DEVICE void body({', '.join(takes + gives)}) {{\n"
+    return (f"DEVICE void {name}({', '.join(takes + gives)}) {{\n"
             + "".join(f"    {line}\n" for line in lines) + "}\n")
 
 
-def map_text(formula: Formula, operands: Sequence[Operand], rank: int, large: bool) -> str:
-    """The whole program. `rank` is the number of axes that strided operands are read by; `large`
-    says that indices do not fit into 31 bits."""
-    writer = _Writer(formula, operands, rank)
-    name = entry_of(formula)
-    text = (
-        '#include "math.cuh"\n\n'
-        f"// {name}: {'; '.join(map(repr, formula.outputs))}\n"
-        f"using index_t = {'long long' if large else 'unsigned int'};\n\n"
-        f"{body_text(formula, operands)}\n"
+def map_text(formula: Formula, operands: Sequence[Operand], rank: int = 0,
+             large: bool = False) -> str:
+    """The kernel and its device function. `rank` is the number of axes that strided operands are
+    read by; `large` says that indices do not fit into 31 bits."""
+    name = entry_of(formula, operands, large)
+    writer = _Writer(f"{name}_at", formula, operands, rank)
+    return (
+        f"// {'; '.join(map(repr, formula.outputs))}\n"
+        f"{element_text(f'{name}_at', formula, operands)}\n"
         f"__global__ void __launch_bounds__({BLOCK}) {name}({writer.parameters()}) {{\n"
+        f"    using index_t = {'long long' if large else 'unsigned int'};\n"
         f"{writer.hoisted()}"
         "    const index_t step = (index_t)grid_size();\n"
         "    index_t start = (index_t)grid_index();\n"
         f"{writer.wide_loop()}"
         "    for (index_t i = start; i < n; i += step) {\n"
         f"{writer.coordinates()}"
-        f"        body({writer.element_arguments()});\n"
+        f"        {name}_at({writer.element_arguments()});\n"
         "    }\n"
         "}\n")
-    return expand(text, f"{name}.cu")
+
+
+def program(*kernels: str) -> str:
+    """The C++ program of kernels' texts, includes and all."""
+    return expand('#include "math.cuh"\n\n' + "\n".join(kernels), "derived.cu")
 
 
 class _Writer:
-    def __init__(self, formula: Formula, operands: Sequence[Operand], rank: int) -> None:
+    def __init__(self, function: str, formula: Formula, operands: Sequence[Operand],
+                 rank: int) -> None:
+        self._function = function
         self._operands = list(enumerate(operands))
         self._results = [C_TYPES[r] for r in formula.results]
         self._rank = rank
@@ -150,7 +163,7 @@ class _Writer:
             f"        for (index_t j = start; j < n / {v}; j += step) {{\n"
             f"{''.join(loads)}{results}"
             "#pragma unroll\n"
-            f"            for (int k = 0; k < {v}; k++) body({', '.join(args)});\n"
+            f"            for (int k = 0; k < {v}; k++) {self._function}({', '.join(args)});\n"
             f"{stores}"
             "        }\n"
             f"        start += (index_t)(n / {v} * {v});\n"

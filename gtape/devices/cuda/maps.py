@@ -15,6 +15,7 @@ from gtape.devices.cuda.map_text import (
     Operand,
     entry_of,
     map_text,
+    program,
     vector_width,
 )
 from gtape.devices.cuda.operands import Layout, layout
@@ -123,7 +124,7 @@ class Map:
         return found.shape, function, self._gpu.blocks(-(-n // width), BLOCK), tuple(extents)
 
 
-_kernels: dict[Any, tuple[Kernel, int]] = {}
+_kernels: dict[str, tuple[Kernel, int]] = {}
 
 
 def kernel_of(formula: Formula, dtypes: Sequence[str], modes: Sequence[str], rank: int = 0,
@@ -133,9 +134,21 @@ def kernel_of(formula: Formula, dtypes: Sequence[str], modes: Sequence[str], ran
     text = map_text(formula, operands, rank, large)
     found = _kernels.get(text)
     if found is None:
-        made = Kernel(text, entry_of(formula)), vector_width(formula, operands)
-        found = _kernels.setdefault(text, made)
+        kernel = Kernel(program(text), entry_of(formula, operands, large))
+        found = _kernels.setdefault(text, (kernel, vector_width(formula, operands)))
     return found
+
+
+def combine(kernels: Sequence[tuple[Formula, Sequence[Operand]]]) -> list[Kernel]:
+    """Kernels that share one program, so that one compilation makes them all; `kernel_of` gives
+    them from now on."""
+    texts = {entry_of(f, o, False): (map_text(f, o), vector_width(f, o)) for f, o in kernels}
+    whole = program(*(text for text, _ in texts.values()))
+    made = []
+    for entry, (text, width) in texts.items():
+        found = _kernels[text] = Kernel(whole, entry), width
+        made.append(found[0])
+    return made
 
 
 class Maps:
