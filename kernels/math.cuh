@@ -33,22 +33,6 @@ template <typename T> DEVICE T floor_remainder(T a, T b) {
     return r != T(0) ? ((r < T(0)) != (b < T(0)) ? r + b : r) : copysign(T(0), b);
 }
 
-#ifdef GTAPE_EMULATOR
-// The inverse of erf: Winitzki's approximation, then Newton steps on the smaller of erf and erfc.
-DEVICE double erfinv(double y) {
-    if (!(y > -1 && y < 1))
-        return y == 1 ? infinity<double>() : y == -1 ? -infinity<double>() : not_a_number<double>();
-    double l = log1p(-y * y), a = 2 / (M_PI * 0.147) + l / 2;
-    double x = copysign(sqrt(sqrt(a * a - l / 0.147) - a), y);
-    for (int i = 0; i < 4; i++) {
-        double off = fabs(y) < 0.5 ? erf(x) - y : y > 0 ? (1 - y) - erfc(x) : erfc(-x) - (1 + y);
-        x -= off * sqrt(M_PI) / 2 * exp(x * x);
-    }
-    return x;
-}
-DEVICE float erfinv(float y) { return (float)erfinv((double)y); }
-#endif
-
 // d/dx log Γ(x): the reflection for x <= 0, the recurrence up to 10, then the asymptotic series
 // (Abramowitz & Stegun 6.3.18).
 template <typename T> DEVICE T digamma(T x) {

@@ -90,7 +90,13 @@ def _try(cupy: Any, index: int, alone: bool) -> tuple[Device | None, Finding]:
     if not ok:
         return None, Finding(name, False, "a test kernel gave a wrong sum")
     text = label.decode() if isinstance(label, bytes) else str(label)
-    return CudaDevice(index, cupy, alone), Finding(name, True, text)
+    return CudaDevice(index, cupy, alone, _executor(cupy, index)), Finding(name, True, text)
+
+
+def _executor(cupy: Any, index: int) -> Any:
+    from gtape.devices.cuda.cupy_loader import cuda_executor
+
+    return cuda_executor(cupy, index)
 
 
 def _run() -> Probe:

@@ -69,6 +69,11 @@ class Elementwise(Op):
         """The op applied to expressions."""
         raise NotImplementedError
 
+    def body(self) -> Expr:
+        """The expression in inputs named as the parameters."""
+        scope = Scope()
+        return self.expression(scope, [scope.input(p) for p in self.params])
+
     def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
         """The cotangent of each wanted input, as expressions of `g`, the inputs and `y`."""
         raise NotImplementedError
@@ -250,11 +255,6 @@ class Formula(Elementwise):
         super().__init__(name, params, types, doc, tf_name)
         self._functions: dict[Any, Callable[..., Any]] = {}
         self._blocked: list[Blocked | None] = []
-
-    def body(self) -> Expr:
-        """The expression in inputs named as the parameters."""
-        scope = Scope()
-        return self.expression(scope, [scope.input(p) for p in self.params])
 
     def function(self, xp: Any) -> Callable[..., Any]:
         """The op as a function of `xp`'s arrays."""

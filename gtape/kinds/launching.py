@@ -11,7 +11,7 @@ from gtape.core.recording import record_general
 from gtape.core.state import active
 from gtape.core.tensor import EagerTensor, noted
 from gtape.kinds.derive import inputs_read
-from gtape.kinds.expr import Expr, Scope
+from gtape.kinds.expr import Expr
 
 #: Python integers up to here are exact as the doubles that kernels take them as.
 _EXACT = 1 << 53
@@ -35,9 +35,7 @@ class Step(NamedTuple):
 
 def forward_step(op: Any, types: Sequence[ArrayType], out: ArrayType) -> Step:
     """The op itself."""
-    scope = Scope()
-    body = op.expression(scope, [scope.input(p) for p in op.params])
-    return Step(op.name, (body,), tuple(op.params), tuple(types), (out,))
+    return Step(op.name, (op.body(),), tuple(op.params), tuple(types), (out,))
 
 
 def backward_step(op: Any, types: Sequence[ArrayType], pairs: Sequence[tuple[int, Expr]],

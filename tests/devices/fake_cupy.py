@@ -62,6 +62,8 @@ class ndarray:
     itemsize = property(lambda self: self._host.itemsize)
     strides = property(lambda self: self._host.strides)
     flags = property(lambda self: self._host.flags)
+    data = property(lambda self: SimpleNamespace(
+        ptr=self._host.__array_interface__["data"][0]))
     T = property(lambda self: _wrap(self._host.T, [self]))
     real = property(lambda self: _wrap(self._host.real, [self]))
     imag = property(lambda self: _wrap(self._host.imag, [self]))

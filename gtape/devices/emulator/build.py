@@ -1,0 +1,169 @@
+"""Shared libraries of kernels for the emulator: kernel text compiled by a C++ compiler.
+
+A library is kept in the cache folder under a name made from all that it depends on. The runtime,
+which schedules the threads, is one library of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from gtape.core.errors import KernelError
+from gtape.devices.cache import folder, key, write
+from gtape.devices.cuda.listing import excerpt
+from gtape.devices.cuda.source import expand, expanded
+
+_KIND = "emulator"
+_STRICT = ("-std=c++17", "-fPIC", "-w", "-fsigned-char", "-fno-strict-aliasing",
+           "-ffp-contract=off", "-fno-gnu-unique", "-fvisibility=hidden")
+#: What finds misaligned accesses and wrong indices of arrays. The runtime answers the calls that
+#: they insert, so the compiler must not link its own runtime for them.
+_CHECKED = ("-O1", "-fsanitize=alignment,bounds", "-nodefaultlibs")
+_SANITIZED = ("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+_LIBRARIES = ("-lm", "-lc", "-lgcc")
+_ERROR = re.compile(r"^(.+?):(\d+):\d+: (?:fatal )?error: .*$", re.MULTILINE)
+_ENTRIES = """
+#undef __shared__
+extern "C" __attribute__((visibility("default")))
+const gtape_emulator::Entry gtape_entries[] = {{
+{entries}
+}};
+extern "C" unsigned char __bss_start[] __attribute__((visibility("hidden")));
+extern "C" unsigned char _end[] __attribute__((visibility("hidden")));
+extern "C" __attribute__((visibility("default")))
+unsigned char* const gtape_shared[] = {{__bss_start, _end}};
+"""
+
+
+class Entry(ctypes.Structure):
+    """A kernel in a library: the function that calls it, and the letters of its parameters: p for
+    a pointer, q for a `long long`, d for a `double`."""
+
+    body: int
+    signature: bytes
+    _fields_ = (("body", ctypes.c_void_p), ("signature", ctypes.c_char_p))
+
+
+class Library(NamedTuple):
+    """Loaded kernels by entry, and where the shared memory of all of them begins and ends."""
+
+    entries: dict[str, Entry]
+    shared: tuple[int, int]
+
+
+@cache
+def library(text: str, entries: tuple[str, ...], *, sanitize: bool = False) -> Library:
+    """The kernels `entries` of the program `text`.
+
+    Raises:
+        KernelError: there is no C++ compiler, or the text does not compile.
+    """
+    runtime(sanitize)
+    listed = ",\n".join(f"gtape_emulator::entry<{entry}>()" for entry in entries)
+    program = "".join((expanded("emulator.h"), _neutral(text), '\n#line 1 "entries"',
+                       _ENTRIES.format(entries=listed)))
+    loaded = ctypes.CDLL(str(_built(program, sanitize)))
+    table = (Entry * len(entries)).in_dll(loaded, "gtape_entries")
+    begin, end = (ctypes.c_size_t * 2).in_dll(loaded, "gtape_shared")
+    return Library(dict(zip(entries, table)), (begin, end))
+
+
+@cache
+def runtime(sanitize: bool = False) -> ctypes.CDLL:
+    """The library that schedules threads. Its symbols are there for the kernels'."""
+    if not sys.platform.startswith("linux"):
+        raise KernelError(f"the emulator of kernels runs on Linux; this is {sys.platform}")
+    program = expanded("emulator.cpp")
+    return ctypes.CDLL(str(_built(program, sanitize, runtime=True)), mode=ctypes.RTLD_GLOBAL)
+
+
+def sanitized_environment() -> dict[str, str]:
+    """The environment in which a Python process can use `sanitize=True`: AddressSanitizer must be
+    loaded before everything else."""
+    compiler = _compiler()[0]
+    found = [_output(*compiler, f"-print-file-name={name}").strip()
+             for name in ("libasan.so", "libubsan.so")]
+    if any(not os.path.isabs(path) for path in found):
+        raise KernelError(f"{compiler[0]} has no AddressSanitizer; install it, or set CXX=g++")
+    return {**os.environ, "LD_PRELOAD": " ".join(found), "PYTHONMALLOC": "malloc",
+            "ASAN_OPTIONS": "detect_leaks=0:detect_odr_violation=0:detect_stack_use_after_return=0",
+            "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+def _neutral(text: str) -> str:
+    """Kernel text as it stands, with a name for compilers where it has none."""
+    return text if text.startswith("#line") else expand(text, "kernel.cu")
+
+
+def _built(program: str, sanitize: bool, runtime: bool = False) -> Path:
+    """The shared library of a program, from the cache folder or compiled now."""
+    command, version = _compiler()
+    flags = [*_STRICT, *(_SANITIZED if sanitize else () if runtime else _CHECKED)]
+    if runtime:
+        flags = [f for f in flags if f != "-fvisibility=hidden"] + ["-O2"]
+    libraries = ["-lpthread"] if sanitize or runtime else list(_LIBRARIES)
+    name = key(program, " ".join((*command, *flags, *libraries)), version) + ".so"
+    kept = folder(_KIND) / name
+    if kept.is_file():
+        return kept
+    with tempfile.TemporaryDirectory(prefix="gtape-") as temporary:
+        source, made = Path(temporary) / "kernels.cpp", Path(temporary) / name
+        source.write_text(program, "utf-8")
+        _compile([*command, *flags, str(source), "-shared", "-o", str(made), *libraries], program)
+        return write(_KIND, name, made.read_bytes()) or _private(made)
+
+
+def _private(made: Path) -> Path:
+    """The library where the cache folder cannot be written to."""
+    return Path(shutil.copy(made, Path(_temporary().name) / made.name))
+
+
+@cache
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="gtape-kernels-")
+
+
+@cache
+def _compiler() -> tuple[list[str], str]:
+    """The command of the C++ compiler, and its version."""
+    given = shlex.split(os.environ.get("CXX", ""))
+    for command in [given] if given else [["g++"], ["clang++"], ["c++"]]:
+        if shutil.which(command[0]):
+            return command, _output(*command, "--version")
+    raise KernelError("running kernels on the CPU needs a C++ compiler" + (
+        f", and CXX={given[0]} is none" if given else "") + ": install g++ (apt install g++, "
+        "dnf install gcc-c++) or clang++, or set CXX to one")
+
+
+def _output(*command: str) -> str:
+    with contextlib.suppress(OSError):
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return ""
+
+
+def _compile(command: list[str], program: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise KernelError(f"a kernel does not compile with {command[0]}:\n"
+                          f"{_readable(done.stderr, program)}")
+
+
+def _readable(messages: str, program: str) -> str:
+    """The first error of a compiler, with the line of the program that it names."""
+    found = _ERROR.search(messages)
+    if found is None:
+        return "\n".join(messages.strip().splitlines()[-12:])
+    shown = excerpt(program, found[1], int(found[2]))
+    more = messages[found.end():].strip().splitlines()[:8]
+    return "\n".join([found[0], *filter(None, [shown]), *more])

@@ -1,0 +1,147 @@
+"""An executor whose device is the CPU: kernels run under the emulator on NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gtape.core.errors import InternalError, InvalidArgumentError, KernelError
+from gtape.devices.cuda.checks.bench import Bench
+from gtape.devices.cuda.executor import Executor, Function, Grid, numpy_dtype
+from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.emulator.build import Entry, Library, library, runtime
+from gtape.devices.emulator.memory import Memory, address, damage
+
+SCHEDULES = ("ascending", "descending", "random")
+_LETTERS = {"long long": "q", "double": "d"}
+#: The runtime has one block at a time.
+_LOCK = threading.Lock()
+
+
+class _Launch(ctypes.Structure):
+    """The structure Launch of emulator.cpp."""
+
+    _fields_ = (
+        ("body", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3), ("dynamic", ctypes.c_ulonglong), ("seed", ctypes.c_ulonglong),
+        ("schedule", ctypes.c_int), ("seconds", ctypes.c_int), ("shared", ctypes.c_void_p * 2),
+        ("message", ctypes.c_char_p), ("message_size", ctypes.c_ulonglong))
+
+
+class Emulator:
+    """Loads kernels for the CPU: a `Loader`.
+
+    Args:
+        schedule: in which order threads and blocks run: "ascending", "descending" or "random".
+        seed: of the random schedule; each launch draws another one from it.
+        sanitize: with AddressSanitizer and UBSan; see `build.sanitized_environment`.
+        seconds: CPU time after which a launch is given up.
+    """
+
+    def __init__(self, schedule: str = "ascending", seed: int = 0, sanitize: bool = False,
+                 seconds: int = 60) -> None:
+        if schedule not in SCHEDULES:
+            raise InvalidArgumentError(f"schedule must be one of {', '.join(SCHEDULES)}; got "
+                                       f"{schedule!r}")
+        self.schedule = schedule
+        self.seed = seed
+        self.sanitize = sanitize
+        self.seconds = seconds
+        self._launches = 0
+        self._prepared: dict[tuple[str, str], Library] = {}
+
+    def prepare(self, kernels: Iterable[Kernel]) -> None:
+        """Build many kernels, those of one text at once."""
+        texts: dict[str, list[str]] = {}
+        for kernel in kernels:
+            if (kernel.text, kernel.entry) not in self._prepared:
+                texts.setdefault(kernel.text, []).append(kernel.entry)
+        for text, entries in texts.items():
+            built = library(text, tuple(dict.fromkeys(entries)), sanitize=self.sanitize)
+            self._prepared.update(((text, entry), built) for entry in entries)
+
+    def load(self, kernel: Kernel) -> Function:
+        """The kernel as a function of this process. Raises KernelError: it does not compile."""
+        self.prepare([kernel])
+        built = self._prepared[kernel.text, kernel.entry]
+        entry = built.entries[kernel.entry]
+        _agree(kernel, entry)
+
+        def run(grid: Grid, block: Grid, args: tuple[Any, ...], smem: int, stream: None) -> None:
+            self._run(kernel, entry, built.shared, grid, block, args, smem)
+
+        return run
+
+    def stream(self) -> None:
+        """The CPU has no streams: a launch has ended when it returns."""
+
+    def _run(self, kernel: Kernel, entry: Entry, shared: tuple[int, int], grid: Grid, block: Grid,
+             args: tuple[Any, ...], smem: int) -> None:
+        values = [_value(kernel, i, arg) for i, arg in enumerate(args)]
+        places = (ctypes.c_void_p * max(1, len(values)))(*map(ctypes.addressof, values))
+        message = ctypes.create_string_buffer(2048)
+        with _LOCK:
+            self._launches += 1
+            launch = _Launch(
+                entry.body, ctypes.addressof(places), grid, block, smem,
+                self.seed * 1_000_003 + self._launches, SCHEDULES.index(self.schedule),
+                self.seconds, shared, ctypes.addressof(message), len(message))
+            failed = runtime(self.sanitize).gtape_emulator_launch(ctypes.byref(launch))
+        found = damage(zip((p.name for p in kernel.params), args), _indirect(kernel))
+        if failed or found:
+            said = message.value.decode(errors="replace")
+            raise KernelError(f"the kernel {kernel.entry}, grid {grid}, block {block}: "
+                              + "; ".join(filter(None, (said, found))))
+
+
+def _value(kernel: Kernel, index: int, arg: Any) -> Any:
+    param = kernel.params[index]
+    if param.kind == "array":
+        return ctypes.c_void_p(address(arg))
+    return ctypes.c_longlong(arg) if param.type == "long long" else ctypes.c_double(arg)
+
+
+def _indirect(kernel: Kernel) -> bool:
+    """Whether the kernel may reach memory that is no argument: through a table of pointers."""
+    return any(p.kind == "array" and not p.type for p in kernel.params)
+
+
+def _agree(kernel: Kernel, entry: Entry) -> None:
+    """The compiler's view of the parameters must be the one that `Kernel` read from the text."""
+    read = "".join("p" if p.kind == "array" else _LETTERS[p.type] for p in kernel.params)
+    if entry.signature.decode() != read:
+        raise InternalError(f"the kernel {kernel.entry}: its declaration was read as {read!r}, and "
+                            f"the compiler found {entry.signature.decode()!r}")
+
+
+class EmulatedExecutor(Executor):
+    """Memory of NumPy arrays, between guard zones that a launch must leave as they are."""
+
+    def __init__(self, loader: Emulator, multiprocessors: int = 4) -> None:
+        self.emulator = loader
+        self._memory = Memory()
+        super().__init__(np, self._memory.empty, loader, multiprocessors)
+
+    def zeros(self, shape: Any, dtype: Any) -> Any:
+        array = self.empty(shape, dtype)
+        array[...] = 0
+        return array
+
+    def contiguous(self, array: Any) -> Any:
+        return array if array.flags.c_contiguous else self._memory.copy(array)
+
+
+def emulated_executor(schedule: str = "ascending", seed: int = 0, *,
+                      sanitize: bool = False) -> EmulatedExecutor:
+    """An executor with NumPy's arrays, whose kernels run under the emulator."""
+    return EmulatedExecutor(Emulator(schedule, seed, sanitize))
+
+
+def emulated_bench(schedule: str = "ascending", seed: int = 0, *, sanitize: bool = False) -> Bench:
+    """A bench on the CPU."""
+    gpu = emulated_executor(schedule, seed, sanitize=sanitize)
+    return Bench(gpu, upload=gpu._memory.copy, download=np.array)

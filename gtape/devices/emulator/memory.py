@@ -1,0 +1,94 @@
+"""Memory of the emulated device: arrays between guard zones, poisoned until they are written."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gtape.devices.cuda.executor import numpy_dtype
+
+GUARD = 256
+ALIGNMENT = 256
+#: A quiet NaN in every float type, and no likely integer.
+_PATTERN = b"\xfd\xff"
+_ZONE = _PATTERN * (GUARD // 2)
+
+
+class _Block(np.ndarray):
+    """The bytes of one allocation: guard, contents, guard."""
+
+    contents: int
+    size_asked: int
+
+
+#: Every allocation in use.
+_BLOCKS: weakref.WeakValueDictionary[int, _Block] = weakref.WeakValueDictionary()
+
+
+class Memory:
+    """Allocates arrays as a GPU's memory pool does: aligned to 256 bytes, contents undefined."""
+
+    def empty(self, shape: Any, dtype: Any) -> np.ndarray:
+        """An array of NaN (odd integers where the dtype is no float)."""
+        kind = numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        size = math.prod(shape) * kind.itemsize
+        raw = np.empty(size + size % 2 + 2 * GUARD + ALIGNMENT, np.uint8).view(_Block)
+        raw.contents = GUARD + -(raw.ctypes.data + GUARD) % ALIGNMENT
+        raw.size_asked = size
+        start = raw.contents - GUARD
+        whole = raw[start:start + size + size % 2 + 2 * GUARD].view(np.ndarray)
+        whole.view(np.uint16)[...] = int.from_bytes(_PATTERN, "little")
+        _BLOCKS[id(raw)] = raw
+        return raw[raw.contents:raw.contents + size].view(np.ndarray).view(kind).reshape(shape)
+
+    def copy(self, array: Any) -> np.ndarray:
+        """`array` in memory of its own, C-contiguous."""
+        new = self.empty(array.shape, array.dtype)
+        new[...] = array
+        return new
+
+
+def address(array: Any) -> int:
+    """Where the first element lies: of a NumPy array, or of one shaped like CuPy's."""
+    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+
+
+def damage(arrays: Iterable[tuple[str, Any]], everywhere: bool) -> str:
+    """What was written into guard zones of the named arrays, or of all arrays in use; empty where
+    nothing was."""
+    for name, array in arrays:
+        block = _block(array)
+        found = "" if block is None else _written(block)
+        if found:
+            return f"wrote outside the array {name}: {found}"
+    if everywhere:
+        for block in list(_BLOCKS.values()):
+            found = _written(block)
+            if found:
+                return f"wrote outside an array that is no argument: {found}"
+    return ""
+
+
+def _block(array: Any) -> _Block | None:
+    while isinstance(array, np.ndarray):
+        if isinstance(array, _Block) and hasattr(array, "contents"):
+            return array
+        array = array.base
+    return None
+
+
+def _written(block: _Block) -> str:
+    start, end = block.contents, block.contents + block.size_asked
+    odd = block.size_asked % 2
+    for zone, wanted, offset in (
+            (block[start - GUARD:start], _ZONE, -GUARD),
+            (block[end:end + odd + GUARD], _ZONE[-odd:] * odd + _ZONE, block.size_asked)):
+        if zone.tobytes() != wanted:
+            first = int(np.flatnonzero(zone != np.frombuffer(wanted, np.uint8))[0]) + offset
+            return f"byte {first} of an array of {block.size_asked} bytes"
+    return ""
