@@ -16,8 +16,9 @@ from gtape.core.op import declared
 from gtape.devices.cuda.checks.bench import Bench, Check
 from gtape.devices.cuda.executor import numpy_dtype
 from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.cuda.map_kernels import combine
 from gtape.devices.cuda.map_text import Formula, Operand
-from gtape.devices.cuda.maps import Maps, combine
+from gtape.devices.cuda.maps import Maps
 from gtape.kinds.elementwise import Elementwise, cotangent_name, output_name
 from gtape.kinds.launching import Step, backward_step, forward_step
 from gtape.kinds.print_cuda import servable

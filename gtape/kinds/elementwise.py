@@ -62,6 +62,7 @@ class Elementwise(Op):
         #: Kernels by the types of inputs and result, and by one type for all; see `launching`.
         self.maps: dict[Any, Any] = {}
         self.short: dict[Any, Any] = {}
+        self.short_plans: dict[Any, Plan | None] = {}
 
     # -------------------------------------------------------------- meaning
 

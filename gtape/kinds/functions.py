@@ -56,16 +56,18 @@ def _operands(op: Elementwise, args: Sequence[Any]) -> list[Tensor]:
 
 def general(op: Elementwise, args: Sequence[Any]) -> Any:
     """The op on any arguments: expressions build expressions, the rest become tensors."""
+    for a in args:
+        if type(a) is EagerTensor:
+            if a._t.device.maps is not None:
+                made = launched(op, a._t, args)
+                if made is not NotImplemented:
+                    return made
+            break
     if is_expr(args):
         scope = next(a for a in args if type(a) is Expr).scope
         return op.expression(scope, [a if type(a) is Expr else scope.constant(a) for a in args])
     if any(isinstance(a, Variable) for a in args):
         return _read_first(op, args)
-    like = next((a._t for a in args if type(a) is EagerTensor), None)
-    if like is not None and like.device.maps is not None:
-        made = launched(op, like, args)
-        if made is not NotImplemented:
-            return made
     return op.apply(_operands(op, args))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.recording import record_general
-from gtape.core.state import active
+from gtape.core.recording import CUT, UNKNOWN, mark, user_of
+from gtape.core.state import active, new_key
 from gtape.core.tensor import EagerTensor, noted
 from gtape.kinds.derive import inputs_read
 from gtape.kinds.expr import Expr
@@ -76,7 +77,7 @@ def launched(op: Any, like: ArrayType, args: Sequence[Any]) -> Any:
 
     NotImplemented where an argument is something else, or no kernel serves it.
     """
-    values = []
+    values, numbers, bit = [], 0, 1
     for x in args:
         if type(x) is EagerTensor:
             if x._t is not like:
@@ -85,11 +86,13 @@ def launched(op: Any, like: ArrayType, args: Sequence[Any]) -> Any:
         elif like.dtype.is_floating and (
                 type(x) is float or (type(x) is int and -_EXACT < x < _EXACT)):
             values.append(x)
+            numbers |= bit
         else:
             return NotImplemented
-    found = op.short.get(like)
+        bit <<= 1
+    found = op.short.get((like, numbers))
     if found is None:
-        found = op.short[like] = _short(op, like)
+        found = op.short[like, numbers] = _short(op, like, numbers)
     compute, out = found
     if compute is None:
         return NotImplemented
@@ -106,15 +109,53 @@ def launched(op: Any, like: ArrayType, args: Sequence[Any]) -> Any:
     except MemoryError:
         # What is freed by then may do: the general way reports what fails.
         return NotImplemented
-    if active():
-        record_general(op, tuple(args), (made,), ())
+    stack = active()
+    if stack:
+        _record(op, like, tuple(args), made, numbers, stack)
     return made
 
 
-def _short(op: Any, like: ArrayType) -> tuple[Any, Any]:
+def _record(op: Any, like: ArrayType, args: tuple[Any, ...], made: EagerTensor, numbers: int,
+            stack: Sequence[Any]) -> None:
+    """`record_general` where the types are known to be one; plans are found by that."""
+    frame = None
+    for tape in stack:
+        if not tape.is_tape:
+            tape.observe(op, args, (made,), ())
+            continue
+        if frame is None:
+            frame = user_of(sys._getframe(2))
+        known, mask, bit = tape._known, 0, 1
+        for x in args:
+            if type(x) is EagerTensor and x._k in known:
+                mask |= bit
+            bit <<= 1
+        if not mask:
+            mark(tape, UNKNOWN, op.name, args, (made,), frame)
+            continue
+        key = (like, mask, numbers)
+        try:
+            plan = op.short_plans[key]
+        except KeyError:
+            plan = op.short_plans[key] = op.plan(
+                (like,) * len(args) if len(args) > 1 else like, mask, numbers) if (
+                    made._t.differentiable) else None
+        if plan is None:
+            mark(tape, CUT, op.name, args, (made,), frame)
+            continue
+        backward, in_keys, payload = plan.entry(args, made)
+        if not made._k:
+            made._k = new_key()
+        known.add(made._k)
+        tape._records.append((backward, made._k, frame.f_code, frame.f_lasti, op, in_keys,
+                              *payload))
+
+
+def _short(op: Any, like: ArrayType, numbers: int) -> tuple[Any, Any]:
     types = (like,) * len(op.params)
     try:
         out = op.out_type(types)
     except InvalidArgumentError:
         return None, None
-    return map_of(op, types, out), out
+    found = map_of(op, types, out)
+    return None if found is None else found.short(numbers), out

@@ -37,11 +37,13 @@ class Executor:
         empty: `(shape, dtype) -> array`, uninitialised and C-contiguous.
         loader: what loads kernels.
         multiprocessors: how many the device has; sets the size of grids.
+        contiguity: the attribute of arrays that says whether they lie in C order without gaps.
     """
 
     def __init__(self, xp: Any, empty: Callable[..., Any], loader: Loader,
-                 multiprocessors: int) -> None:
+                 multiprocessors: int, contiguity: str = "flags.c_contiguous") -> None:
         self.xp = xp
+        self.contiguity = contiguity
         self.empty = empty
         self.multiprocessors = multiprocessors
         self.stream = loader.stream
