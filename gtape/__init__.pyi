@@ -8,6 +8,7 @@ from gtape import dtypes as dtypes
 from gtape import errors as errors
 from gtape import experimental as experimental
 from gtape import image as image
+from gtape import inspect as inspect
 from gtape import keras as keras
 from gtape import linalg as linalg
 from gtape import math as math

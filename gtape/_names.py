@@ -87,7 +87,7 @@ _TABLE = {
 
 #: Submodules reachable as attributes.
 MODULES = ("autodiff", "bitwise", "config", "debugging", "errors", "experimental", "image",
-           "keras", "linalg", "math", "nest", "nn", "quantization", "random",
+           "inspect", "keras", "linalg", "math", "nest", "nn", "quantization", "random",
            "signal", "dtypes", "testing")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.

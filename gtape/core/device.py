@@ -40,6 +40,8 @@ class Device:
     """A place for arrays. `xp` is the array module that computes there."""
 
     is_host = False
+    #: Whether arrays of no other device can be current: nothing has to be entered to compute here.
+    alone = False
     #: What launches kernels there; None: everything is computed by the functions of `xp`.
     executor: Any = None
     #: What applies formulas there, one launch each; None where `executor` is.
@@ -90,6 +92,7 @@ class HostDevice(Device):
     """The machine's main memory, through NumPy."""
 
     is_host = True
+    alone = True
 
     def __init__(self) -> None:
         super().__init__("CPU", 0, np)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gtape.core.errors import ResourceExhaustedError
 from gtape.core.sites import Site, resolve
+from gtape.core.state import active
 from gtape.core.tensor import EagerTensor
+
+#: How many lines an error shows.
+_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,10 @@ class MemoryBill:
         for row in self.rows:
             sums[row.site] = sums.get(row.site, 0) + row.bytes
         return sorted(sums.items(), key=lambda item: -item[1])
+
+    def ops_at(self, site: Site) -> list[str]:
+        """The ops that keep something at a line, each once."""
+        return list(dict.fromkeys(row.op for row in self.rows if row.site == site and row.bytes))
 
     def __iter__(self) -> Any:
         return iter(self.rows)
@@ -73,9 +83,32 @@ def _owner(array: Any) -> Any:
 
 def memory(tape: Any) -> MemoryBill:
     """The bill of a tape."""
+    return bill(tape._records)
+
+
+def exhausted(error: BaseException, where: str, records: Sequence[Any]) -> ResourceExhaustedError:
+    """What to raise when memory ran out: it says what the tapes hold, by line and op."""
+    found = bill(records)
+    text = f"{where}: {error}"
+    if found.total:
+        lines = [f"  {size / 2**20:10.1f} MiB  {', '.join(found.ops_at(site))}  {site}"
+                 for site, size in found.by_line()[:_SHOWN] if size]
+        text += (f"\nThe tape holds {found.total / 2**20:.1f} MiB for the backward pass, most of it "
+                 f"from\n" + "\n".join(lines) + "\ntape.memory() lists all of it; a smaller batch, "
+                 "tf.recompute_grad around a block, and tape.stop_recording() hold less")
+    return ResourceExhaustedError(text)
+
+
+def exhausted_now(error: BaseException, where: str) -> ResourceExhaustedError:
+    """`exhausted` for the tapes that are recording in this thread."""
+    return exhausted(error, where, [r for t in active() if t.is_tape for r in t._records])
+
+
+def bill(records: Sequence[Any]) -> MemoryBill:
+    """The bill of records."""
     seen: set[int] = set()
     rows = []
-    for record in tape._records:
+    for record in records:
         size = 0
         for tensor in _tensors(record[6:]):
             owner = _owner(tensor._a)

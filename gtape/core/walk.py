@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from gtape.core.device import added
+from gtape.core.errors import ResourceExhaustedError
 from gtape.core.quiet import hush, unhush
 from gtape.core.sites import user_frame
 from gtape.core.state import walking
@@ -72,6 +73,12 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
                 part = record[0](grads, g, record)
                 if part is not None:
                     add_to(grads, record[5], part)
+    except ResourceExhaustedError:
+        raise
+    except MemoryError as error:
+        from gtape.core.memory import exhausted
+
+        raise exhausted(error, "the backward pass ran out of memory", records) from error
     finally:
         unhush(state)
         if site is not None:

@@ -133,12 +133,14 @@ def _record(op: Any, like: ArrayType, args: tuple[Any, ...], made: EagerTensor, 
         if not mask:
             mark(tape, UNKNOWN, op.name, args, (made,), frame)
             continue
-        key = (like, mask, numbers)
+        shape = made._a.shape
+        same = all([x._a.shape == shape for i, x in enumerate(args) if mask >> i & 1])
+        key = (like, mask, numbers, same)
         try:
             plan = op.short_plans[key]
         except KeyError:
             plan = op.short_plans[key] = op.plan(
-                (like,) * len(args) if len(args) > 1 else like, mask, numbers) if (
+                (like,) * len(args) if len(args) > 1 else like, mask, numbers, same) if (
                     made._t.differentiable) else None
         if plan is None:
             mark(tape, CUT, op.name, args, (made,), frame)

@@ -98,7 +98,7 @@ class _Builder:
     def plan(self) -> Plan:
         device = self._types[0].device
         backward = self._launched() or self._arrays()
-        if not device.is_host:
+        if not device.alone:
             backward = _scoped(backward, device.scope)
         backward.tensors = self._tensors()  # type: ignore[attr-defined]
         return Plan(backward, self._arity, self._wrt, self._reads)
@@ -125,9 +125,11 @@ class _Builder:
         maps = self._types[0].device.maps
         if maps is None:
             return None
+        if not self._same and self._arity > 1:
+            return self._launched_apart(maps)
         passed = [i for i, p in self._pairs if p.is_input and p.value == self._g]
         computed = [(i, p) for i, p in self._pairs if i not in passed]
-        lines, names = self._kept(), {"sum_to": sum_to}
+        lines, names = self._kept(), {}
         if computed:
             step = backward_step(self._op, self._types, computed, self._g, self._y)
             names["launch"] = step.on(maps)
@@ -137,6 +139,21 @@ class _Builder:
                          f"launch({', '.join(step.params)})")
         lines += [f"p{i} = {self._g}" for i in passed]
         return self._defined(lines, names)
+
+    def _launched_apart(self, maps: Any) -> Callable[..., Any] | None:
+        """One launch for each input: what was broadcast is summed on the way."""
+        lines, names = self._kept(), {}
+        for i, part in self._pairs:
+            step = backward_step(self._op, self._types, [(i, part)], self._g, self._y)
+            whole = step.on(maps)
+            if whole is None:
+                return None
+            names[f"sum{i}"] = maps.summed(whole)
+            call = f"p{i} = sum{i}(r[{6 + i}], {', '.join(step.params)})"
+            if part.is_input and part.value == self._g:
+                call = f"p{i} = {self._g}\nif p{i}.shape != r[{6 + i}]: {call}"
+            lines += call.split("\n")
+        return self._defined(lines, names | {"sum_to": sum_to})
 
     def _defined(self, lines: list[str], names: dict[str, Any]) -> Callable[..., Any]:
         """The backward function: `lines` that leave the parts in p0, p1 …, then their storing."""

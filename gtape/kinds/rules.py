@@ -99,8 +99,7 @@ def _call(rule: Rule, positions: Sequence[int], cotangent: Any, kept: tuple[Any,
     if len(rule.wrt) == 1:
         return [made]
     params = rule.op.params
-    by_name = dict(zip(rule.wrt, made))
-    return [by_name[params[i]] for i in positions]
+    return [made[rule.wrt.index(params[i])] for i in positions]
 
 
 def _conj(value: Any) -> Any:

@@ -6,13 +6,10 @@ alone; it serves only where NVRTC cannot be found.
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from functools import cache
 from typing import Any
-
-import numpy as np
 
 from gtape.core.errors import KernelError, UnavailableError
 from gtape.devices.cuda import nvrtc
@@ -32,6 +29,12 @@ class CupyLoader:
         self._device = cupy.cuda.Device(index)
 
     def load(self, kernel: Kernel) -> Function:
+        """The kernel on this GPU.
+
+        Raises:
+            KernelError: it does not compile, or the driver refuses it.
+            UnavailableError: the GPU is older than all that NVRTC compiles for.
+        """
         driver_error = self._cupy.cuda.driver.CUDADriverError
         with self._device:
             try:
@@ -112,12 +115,10 @@ def _compiler(major: int) -> nvrtc.Nvrtc | None:
 
 
 def cuda_executor(cupy: Any, index: int) -> Executor:
-    """Kernels on GPU `index`. Use it with that GPU current; memory comes from CuPy's allocator."""
-    array, allocate = cupy.ndarray, cupy.cuda.alloc
+    """Kernels on GPU `index`. Use it with that GPU current.
 
-    def empty(shape: tuple[int, ...], dtype: Any) -> Any:
-        dtype = np.dtype(dtype)
-        return array(shape, dtype, allocate(math.prod(shape) * dtype.itemsize))
-
-    return Executor(cupy, empty, CupyLoader(cupy, index),
+    Memory comes from the allocator that the user has set in CuPy: `cupy.ndarray(shape, dtype)` asks
+    for it, and is what `cupy.empty` calls.
+    """
+    return Executor(cupy, cupy.ndarray, CupyLoader(cupy, index),
                     cupy.cuda.Device(index).attributes["MultiProcessorCount"])

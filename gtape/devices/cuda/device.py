@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.device import Device
-from gtape.core.errors import ResourceExhaustedError
+from gtape.core.memory import exhausted_now
 from gtape.devices.cuda.executor import Executor
 from gtape.devices.cuda.maps import Maps
 from gtape.devices.cuda.namespace import Namespace
@@ -70,5 +70,4 @@ class Scope:
             self._current.__exit__(kind, error, trace)
         if error is not None and isinstance(error,
                                             self._device.cupy.cuda.memory.OutOfMemoryError):
-            raise ResourceExhaustedError(f"{self._device.name}: {error}. tape.memory() lists what "
-                                         f"a tape keeps") from error
+            raise exhausted_now(error, self._device.name) from error
