@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from gtape.core.errors import InternalError, InvalidArgumentError
+from gtape.devices.cuda.addresses import overlap
 from gtape.devices.cuda.source import expanded
 from gtape.kinds.print_cuda import C_TYPES
 
@@ -16,11 +18,17 @@ _SCALARS = {"long long": int, "double": float}
 
 
 class Parameter(NamedTuple):
-    """One parameter: `kind` is "array" or "number"; `type` its dtype, "" for any memory."""
+    """One parameter: `kind` is "array" or "number"; `type` its dtype, "" for any memory.
+
+    An array may be `written` to; it is `unaliased` where the kernel is promised (`__restrict__`)
+    that what it writes elsewhere is not in it.
+    """
 
     name: str
     kind: str
     type: str
+    written: bool = False
+    unaliased: bool = False
 
 
 class Kernel:
@@ -29,12 +37,16 @@ class Kernel:
     Scalars are `long long` or `double`, which is what Python's numbers are passed as.
     """
 
-    __slots__ = ("entry", "params", "text")
+    __slots__ = ("_apart", "entry", "params", "text")
 
     def __init__(self, text: str, entry: str) -> None:
         self.text = text
         self.entry = entry
         self.params = parameters(text, entry)
+        pairs = itertools.combinations(enumerate(self.params), 2)
+        #: Positions of arrays that may not overlap.
+        self._apart = [(i, j) for (i, p), (j, q) in pairs if (p.unaliased or q.unaliased)
+                       and (p.written or q.written) and p.kind == q.kind == "array"]
 
     def check(self, args: Sequence[Any]) -> None:
         """Raises InvalidArgumentError: the arguments are not what the kernel takes."""
@@ -53,6 +65,19 @@ class Kernel:
                 raise InvalidArgumentError(
                     f"the kernel {self.entry}: {param.name} must be an array of "
                     f"{param.type or 'any dtype'}; got {dtype or type(arg).__name__}")
+
+        self._check_memory(args)
+
+    def _check_memory(self, args: Sequence[Any]) -> None:
+        places = {str(a.device) for a in args if hasattr(a, "device")}
+        if len(places) > 1:
+            raise InvalidArgumentError(f"the kernel {self.entry} needs all arrays on one device; "
+                                       f"got {' and '.join(sorted(places))}")
+        for i, j in self._apart:
+            if overlap(args[i], args[j]):
+                raise InvalidArgumentError(
+                    f"the kernel {self.entry} writes while it reads: {self.params[i].name} and "
+                    f"{self.params[j].name} may not share memory; pass a copy of one")
 
     def __repr__(self) -> str:
         return f"<Kernel {self.entry}>"
@@ -95,12 +120,15 @@ def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
 
 
 def _parameter(declared: str, bound: dict[str, str], entry: str) -> Parameter:
-    words = declared.replace("*", " * ").replace("__restrict__", " ").split()
+    words = declared.replace("*", " * ").split()
+    unaliased = "__restrict__" in words
+    words = [w for w in words if w != "__restrict__"]
     name = words.pop()
     if "*" in words:
         ctype = " ".join(w for w in words if w not in ("*", "const"))
         single = words.count("*") == 1
-        return Parameter(name, "array", _DTYPES.get(bound.get(ctype, ctype), "") if single else "")
+        return Parameter(name, "array", _DTYPES.get(bound.get(ctype, ctype), "") if single else "",
+                         words[0] != "const", unaliased)
     ctype = " ".join(w for w in words if w != "const")
     if ctype not in _SCALARS:
         raise InternalError(f"the kernel {entry}: the parameter {name} is a {ctype}; scalars are "

@@ -44,7 +44,7 @@ class Bench:
         """`values` on the device; misaligned: one element off the 16-byte boundary."""
         host = np.asarray(values).astype(numpy_dtype(dtype))
         if not misaligned:
-            return self._upload(np.ascontiguousarray(host))
+            return self._upload(host.copy(order="C"))
         padded = np.zeros(host.size + 1, host.dtype)
         padded[1:] = host.reshape(-1)
         return self._upload(padded)[1:].reshape(host.shape)
