@@ -6,6 +6,10 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from gtape.core.device import CPU, Device
+from gtape.devices.cuda.tensor_float_32 import (
+    enable_tensor_float_32_execution,
+    tensor_float_32_execution_enabled,
+)
 from gtape.devices.placing import device_named
 from gtape.devices.probe import probe
 
@@ -66,7 +70,9 @@ def get_utilization(device: str) -> dict[str, Any]:
 
 experimental = SimpleNamespace(get_memory_info=get_memory_info,
                                get_device_details=get_device_details,
-                               get_utilization=get_utilization)
+                               get_utilization=get_utilization,
+                               enable_tensor_float_32_execution=enable_tensor_float_32_execution,
+                               tensor_float_32_execution_enabled=tensor_float_32_execution_enabled)
 
 __all__ = ["PhysicalDevice", "experimental", "get_device_details", "get_memory_info",
            "get_utilization", "list_logical_devices", "list_physical_devices"]

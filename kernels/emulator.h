@@ -2,11 +2,11 @@
 // operations, atomics and vector types that kernels use, for one block at a time on the CPU.
 // Its mathematics is in emulator_math.h; what schedules the threads is emulator.cpp.
 //
-// It includes no C++ header, because every build of a kernel pays for what stands here.
+// It includes no C++ header, because every build of a kernel pays for what stands here: it is
+// compiled with -nostdinc++, so that <math.h> is the C library's.
 #pragma once
 
 #define GTAPE_EMULATOR 1
-#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS  // libstdc++'s <math.h> would bring in all of <cmath>
 
 #include <math.h>
 #include <stdint.h>
@@ -173,7 +173,7 @@ inline unsigned short atomicCAS(unsigned short* address, unsigned short compare,
     return old;
 }
 
-// ---------------------------------------------------------------- loads and stores with a cache hint
+// ---------------------------------------------------------------- accesses with a cache hint
 
 template <typename T> inline T __ldg(const T* address) { return *address; }
 template <typename T> inline T __ldca(const T* address) { return *address; }

@@ -70,7 +70,8 @@ inline unsigned short half_bits(float value) {
 
 inline float half_value(unsigned short bits) {
     unsigned sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
-    if (magnitude >= 0x7c00u) return __uint_as_float(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+    if (magnitude >= 0x7c00u)
+        return __uint_as_float(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
     if (magnitude < 0x400u) {
         float subnormal = (float)magnitude * 0x1p-24f;
         return sign ? -subnormal : subnormal;
@@ -214,8 +215,13 @@ inline double normcdfinv(double p) {
     return x;
 }
 inline float normcdfinvf(float p) { return (float)normcdfinv((double)p); }
+// The inverse of erf: by the quantile where 1 - |x| is exact, by Newton's iteration elsewhere.
 inline double erfinv(double x) {
-    return normcdfinv(0.5 * (1.0 + x)) * 0.70710678118654752440;
+    if (fabs(x) > 0.5)
+        return copysign(normcdfinv(0.5 * (1.0 - fabs(x))) * 0.70710678118654752440, x);
+    double y = 0.88622692545275801365 * x;
+    for (int i = 0; i < 8; ++i) y -= (erf(y) - x) * exp(y * y) * 0.88622692545275801365;
+    return y;
 }
 inline float erfinvf(float x) { return (float)erfinv((double)x); }
 

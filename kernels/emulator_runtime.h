@@ -45,7 +45,7 @@ inline void interleave() {
     if (interleaving) pause();
 }
 
-// ---------------------------------------------------------------- what a library of kernels exports
+// ---------------------------------------------------------------- what a library exports
 
 using Body = void (*)(void** args);
 struct Entry { Body body; const char* signature; };

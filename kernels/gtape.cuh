@@ -43,15 +43,8 @@ struct bfloat16 {
 };
 
 #ifdef GTAPE_EMULATOR
-DEVICE half::half(float value) {
-    _Float16 narrow = (_Float16)value;
-    memcpy(&bits, &narrow, 2);
-}
-DEVICE half::operator float() const {
-    _Float16 narrow;
-    memcpy(&narrow, &bits, 2);
-    return (float)narrow;
-}
+DEVICE half::half(float value) : bits(gtape_emulator::half_bits(value)) {}
+DEVICE half::operator float() const { return gtape_emulator::half_value(bits); }
 #else
 DEVICE half::half(float value) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); }
 DEVICE half::operator float() const {

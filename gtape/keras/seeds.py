@@ -10,8 +10,8 @@ import random
 from typing import Any
 
 from gtape.core.placement import current_device
-from gtape.numerics import distributions
 from gtape.numerics.philox import Key
+from gtape.ops.random_streams import sample
 
 _SALT = 0x6B657261
 
@@ -51,6 +51,4 @@ def key_of(seed: Any, count: int = 0) -> Key:
 
 def draw(kind: str, key: Key, shape: Any, dtype: Any, *parameters: float) -> Any:
     """An array of `distributions.<kind>` on the current device."""
-    device = current_device()
-    with device.scope():
-        return getattr(distributions, kind)(device.xp, key, 0, tuple(shape), dtype, *parameters)
+    return sample(kind, key, 0, shape, current_device().xp, dtype, *parameters)

@@ -43,6 +43,13 @@ def _(*values: Spec, equation: str) -> Spec:
     return Spec(tuple(sizes[x] for x in result), dtype)
 
 
+@einsum_.on("cuda")
+def _(gpu: Any, *values: Any, equation: str) -> Any:
+    from gtape.devices.cuda import gemm_einsum
+
+    return gemm_einsum.einsum(gpu, *values, equation) if len(values) == 2 else None
+
+
 @einsum_.vjp("values")
 def _(g: Any, values: Any, *, equation: str) -> Any:
     return _Parts(g, values, equation)

@@ -44,6 +44,13 @@ def _(logits: Spec, labels: Spec) -> tuple[Spec, ...]:
     return logits.reshaped(logits.shape[:-1]), logits
 
 
+@softmax_cross_entropy_.on("cuda")
+def _(gpu: Any, logits: Any, labels: Any) -> Any:
+    from gtape.devices.cuda.kernels import cross_entropy as kernels
+
+    return kernels.cross_entropy(gpu, logits, labels)
+
+
 @softmax_cross_entropy_.vjp("logits")
 def _(gs: Any, labels: Any, probs: Any) -> Any:
     # By convention the labels are taken to sum to 1, whatever they are.
@@ -75,6 +82,13 @@ def cross_entropy_grad_(xp: Any, a: Any, probs: Any, labels: Any) -> Any:
 @cross_entropy_grad_.infer
 def _(a: Spec, probs: Spec, labels: Spec) -> Spec:
     return probs
+
+
+@cross_entropy_grad_.on("cuda")
+def _(gpu: Any, a: Any, probs: Any, labels: Any) -> Any:
+    from gtape.devices.cuda.kernels import cross_entropy as kernels
+
+    return kernels.cross_entropy_grad(gpu, a, probs, labels)
 
 
 @cross_entropy_grad_.vjp("a")
@@ -138,6 +152,13 @@ def _(logits: Spec, labels: Spec) -> tuple[Spec, ...]:
     return logits.reshaped(logits.shape[:-1]), logits
 
 
+@sparse_softmax_cross_entropy_.on("cuda")
+def _(gpu: Any, logits: Any, labels: Any) -> Any:
+    from gtape.devices.cuda.kernels import cross_entropy as kernels
+
+    return kernels.cross_entropy(gpu, logits, labels)
+
+
 @sparse_softmax_cross_entropy_.vjp("logits")
 def _(gs: Any, labels: Any, probs: Any) -> Any:
     parts = [] if gs[0] is None else [sparse_cross_entropy_grad_(gs[0], probs, labels)]
@@ -156,6 +177,13 @@ def sparse_cross_entropy_grad_(xp: Any, a: Any, probs: Any, labels: Any) -> Any:
 @sparse_cross_entropy_grad_.infer
 def _(a: Spec, probs: Spec, labels: Spec) -> Spec:
     return probs
+
+
+@sparse_cross_entropy_grad_.on("cuda")
+def _(gpu: Any, a: Any, probs: Any, labels: Any) -> Any:
+    from gtape.devices.cuda.kernels import cross_entropy as kernels
+
+    return kernels.cross_entropy_grad(gpu, a, probs, labels)
 
 
 @sparse_cross_entropy_grad_.vjp("a")

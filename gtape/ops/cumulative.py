@@ -106,6 +106,13 @@ def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
     return _number("cumsum", x)
 
 
+@cumsum_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    from gtape.devices.cuda.kernels import cumulative as kernels
+
+    return kernels.cumulative(gpu, x, axis, "sum", reverse=reverse)
+
+
 @cumsum_.vjp("x")
 def _(g: Any, *, axis: int, reverse: bool) -> Any:
     return cumsum_(g, axis=axis, reverse=not reverse)
@@ -124,6 +131,13 @@ def cumprod_(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
 @cumprod_.infer
 def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
     return _number("cumprod", x)
+
+
+@cumprod_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    from gtape.devices.cuda.kernels import cumulative as kernels
+
+    return kernels.cumulative(gpu, x, axis, "product", reverse=reverse)
 
 
 @cumprod_.vjp("x")
@@ -157,6 +171,13 @@ def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
     if not x.dtype.is_floating:
         raise InvalidArgumentError(f"cumulative_logsumexp takes real floating tensors; got {x}")
     return x
+
+
+@cumulative_logsumexp_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    from gtape.devices.cuda.kernels import cumulative as kernels
+
+    return kernels.cumulative(gpu, x, axis, "logsumexp", reverse=reverse)
 
 
 @cumulative_logsumexp_.vjp("x")

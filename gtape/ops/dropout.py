@@ -1,7 +1,13 @@
-"""dropout: a random part of the values set to 0 while training."""
+"""dropout: a random part of the values set to 0 while training.
+
+What is kept is decided by the numbers of `bernoulli` at a Philox key and offset. On the host they
+make a mask that the tape keeps. Where kernels compute, the mask is drawn again in the backward pass
+and nothing is kept.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gtape.core import dtypes
@@ -10,8 +16,11 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_shape, host_value
+
+Key = tuple[int, int]
 
 
 @primitive(linear="x")
@@ -37,6 +46,46 @@ masked_scale_.cases = [case((2, 3), [[True, False, True], [False, True, True]], 
                        case((2, 3), [[True], [False]], scale=1.5)]
 
 
+@composite
+def redrawn_dropout_(x: Tensor, *, key: Key, offset: int, rate: float) -> Tensor:
+    """masked_scale_ by the mask at (key, offset), which the record does not keep."""
+    return _masked(x, x.spec.shape, key, offset, rate)
+
+
+@redrawn_dropout_.vjp("x")
+def _(g: Any, *, key: Key, offset: int, rate: float) -> Any:
+    return redrawn_dropout_(g, key=key, offset=offset, rate=rate)
+
+
+@redrawn_dropout_.on("cuda")
+def _(gpu: Any, x: Any, *, key: Key, offset: int, rate: float) -> Any:
+    from gtape.devices.cuda.kernels import dropout as kernels
+
+    return kernels.dropout(gpu, x, key, offset, rate)
+
+
+redrawn_dropout_.cases = [case((2, 3), key=(1, 2), offset=3, rate=0.5)]
+
+
+def _masked(x: Tensor, shape: tuple[int, ...], key: Key, offset: int, rate: float) -> Tensor:
+    from gtape.ops.random_streams import sample
+
+    device, share = x._t.device, 1 - rate
+    kept = sample("bernoulli", key, offset, shape, device.xp, probability=share)
+    return masked_scale_(x, EagerTensor(kept, device.typed(dtypes.bool_)),
+                         scale=1 / share if share else 0.0)
+
+
+def dropped(x: Tensor, shape: tuple[int, ...], key: Key, offset: int, rate: float) -> Tensor:
+    """x / (1 - rate) where the numbers at (key, offset) keep it, else 0; rate in [0, 1].
+
+    `shape` is that of the choice, which broadcasts to the shape of x.
+    """
+    if x._t.device.executor is not None and shape == x.spec.shape:
+        return redrawn_dropout_(x, key=key, offset=offset, rate=rate)
+    return _masked(x, shape, key, offset, rate)
+
+
 def _rate(rate: Any) -> float:
     found = host_value(rate, "dropout: rate")
     if found.ndim or not 0 <= float(found) < 1:
@@ -58,7 +107,7 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
     """Each value 0 with probability `rate`, else x / (1 - rate).
 
     Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting".
-    A rate of 0 gives x itself. The tape keeps one bool per value.
+    A rate of 0 gives x itself. The tape keeps one bool per value, on a GPU nothing.
 
     Args:
         noise_shape: the shape of the random choice, which broadcasts to that of x.
@@ -74,10 +123,8 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
                          f"{found.spec}. Write tf.cast(x, tf.float32)")
     if share == 0:
         return found
-    from gtape.ops.random_streams import draw
+    from gtape.ops.random_streams import take
 
     shape = _noise_shape(noise_shape, found.spec.shape)
-    device = found._t.device
-    kept = draw("bernoulli", shape, seed, device.xp, probability=1 - share)
-    mask = EagerTensor(kept, device.typed(dtypes.bool_))
-    return masked_scale_(found, mask, scale=1 / (1 - share))
+    key, offset = take(seed, math.prod(shape))
+    return dropped(found, shape, key, offset, share)

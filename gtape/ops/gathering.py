@@ -61,6 +61,13 @@ def _(params: Spec, indices: Spec, *, axis: int) -> Spec:
     return params.reshaped((*params.shape[:axis], *indices.shape, *params.shape[axis + 1:]))
 
 
+@gather_.on("cuda")
+def _(gpu: Any, params: Any, indices: Any, *, axis: int) -> Any:
+    from gtape.devices.cuda.kernels import gathering as kernels
+
+    return kernels.gather(gpu, params, indices, axis)
+
+
 @gather_.vjp("params")
 def _(g: Any, params: Spec, indices: Any, *, axis: int) -> Any:
     count = math.prod(indices.spec.shape)
@@ -91,6 +98,13 @@ def _(x: Spec, indices: Spec, *, rows: int) -> Spec:
     return x.reshaped((rows, *x.shape[1:]))
 
 
+@scatter_rows_.on("cuda")
+def _(gpu: Any, x: Any, indices: Any, *, rows: int) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    return kernels.scatter_add(gpu, x, indices, rows)
+
+
 @scatter_rows_.vjp("x")
 def _(g: Any, indices: Any) -> Any:
     return rows_or_zero_(g, indices)
@@ -110,6 +124,13 @@ def rows_or_zero_(xp: Any, params: Any, indices: Any) -> Any:
 @rows_or_zero_.infer
 def _(params: Spec, indices: Spec) -> Spec:
     return params.reshaped((*indices.shape, *params.shape[1:]))
+
+
+@rows_or_zero_.on("cuda")
+def _(gpu: Any, params: Any, indices: Any) -> Any:
+    from gtape.devices.cuda.kernels import gathering as kernels
+
+    return kernels.gather(gpu, params, indices)
 
 
 @rows_or_zero_.vjp("params")
@@ -210,6 +231,13 @@ def _(params: Spec, indices: Spec) -> Spec:
     return params.reshaped((*indices.shape[:-1], *params.shape[depth:]))
 
 
+@gather_nd_.on("cuda")
+def _(gpu: Any, params: Any, indices: Any) -> Any:
+    from gtape.devices.cuda.kernels import gathering as kernels
+
+    return kernels.gather_nd(gpu, params, indices)
+
+
 @gather_nd_.vjp("params")
 def _(g: Any, params: Spec, indices: Any) -> Any:
     if indices.spec.shape[-1] == 1:
@@ -260,6 +288,13 @@ def _(indices: Spec, updates: Spec, *, shape: tuple[int, ...]) -> Spec:
         raise InvalidArgumentError(f"scatter_nd: for indices {indices} and the shape {list(shape)} "
                                    f"the updates must have shape {list(wanted)}; got {updates}")
     return updates.reshaped(shape)
+
+
+@scatter_nd_.on("cuda")
+def _(gpu: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    return kernels.scatter_nd(gpu, indices, updates, shape)
 
 
 @scatter_nd_.vjp("updates")

@@ -128,6 +128,17 @@ def sum_to_(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
     return broadcasting.sum_to(x, shape)
 
 
+@sum_to_.on("cuda")
+def _(gpu: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+    from gtape.devices.cuda.kernels import reductions as kernels
+
+    if broadcasting.stretches(x.shape, shape):
+        return None
+    axes, _ = broadcasting.axes_to_sum(x.shape, shape)
+    summed = kernels.reduce(gpu, "Sum", x, axes) if axes else None
+    return None if summed is None else summed.reshape(shape)
+
+
 @sum_to_.infer
 def _(x: Spec, *, shape: tuple[int, ...]) -> Spec:
     return x.reshaped(shape)

@@ -43,6 +43,13 @@ def reduce_prod_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
         x.dtype, copy=False)
 
 
+@reduce_prod_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    from gtape.devices.cuda.kernels import reductions as kernels
+
+    return kernels.reduce(gpu, "Prod", x, axis, keepdims)
+
+
 @reduce_prod_.infer
 def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
     return number_spec("reduce_prod", x, axis, keepdims)
@@ -114,6 +121,13 @@ def reduce_all_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     return xp.all(x, axis=axis, keepdims=keepdims)
 
 
+@reduce_all_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    from gtape.devices.cuda.kernels import reductions as kernels
+
+    return kernels.reduce(gpu, "Min", x, axis, keepdims)
+
+
 @reduce_all_.infer
 def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
     return _bool_spec("reduce_all", x, axis, keepdims)
@@ -123,6 +137,13 @@ def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
 def reduce_any_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = whether any of x is true over `axis`."""
     return xp.any(x, axis=axis, keepdims=keepdims)
+
+
+@reduce_any_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    from gtape.devices.cuda.kernels import reductions as kernels
+
+    return kernels.reduce(gpu, "Max", x, axis, keepdims)
 
 
 @reduce_any_.infer
@@ -237,6 +258,13 @@ def reduce_variance_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> 
     total = xp.sum(squares, axis=axis, keepdims=keepdims, dtype=squares.dtype)
     made = total / count if count else total * np.nan
     return xp.asarray(made).astype(x.real.dtype)
+
+
+@reduce_variance_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    from gtape.devices.cuda.kernels import variances as kernels
+
+    return kernels.variance(gpu, x, axis, keepdims)
 
 
 @reduce_variance_.infer

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gtape.core import dtypes
 from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
+from gtape.core.shape import Dims
 from gtape.core.spec import Spec
+from gtape.core.state import active
 from gtape.core.tensor import Tensor
-from gtape.kinds.composite import composite
+from gtape.kinds.composite import Composite, composite
 from gtape.kinds.primitive import primitive
+from gtape.ops.casting import cast
 from gtape.ops.layout import sum_to
 from gtape.ops.reductions import reduce_mean_, reduce_sum_
 from gtape.ops.scalars import add, multiply, power, rsqrt, square, subtract
@@ -30,12 +34,37 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
     """
     given = convert(x)
     name = "batch_normalization"
+    parts = (mean, variance, offset, scale)
+    if given._t.device.executor is not None and type(variance_epsilon) is float and (
+            offset is not None and scale is not None):
+        made: Tensor = batch_norm_(given, *(convert_like(p, given._t, name) for p in parts),
+                                   eps=variance_epsilon)
+        return made
+    return _batch_normalized(given, *parts, variance_epsilon)
+
+
+def _batch_normalized(given: Tensor, mean: Any, variance: Any, offset: Any, scale: Any,
+                      variance_epsilon: Any) -> Tensor:
+    name = "batch_normalization"
     factor = rsqrt(add(convert_like(variance, given._t, name), variance_epsilon))
     if scale is not None:
         factor = multiply(factor, scale)
     shift = multiply(convert_like(mean, given._t, name), factor)
     shift = -shift if offset is None else subtract(convert_like(offset, given._t, name), shift)
     return add(multiply(given, factor), shift)
+
+
+@composite
+def batch_norm_(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, *, eps: float) -> Any:
+    """(x - mean) / √(variance + ε) · scale + offset."""
+    return _batch_normalized(x, mean, variance, offset, scale, eps)
+
+
+@batch_norm_.on("cuda")
+def _(gpu: Any, x: Any, mean: Any, variance: Any, offset: Any, scale: Any, *, eps: float) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.batch_norm(gpu, x, mean, variance, offset, scale, eps)
 
 
 def batch_norm_with_global_normalization(
@@ -88,27 +117,61 @@ def _(g: Any, a: Any, normal: Any, factor: Spec, *, axes: Axes) -> Any:
 normal_grad_.cases = [case((4, 3), (4, 3), (4, 1), axes=(1,))]
 
 
+def _wide(x: Any) -> Any:
+    """Statistics of two-byte floats as float32, in which kernels give them."""
+    return cast(x, dtypes.float32) if x.dtype.size == 2 else x
+
+
+def _results(op: Composite, *inputs: Any, **attrs: Any) -> Any:
+    """All results of a composite without a rule: by its kernels while no tape records."""
+    computed = None if active() else op._computed(inputs, attrs)
+    return op.definition(*inputs, **attrs) if computed is None else computed
+
+
 @composite(saves="mean variance")
 def batch_norm_training(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
     """(x - μ) / √(σ² + ε) · scale + shift with μ and σ² of x over `axes`.
 
     Ioffe & Szegedy 2015, arXiv:1502.03167. scale and shift broadcast with x. `run` gives the mean
-    and the variance too, with their axes kept.
+    and the variance too, with their axes kept, in float32 for two-byte floats.
     """
     mean = reduce_mean_(x, axis=axes, keepdims=True)
     centred = subtract(x, mean)
     variance = reduce_mean_(square(centred), axis=axes, keepdims=True)
     factor = multiply(rsqrt(add(variance, eps)), scale)
-    return add(multiply(centred, factor), shift), mean, variance
+    return add(multiply(centred, factor), shift), _wide(mean), _wide(variance)
+
+
+@batch_norm_training.on("cuda")
+def _(gpu: Any, x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.batch_norm_training(gpu, x, scale, shift, axes, eps)
 
 
 @batch_norm_training.vjp("x", "scale", "shift")
 def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, variance: Any, *, axes: Axes,
       eps: float) -> Any:
-    factor = rsqrt(add(variance, eps))
-    normal = multiply(subtract(x, mean), factor)
+    return _results(batch_norm_grad_, g, x, scale, mean, variance, axes=axes, eps=eps,
+                    shift_shape=shift.shape)
+
+
+@composite(saves="d_scale d_shift")
+def batch_norm_grad_(g: Any, x: Any, scale: Any, mean: Any, variance: Any, *, axes: Axes,
+                     eps: float, shift_shape: Dims) -> Any:
+    """The cotangents of x, scale and shift of `batch_norm_training`."""
+    factor = rsqrt(add(cast(variance, x.dtype), eps))
+    normal = multiply(subtract(x, cast(mean, x.dtype)), factor)
     d_x = normal_grad_(multiply(g, scale), normal, factor, axes=axes)
-    return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift.shape)
+    return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift_shape)
+
+
+@batch_norm_grad_.on("cuda")
+def _(gpu: Any, g: Any, x: Any, scale: Any, mean: Any, variance: Any, *, axes: Axes, eps: float,
+      shift_shape: Dims) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.batch_norm_grad(gpu, g, x, scale, mean, variance, axes, eps, shift_shape)
 
 
 @composite(saves="mean factor")
@@ -120,30 +183,75 @@ def layer_norm(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any
     mean = reduce_mean_(x, axis=axes, keepdims=True)
     centred = subtract(x, mean)
     factor = rsqrt(add(reduce_mean_(square(centred), axis=axes, keepdims=True), eps))
-    return add(multiply(multiply(centred, factor), scale), shift), mean, factor
+    return (add(multiply(multiply(centred, factor), scale), shift), _wide(mean), _wide(factor))
+
+
+@layer_norm.on("cuda")
+def _(gpu: Any, x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.layer_norm(gpu, x, scale, shift, axes, eps)
 
 
 @layer_norm.vjp("x", "scale", "shift")
 def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, factor: Any, *, axes: Axes) -> Any:
-    normal = multiply(subtract(x, mean), factor)
+    return _results(layer_norm_grad_, g, x, scale, mean, factor, axes=axes,
+                    shift_shape=shift.shape)
+
+
+@composite(saves="d_scale d_shift")
+def layer_norm_grad_(g: Any, x: Any, scale: Any, mean: Any, factor: Any, *, axes: Axes,
+                     shift_shape: Dims) -> Any:
+    """The cotangents of x, scale and shift of `layer_norm`."""
+    factor = cast(factor, x.dtype)
+    normal = multiply(subtract(x, cast(mean, x.dtype)), factor)
     d_x = normal_grad_(multiply(g, scale), normal, factor, axes=axes)
-    return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift.shape)
+    return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift_shape)
+
+
+@layer_norm_grad_.on("cuda")
+def _(gpu: Any, g: Any, x: Any, scale: Any, mean: Any, factor: Any, *, axes: Axes,
+      shift_shape: Dims) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.layer_norm_grad(gpu, g, x, scale, mean, factor, axes, shift_shape)
 
 
 @composite(saves="factor")
 def rms_norm(x: Any, scale: Any, *, axes: Axes, eps: float) -> Any:
     """x / √(mean x² + ε) · scale over `axes`. Zhang & Sennrich 2019, arXiv:1910.07467."""
     factor = rsqrt(add(reduce_mean_(square(x), axis=axes, keepdims=True), eps))
-    return multiply(multiply(x, factor), scale), factor
+    return multiply(multiply(x, factor), scale), _wide(factor)
+
+
+@rms_norm.on("cuda")
+def _(gpu: Any, x: Any, scale: Any, *, axes: Axes, eps: float) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.rms_norm(gpu, x, scale, axes, eps)
 
 
 @rms_norm.vjp("x", "scale")
 def _(g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
+    return _results(rms_norm_grad_, g, x, scale, factor, axes=axes)
+
+
+@composite(saves="d_scale")
+def rms_norm_grad_(g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
+    """The cotangents of x and scale of `rms_norm`."""
+    factor = cast(factor, x.dtype)
     normal = multiply(x, factor)
     g_normal = multiply(g, scale)
     along = reduce_mean_(multiply(g_normal, normal), axis=axes, keepdims=True)
     d_x = multiply(factor, subtract(g_normal, multiply(normal, along)))
     return d_x, sum_to(multiply(g, normal), scale.spec.shape)
+
+
+@rms_norm_grad_.on("cuda")
+def _(gpu: Any, g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.rms_norm_grad(gpu, g, x, scale, factor, axes)
 
 
 _CASE = case((4, 3), (3,), (3,), axes=(0,), eps=1e-3)

@@ -54,6 +54,14 @@ def _(x: Spec, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> 
     return _pooled("max_pool", x, size, strides, dilations, pads)
 
 
+@max_pool_.on("cuda")
+def _(gpu: Any, x: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
+      pads: Pads) -> Any:
+    from gtape.devices.cuda.kernels import pooling as kernels
+
+    return kernels.max_pool(gpu, x, size, strides, dilations, pads)
+
+
 @max_pool_.vjp("x")
 def _(g: Any, x: Any, y: Any, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> Any:
     return max_pool_grad_(g, x, y, size=size, strides=strides, dilations=dilations, pads=pads)
@@ -71,6 +79,14 @@ def max_pool_grad_(xp: Any, a: Any, x: Any, y: Any, *, size: Sizes, strides: Siz
 def _(a: Spec, x: Spec, y: Spec, *, size: Sizes, strides: Sizes, dilations: Sizes,
       pads: Pads) -> Spec:
     return x
+
+
+@max_pool_grad_.on("cuda")
+def _(gpu: Any, a: Any, x: Any, y: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
+      pads: Pads) -> Any:
+    from gtape.devices.cuda.kernels import pooling as kernels
+
+    return kernels.max_pool_grad(gpu, a, x, y, size, strides, dilations, pads)
 
 
 @max_pool_grad_.vjp("a")
@@ -100,6 +116,14 @@ def _(a: Spec, x: Spec, y: Spec, *, size: Sizes, strides: Sizes, dilations: Size
     return y
 
 
+@max_pool_pick_.on("cuda")
+def _(gpu: Any, a: Any, x: Any, y: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
+      pads: Pads) -> Any:
+    from gtape.devices.cuda.kernels import pooling as kernels
+
+    return kernels.max_pool_pick(gpu, a, x, y, size, strides, dilations, pads)
+
+
 @max_pool_pick_.vjp("a")
 def _(g: Any, x: Any, y: Any, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> Any:
     return max_pool_grad_(g, x, y, size=size, strides=strides, dilations=dilations, pads=pads)
@@ -119,6 +143,14 @@ def _(x: Spec, y: Spec, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: 
     return Spec(y.shape, dtypes.int64)
 
 
+@max_pool_index_.on("cuda")
+def _(gpu: Any, x: Any, y: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
+      pads: Pads, batch: bool) -> Any:
+    from gtape.devices.cuda.kernels import pooling as kernels
+
+    return kernels.max_pool_index(gpu, x, y, size, strides, dilations, pads, batch)
+
+
 # ---------------------------------------------------------------- average
 @primitive(linear="x", tf_name="AvgPool")
 def avg_pool_(xp: Any, x: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
@@ -132,6 +164,14 @@ def _(x: Spec, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> 
     if not x.dtype.is_floating:
         raise InvalidArgumentError(f"avg_pool takes real floating tensors; got {x}")
     return _pooled("avg_pool", x, size, strides, dilations, pads)
+
+
+@avg_pool_.on("cuda")
+def _(gpu: Any, x: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
+      pads: Pads) -> Any:
+    from gtape.devices.cuda.kernels import pooling as kernels
+
+    return kernels.average_pool(gpu, x, size, strides, dilations, pads)
 
 
 @avg_pool_.vjp("x")
@@ -151,6 +191,14 @@ def avg_pool_grad_(xp: Any, a: Any, *, shape: Sizes, size: Sizes, strides: Sizes
 def _(a: Spec, *, shape: Sizes, size: Sizes, strides: Sizes, dilations: Sizes,
       pads: Pads) -> Spec:
     return a.reshaped(shape)
+
+
+@avg_pool_grad_.on("cuda")
+def _(gpu: Any, a: Any, *, shape: Sizes, size: Sizes, strides: Sizes, dilations: Sizes,
+      pads: Pads) -> Any:
+    from gtape.devices.cuda.kernels import pooling as kernels
+
+    return kernels.average_pool_grad(gpu, a, shape, size, strides, dilations, pads)
 
 
 @avg_pool_grad_.vjp("a")

@@ -51,6 +51,13 @@ def _(a: Spec, b: Spec, *, transpose_a: bool, transpose_b: bool) -> Spec:
     return a.reshaped((*batch, rows, columns))
 
 
+@matmul_.on("cuda")
+def _(gpu: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
+    from gtape.devices.cuda import gemm
+
+    return gemm.matmul(gpu, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
 @matmul_.vjp("a")
 def _(g: Any, a: Spec, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
     if transpose_a:

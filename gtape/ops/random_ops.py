@@ -160,6 +160,20 @@ def full_integers(source: Source, shape: Any, dtype: Any) -> Tensor:
     return _integers(source, dims, int(wanted.min), int(wanted.max) + 1, wanted)
 
 
+def _classes(x: Tensor, key: tuple[int, int], offset: int, count: int) -> Any:
+    """The array of `categorical`, by kernels where x has them."""
+    gpu = x._t.device.executor
+    if gpu is not None:
+        from gtape.devices.cuda.kernels import random_numbers
+
+        found = random_numbers.categorical(gpu, key, offset, x._array_(), count)
+        if found is not None:
+            return found
+    from gtape.numerics.distributions import categorical as drawn
+
+    return drawn(x._t.xp, key, offset, x._array_(), count)
+
+
 @at_home
 def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Tensor:
     """[batch, num_samples] class numbers of probability softmax(logits).
@@ -175,9 +189,7 @@ def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Te
     if count < 0:
         raise InvalidArgumentError(f"categorical: num_samples must not be negative; got {count}")
     key, offset = source(x.spec.shape[0] * count)
-    from gtape.numerics.distributions import categorical as drawn
-
-    found = drawn(x._t.xp, key, offset, x._array_(), count)
+    found = _classes(x, key, offset, count)
     wanted = dtypes.int64 if dtype is None else as_dtype(dtype)
     made = _made(found.astype(wanted.np_dtype), x._t.device.typed(wanted))
     mark_all(CUT, "categorical", (x,), (made,))

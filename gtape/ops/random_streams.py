@@ -9,7 +9,6 @@ operating system's randomness. The offset counts the values drawn.
 
 from __future__ import annotations
 
-import math
 import secrets
 import threading
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.device import scope_of
+from gtape.core.device import others, scope_of
 from gtape.numerics import distributions, philox, rejection
 
 Key = tuple[int, int]
@@ -83,20 +82,31 @@ def set_seed(seed: int | None) -> None:
 
 
 def sample(distribution: str, key: Key, offset: int, shape: Sequence[int], xp: Any,
-           **parameters: Any) -> Any:
+           *arguments: Any, **parameters: Any) -> Any:
     """An array drawn by a function of `gtape.numerics.distributions` or `.rejection`."""
     if distribution not in _COUNTED and offset >> 64:
         key, offset = mixed(*key, offset >> 64), offset & _MASK64
+    if xp is not np:
+        made = _by_kernel(distribution, xp, (key, offset, shape, *arguments), parameters)
+        if made is not None:
+            return made
     function = getattr(distributions, distribution, None) or getattr(rejection, distribution)
     with scope_of(xp):
-        return function(xp, key, offset, tuple(shape), **parameters)
+        return function(xp, key, offset, tuple(shape), *arguments, **parameters)
 
 
-def draw(distribution: str, shape: Sequence[int], op_seed: int | None, xp: Any,
-         **parameters: Any) -> Any:
-    """`sample` from the stream of the op seed, which moves on."""
-    key, offset = _current[0].take(op_seed, math.prod(shape))
-    return sample(distribution, key, offset, shape, xp, **parameters)
+def _by_kernel(distribution: str, xp: Any, arguments: tuple[Any, ...],
+               parameters: dict[str, Any]) -> Any:
+    """The same array in one launch; None where there is no kernel for it."""
+    device = next((d for d in others if d.xp is xp), None)
+    if device is None or device.executor is None:
+        return None
+    from gtape.devices.cuda.kernels.random_numbers import DISTRIBUTIONS
+
+    if distribution not in DISTRIBUTIONS:
+        return None
+    with device.scope():
+        return DISTRIBUTIONS[distribution](device.executor, *arguments, **parameters)
 
 
 def take(op_seed: int | None, count: int) -> tuple[Key, int]:

@@ -45,6 +45,13 @@ def reduce_sum_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     return broadcasting.total(x, axis, keepdims)
 
 
+@reduce_sum_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    from gtape.devices.cuda.kernels import reductions as kernels
+
+    return kernels.reduce(gpu, "Sum", x, axis, keepdims)
+
+
 @reduce_sum_.infer
 def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
     return number_spec("reduce_sum", x, axis, keepdims)
@@ -103,6 +110,13 @@ def reduce_mean_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
         exact = total / max(count, 1)
         return xp.asarray(xp.trunc(exact)).astype(x.dtype)
     return total / count if count else total * np.nan
+
+
+@reduce_mean_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    from gtape.devices.cuda.kernels import reductions as kernels
+
+    return kernels.mean(gpu, x, axis, keepdims)
 
 
 @reduce_mean_.infer
@@ -167,6 +181,13 @@ def reduce_max_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     return extreme(xp.max, xp, x, axis, keepdims, _lowest(x.dtype))
 
 
+@reduce_max_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    from gtape.devices.cuda.kernels import reductions as kernels
+
+    return kernels.reduce(gpu, "Max", x, axis, keepdims)
+
+
 @reduce_max_.infer
 def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
     return _real_spec("reduce_max", x, axis, keepdims)
@@ -195,6 +216,13 @@ def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False,
 def reduce_min_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = min x over `axis`."""
     return extreme(xp.min, xp, x, axis, keepdims, _highest(x.dtype))
+
+
+@reduce_min_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    from gtape.devices.cuda.kernels import reductions as kernels
+
+    return kernels.reduce(gpu, "Min", x, axis, keepdims)
 
 
 @reduce_min_.infer

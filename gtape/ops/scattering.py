@@ -81,6 +81,14 @@ def _(tensor: Spec, indices: Spec, updates: Spec) -> Spec:
     return _fitting("tensor_scatter_nd_update", tensor, indices, updates)
 
 
+@tensor_scatter_update_.on("cuda")
+def _(gpu: Any, tensor: Any, indices: Any, updates: Any) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    made = gpu.xp.array(gpu.contiguous(tensor))
+    return kernels.scatter_update(gpu, made, indices, updates)
+
+
 @tensor_scatter_update_.vjp("tensor")
 def _(g: Any, indices: Any) -> Any:
     return cleared_(g, indices)
@@ -149,6 +157,13 @@ def put_last_(xp: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) ->
 @put_last_.infer
 def _(indices: Spec, updates: Spec, *, shape: tuple[int, ...]) -> Spec:
     return updates.reshaped(shape)
+
+
+@put_last_.on("cuda")
+def _(gpu: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    return kernels.scatter_update(gpu, gpu.zeros(shape, updates.dtype), indices, updates)
 
 
 @put_last_.vjp("updates")

@@ -54,6 +54,13 @@ def _(x: Spec, *, axis: int) -> Spec:
     return scores_spec("softmax", x)
 
 
+@softmax_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: int) -> Any:
+    from gtape.devices.cuda.kernels import softmax as kernels
+
+    return kernels.softmax(gpu, x, axis)
+
+
 @softmax_.vjp("x")
 def _(g: Any, y: Any, *, axis: int) -> Any:
     return softmax_grad_(g, y, axis=axis)
@@ -70,6 +77,13 @@ def softmax_grad_(xp: Any, a: Any, p: Any, *, axis: int) -> Any:
 @softmax_grad_.infer
 def _(a: Spec, p: Spec, *, axis: int) -> Spec:
     return p
+
+
+@softmax_grad_.on("cuda")
+def _(gpu: Any, a: Any, p: Any, *, axis: int) -> Any:
+    from gtape.devices.cuda.kernels import softmax as kernels
+
+    return kernels.softmax_grad(gpu, a, p, axis)
 
 
 @softmax_grad_.vjp("a")
@@ -110,6 +124,13 @@ def _(x: Spec, *, axis: int) -> Spec:
     return scores_spec("log_softmax", x)
 
 
+@log_softmax_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: int) -> Any:
+    from gtape.devices.cuda.kernels import softmax as kernels
+
+    return kernels.log_softmax(gpu, x, axis)
+
+
 @log_softmax_.vjp("x")
 def _(g: Any, y: Any, *, axis: int) -> Any:
     return log_softmax_grad_(g, y, axis=axis)
@@ -126,6 +147,13 @@ def log_softmax_grad_(xp: Any, a: Any, q: Any, *, axis: int) -> Any:
 @log_softmax_grad_.infer
 def _(a: Spec, q: Spec, *, axis: int) -> Spec:
     return q
+
+
+@log_softmax_grad_.on("cuda")
+def _(gpu: Any, a: Any, q: Any, *, axis: int) -> Any:
+    from gtape.devices.cuda.kernels import softmax as kernels
+
+    return kernels.log_softmax_grad(gpu, a, q, axis)
 
 
 @log_softmax_grad_.vjp("a")

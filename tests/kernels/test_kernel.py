@@ -64,5 +64,5 @@ def test_arrays_of_two_devices_are_refused() -> None:
     class Elsewhere:
         dtype, nbytes, device = np.dtype(np.float32), 12, "GPU 1"
 
-    with pytest.raises(InvalidArgumentError, match="one device; got GPU 1 and cpu"):
+    with pytest.raises(InvalidArgumentError, match="one device; got cpu and GPU 1"):
         _launch("scale<float>", np.zeros(3, np.float32), Elsewhere(), 2.0, 3)

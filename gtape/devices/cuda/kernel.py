@@ -69,10 +69,11 @@ class Kernel:
         self._check_memory(args)
 
     def _check_memory(self, args: Sequence[Any]) -> None:
-        places = {str(a.device) for a in args if hasattr(a, "device")}
-        if len(places) > 1:
+        places = [a.device for p, a in zip(self.params, args) if p.kind == "array"]
+        other = next((p for p in places if p != places[0]), None)
+        if other is not None:
             raise InvalidArgumentError(f"the kernel {self.entry} needs all arrays on one device; "
-                                       f"got {' and '.join(sorted(places))}")
+                                       f"got {places[0]} and {other}")
         for i, j in self._apart:
             if overlap(args[i], args[j]):
                 raise InvalidArgumentError(

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -26,11 +27,14 @@ from gtape.devices.cuda.source import expand, expanded
 
 _KIND = "emulator"
 _STRICT = ("-std=c++17", "-fPIC", "-w", "-fsigned-char", "-fno-strict-aliasing",
-           "-ffp-contract=off", "-fno-gnu-unique", "-fvisibility=hidden")
+           "-ffp-contract=off")
+_RUNTIME = ("-O2",)
+_KERNELS = ("-fvisibility=hidden", "-nostdinc++")
 #: What finds misaligned accesses and wrong indices of arrays. The runtime answers the calls that
-#: they insert, so the compiler must not link its own runtime for them.
-_CHECKED = ("-O1", "-fsanitize=alignment,bounds", "-nodefaultlibs")
-_SANITIZED = ("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+#: they insert, so the compiler must not link its own runtime for them. Optimising would take longer
+#: to compile than it saves in the few milliseconds that a check runs.
+_CHECKED = ("-O0", "-fsanitize=alignment,bounds", "-nodefaultlibs")
+_SANITIZED = ("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _LIBRARIES = ("-lm", "-lc", "-lgcc")
 _ERROR = re.compile(r"^(.+?):(\d+):\d+: (?:fatal )?error: .*$", re.MULTILINE)
 _ENTRIES = """
@@ -39,11 +43,16 @@ extern "C" __attribute__((visibility("default")))
 const gtape_emulator::Entry gtape_entries[] = {{
 {entries}
 }};
+__attribute__((used)) unsigned char gtape_bss[16];  // without .bss its bounds would be anywhere
 extern "C" unsigned char __bss_start[] __attribute__((visibility("hidden")));
 extern "C" unsigned char _end[] __attribute__((visibility("hidden")));
 extern "C" __attribute__((visibility("default")))
 unsigned char* const gtape_shared[] = {{__bss_start, _end}};
 """
+#: Libraries by name. The runtime must not be loaded twice: kernels would find the state of one, and
+#: be launched by the other.
+_LOADED: dict[str, ctypes.CDLL] = {}
+_LOCK = threading.Lock()
 
 
 class Entry(ctypes.Structure):
@@ -73,19 +82,25 @@ def library(text: str, entries: tuple[str, ...], *, sanitize: bool = False) -> L
     listed = ",\n".join(f"gtape_emulator::entry<{entry}>()" for entry in entries)
     program = "".join((expanded("emulator.h"), _neutral(text), '\n#line 1 "entries"',
                        _ENTRIES.format(entries=listed)))
-    loaded = ctypes.CDLL(str(_built(program, sanitize)))
+    loaded = _loaded(program, sanitize)
     table = (Entry * len(entries)).in_dll(loaded, "gtape_entries")
     begin, end = (ctypes.c_size_t * 2).in_dll(loaded, "gtape_shared")
     return Library(dict(zip(entries, table)), (begin, end))
 
 
-@cache
 def runtime(sanitize: bool = False) -> ctypes.CDLL:
-    """The library that schedules threads. Its symbols are there for the kernels'."""
+    """The library that schedules threads. Its symbols are there for the kernels'.
+
+    Raises:
+        KernelError: this is not Linux, there is no C++ compiler, or `sanitize` in a process that
+            was not started in `sanitized_environment()`.
+    """
     if not sys.platform.startswith("linux"):
         raise KernelError(f"the emulator of kernels runs on Linux; this is {sys.platform}")
-    program = expanded("emulator.cpp")
-    return ctypes.CDLL(str(_built(program, sanitize, runtime=True)), mode=ctypes.RTLD_GLOBAL)
+    if sanitize and "libasan" not in os.environ.get("LD_PRELOAD", ""):
+        raise KernelError("sanitize=True needs AddressSanitizer in the process from its start: run "
+                          "python -m gtape kernels --run --sanitize")
+    return _loaded(expanded("emulator.cpp"), sanitize, runtime=True)
 
 
 def sanitized_environment() -> dict[str, str]:
@@ -106,27 +121,35 @@ def _neutral(text: str) -> str:
     return text if text.startswith("#line") else expand(text, "kernel.cu")
 
 
-def _built(program: str, sanitize: bool, runtime: bool = False) -> Path:
-    """The shared library of a program, from the cache folder or compiled now."""
+def _loaded(program: str, sanitize: bool, runtime: bool = False) -> ctypes.CDLL:
+    """The shared library of a program: loaded already, in the cache folder, or compiled now."""
     command, version = _compiler()
-    flags = [*_STRICT, *(_SANITIZED if sanitize else () if runtime else _CHECKED)]
-    if runtime:
-        flags = [f for f in flags if f != "-fvisibility=hidden"] + ["-O2"]
+    command = [*command, *_STRICT, *(_SANITIZED if sanitize else () if runtime else _CHECKED),
+               *(_RUNTIME if runtime else _KERNELS)]
     libraries = ["-lpthread"] if sanitize or runtime else list(_LIBRARIES)
-    name = key(program, " ".join((*command, *flags, *libraries)), version) + ".so"
-    kept = folder(_KIND) / name
-    if kept.is_file():
-        return kept
-    with tempfile.TemporaryDirectory(prefix="gtape-") as temporary:
-        source, made = Path(temporary) / "kernels.cpp", Path(temporary) / name
-        source.write_text(program, "utf-8")
-        _compile([*command, *flags, str(source), "-shared", "-o", str(made), *libraries], program)
-        return write(_KIND, name, made.read_bytes()) or _private(made)
+    mode = ctypes.RTLD_GLOBAL if runtime else ctypes.RTLD_LOCAL
+    name = key(program, " ".join(command + libraries), version) + ".so"
+    with _LOCK:
+        if name not in _LOADED:
+            _LOADED[name] = _kept(name, mode) or _made(name, mode, command, libraries, program)
+        return _LOADED[name]
 
 
-def _private(made: Path) -> Path:
-    """The library where the cache folder cannot be written to."""
-    return Path(shutil.copy(made, Path(_temporary().name) / made.name))
+def _kept(name: str, mode: int) -> ctypes.CDLL | None:
+    """A library of the cache folder; None where it is not there, is damaged, or may not be run."""
+    with contextlib.suppress(OSError):
+        return ctypes.CDLL(str(folder(_KIND) / name), mode=mode)
+    return None
+
+
+def _made(name: str, mode: int, command: list[str], libraries: list[str],
+          program: str) -> ctypes.CDLL:
+    made = Path(_temporary().name) / name
+    source = made.with_suffix(".cpp")
+    source.write_text(program, "utf-8")
+    _compile([*command, str(source), "-shared", "-o", str(made), *libraries], program)
+    write(_KIND, name, made.read_bytes())
+    return ctypes.CDLL(str(made), mode=mode)
 
 
 @cache
@@ -136,7 +159,8 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def _compiler() -> tuple[list[str], str]:
-    """The command of the C++ compiler, and its version."""
+    """The command of the C++ compiler, and its version. g++ before clang++, which lets misaligned
+    copies of structures pass."""
     given = shlex.split(os.environ.get("CXX", ""))
     for command in [given] if given else [["g++"], ["clang++"], ["c++"]]:
         if shutil.which(command[0]):

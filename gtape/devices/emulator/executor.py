@@ -11,7 +11,7 @@ import numpy as np
 
 from gtape.core.errors import InternalError, InvalidArgumentError, KernelError
 from gtape.devices.cuda.checks.bench import Bench
-from gtape.devices.cuda.executor import Executor, Function, Grid, numpy_dtype
+from gtape.devices.cuda.executor import Executor, Function, Grid
 from gtape.devices.cuda.kernel import Kernel
 from gtape.devices.emulator.build import Entry, Library, library, runtime
 from gtape.devices.emulator.memory import Memory, address, damage
@@ -39,7 +39,7 @@ class Emulator:
         schedule: in which order threads and blocks run: "ascending", "descending" or "random".
         seed: of the random schedule; each launch draws another one from it.
         sanitize: with AddressSanitizer and UBSan; see `build.sanitized_environment`.
-        seconds: CPU time after which a launch is given up.
+        seconds: CPU time after which a launch is given up (not with `sanitize`).
     """
 
     def __init__(self, schedule: str = "ascending", seed: int = 0, sanitize: bool = False,
@@ -70,32 +70,28 @@ class Emulator:
         built = self._prepared[kernel.text, kernel.entry]
         entry = built.entries[kernel.entry]
         _agree(kernel, entry)
+        launch = runtime(self.sanitize).gtape_emulator_launch
 
         def run(grid: Grid, block: Grid, args: tuple[Any, ...], smem: int, stream: None) -> None:
-            self._run(kernel, entry, built.shared, grid, block, args, smem)
+            values = [_value(kernel, i, arg) for i, arg in enumerate(args)]
+            places = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+            message = ctypes.create_string_buffer(2048)
+            with _LOCK:
+                self._launches += 1
+                failed = launch(ctypes.byref(_Launch(
+                    entry.body, ctypes.addressof(places), grid, block, smem,
+                    self.seed * 1_000_003 + self._launches, SCHEDULES.index(self.schedule),
+                    self.seconds, built.shared, ctypes.addressof(message), len(message))))
+            found = damage(zip((p.name for p in kernel.params), args), _indirect(kernel))
+            if failed or found:
+                said = message.value.decode(errors="replace")
+                raise KernelError(f"the kernel {kernel.entry}, grid {grid}, block {block}: "
+                                  + "; ".join(filter(None, (said, found))))
 
         return run
 
     def stream(self) -> None:
         """The CPU has no streams: a launch has ended when it returns."""
-
-    def _run(self, kernel: Kernel, entry: Entry, shared: tuple[int, int], grid: Grid, block: Grid,
-             args: tuple[Any, ...], smem: int) -> None:
-        values = [_value(kernel, i, arg) for i, arg in enumerate(args)]
-        places = (ctypes.c_void_p * max(1, len(values)))(*map(ctypes.addressof, values))
-        message = ctypes.create_string_buffer(2048)
-        with _LOCK:
-            self._launches += 1
-            launch = _Launch(
-                entry.body, ctypes.addressof(places), grid, block, smem,
-                self.seed * 1_000_003 + self._launches, SCHEDULES.index(self.schedule),
-                self.seconds, shared, ctypes.addressof(message), len(message))
-            failed = runtime(self.sanitize).gtape_emulator_launch(ctypes.byref(launch))
-        found = damage(zip((p.name for p in kernel.params), args), _indirect(kernel))
-        if failed or found:
-            said = message.value.decode(errors="replace")
-            raise KernelError(f"the kernel {kernel.entry}, grid {grid}, block {block}: "
-                              + "; ".join(filter(None, (said, found))))
 
 
 def _value(kernel: Kernel, index: int, arg: Any) -> Any:
@@ -123,7 +119,7 @@ class EmulatedExecutor(Executor):
 
     def __init__(self, loader: Emulator, multiprocessors: int = 4) -> None:
         self.emulator = loader
-        self._memory = Memory()
+        self._memory = Memory(loader.sanitize)
         super().__init__(np, self._memory.empty, loader, multiprocessors)
 
     def zeros(self, shape: Any, dtype: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import weakref
 from collections.abc import Iterable
@@ -30,7 +31,13 @@ _BLOCKS: weakref.WeakValueDictionary[int, _Block] = weakref.WeakValueDictionary(
 
 
 class Memory:
-    """Allocates arrays as a GPU's memory pool does: aligned to 256 bytes, contents undefined."""
+    """Allocates arrays as a GPU's memory pool does: aligned to 256 bytes, contents undefined.
+
+    sanitize: AddressSanitizer is told of the guard zones, so a kernel may not read them either.
+    """
+
+    def __init__(self, sanitize: bool = False) -> None:
+        self._sanitizer = ctypes.CDLL(None) if sanitize else None
 
     def empty(self, shape: Any, dtype: Any) -> np.ndarray:
         """An array of NaN (odd integers where the dtype is no float)."""
@@ -43,7 +50,10 @@ class Memory:
         start = raw.contents - GUARD
         whole = raw[start:start + size + size % 2 + 2 * GUARD].view(np.ndarray)
         whole.view(np.uint16)[...] = int.from_bytes(_PATTERN, "little")
-        _BLOCKS[id(raw)] = raw
+        if self._sanitizer is None:
+            _BLOCKS[id(raw)] = raw
+        else:
+            _forbid(self._sanitizer, raw)
         return raw[raw.contents:raw.contents + size].view(np.ndarray).view(kind).reshape(shape)
 
     def copy(self, array: Any) -> np.ndarray:
@@ -74,9 +84,19 @@ def damage(arrays: Iterable[tuple[str, Any]], everywhere: bool) -> str:
     return ""
 
 
-def _block(array: Any) -> _Block | None:
+def _forbid(sanitizer: ctypes.CDLL, raw: _Block) -> None:
+    """Forbid the guard zones of a block as long as it lives."""
+    place = raw.ctypes.data + raw.contents
+    zones = [(place - GUARD, GUARD), (place + raw.size_asked, GUARD)]
+    for start, size in zones:
+        sanitizer.__asan_poison_memory_region(ctypes.c_void_p(start), ctypes.c_size_t(size))
+        weakref.finalize(raw, sanitizer.__asan_unpoison_memory_region, ctypes.c_void_p(start),
+                         ctypes.c_size_t(size))
+
+
+def _block(array: Any) -> Any:
     while isinstance(array, np.ndarray):
-        if isinstance(array, _Block) and hasattr(array, "contents"):
+        if id(array) in _BLOCKS:
             return array
         array = array.base
     return None

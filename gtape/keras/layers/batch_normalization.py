@@ -8,6 +8,7 @@ from gtape.core.state import paused
 from gtape.keras import constraints, initializers, regularizers
 from gtape.keras.layers.arguments import axis_length
 from gtape.keras.layers.layer import Layer
+from gtape.ops.casting import cast
 from gtape.ops.creation import ones, zeros
 from gtape.ops.layout import reshape
 from gtape.ops.normalization import batch_norm_training, batch_normalization
@@ -85,5 +86,6 @@ class BatchNormalization(Layer):
         """Move the averages towards the batch's, unrecorded."""
         with paused():
             for moving, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
-                step = (reshape(new, (-1,)) - moving) * (1.0 - self.momentum)
+                new = reshape(cast(new, self._dtype), (-1,))
+                step = (new - moving) * (1.0 - self.momentum)
                 moving.assign_add(step, read_value=False)

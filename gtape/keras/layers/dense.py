@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from gtape.keras import activations, constraints, initializers, regularizers
 from gtape.keras.layers.arguments import axis_length, check_length, positive
 from gtape.keras.layers.layer import Layer
+from gtape.ops import activations as ops
 from gtape.ops.casting import cast
+from gtape.ops.linear import linear
 from gtape.ops.products import matmul
 from gtape.ops.scalars import add
 
@@ -36,6 +39,7 @@ class Dense(Layer):
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
         self._activated = self.activation is not activations.linear
+        self._fused, self._fused_activation = _fused(self.activation)
 
     def build(self, input_shape: Any) -> None:
         if len(input_shape) < 2:
@@ -53,7 +57,21 @@ class Dense(Layer):
         check_length(self, inputs, -1, kernel._state._value.spec.shape[0])
         if inputs._t.dtype is not self._dtype:
             inputs = cast(inputs, self._dtype)
-        y = matmul(inputs, kernel)
-        if self.bias is not None:
-            y = add(y, self.bias)
+        if self.bias is None:
+            y = matmul(inputs, kernel)
+        elif self._fused and not inputs._t.device.is_host:
+            return linear(inputs, kernel, self.bias, self._fused_activation)
+        else:
+            y = add(matmul(inputs, kernel), self.bias)
         return self.activation(y) if self._activated else y
+
+
+def _fused(activation: Any) -> tuple[bool, str | None]:
+    """Whether `linear` has this activation, and its name there."""
+    if activation is activations.linear:
+        return True, None
+    if activation in (activations.relu, ops.relu):
+        return True, "relu"
+    tanh_form = (isinstance(activation, partial) and activation.func is ops.gelu
+                 and not activation.args and activation.keywords == {"approximate": True})
+    return tanh_form, "gelu_tanh" if tanh_form else None

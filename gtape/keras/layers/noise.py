@@ -10,8 +10,8 @@ from gtape.core.tensor import EagerTensor
 from gtape.keras.layers.arguments import channels_first, share
 from gtape.keras.layers.layer import Layer
 from gtape.keras.seeds import SeedGenerator
-from gtape.numerics import distributions
-from gtape.ops.dropout import masked_scale_
+from gtape.ops.dropout import dropped
+from gtape.ops.random_streams import sample
 from gtape.ops.scalars import add
 
 
@@ -45,12 +45,8 @@ class Dropout(Layer):
     def call(self, inputs: Any, training: bool | None = False) -> Any:
         if not training or not self.rate:
             return inputs
-        kept = 1.0 - self.rate
-        shape = self._mask_shape(inputs.spec.shape)
-        with inputs._t.device.scope():
-            mask = distributions.bernoulli(inputs._t.xp, self.seed_generator.next(), 0, shape,
-                                           kept)
-        return masked_scale_(inputs, _on_device_of(inputs, mask), scale=1.0 / kept if kept else 0.0)
+        return dropped(inputs, self._mask_shape(inputs.spec.shape), self.seed_generator.next(), 0,
+                       self.rate)
 
 
 class SpatialDropout1D(Dropout):
@@ -89,8 +85,6 @@ class GaussianNoise(Layer):
     def call(self, inputs: Any, training: bool | None = False) -> Any:
         if not training or not self.stddev:
             return inputs
-        dtype = np.dtype(inputs.dtype.np_dtype)
-        with inputs._t.device.scope():
-            noise = distributions.normal(inputs._t.xp, self.seed_generator.next(), 0,
-                                         inputs.spec.shape, dtype, 0.0, self.stddev)
+        noise = sample("normal", self.seed_generator.next(), 0, inputs.spec.shape, inputs._t.xp,
+                       dtype=np.dtype(inputs.dtype.np_dtype), mean=0.0, stddev=self.stddev)
         return add(inputs, _on_device_of(inputs, noise))

@@ -66,11 +66,24 @@ def _array(gradient: Any, state: Any) -> Any:
     return array
 
 
-def prepared(settings: Settings, gradients: list[Any], states: list[Any]) -> list[Any]:
-    """Dense arrays in the variables' dtypes, without the factor of the loss."""
-    arrays = [_array(g, s) for g, s in zip(gradients, states)]
+def dense(gradients: list[Any], states: list[Any]) -> list[Any]:
+    """Dense arrays in the variables' dtypes.
+
+    Raises:
+        InvalidArgumentError: another shape or device than the variable's.
+    """
+    return [_array(g, s) for g, s in zip(gradients, states)]
+
+
+def unscaled(settings: Settings, arrays: list[Any]) -> list[Any]:
+    """The gradients without the factor of the loss."""
     scale = settings.loss_scale_factor
     return arrays if scale is None else [a / a.dtype.type(scale) for a in arrays]
+
+
+def prepared(settings: Settings, gradients: list[Any], states: list[Any]) -> list[Any]:
+    """Dense arrays in the variables' dtypes, without the factor of the loss."""
+    return unscaled(settings, dense(gradients, states))
 
 
 def limited(settings: Settings, arrays: list[Any], states: list[Any]) -> list[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from gtape.core.quiet import hush, unhush
 from gtape.keras import naming
 from gtape.keras.optimizers import flat
-from gtape.keras.optimizers.gradients import Settings, limited, prepared
+from gtape.keras.optimizers.gradients import Settings, dense, limited, unscaled
 from gtape.keras.optimizers.slot_variable import SlotVariable
 from gtape.keras.variables import HostNumber
 
@@ -68,7 +68,7 @@ class Optimizer:
         self.built = False
         self._known: dict[int, Any] = {}
         self._place: dict[int, tuple[flat.Group, int]] = {}
-        self._plans: dict[Any, list[Any]] = {}
+        self._plans: dict[Any, tuple[list[Any], Any]] = {}
         self._not_decayed: tuple[set[int], tuple[str, ...]] = (set(), ())
         self._initial = [0.0] * len(self.slots)
         self._extra = tuple(n for n, wanted in (
@@ -234,7 +234,7 @@ class Optimizer:
         state = hush()
         try:
             with states[0]._t.device.scope():
-                self._update(prepared(self._settings, grads, states), states)
+                self._update(dense(grads, states), states)
         finally:
             unhush(state)
         for variable, owner in zip(variables, states):
@@ -267,8 +267,9 @@ class Optimizer:
                     f"or call optimizer.build(all_variables) first")
         return variables
 
-    def _plan(self, states: list[Any]) -> list[Any]:
-        """How these variables are spread over groups: (group, positions in them, in `states`)."""
+    def _plan(self, states: list[Any]) -> tuple[list[Any], Any]:
+        """(group, positions in it -> in `states`) of these variables, and what updates all of them
+        at once."""
         key = tuple([s._k for s in states])
         found = self._plans.get(key)
         if found is None:
@@ -279,22 +280,34 @@ class Optimizer:
             for i, state in enumerate(states):
                 group, at = self._place[state._k]
                 spread.setdefault(id(group), (group, {}))[1][at] = i
-            found = self._plans[key] = list(spread.values())
+            at_once = None
+            if states[0]._t.device.executor is not None:
+                from gtape.keras.optimizers.fused import fused
+
+                at_once = fused(self, list(spread.values()))
+            found = self._plans[key] = list(spread.values()), at_once
         return found
 
     def _update(self, gradients: list[Any], states: list[Any]) -> None:
         settings, step = self._settings, int(self._iterations.number()) + 1
-        plan = self._plan(states)
-        if settings.gradient_accumulation_steps:
+        count = settings.gradient_accumulation_steps
+        plan, at_once = self._plan(states)
+        in_passing = at_once is not None and not count
+        if not in_passing:
+            gradients = unscaled(settings, gradients)
+        if count:
             summed = self._accumulated(plan, gradients, step)
             if summed is None:
                 return
             gradients = summed
-        gradients = limited(settings, gradients, states)
-        rate = self._present_rate()
-        updates = (step - 1) // (settings.gradient_accumulation_steps or 1) + 1
-        for group, places in plan:
-            self._update_group(group, places, gradients, rate, updates)
+        rate, updates = self._present_rate(), (step - 1) // (count or 1) + 1
+        if at_once is not None:
+            scale = settings.loss_scale_factor if in_passing else None
+            at_once.update(gradients, rate, updates, 1.0 / (scale or 1.0))
+        else:
+            gradients = limited(settings, gradients, states)
+            for group, places in plan:
+                self._update_group(group, places, gradients, rate, updates)
         if settings.use_ema:
             self._average([group for group, _ in plan], updates)
 

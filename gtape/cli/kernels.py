@@ -1,0 +1,54 @@
+"""`python -m gtape kernels`: prove the kernels, on any machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from gtape.cli.errors import CommandError
+
+HELP = "compile the GPU's kernels for every architecture, and run their checks without a GPU"
+#: The compute capabilities that kernels are proven for, as far as NVRTC knows them.
+ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+#: The orders in which the emulator runs the threads of a block.
+SCHEDULES = ("ascending", "descending", "random")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME",
+                        help="only kernels and checks whose family, file or name contains this")
+    parser.add_argument("--compile", nargs="?", const="all", metavar="ARCHS", help=(
+        "compile every kernel by NVRTC; fails on spills, and on a kernel meant to move 16 bytes "
+        f"at once that does not. ARCHS: sm_75,sm_90; default: those that NVRTC knows among "
+        f"{', '.join(f'sm_{n}' for n in ARCHITECTURES)}"))
+    parser.add_argument("--fresh", action="store_true",
+                        help="with --compile: also what was compiled before and has not changed")
+    parser.add_argument("--json", metavar="FILE", help="with --compile: write the results there")
+    parser.add_argument("--run", action="store_true",
+                        help="run the checks in the emulator, with a C++ compiler")
+    parser.add_argument("--schedule", choices=SCHEDULES, action="append", help=(
+        "with --run: an order of threads to run in; may be given again; default: all three"))
+    parser.add_argument("--sanitize", action="store_true",
+                        help="with --run: with AddressSanitizer and UndefinedBehaviorSanitizer")
+    parser.add_argument("--on", choices=("emulator", "gpu"), default="emulator",
+                        help="with --run: where; gpu is GPU:0")
+    parser.add_argument("--list", action="store_true", help="name every kernel; run nothing")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N",
+                        help="processes at work at once; default: %(default)s, the processors")
+
+
+def execute(options: argparse.Namespace) -> int:
+    from gtape.cli import kernels_compile, kernels_list, kernels_run
+
+    if options.jobs < 1:
+        raise CommandError(f"--jobs takes a number of processes, at least 1; got {options.jobs}")
+    status = 0
+    if options.list:
+        kernels_list.names(options.names)
+    if options.compile:
+        status |= kernels_compile.execute(options)
+    if options.run:
+        status |= kernels_run.execute(options)
+    if not (options.list or options.compile or options.run):
+        kernels_list.overview()
+    return status

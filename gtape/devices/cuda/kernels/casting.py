@@ -1,0 +1,43 @@
+"""Casts: maps whose formula is their input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from gtape.devices.cuda.elementwise_map import Map
+from gtape.devices.cuda.executor import Executor, numpy_dtype
+from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.cuda.map_kernels import kernel_of
+from gtape.devices.cuda.map_text import Formula
+from gtape.kinds.expr import Scope
+from gtape.kinds.print_cuda import C_TYPES
+
+
+def cast(gpu: Executor, x: Any, dtype: str) -> Any:
+    """x as `dtype`; None where one of the two is no dtype of kernels (complex).
+
+    Floats become integers by cutting off; out of range, and for nan, the value is not defined.
+    Any number but 0 becomes True.
+    """
+    if x.dtype.name not in C_TYPES or dtype not in C_TYPES:
+        return None
+    return _map(gpu, x.dtype.name, dtype)(x)[0]
+
+
+@lru_cache(1024)
+def _map(gpu: Executor, source: str, dtype: str) -> Map:
+    return Map(gpu, _formula(dtype), (source,), (numpy_dtype(dtype),))
+
+
+def _formula(dtype: str) -> Formula:
+    return Formula(f"cast to {dtype}", (Scope().input("x"),), ("x",), (dtype,))
+
+
+def instances() -> Iterator[Kernel]:
+    """Every cast of a contiguous array."""
+    for source in C_TYPES:
+        for dtype in C_TYPES:
+            if source != dtype:
+                yield kernel_of(_formula(dtype), [source], ["each"])[0]

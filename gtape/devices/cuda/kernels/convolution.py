@@ -1,0 +1,142 @@
+"""Convolution and its two gradients, channels last, over 1 to 3 spatial axes, in groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from gtape.devices.cuda.executor import Executor, numpy_dtype
+from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernels.window_axes import Axes, Sizes, axes
+from gtape.numerics.windows import Pads
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+_COMPUTE = {"float16": "float32", "bfloat16": "float32"}
+_BLOCK = 256
+#: The side of a tile of results, for G = 1.
+_SIDE = 64
+#: Positions that a block sums over at least before they are split further.
+_POSITIONS = 256
+_LIMIT = 65535
+
+
+def instances() -> Iterator[Kernel]:
+    for dtype in FLOATS:
+        for scale, together in _tiles(dtype):
+            yield shipped_kernel("convolution.cu", "convolve", dtype, scale, together, False)
+            yield shipped_kernel("convolution.cu", "convolve", dtype, scale, together, True)
+            yield shipped_kernel("convolution_filter.cu", "filter_gradient", dtype, scale, together)
+        yield shipped_kernel("convolution_filter.cu", "sum_splits", dtype)
+
+
+def convolve(gpu: Executor, x: Any, filters: Any, strides: Sizes, dilations: Sizes, pads: Pads,
+             groups: int = 1) -> Any:
+    """y[n, o, f] = Σ x[n, o · stride + k · dilation - pad, c] filters[k, c, f].
+
+    Args:
+        x: [N, *in, C] of a dtype in FLOATS.
+        filters: [*size, C / groups, F] of the same dtype.
+
+    Returns:
+        [N, *out, F], summed in float32 for floats of two bytes; None for what is not served.
+    """
+    over = axes(x.shape[1:-1], filters.shape[:-2], strides, dilations, pads)
+    if over is None or x.dtype.name not in FLOATS:
+        return None
+    rank = len(x.shape) - 2
+    shape = (x.shape[0], *over.outs[3 - rank:], filters.shape[-1])
+    rows = math.prod(shape[:-1])
+    return _product(gpu, x, filters, shape, rows, over, (x.shape[-1], shape[-1], groups), 1, False)
+
+
+def input_gradient(gpu: Executor, g: Any, filters: Any, shape: Sizes, strides: Sizes,
+                   dilations: Sizes, pads: Pads, groups: int = 1) -> Any:
+    """The adjoint of `convolve` in x: g [N, *out, F] -> an array of `shape` [N, *in, C].
+
+    Returns:
+        An array like g of `shape`; None for what is not served.
+    """
+    over = axes(shape[1:-1], filters.shape[:-2], strides, dilations, pads)
+    if over is None or g.dtype.name not in FLOATS:
+        return None
+    rows = shape[0] * math.prod(-(-n // s) for n, s in zip(over.ins, over.strides))
+    return _product(gpu, g, filters, tuple(shape), rows, over, (shape[-1], g.shape[-1], groups),
+                    math.prod(over.strides), True)
+
+
+def filter_gradient(gpu: Executor, x: Any, g: Any, size: Sizes, strides: Sizes, dilations: Sizes,
+                    pads: Pads, groups: int = 1) -> Any:
+    """The adjoint of `convolve` in the filters: x and g [N, *out, F] -> [*size, C / groups, F].
+
+    Deterministic: the parts of the sum over n and o are added in a fixed order.
+
+    Returns:
+        An array like x; None for what is not served.
+    """
+    over = axes(x.shape[1:-1], size, strides, dilations, pads)
+    name = x.dtype.name
+    if over is None or name not in FLOATS:
+        return None
+    channels, features = x.shape[-1], g.shape[-1]
+    shape = (*size, channels // groups, features)
+    if not math.prod(shape) or not g.size or not x.size:
+        return gpu.zeros(shape, x.dtype)
+    positions = math.prod(g.shape[:-1])
+    group = (channels // groups, features // groups)
+    tile, grid = _tiling(gpu, name, math.prod(shape[:-1]), group, group[1],
+                         groups * -(-positions // _POSITIONS))
+    splits = max(1, min(-(-2 * gpu.multiprocessors // (math.prod(grid) * groups)),
+                        positions // _POSITIONS))
+    if max(grid[1], groups * splits) > _LIMIT:
+        return None
+    made = gpu.empty(shape, x.dtype)
+    direct = splits == 1 and name not in _COMPUTE
+    partial = made if direct else gpu.empty((splits, *shape), numpy_dtype(_COMPUTE.get(name, name)))
+    kernel = shipped_kernel("convolution_filter.cu", "filter_gradient", name, *tile)
+    gpu.launch(kernel, (*grid, groups * splits), (_BLOCK, 1, 1),
+               (gpu.contiguous(x), gpu.contiguous(g), partial, x.shape[0], channels, features,
+                groups, *over.numbers, splits))
+    if not direct:
+        kernel = shipped_kernel("convolution_filter.cu", "sum_splits", name)
+        gpu.launch(kernel, gpu.blocks(made.size, _BLOCK), (_BLOCK, 1, 1),
+                   (partial, made, splits, made.size))
+    return made
+
+
+def _product(gpu: Executor, source: Any, filters: Any, shape: tuple[int, ...], rows: int,
+             over: Axes, sizes: tuple[int, int, int], residues: int, inputs: bool) -> Any:
+    """The result of `shape` in `residues` products of at most `rows` rows each."""
+    channels, features, groups = sizes
+    name = source.dtype.name
+    if not math.prod(shape) or not source.size or not filters.size:
+        return gpu.zeros(shape, source.dtype)
+    group = (channels // groups, features // groups)
+    tile, grid = _tiling(gpu, name, rows, group, group[0 if inputs else 1], groups * residues)
+    if max(grid[1], groups * residues) > _LIMIT:
+        return None
+    y = gpu.empty(shape, source.dtype)
+    kernel = shipped_kernel("convolution.cu", "convolve", name, *tile, inputs)
+    gpu.launch(kernel, (*grid, groups * residues), (_BLOCK, 1, 1),
+               (gpu.contiguous(source), gpu.contiguous(filters), y, shape[0], channels, features,
+                groups, *over.numbers))
+    return y
+
+
+def _tiles(dtype: str) -> tuple[tuple[int, int], ...]:
+    """Tiles that a thread's registers hold, in units of 64 x 64 results, with how many channels
+    are loaded together."""
+    return ((1, 2), (1, 1)) if dtype == "float64" else ((2, 4), (1, 4), (1, 1))
+
+
+def _tiling(gpu: Executor, dtype: str, rows: int, channels: tuple[int, int], columns: int,
+            times: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Tile and grid: the largest tile with which `times` products of rows x columns fill the
+    device, and as many channels together as divide `channels`, those of a group."""
+    for scale, together in _tiles(dtype):
+        side = _SIDE * scale
+        grid = (-(-rows // side), -(-columns // side))
+        fills = columns > side // 2 and math.prod(grid) * times >= 2 * gpu.multiprocessors
+        if not any(n % together for n in channels) and (scale == 1 or fills):
+            break
+    return (scale, together), grid

@@ -1,0 +1,125 @@
+"""cumsum, cumprod and cumulative_logsumexp: running totals along an axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from gtape.devices.cuda.executor import Executor, Grid, numpy_dtype
+from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+DTYPES = (*FLOATS, "int32", "int64")
+#: Integers are computed as unsigned ones: the same bits, and they wrap around.
+_BITS = {"int32": "uint32", "int64": "uint64"}
+OPERATIONS = {"sum": "Sum", "product": "Product", "logsumexp": "LogAddExp"}
+_COMPUTE = {"float16": "float32", "bfloat16": "float32"}
+_BLOCK = 256
+#: Rows up to this length are scanned by one thread each.
+_SHORT = 16
+#: Segments of a row are no shorter and no more than this.
+_SEGMENT = 2048
+_SEGMENTS = 256
+
+
+class Scan(NamedTuple):
+    """What is scanned: [outer, n, inner] in segments, in which order and how."""
+
+    outer: int
+    n: int
+    inner: int
+    segment: int
+    operation: str
+    reverse: bool
+    exclusive: bool
+
+    @property
+    def segments(self) -> int:
+        return -(-self.n // self.segment)
+
+
+def instances() -> Iterator[Kernel]:
+    for operation, function in OPERATIONS.items():
+        for dtype in FLOATS if operation == "logsumexp" else DTYPES:
+            for name in ("scan_rows", "scan_columns"):
+                yield shipped_kernel("cumulative.cu", name, _BITS.get(dtype, dtype), function)
+
+
+def cumulative(gpu: Executor, x: Any, axis: int, operation: str = "sum", *, reverse: bool = False,
+               exclusive: bool = False) -> Any:
+    """y[j] = Σ, Π or log Σ exp of x[k] over k <= j along `axis` (k >= j when reverse; without
+    k = j when exclusive). Floats of two bytes are combined in float32.
+
+    Args:
+        x: a dtype in DTYPES; floats for "logsumexp".
+        operation: "sum", "product" or "logsumexp".
+
+    Returns:
+        An array like x, or None for other dtypes.
+    """
+    if x.dtype.name not in (FLOATS if operation == "logsumexp" else DTYPES):
+        return None
+    y = gpu.empty(x.shape, x.dtype)
+    if not x.size:
+        return y
+    outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])
+    scan = Scan(outer, n, inner, _segment(gpu, outer, n, inner, x.dtype.itemsize), operation,
+                reverse, exclusive)
+    bits = _BITS.get(x.dtype.name)
+    x = gpu.contiguous(x)
+    _scan(gpu, x.view(bits) if bits else x, y.view(bits) if bits else y, scan)
+    return y
+
+
+def _segment(gpu: Executor, outer: int, n: int, inner: int, size: int) -> int:
+    """The length of segments: the whole axis where other rows and columns fill the device."""
+    wanted = gpu.multiprocessors * 2
+    if not _by_rows(n, inner):
+        wanted = gpu.multiprocessors * 1024
+        outer *= max(1, inner * size // 16)
+    segments = min(_SEGMENTS, wanted // outer, n // _SEGMENT if inner == 1 else n // 64)
+    if segments < 2:
+        return n
+    return -(-n // (segments * _SEGMENT)) * _SEGMENT if inner == 1 else -(-n // segments)
+
+
+def _by_rows(n: int, inner: int) -> bool:
+    return inner == 1 and n > _SHORT
+
+
+def _scan(gpu: Executor, x: Any, y: Any, scan: Scan) -> None:
+    if scan.segments == 1:
+        _launch(gpu, x, y, x, x, scan, carried=False, write=True)
+        return
+    compute = numpy_dtype(_COMPUTE.get(x.dtype.name, x.dtype.name))
+    shape = (scan.outer, scan.segments, scan.inner)
+    totals, carries = gpu.empty(shape, compute), gpu.empty(shape, compute)
+    _launch(gpu, x, y, x, totals, scan, carried=False, write=False)
+    starts = scan._replace(n=scan.segments, segment=scan.segments, reverse=False, exclusive=True)
+    _launch(gpu, totals, carries, x, x, starts, carried=False, write=True)
+    _launch(gpu, x, y, carries, x, scan, carried=True, write=True)
+
+
+def _launch(gpu: Executor, x: Any, y: Any, carries: Any, totals: Any, scan: Scan, *,
+            carried: bool, write: bool) -> None:
+    function = OPERATIONS[scan.operation]
+    flags = (int(scan.reverse), int(scan.exclusive), int(carried), int(write))
+    if _by_rows(scan.n, scan.inner):
+        kernel = shipped_kernel("cumulative.cu", "scan_rows", x.dtype.name, function)
+        jobs = scan.outer * scan.segments
+        grid: Grid = (min(jobs, gpu.multiprocessors * 64), 1, 1)
+        gpu.launch(kernel, grid, (_row_block(min(scan.n, scan.segment), x.dtype.itemsize), 1, 1),
+                   (x, y, carries, totals, scan.outer, scan.n, scan.segment, *flags))
+        return
+    kernel = shipped_kernel("cumulative.cu", "scan_columns", x.dtype.name, function)
+    pieces = scan.inner * x.dtype.itemsize // 16 or scan.inner
+    jobs = scan.outer * scan.segments * pieces
+    gpu.launch(kernel, gpu.blocks(jobs, _BLOCK, 32), (_BLOCK, 1, 1),
+               (x, y, carries, totals, scan.outer, scan.n, scan.inner, scan.segment, *flags))
+
+
+def _row_block(length: int, size: int) -> int:
+    """Threads for a row: one for each 16 bytes, in whole warps."""
+    pieces = -(-length * size // 16)
+    return min(_BLOCK, -(-pieces // 32) * 32)

@@ -1,0 +1,180 @@
+"""scatter-add and segment reductions: rows that share an id, combined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from gtape.core.dtypes import as_dtype
+from gtape.devices.cuda.executor import Executor, numpy_dtype
+from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernels.gathering import (
+    BLOCK,
+    INDICES,
+    flat_rows,
+    row_geometry,
+    words,
+)
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+DTYPES = (*FLOATS, "int32", "int64")
+#: Integers are added and multiplied as unsigned ones: the same bits, and they wrap around.
+_BITS = {"int32": "uint32", "int64": "uint64"}
+#: What is added by atomics.
+_ATOMIC = ("float32", "float64", *_BITS.values())
+REDUCTIONS = {"sum": "Sum", "product": "Product", "max": "Max", "min": "Min"}
+#: What rows of elements of so many bytes are moved as.
+_MOVED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
+_COMPUTE = {"float16": "float32", "bfloat16": "float32"}
+#: Sorted positions that one group of lanes reduces: few where there is little to do.
+_CHUNKS = (32, 16, 8)
+
+
+def instances() -> Iterator[Kernel]:
+    for dtype in _ATOMIC:
+        for index in INDICES:
+            yield shipped_kernel("scatter.cu", "scatter_add", dtype, index)
+    for name, function in (
+            *((_computed(d, r), f) for r, f in REDUCTIONS.items() for d in DTYPES),
+            *((d, "Last") for d in _MOVED.values())):
+        yield shipped_kernel("scatter.cu", "segment_reduce", name, function)
+        yield shipped_kernel("scatter.cu", "segment_join", name, function)
+
+
+def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int, deterministic: bool = False) -> Any:
+    """y[r, …] = Σ x[i, …] over i with ids[i] = r; ids outside [0, rows) are dropped.
+
+    The gradient of an embedding's table for cotangents x and indices ids. Floats of two bytes are
+    summed in float32.
+
+    Args:
+        x: [count, …] of a dtype in DTYPES.
+        ids: int32 or int64 [count].
+        deterministic: sums in the order of `ids`, through a sort. Without it float32 and float64
+            are added by atomics, in no fixed order.
+
+    Returns:
+        [rows, …], or None for other dtypes.
+    """
+    if x.dtype.name not in DTYPES or ids.dtype.name not in INDICES:
+        return None
+    name = _computed(x.dtype.name, "sum")
+    if name not in _ATOMIC or (deterministic and name in FLOATS):
+        return segment_reduce(gpu, x, ids, rows, "sum")
+    y = gpu.zeros((rows, *x.shape[1:]), x.dtype)
+    if not y.size or not x.size:
+        return y
+    count, inner = x.shape[0], math.prod(x.shape[1:])
+    grid, lanes = row_geometry(gpu, count, words(inner, x.dtype.itemsize))
+    kernel = shipped_kernel("scatter.cu", "scatter_add", name, ids.dtype.name)
+    gpu.launch(kernel, grid, (BLOCK, 1, 1), (_as(gpu.contiguous(x), name), gpu.contiguous(ids),
+                                             _as(y, name), rows, count, inner, lanes))
+    return y
+
+
+def scatter_nd(gpu: Executor, indices: Any, updates: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with updates[I] added at indices[I]; tuples out of range are dropped.
+
+    Args:
+        indices: int32 or int64 [*I, depth].
+        updates: indices.shape[:-1] + shape[depth:], of a dtype in DTYPES.
+
+    Returns:
+        An array of `shape`, or None for other dtypes.
+    """
+    flat = flat_rows(gpu, indices, shape) if updates.dtype.name in DTYPES else None
+    if flat is None:
+        return None
+    depth = indices.shape[-1]
+    rows = updates.reshape((flat.size, *shape[depth:]))
+    made = scatter_add(gpu, rows, flat.reshape(-1), math.prod(shape[:depth]))
+    return made.reshape(shape)
+
+
+def scatter_update(gpu: Executor, made: Any, indices: Any, updates: Any) -> Any:
+    """Write updates[I] into `made` at indices[I]; the last of equal tuples stands, and tuples out
+    of range are dropped.
+
+    Args:
+        made: any dtype of up to 8 bytes, C-contiguous.
+        indices: int32 or int64 [*I, depth].
+        updates: indices.shape[:-1] + made.shape[depth:], of the dtype of `made`.
+
+    Returns:
+        `made`, or None for other dtypes; then it is as it was.
+    """
+    name = _MOVED.get(made.dtype.itemsize)
+    flat = flat_rows(gpu, indices, made.shape) if name else None
+    if flat is None or name is None:
+        return None
+    if not made.size or not updates.size:
+        return made
+    depth = indices.shape[-1]
+    rest = made.shape[depth:]
+    table = made.view(name).reshape((math.prod(made.shape[:depth]), *rest))
+    values = gpu.contiguous(updates).view(name).reshape((flat.size, *rest))
+    _reduce_sorted(gpu, values, flat.reshape(-1), table, "Last")
+    return made
+
+
+def segment_reduce(gpu: Executor, x: Any, ids: Any, rows: int, reduction: str) -> Any:
+    """y[r, …] = the sum, product, max or min of x[i, …] over i with ids[i] = r.
+
+    Deterministic: rows are combined in their order. Where there is none: 0, 1, the lowest and the
+    highest finite value. A nan wins. Ids outside [0, rows) are dropped.
+
+    Args:
+        x: [count, …] of a dtype in DTYPES.
+        ids: integers [count].
+        reduction: "sum", "product", "max" or "min".
+
+    Returns:
+        [rows, …], or None for other dtypes.
+    """
+    if x.dtype.name not in DTYPES:
+        return None
+    made = empty_segments(gpu, (rows, *x.shape[1:]), x.dtype, reduction)
+    if not made.size or not x.size:
+        return made
+    name = _computed(x.dtype.name, reduction)
+    _reduce_sorted(gpu, _as(gpu.contiguous(x), name), ids, _as(made, name), REDUCTIONS[reduction])
+    return made
+
+
+def _reduce_sorted(gpu: Executor, x: Any, ids: Any, y: Any, function: str) -> None:
+    """Reduce the rows of x by their ids into y, in the order of the rows."""
+    rows, count, inner, name = y.shape[0], x.shape[0], math.prod(x.shape[1:]), x.dtype.name
+    order = gpu.xp.argsort(ids, kind="stable").astype("int64", copy=False)
+    ranked = ids[order].astype("int64", copy=False)
+    pieces = words(inner, x.dtype.itemsize)
+    chunk = next((c for c in _CHUNKS if count * pieces // c >= gpu.multiprocessors * 1024),
+                 _CHUNKS[-1])
+    chunks = -(-count // chunk)
+    partial = gpu.empty((chunks, 2, inner), numpy_dtype(_COMPUTE.get(name, name)))
+    grid, lanes = row_geometry(gpu, chunks, pieces, each=1)
+    gpu.launch(shipped_kernel("scatter.cu", "segment_reduce", name, function), grid, (BLOCK, 1, 1),
+               (x, order, ranked, y, partial, rows, count, inner, chunk, lanes))
+    if chunks > 1:
+        grid, lanes = row_geometry(gpu, chunks, inner, each=1)
+        gpu.launch(shipped_kernel("scatter.cu", "segment_join", name, function), grid,
+                   (BLOCK, 1, 1), (ranked, partial, y, rows, count, inner, chunk, lanes))
+
+
+def _computed(dtype: str, reduction: str) -> str:
+    """The dtype as which a reduction takes arrays of `dtype`."""
+    return _BITS.get(dtype, dtype) if reduction in ("sum", "product") else dtype
+
+
+def _as(array: Any, dtype: str) -> Any:
+    """`array`, its memory read as `dtype`."""
+    return array if array.dtype.name == dtype else array.view(dtype)
+
+
+def empty_segments(gpu: Executor, shape: tuple[int, ...], dtype: Any, reduction: str) -> Any:
+    """What segments without rows hold."""
+    if reduction == "sum":
+        return gpu.zeros(shape, dtype)
+    limits = as_dtype(dtype.name)
+    fill = {"product": 1, "max": limits.min, "min": limits.max}[reduction]
+    return gpu.xp.full(shape, fill, dtype)

@@ -1,0 +1,51 @@
+"""Kernels run under the emulator, which needs Linux and a C++ compiler."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from gtape.core.errors import KernelError
+from gtape.devices.cuda.checks.bench import Bench
+from gtape.devices.emulator.build import runtime
+from gtape.devices.emulator.executor import (
+    SCHEDULES,
+    EmulatedExecutor,
+    emulated_bench,
+    emulated_executor,
+)
+
+
+@functools.cache
+def _why_not() -> str:
+    try:
+        runtime()
+    except KernelError as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture
+def emulator() -> None:
+    """Skips the test where kernels cannot be run on the CPU."""
+    if _why_not():
+        pytest.skip(_why_not())
+
+
+@pytest.fixture(params=SCHEDULES)
+def schedule(request: pytest.FixtureRequest) -> str:
+    """Each order in which the emulator runs threads and blocks."""
+    return request.param
+
+
+@pytest.fixture
+def gpu(emulator: None, schedule: str) -> EmulatedExecutor:
+    """An emulated executor, in each schedule."""
+    return emulated_executor(schedule)
+
+
+@pytest.fixture
+def bench(emulator: None, schedule: str) -> Bench:
+    """An emulated bench, in each schedule."""
+    return emulated_bench(schedule)
