@@ -33,8 +33,8 @@ from gtape.core.errors import (
 __all__ = [
     "AbortedError", "AlreadyExistsError", "CancelledError", "ComplexCastWarning", "DataLossError",
     "DeadlineExceededError", "FailedPreconditionError", "GradientMismatch", "GradientNoneError",
-    "GradientNoneWarning", "InternalError", "InvalidArgumentError", "KernelError", "NonFloatWarning",
-    "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError",
+    "GradientNoneWarning", "InternalError", "InvalidArgumentError", "KernelError",
+    "NonFloatWarning", "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError",
     "PermissionDeniedError", "ResourceExhaustedError", "TapeUseWarning", "UnauthenticatedError",
     "UnavailableError", "UnimplementedError", "UnknownError",
 ]

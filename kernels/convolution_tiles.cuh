@@ -71,11 +71,17 @@ DEVICE void put_down(A (*tile)[N], int term, int at, const Vec<T, V>& loaded) {
     for (int v = 0; v < V; ++v) tile[term + v][at] = (A)loaded.v[v];
 }
 
-// One store instruction. A compiler may take a struct apart, and leave four stores of one value.
+// One store instruction: the compiler takes the struct apart, and leaves four stores of one value.
 template <typename T, int V> DEVICE void store_neighbours(T* to, const Vec<T, V>& values) {
-    if constexpr (sizeof(values) == 16) *(uint4*)to = reinterpret_cast<const uint4&>(values);
-    else if constexpr (sizeof(values) == 8) *(uint2*)to = reinterpret_cast<const uint2&>(values);
-    else *(Vec<T, V>*)to = values;
+#ifndef GTAPE_EMULATOR
+    if constexpr (sizeof(values) == 16) {
+        const uint4& bits = reinterpret_cast<const uint4&>(values);
+        asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+                     "r"(bits.x), "r"(bits.y), "r"(bits.z), "r"(bits.w) : "memory");
+        return;
+    }
+#endif
+    *(Vec<T, V>*)to = values;
 }
 
 // A thread's results, V at a time. `begin(r)` is where row r of the tile begins in `to`, or less

@@ -25,8 +25,8 @@ def _instruction(name: str, instruction: str) -> list[str]:
 
 
 def _installs(text: str) -> list[str]:
-    return re.findall(r'python3 -m venv \.venv && \.venv/bin/python -m pip install [^&\n]*?"\.\[[^"]*"',
-                      text)
+    return re.findall(
+        r'python3 -m venv \.venv && \.venv/bin/python -m pip install [^&\n]*?"\.\[[^"]*"', text)
 
 
 @pytest.mark.parametrize("name", _IMAGES)

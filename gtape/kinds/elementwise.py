@@ -187,8 +187,8 @@ class Atom(Elementwise):
     """
 
     def __init__(self, signature: str, *, numpy: Any = None, infix: str | None = None,
-                 cuda: str | None = None, integers: bool = True, types: str = "float", doc: str = "",
-                 tf_name: str | None = None, holomorphic: bool = True,
+                 cuda: str | None = None, integers: bool = True, types: str = "float",
+                 doc: str = "", tf_name: str | None = None, holomorphic: bool = True,
                  simplify: Callable[[Any], Any] | None = None,
                  domain: tuple[float, float] = (-2.0, 2.0), makes_bool: bool = False,
                  **pullback_fns: Any) -> None:

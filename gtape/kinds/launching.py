@@ -134,7 +134,7 @@ def _record(op: Any, like: ArrayType, args: tuple[Any, ...], made: EagerTensor, 
             mark(tape, UNKNOWN, op.name, args, (made,), frame)
             continue
         shape = made._a.shape
-        same = all([x._a.shape == shape for i, x in enumerate(args) if mask >> i & 1])
+        same = all(x._a.shape == shape for i, x in enumerate(args) if mask >> i & 1)
         key = (like, mask, numbers, same)
         try:
             plan = op.short_plans[key]

@@ -26,6 +26,13 @@ def cast_(xp: Any, x: Any, *, dtype: DType) -> Any:
     return xp.asarray(x).astype(wanted)
 
 
+@cast_.on("cuda")
+def _(gpu: Any, x: Any, *, dtype: DType) -> Any:
+    from gtape.devices.cuda.kernels import casting as kernels
+
+    return kernels.cast(gpu, x, dtype.name)
+
+
 @cast_.infer
 def _(x: Spec, *, dtype: DType) -> Spec:
     if dtypes.string in (x.dtype, dtype) and x.dtype is not dtype:

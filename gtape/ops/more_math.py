@@ -84,7 +84,8 @@ def angle(input: Any, name: str | None = None) -> Tensor:
 
 
 # ---------------------------------------------------------------- elementwise
-nextafter = s.letter("nextafter(a, b)", cuda="", types="real_float", names=("x1", "x2"), tf_name="NextAfter",
+nextafter = s.letter("nextafter(a, b)", cuda="", types="real_float",
+                     names=("x1", "x2"), tf_name="NextAfter",
                      doc="The next number after x1 in the direction of x2.",
                      d_a=lambda g: g, d_b=lambda g: s.zero(g))
 

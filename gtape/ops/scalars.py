@@ -99,7 +99,8 @@ floordiv = letter("floordiv(a, b)", numpy=spelled.floordiv, cuda="floor(a / b)",
                   tf_name="FloorDiv", doc="⌊x / y⌋. Not differentiable.", d_a=None, d_b=None,
                   domain=(0.5, 2.0))
 floormod = letter("floormod(a, b)", numpy=spelled.floormod, cuda="floor_remainder(a, b)",
-                  integers=False, types="real", tf_name="FloorMod", doc="x - y ⌊x / y⌋: the sign of y.",
+                  integers=False, types="real", tf_name="FloorMod",
+                  doc="x - y ⌊x / y⌋: the sign of y.",
                   d_a=lambda g: g, d_b=lambda g, a, b: -g * floor(a / b), domain=(0.5, 2.0))
 truncatediv = letter("truncatediv(a, b)", numpy=spelled.truncatediv, cuda="trunc(a / b)",
                      integers=False, types="real", tf_name="TruncateDiv",

@@ -66,7 +66,8 @@ def _train(build: Callable[[], Any], optimizer: Callable[[], Any]) -> list[float
 @pytest.mark.parametrize("optimizer", [
     lambda: tf.keras.optimizers.Adam(0.01, global_clipnorm=1.0),
     lambda: tf.keras.optimizers.AdamW(0.01, weight_decay=0.1),
-    lambda: tf.keras.optimizers.SGD(0.05, momentum=0.9, nesterov=True)], ids=["adam", "adamw", "sgd"])
+    lambda: tf.keras.optimizers.SGD(0.05, momentum=0.9, nesterov=True)],
+    ids=["adam", "adamw", "sgd"])
 def test_losses_are_those_of_the_cpu(gpus: Any, build: Any, optimizer: Any) -> None:
     found = _train(build, optimizer)
     with tf.device("CPU:0"):

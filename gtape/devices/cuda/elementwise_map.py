@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gtape.devices.cuda.executor import Executor, Grid
-from gtape.devices.cuda.map_text import BLOCK, Formula
 from gtape.devices.cuda.map_kernels import Launch, kernel_of
+from gtape.devices.cuda.map_text import BLOCK, Formula
 from gtape.devices.cuda.operands import Layout, layout
 from gtape.kinds.print_numpy import define
 

@@ -15,11 +15,12 @@ from weakref import WeakKeyDictionary
 
 from gtape.core.errors import InternalError, UnavailableError
 from gtape.devices.cuda import blaslt
+from gtape.devices.cuda.addresses import address
 from gtape.devices.cuda.blaslt import BlasLt
 from gtape.devices.cuda.blaslt_enums import Epilogue
 from gtape.devices.cuda.executor import Executor
 from gtape.devices.cuda.gemm_epilogue import extras
-from gtape.devices.cuda.gemm_plan import Plan, Request, address
+from gtape.devices.cuda.gemm_plan import Plan, Request
 from gtape.devices.cuda.gemm_problem import COPY, Key, Problem, precision_of, rekeyed
 from gtape.devices.cuda.tensor_float_32 import tensor_float_32_execution_enabled
 

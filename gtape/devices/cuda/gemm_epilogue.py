@@ -11,9 +11,9 @@ from math import prod
 from typing import Any
 
 from gtape.core.errors import InvalidArgumentError
+from gtape.devices.cuda.addresses import address
 from gtape.devices.cuda.blaslt_enums import Epilogue
 from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.gemm_plan import address
 from gtape.devices.cuda.gemm_problem import Problem
 
 _MASK_BITS = 128

@@ -124,11 +124,3 @@ def _preference(lt: BlasLt, precision: Precision, request: Request, limit: int) 
     made.set(MAX_WORKSPACE_BYTES=limit, REDUCTION_SCHEME_MASK=scheme,
              **{f"MIN_ALIGNMENT_{x}_BYTES": request.alignment for x in "ABCD"})
     return made
-
-
-def address(array: Any) -> int:
-    """Where the elements of an array begin."""
-    try:
-        return array.data.ptr
-    except (AttributeError, ValueError):  # of NumPy; its buffers hold no bfloat16
-        return array.ctypes.data

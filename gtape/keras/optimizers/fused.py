@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from gtape.devices.cuda.addresses import address
 from gtape.devices.cuda.kernels import optimizers as kernels
-from gtape.devices.cuda.kernels.optimizers import Layout, Limits, address
+from gtape.devices.cuda.kernels.optimizers import Layout, Limits
 from gtape.keras.optimizers import adam, adaptive, flat, gradient_descent
 
 #: A group of variables, and which of them are updated: position in it -> position of the gradient.

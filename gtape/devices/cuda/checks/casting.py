@@ -8,13 +8,15 @@ import numpy as np
 
 from gtape.devices.cuda.checks.bench import Bench, Check
 from gtape.devices.cuda.executor import numpy_dtype
-from gtape.devices.cuda.kernels.casting import cast
+from gtape.devices.cuda.kernels.casting import cast, instances
 from gtape.kinds.print_cuda import C_TYPES
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def checks() -> Iterator[Check]:
+    combined = list(instances())
+    assert len(combined) == len(C_TYPES) * (len(C_TYPES) - 1)
     for source in C_TYPES:
         yield Check(f"casts of {source}", lambda bench, source=source: _check(bench, source))
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from gtape.devices.cuda.addresses import address
 from gtape.devices.cuda.checks.bench import FLOATS, Bench, Check, drawn
 from gtape.devices.cuda.kernels import optimizers as kernels
-from gtape.devices.cuda.kernels.optimizers import Layout, Limits, address
+from gtape.devices.cuda.kernels.optimizers import Layout, Limits
 
 SIZES = (1, 3, 31, 0, 1001, 4099)
 STEPS = 3

@@ -17,10 +17,10 @@ Runs = Callable[..., tuple[Any, tuple[Any, ...], tuple[Any, ...]]]
 EPS = 0.1
 #: Every way to hold a row: lanes, warps, blocks; rows that fill it, and rows that do not.
 _SHAPES = ((0, 5), (5, 0), (1, 1), (600, 3), (70, 8), (9, 31), (9, 33), (6, 64), (7, 250),
-           (5, 512), (3, 1000), (2, 1025))
-#: Past the first instance in registers, and past registers; forward or backward.
-_LONG = {"float16": (4104, 8200, 12296), "bfloat16": (4104, 8200, 12296),
-         "float32": (4100, 8196, 16388), "float64": (2050, 4098, 8194)}
+           (5, 512), (3, 1000), (2, 1025), (2, 3000))
+#: Past what registers hold, first in one direction and then in both.
+_LONG = {"float16": (8200, 32776), "bfloat16": (8200, 32776),
+         "float32": (8196, 16388), "float64": (4098, 8194)}
 
 
 def row_norm_checks(name: str, kernels: Runs, reference: Runs) -> Iterator[Check]:
@@ -81,6 +81,6 @@ def _rank(bench: Bench, kernels: Runs, reference: Runs) -> None:
 def _far(bench: Bench, kernels: Runs, reference: Runs) -> None:
     """The variance of numbers near 1000 is not lost, as it would be in the mean of squares less
     the square of the mean."""
-    for cols in (24, 1000, 8196, 16388):
+    for cols in (24, 1000, 16388):
         x = drawn((2, cols), 1, 999.0, 1001.0)
         _compare(bench, kernels, reference, x, "float32", tolerance=5e-4)

@@ -9,8 +9,8 @@ from typing import Any
 from gtape.devices.cuda.elementwise_map import Map
 from gtape.devices.cuda.executor import Executor, numpy_dtype
 from gtape.devices.cuda.kernel import Kernel
-from gtape.devices.cuda.map_kernels import kernel_of
-from gtape.devices.cuda.map_text import Formula
+from gtape.devices.cuda.map_kernels import combine
+from gtape.devices.cuda.map_text import Formula, Operand
 from gtape.kinds.expr import Scope
 from gtape.kinds.print_cuda import C_TYPES
 
@@ -36,8 +36,7 @@ def _formula(dtype: str) -> Formula:
 
 
 def instances() -> Iterator[Kernel]:
-    """Every cast of a contiguous array."""
+    """Every cast of a contiguous array, those from one dtype in one program."""
     for source in C_TYPES:
-        for dtype in C_TYPES:
-            if source != dtype:
-                yield kernel_of(_formula(dtype), [source], ["each"])[0]
+        yield from combine([(_formula(dtype), [Operand(source, "each")])
+                            for dtype in C_TYPES if dtype != source])

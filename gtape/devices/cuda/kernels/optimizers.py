@@ -49,11 +49,6 @@ def instances() -> Iterator[Kernel]:
             yield shipped_kernel("optimizers.cu", "update", "float32", dtype, rule)
 
 
-def address(array: Any) -> int:
-    """Where the memory of a CuPy or NumPy array begins."""
-    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
-
-
 class Table(NamedTuple):
     """The tensors of an update, as kernels read them."""
 
