@@ -34,7 +34,7 @@ __all__ = [
     "AbortedError", "AlreadyExistsError", "CancelledError", "ComplexCastWarning", "DataLossError",
     "DeadlineExceededError", "FailedPreconditionError", "GradientMismatch", "GradientNoneError",
     "GradientNoneWarning", "InternalError", "InvalidArgumentError", "KernelError",
-    "NonFloatWarning", "NotFoundError", "OpError", "OperatorNotAllowedInGraphError", "OutOfRangeError",
-    "PermissionDeniedError", "ResourceExhaustedError", "TapeUseWarning", "UnauthenticatedError",
-    "UnavailableError", "UnimplementedError", "UnknownError",
+    "NonFloatWarning", "NotFoundError", "OpError", "OperatorNotAllowedInGraphError",
+    "OutOfRangeError", "PermissionDeniedError", "ResourceExhaustedError", "TapeUseWarning",
+    "UnauthenticatedError", "UnavailableError", "UnimplementedError", "UnknownError",
 ]

@@ -71,13 +71,19 @@ DEVICE void put_down(A (*tile)[N], int term, int at, const Vec<T, V>& loaded) {
     for (int v = 0; v < V; ++v) tile[term + v][at] = (A)loaded.v[v];
 }
 
-// One store instruction: the compiler takes the struct apart, and leaves four stores of one value.
+// One store instruction: the compiler takes the struct apart, and leaves a store for each value.
+// What is stored is not read again by the kernel, so no memory needs to be kept in order.
 template <typename T, int V> DEVICE void store_neighbours(T* to, const Vec<T, V>& values) {
 #ifndef GTAPE_EMULATOR
     if constexpr (sizeof(values) == 16) {
         const uint4& bits = reinterpret_cast<const uint4&>(values);
         asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
-                     "r"(bits.x), "r"(bits.y), "r"(bits.z), "r"(bits.w) : "memory");
+                     "r"(bits.x), "r"(bits.y), "r"(bits.z), "r"(bits.w));
+        return;
+    } else if constexpr (sizeof(values) == 8) {
+        const uint2& bits = reinterpret_cast<const uint2&>(values);
+        asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)),
+                     "r"(bits.x), "r"(bits.y));
         return;
     }
 #endif

@@ -20,7 +20,7 @@ _ARROWS = {
     "core": {"core"},
     "kinds": {"core", "kinds", "numerics"},
     "ops": {"core", "kinds", "numerics", "ops"},
-    "devices": {"core", "devices", "kinds"},
+    "devices": {"core", "devices", "kinds", "numerics"},
 }
 #: Imports that point upwards, inside functions: the recorders' own arithmetic is written in ops.
 _LATE = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ _PAIRS = (((5, 7), (7,)), ((5, 8), (8,)), ((9, 64), (64,)), ((5, 8), (5, 1)), ((
 #: Shapes of two operands and the shape that their product is summed to.
 _SUMS = (((37, 24), (37, 24), (24,)), ((37, 24), (37, 24), (37, 1)), ((37, 25), (37, 25), ()),
          ((3, 700), (3, 700), (3, 1)), ((2, 5, 8), (2, 5, 8), (5, 1)),
-         ((2, 5, 8), (2, 5, 8), (2, 1, 8)), ((40, 16), (16,), (16,)), ((40, 16), (40, 1), (40, 1)), ((40, 16), (), (1, 16)),
+         ((2, 5, 8), (2, 5, 8), (2, 1, 8)), ((40, 16), (16,), (16,)),
+         ((40, 16), (40, 1), (40, 1)), ((40, 16), (), (1, 16)),
          ((40, 16), (40, 16), (40, 16)), ((0, 4), (0, 4), (4,)),
          ((2, 3, 4, 5), (2, 3, 4, 5), (3, 1, 5)))
 
@@ -30,11 +32,11 @@ _SUMS = (((37, 24), (37, 24), (24,)), ((37, 24), (37, 24), (37, 1)), ((37, 25), 
 def checks() -> Iterator[Check]:
     """Products of operands of many shapes and layouts, and their sums."""
     for dtype in _DTYPES:
-        yield Check(f"broadcast {dtype}", lambda bench, dtype=dtype: _broadcast(bench, dtype))
-        yield Check(f"strided {dtype}", lambda bench, dtype=dtype: _strided(bench, dtype))
-        yield Check(f"numbers {dtype}", lambda bench, dtype=dtype: _numbers(bench, dtype))
+        yield Check(f"broadcast {dtype}", partial(_broadcast, dtype=dtype))
+        yield Check(f"strided {dtype}", partial(_strided, dtype=dtype))
+        yield Check(f"numbers {dtype}", partial(_numbers, dtype=dtype))
     for dtype in _DTYPES[:4]:
-        yield Check(f"summed {dtype}", lambda bench, dtype=dtype: _summed(bench, dtype))
+        yield Check(f"summed {dtype}", partial(_summed, dtype=dtype))
 
 
 def _product(bench: Bench, dtype: str) -> tuple[Maps, Any]:

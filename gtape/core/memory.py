@@ -94,8 +94,8 @@ def exhausted(error: BaseException, where: str, records: Sequence[Any]) -> Resou
         lines = [f"  {size / 2**20:10.1f} MiB  {', '.join(found.ops_at(site))}  {site}"
                  for site, size in found.by_line()[:_SHOWN] if size]
         text += (f"\nThe tape holds {found.total / 2**20:.1f} MiB for the backward pass, most of "
-                 f"it from\n" + "\n".join(lines) + "\ntape.memory() lists all of it; a smaller batch, "
-                 "tf.recompute_grad around a block, and tape.stop_recording() hold less")
+                 f"it from\n" + "\n".join(lines) + "\ntape.memory() lists all of it; a smaller "
+                 "batch, tf.recompute_grad around a block, and tape.stop_recording() hold less")
     return ResourceExhaustedError(text)
 
 

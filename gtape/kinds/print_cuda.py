@@ -79,7 +79,7 @@ class CudaPrinter:
 
     def lines(self) -> list[str]:
         """The statements, in order."""
-        made = []
+        made: list[str] = []
         for node in self._order:
             if node.letter is not None:
                 name = f"v{len(made)}"

@@ -132,7 +132,8 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
 # ---------------------------------------------------------------- sigmoid units
 softplus = letter("softplus(x)", numpy=spelled.softplus,
                   cuda="larger(x, 0) + log1p(exp(-absolute(x)))", types="real_float",
-                  names=_FEATURES, doc="log(1 + eˣ), without overflow.", d_x=lambda g, x: g * sigmoid(x))
+                  names=_FEATURES, doc="log(1 + eˣ), without overflow.",
+                  d_x=lambda g, x: g * sigmoid(x))
 log_sigmoid = letter("log_sigmoid(x)", numpy=spelled.log_sigmoid,
                      cuda="smaller(x, 0) - log1p(exp(-absolute(x)))", types="real_float",
                      doc="log(sigmoid(x)), without overflow.",

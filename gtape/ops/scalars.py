@@ -246,11 +246,14 @@ logical_xor = letter("logical_xor(a, b)", cuda="a != b", types="logical", makes_
                      doc="Exactly one of x, y.", d_a=None, d_b=None)
 logical_not = letter("logical_not(x)", cuda="!x", types="logical", makes_bool=True, doc="not x.",
                      d_x=None)
-is_nan = letter("is_nan(x)", numpy="isnan", cuda="nan_at(x)", types="test", makes_bool=True,
+is_nan = letter("is_nan(x)", numpy="isnan", cuda="nan_at(x)", integers=False,
+                types="test", makes_bool=True,
                 doc="Whether x is nan.", d_x=None)
-is_inf = letter("is_inf(x)", numpy="isinf", cuda="inf_at(x)", types="test", makes_bool=True,
+is_inf = letter("is_inf(x)", numpy="isinf", cuda="inf_at(x)", integers=False,
+                types="test", makes_bool=True,
                 doc="Whether x is infinite.", d_x=None)
-is_finite = letter("is_finite(x)", numpy="isfinite", cuda="finite_at(x)", types="test",
+is_finite = letter("is_finite(x)", numpy="isfinite", cuda="finite_at(x)", integers=False,
+                types="test",
                    makes_bool=True, doc="Whether x is neither nan nor infinite.", d_x=None)
 
 expr.operators.update({

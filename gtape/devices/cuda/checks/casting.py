@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -18,14 +19,12 @@ def checks() -> Iterator[Check]:
     combined = list(instances())
     assert len(combined) == len(C_TYPES) * (len(C_TYPES) - 1)
     for source in C_TYPES:
-        yield Check(f"casts of {source}", lambda bench, source=source: _check(bench, source))
+        yield Check(f"casts of {source}", partial(_check, source=source))
 
 
 def _check(bench: Bench, source: str) -> None:
     unsigned = source == "bool" or source.startswith("uint")
-    values = np.arange(0 if unsigned else -40, 61)
-    if source in _FLOATS:
-        values = values * 0.75
+    values = np.arange(0 if unsigned else -40, 61) * (0.75 if source in _FLOATS else 1)
     host = values.astype(numpy_dtype(source))
     for dtype in C_TYPES:
         fits = host if source in ("bool", dtype) or not dtype.startswith("uint") else abs(host)
