@@ -68,10 +68,21 @@ class Composite(Op):
         full = self.defaults | attrs
         if not self.pullbacks.any or (not active() and all(
                 type(x) is EagerTensor for x in inputs)):
-            computed = None if self._kernel is None or active() else self._computed(inputs, full)
-            made = self._fn(*inputs, **full) if computed is None else computed
-            return made[0] if len(self.outputs) > 1 or computed is not None else made
+            return self._transparent(inputs, full)[0]
         return self.run(inputs, tuple(full[n] for n in self.attr_names))[0]
+
+    def results(self, *inputs: Tensor, **attrs: Any) -> tuple[Any, ...]:
+        """All results, the saved ones too, of a composite without a rule."""
+        return self._transparent(inputs, self.defaults | attrs)
+
+    def _transparent(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
+        """All results; what records sees the ops of the body."""
+        if self._kernel is not None and not active():
+            computed = self._computed(inputs, attrs)
+            if computed is not None:
+                return computed
+        made = self._fn(*inputs, **attrs)
+        return made if len(self.outputs) > 1 else (made,)
 
     def run(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
         """One node or one record, whatever the body does."""

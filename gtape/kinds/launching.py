@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.recording import CUT, UNKNOWN, mark, user_of
-from gtape.core.state import active, new_key
+from gtape.core.recording import CUT, UNKNOWN, mark
+from gtape.core.sites import user_frame
+from gtape.core.state import active, new_key, walking
 from gtape.core.tensor import EagerTensor, noted
 from gtape.kinds.derive import inputs_read
 from gtape.kinds.expr import Expr
 
+_current = walking.get
 #: Python integers up to here are exact as the doubles that kernels take them as.
 _EXACT = 1 << 53
 
@@ -118,39 +120,49 @@ def launched(op: Any, like: ArrayType, args: Sequence[Any]) -> Any:
 def _record(op: Any, like: ArrayType, args: tuple[Any, ...], made: EagerTensor, numbers: int,
             stack: Sequence[Any]) -> None:
     """`record_general` where the types are known to be one; plans are found by that."""
-    frame = None
+    frame = _current() or user_frame(sys._getframe(3))
     for tape in stack:
         if not tape.is_tape:
             tape.observe(op, args, (made,), ())
             continue
-        if frame is None:
-            frame = user_of(sys._getframe(2))
-        known, mask, bit = tape._known, 0, 1
+        known, mask, bit, same = tape._known, 0, 1, True
+        shape = made._a.shape
         for x in args:
             if type(x) is EagerTensor and x._k in known:
                 mask |= bit
+                same = same and x._a.shape == shape
             bit <<= 1
         if not mask:
             mark(tape, UNKNOWN, op.name, args, (made,), frame)
             continue
-        shape = made._a.shape
-        same = all(x._a.shape == shape for i, x in enumerate(args) if mask >> i & 1)
         key = (like, mask, numbers, same)
         try:
             plan = op.short_plans[key]
         except KeyError:
-            plan = op.short_plans[key] = op.plan(
-                (like,) * len(args) if len(args) > 1 else like, mask, numbers, same) if (
-                    made._t.differentiable) else None
+            plan = op.short_plans[key] = _plan(op, key, made._t)
         if plan is None:
             mark(tape, CUT, op.name, args, (made,), frame)
             continue
-        backward, in_keys, payload = plan.entry(args, made)
         if not made._k:
             made._k = new_key()
         known.add(made._k)
+        if len(args) == 1:
+            reads = plan.reads
+            tape._records.append((
+                plan.backward, made._k, frame.f_code, frame.f_lasti, op, args[0]._k,
+                args[0] if reads[0] else None, made if reads[1] else None))
+            continue
+        backward, in_keys, payload = plan.entry(args, made)
         tape._records.append((backward, made._k, frame.f_code, frame.f_lasti, op, in_keys,
                               *payload))
+
+
+def _plan(op: Any, key: tuple[Any, ...], out: ArrayType) -> Any:
+    like, mask, numbers, same = key
+    if not out.differentiable:
+        return None
+    types = (like,) * len(op.params) if len(op.params) > 1 else like
+    return op.plan(types, mask, numbers, same)
 
 
 def _short(op: Any, like: ArrayType, numbers: int) -> tuple[Any, Any]:

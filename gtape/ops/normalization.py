@@ -11,9 +11,8 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.shape import Dims
 from gtape.core.spec import Spec
-from gtape.core.state import active
 from gtape.core.tensor import Tensor
-from gtape.kinds.composite import Composite, composite
+from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
 from gtape.ops.casting import cast
 from gtape.ops.layout import sum_to
@@ -122,12 +121,6 @@ def _wide(x: Any) -> Any:
     return cast(x, dtypes.float32) if x.dtype.size == 2 else x
 
 
-def _results(op: Composite, *inputs: Any, **attrs: Any) -> Any:
-    """All results of a composite without a rule: by its kernels while no tape records."""
-    computed = None if active() else op._computed(inputs, attrs)
-    return op.definition(*inputs, **attrs) if computed is None else computed
-
-
 @composite(saves="mean variance")
 def batch_norm_training(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
     """(x - μ) / √(σ² + ε) · scale + shift with μ and σ² of x over `axes`.
@@ -152,8 +145,8 @@ def _(gpu: Any, x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> An
 @batch_norm_training.vjp("x", "scale", "shift")
 def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, variance: Any, *, axes: Axes,
       eps: float) -> Any:
-    return _results(batch_norm_grad_, g, x, scale, mean, variance, axes=axes, eps=eps,
-                    shift_shape=shift.shape)
+    return batch_norm_grad_.results(g, x, scale, mean, variance, axes=axes, eps=eps,
+                                    shift_shape=shift.shape)
 
 
 @composite(saves="d_scale d_shift")
@@ -195,8 +188,8 @@ def _(gpu: Any, x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> An
 
 @layer_norm.vjp("x", "scale", "shift")
 def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, factor: Any, *, axes: Axes) -> Any:
-    return _results(layer_norm_grad_, g, x, scale, mean, factor, axes=axes,
-                    shift_shape=shift.shape)
+    return layer_norm_grad_.results(g, x, scale, mean, factor, axes=axes,
+                                    shift_shape=shift.shape)
 
 
 @composite(saves="d_scale d_shift")
@@ -233,7 +226,7 @@ def _(gpu: Any, x: Any, scale: Any, *, axes: Axes, eps: float) -> Any:
 
 @rms_norm.vjp("x", "scale")
 def _(g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
-    return _results(rms_norm_grad_, g, x, scale, factor, axes=axes)
+    return rms_norm_grad_.results(g, x, scale, factor, axes=axes)
 
 
 @composite(saves="d_scale")
