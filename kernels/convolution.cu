@@ -75,7 +75,8 @@ template <typename T, bool INPUT> struct Implicit {
     DEVICE Place place(long long row, int result_z, int result_y, int result_x) const {
         Place p{0, -1, NOWHERE, 0, 0};
         if (row >= rows()) return p;
-        int jx = next_digit(row, x.rows), jy = next_digit(row, y.rows), jz = next_digit(row, z.rows);
+        int jx = next_digit(row, x.rows), jy = next_digit(row, y.rows);
+        int jz = next_digit(row, z.rows);
         p.z = z.base + jz * z.row_step;
         p.y = y.base + jy * y.row_step;
         p.x = x.base + jx * x.row_step;
@@ -108,8 +109,8 @@ struct Term {
 
 // V terms of one row of the source; zeros in the padding, beyond the rows and beyond the terms.
 template <int V, typename T, bool INPUT>
-DEVICE Vec<T, V> load_row(const Implicit<T, INPUT>& p, const T* __restrict__ source, const Place& at,
-                          const Term& term) {
+DEVICE Vec<T, V> load_row(const Implicit<T, INPUT>& p, const T* __restrict__ source,
+                          const Place& at, const Term& term) {
     int z = at.z + term.z * p.z.cell_step, y = at.y + term.y * p.y.cell_step,
         x = at.x + term.x * p.x.cell_step;
     bool inside = term.z < p.z.cells && z >= 0 && z < p.z.limit && y >= 0 && y < p.y.limit &&

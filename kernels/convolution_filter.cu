@@ -2,8 +2,8 @@
 //
 //     dw[k, c, f] = Σ over n, o of x[n, o stride + k dilation - pad, c] g[n, o, f]
 //
-// x [N, *in, C], g [N, *out, F], dw [*size, C / groups, F]; three spatial axes. A block makes a tile
-// (see convolution_tiles.cuh) of rows (k, c) and columns f over a part of the positions (n, o), and
+// x [N, *in, C], g [N, *out, F], dw [*size, C / groups, F]; three spatial axes. A block makes a
+// tile (see convolution_tiles.cuh) of rows (k, c) and columns f over a part of the positions (n, o), and
 // writes it to `partial` [splits, *size, C / groups, F] in the compute type; sum_splits adds the
 // parts in their order. So the many positions fill the device, and sums have a fixed order.
 //
@@ -133,7 +133,8 @@ filter_gradient(const T* __restrict__ x, const T* __restrict__ g,
         long long first = split * part, left = positions - first;
         p = {{in_z, out_z, size_z, stride_z, dilation_z, pad_z},
              {in_y, out_y, size_y, stride_y, dilation_y, pad_y},
-             {in_x, out_x, size_x, stride_x, dilation_x, pad_x}, channels, features, first, first + (part < left ? part : left),
+             {in_x, out_x, size_x, stride_x, dilation_x, pad_x}, channels, features, first,
+             first + (part < left ? part : left),
              group * depth, group * width, (int)depth, (int)width, aligned16(x, g)};
     }
     __syncthreads();

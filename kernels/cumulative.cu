@@ -104,7 +104,7 @@ DEVICE compute_t<T> scan_segment(const T* row, T* out, compute_t<T> carry, long 
 }
 
 template <typename T, typename R>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
 scan_rows(const T* __restrict__ x, T* __restrict__ y, const compute_t<T>* __restrict__ carries,
           compute_t<T>* __restrict__ totals, long long rows, long long n, long long segment,
           long long reverse, long long exclusive, long long carried, long long write) {
@@ -164,7 +164,7 @@ DEVICE void scan_column(const T* __restrict__ x, T* __restrict__ y,
 }
 
 template <typename T, typename R>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
 scan_columns(const T* __restrict__ x, T* __restrict__ y, const compute_t<T>* __restrict__ carries,
              compute_t<T>* __restrict__ totals, long long outer, long long n, long long inner,
              long long segment, long long reverse, long long exclusive, long long carried,

@@ -36,7 +36,7 @@ DEVICE void gather_words(const W* __restrict__ table, const I* __restrict__ indi
 }
 
 template <int S, typename I>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
 gather_rows(const void* __restrict__ table, const I* __restrict__ indices, void* __restrict__ y,
             long long outer, long long rows, long long count, long long inner, long long lanes) {
     using W = typename Word<S>::type;
@@ -54,7 +54,7 @@ gather_rows(const void* __restrict__ table, const I* __restrict__ indices, void*
 //
 // indices [count, depth], depth at most 6. One thread for each tuple.
 template <typename I>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
 flatten_indices(const I* __restrict__ indices, long long* __restrict__ flat, long long count,
                 long long depth, long long size0, long long size1, long long size2,
                 long long size3, long long size4, long long size5) {

@@ -48,7 +48,7 @@ DEVICE void add_rows(const W* __restrict__ x, const I* __restrict__ ids, W* y, l
 }
 
 template <typename T, typename I>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
 scatter_add(const T* __restrict__ x, const I* __restrict__ ids, T* y, long long rows,
             long long count, long long inner, long long lanes) {
     constexpr int V = Width<T>::value;
@@ -92,7 +92,7 @@ DEVICE void reduce_chunk(const Vec<T, V>* __restrict__ x, const long long* __res
                          const long long* __restrict__ sorted, Vec<T, V>* y, compute_t<T>* open,
                          long long rows, long long count, long long words, long long begin,
                          long long end, long long w) {
-    constexpr int AHEAD = 4;
+    constexpr int AHEAD = V > 8 ? 2 : 4;  // as many as registers hold
     long long id = sorted[begin];
     bool continued = begin > 0 && sorted[begin - 1] == id;
     Running<T, V> run;
@@ -141,7 +141,7 @@ DEVICE void reduce_chunks(const T* x, const long long* order, const long long* s
 }
 
 template <typename T, typename R>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
 segment_reduce(const T* __restrict__ x, const long long* __restrict__ order,
                const long long* __restrict__ sorted, T* y, compute_t<T>* open, long long rows,
                long long count, long long inner, long long chunk, long long lanes) {
@@ -154,7 +154,7 @@ segment_reduce(const T* __restrict__ x, const long long* __restrict__ order,
 
 // Writes the runs that cross an edge of chunks; each by the chunk in which it begins.
 template <typename T, typename R>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
 segment_join(const long long* __restrict__ sorted, const compute_t<T>* __restrict__ open, T* y,
              long long rows, long long count, long long inner, long long chunk, long long lanes) {
     long long groups = grid_size() / lanes;

@@ -56,7 +56,8 @@ def affordable(run: Run, wait: Callable[[], None], warm_ups: int, timed: int) ->
             start = perf_counter()
     wait()
     each = (perf_counter() - start) / max(1, warm_ups - 1)
-    return timed if each <= 0 else max(min(timed, LEAST_TIMED), min(timed, int(MOST_SECONDS / each)))
+    fitting = int(MOST_SECONDS / max(each, 1e-9))
+    return min(timed, max(LEAST_TIMED, fitting))
 
 
 class EventClock:

@@ -114,6 +114,8 @@ class Composite(Op):
         return tuple([noted(EagerTensor(a, device.type_of(a.dtype))) for a in arrays])
 
     def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not self.pullbacks.any:
+            return self._transparent(tuple(inputs), dict(zip(self.attr_names, attrs)))
         return self.run(tuple(inputs), attrs)
 
     def _infer(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> list[Spec]:

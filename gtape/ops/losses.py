@@ -56,7 +56,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any,
     """-log softmax(logits)[label] over the last axis, for integer labels.
 
     Raises:
-        InvalidArgumentError: a label outside [0, classes) (in host memory; a GPU wraps it),
+        InvalidArgumentError: a label outside [0, classes) (in host memory; a GPU gives nan for it),
             labels that are not integers, logits that are not real floating numbers.
         ValueError: the shape of the labels is not that of the logits without its last axis.
     """

@@ -12,6 +12,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, reduced
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
 from gtape.ops import scalars as s
 from gtape.ops.casting import cast_
@@ -226,9 +227,46 @@ def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
     return Spec(reduced(x.shape, axis, keepdims), x.dtype)
 
 
+@reduce_logsumexp_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    from gtape.devices.cuda.kernels import softmax as kernels
+
+    rows = _trailing(x, axis)
+    made = None if rows is None else kernels.logsumexp(gpu, rows)
+    return None if made is None else made.reshape(reduced(x.shape, axis, keepdims))
+
+
+def _trailing(x: Any, axis: Axes) -> Any:
+    """x with `axis` as its last one; None where other axes come after them."""
+    kept = x.ndim - len(axis)
+    if not axis or tuple(sorted(axis)) != tuple(range(kept, x.ndim)):
+        return None
+    return x.reshape((*x.shape[:kept], math.prod(x.shape[kept:])))
+
+
 @reduce_logsumexp_.vjp("x")
 def _(g: Any, x: Any, *, axis: Axes) -> Any:
+    return logsumexp_grad_(g, x, axis=axis)
+
+
+@composite
+def logsumexp_grad_(g: Any, x: Any, *, axis: Axes) -> Any:
+    """g eˣ / Σ eˣ over `axis`, for g with or without the axes."""
     return reshape_(g, shape=kept_shape(x.spec, axis)) * share_(x, axis=axis)
+
+
+@logsumexp_grad_.on("cuda")
+def _(gpu: Any, g: Any, x: Any, *, axis: Axes) -> Any:
+    from gtape.devices.cuda.kernels import softmax as kernels
+
+    rows = _trailing(x, axis)
+    if rows is None:
+        return None
+    made = kernels.logsumexp_grad(gpu, g.reshape(rows.shape[:-1]), rows)
+    return None if made is None else made.reshape(x.shape)
+
+
+logsumexp_grad_.cases = [case((2,), (2, 3), axis=(1,)), case((1, 1, 4), (2, 3, 4), axis=(0, 1))]
 
 
 reduce_logsumexp_.cases = _CASES

@@ -277,3 +277,8 @@ def local_response_normalization(input: Any, depth_radius: int = 5, bias: float 
                   for i in range(2 * radius + 1)])
     total = reduce_sum_(near, axis=(0,))
     return multiply(x, power(add(multiply(total, alpha), bias), -beta))
+batch_norm_.cases = [case((4, 3), (3,), (3,), (3,), (3,), domain=(0.5, 2.0), eps=1e-3)]
+batch_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (1, 3), (1, 3), domain=(0.5, 2.0), axes=(0,),
+                               eps=1e-3, shift_shape=(3,))]
+layer_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (4, 1), (4, 1), axes=(1,), shift_shape=(3,))]
+rms_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (4, 1), axes=(1,))]

@@ -18,13 +18,14 @@ from gtape.devices.cuda.executor import Executor
 from gtape.devices.emulator.executor import Emulator
 
 _MULTIPROCESSORS = 4
+_SHARED_BYTES = 227 * 1024
 #: One for all tests, so that what it has built is kept.
 _EMULATOR = Emulator()
 
 
 def emulated(cupy: Any, index: int) -> Executor:
     """Kernels on the memory of the fake CuPy."""
-    return Executor(cupy, cupy.empty, _EMULATOR, _MULTIPROCESSORS)
+    return Executor(cupy, cupy.empty, _EMULATOR, _MULTIPROCESSORS, _SHARED_BYTES)
 
 
 @pytest.fixture(params=["functions", "kernels"])

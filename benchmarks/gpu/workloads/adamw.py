@@ -35,7 +35,7 @@ def shapes(scale: int = 1) -> list[tuple[int, ...]]:
 
 
 class AdamWStep(Workload):
-    number = "6"
+    number = "G6"
     columns = (GTAPE, KERNELS, TORCH, JAX)
     #: One set is many times what any cache holds.
     sets = 1
@@ -106,7 +106,11 @@ class AdamWStep(Workload):
         optimizer = peer.torch.optim.AdamW(
             parameters, RATE, (BETA1, BETA2), EPSILON, DECAY, fused=True
         )
-        return self._task(lambda turn: optimizer.step(), lambda i: peer.get(parameters[i]), late=True)
+
+        def step(turn: int) -> None:
+            optimizer.step()
+
+        return self._task(step, lambda i: peer.get(parameters[i]), late=True)
 
     def jax(self, peer: Any, sets: int) -> Task:
         jax = peer.jax

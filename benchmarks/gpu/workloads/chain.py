@@ -26,7 +26,7 @@ def body(ops: Any, y: Any, a: Any = A, b: Any = B) -> Any:
 
 
 class Chain(Workload):
-    number = "1"
+    number = "G1"
     columns = (GTAPE, TORCH, TORCH_COMPILE, JAX)
     sets = 1
 

@@ -18,7 +18,7 @@ PART = 512
 
 
 class CrossEntropy(Workload):
-    number = "4"
+    number = "G4"
     columns = (GTAPE, KERNELS, TORCH, TORCH_COMPILE, JAX)
     #: One set is many times what any cache holds.
     sets = 1

@@ -18,7 +18,7 @@ CHECKED, TOLERANCE = 8, 1.6e-2
 
 
 class DenseLayer(Workload):
-    number = "8"
+    number = "G8"
     columns = (GTAPE, TORCH, TORCH_COMPILE, JAX)
 
     def __init__(self, scale: int = 1) -> None:

@@ -33,7 +33,7 @@ def gelu(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Gelu(Workload):
-    number = "2"
+    number = "G2"
     columns = (GTAPE, KERNELS, TORCH, TORCH_COMPILE, JAX)
 
     def __init__(self, scale: int = 1) -> None:

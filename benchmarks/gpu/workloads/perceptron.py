@@ -29,7 +29,7 @@ MakeStep = Callable[[], Callable[[], Any]]
 
 
 class Perceptron(Workload):
-    number = "5"
+    number = "G5"
     columns = (GTAPE, TORCH, TORCH_COMPILE, TORCH_GRAPHS, JAX)
     tolerance = 1e-4
 
@@ -122,6 +122,6 @@ class Perceptron(Workload):
 
 
 class PerceptronTf32(Perceptron):
-    number = "5t"
+    number = "G5t"
     tf32 = True
     tolerance = 1e-2

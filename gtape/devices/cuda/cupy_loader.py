@@ -120,5 +120,6 @@ def cuda_executor(cupy: Any, index: int) -> Executor:
     Memory comes from the allocator that the user has set in CuPy: `cupy.ndarray(shape, dtype)` asks
     for it, and is what `cupy.empty` calls.
     """
-    return Executor(cupy, cupy.ndarray, CupyLoader(cupy, index),
-                    cupy.cuda.Device(index).attributes["MultiProcessorCount"])
+    attributes = cupy.cuda.Device(index).attributes
+    return Executor(cupy, cupy.ndarray, CupyLoader(cupy, index), attributes["MultiProcessorCount"],
+                    attributes["MaxSharedMemoryPerBlockOptin"], "_c_contiguous")

@@ -37,12 +37,15 @@ class Executor:
         empty: `(shape, dtype) -> array`, uninitialised and C-contiguous.
         loader: what loads kernels.
         multiprocessors: how many the device has; sets the size of grids.
+        shared_bytes: the most shared memory that a block can have.
         contiguity: the attribute of arrays that says whether they lie in C order without gaps.
     """
 
     def __init__(self, xp: Any, empty: Callable[..., Any], loader: Loader,
-                 multiprocessors: int, contiguity: str = "flags.c_contiguous") -> None:
+                 multiprocessors: int, shared_bytes: int = 48 * 1024,
+                 contiguity: str = "flags.c_contiguous") -> None:
         self.xp = xp
+        self.shared_bytes = shared_bytes
         self.contiguity = contiguity
         self.empty = empty
         self.multiprocessors = multiprocessors

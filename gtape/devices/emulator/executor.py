@@ -17,6 +17,8 @@ from gtape.devices.emulator.build import Entry, Library, library, runtime
 from gtape.devices.emulator.memory import Memory, address, damage
 
 SCHEDULES = ("ascending", "descending", "random")
+#: What a block of a Hopper GPU can have, so that the larger tiles run.
+_SHARED_BYTES = 227 * 1024
 _LETTERS = {"long long": "q", "double": "d"}
 #: The runtime has one block at a time.
 _LOCK = threading.Lock()
@@ -120,7 +122,7 @@ class EmulatedExecutor(Executor):
     def __init__(self, loader: Emulator, multiprocessors: int = 4) -> None:
         self.emulator = loader
         self._memory = Memory(loader.sanitize)
-        super().__init__(np, self._memory.empty, loader, multiprocessors)
+        super().__init__(np, self._memory.empty, loader, multiprocessors, _SHARED_BYTES)
 
     def zeros(self, shape: Any, dtype: Any) -> Any:
         array = self.empty(shape, dtype)

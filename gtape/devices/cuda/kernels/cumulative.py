@@ -89,16 +89,17 @@ def _by_rows(n: int, inner: int) -> bool:
 
 
 def _scan(gpu: Executor, x: Any, y: Any, scan: Scan) -> None:
-    if scan.segments == 1:
-        _launch(gpu, x, y, x, x, scan, carried=False, write=True)
-        return
     compute = numpy_dtype(_COMPUTE.get(x.dtype.name, x.dtype.name))
+    none = gpu.empty((0,), compute)
+    if scan.segments == 1:
+        _launch(gpu, x, y, none, none, scan, carried=False, write=True)
+        return
     shape = (scan.outer, scan.segments, scan.inner)
     totals, carries = gpu.empty(shape, compute), gpu.empty(shape, compute)
-    _launch(gpu, x, y, x, totals, scan, carried=False, write=False)
+    _launch(gpu, x, y, none, totals, scan, carried=False, write=False)
     starts = scan._replace(n=scan.segments, segment=scan.segments, reverse=False, exclusive=True)
-    _launch(gpu, totals, carries, x, x, starts, carried=False, write=True)
-    _launch(gpu, x, y, carries, x, scan, carried=True, write=True)
+    _launch(gpu, totals, carries, none, none, starts, carried=False, write=True)
+    _launch(gpu, x, y, carries, none, scan, carried=True, write=True)
 
 
 def _launch(gpu: Executor, x: Any, y: Any, carries: Any, totals: Any, scan: Scan, *,

@@ -17,8 +17,6 @@ _LANES_BLOCK = 128
 _REGISTER_BLOCK = 256
 _TILE_BLOCK = 512
 _GRID_LIMIT = 2**31 - 1
-#: Shared memory that every GPU gives to a block.
-_SHARED_BYTES = 48 * 1024
 #: Kept free for a kernel's static shared memory.
 _STATIC_BYTES = 512
 
@@ -55,7 +53,7 @@ class Geometry(NamedTuple):
 
 def shared_bytes(gpu: Executor) -> int:
     """The dynamic shared memory that a block on `gpu` may have."""
-    return getattr(gpu, "shared_bytes", _SHARED_BYTES) - _STATIC_BYTES
+    return gpu.shared_bytes - _STATIC_BYTES
 
 
 def geometry(gpu: Executor, rows: int, cols: int, dtype: Any, values: dict[int, Values],
