@@ -14,6 +14,9 @@ from gtape.kinds.launching import Step, backward_step, forward_step
 from gtape.kinds.print_cuda import servable
 
 
+__all__ = ["cuda"]
+
+
 def cuda(op: Any, wrt: str | Sequence[str] | None = None, dtype: Any = dtypes.float32) -> str:
     """The CUDA C++ of an elementwise op, or of its backward: the kernel that a GPU runs.
 

@@ -28,7 +28,7 @@ extern "C" __global__ void little(const float* x, const float* y, float* z, long
 
 
 class Measure(NamedTuple):
-    """`value` in `unit`; the first two words of the name say of what."""
+    """`value` in `unit`; the beginning of the name says of what."""
 
     name: str
     value: float
@@ -79,7 +79,11 @@ def products(peer: KernelPeer) -> Iterator[Measure]:
     ):
         peer.allow_tf32(tf32)
         a, b = (tf.constant(normal((SIDE, SIDE), i, dtype)) for i in (0, 1))
-        timing = peer.clock.measure(lambda turn, a=a, b=b: tf.matmul(a, b))
+
+        def run(turn: int, a: Any = a, b: Any = b) -> Any:
+            return tf.matmul(a, b)
+
+        timing = peer.clock.measure(run)
         yield Measure(f"{name}, {SIDE} x {SIDE}", flops / timing.median / 1e12, "TFLOP/s")
     peer.allow_tf32(False)
 
@@ -142,7 +146,11 @@ def graphs(peer: KernelPeer) -> Iterator[Measure]:
             # Few launches for long graphs: a full queue would make the host wait.
             host = graph_host_cost(graph, stream, wait, max(10, CALLS // nodes))
             yield Measure(f"{name}, host", host * 1e6, "us")
-            timing = peer.clock.measure(lambda turn, graph=graph: graph.launch(stream))
+
+            def run(turn: int, graph: Any = graph) -> None:
+                graph.launch(stream)
+
+            timing = peer.clock.measure(run)
             yield Measure(f"{name}, device", timing.median * 1e6, "us")
 
 

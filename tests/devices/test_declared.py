@@ -64,4 +64,5 @@ def test_it_computes_where_its_inputs_are(gpus, op, case, dtype, default):
             a, b = a.to_dense(), b.to_dense()
         assert b.device == "GPU:1" and isinstance(b._a, fake_cupy.ndarray)
         assert b._a.device.id == 1 and b._a.dtype == a._a.dtype
-        np.testing.assert_allclose(a._peek(), b._peek(), rtol=1e-5, atol=1e-6)
+        # Sums of numbers near 1 that cancel differ by their order.
+        np.testing.assert_allclose(a._peek(), b._peek(), rtol=1e-5, atol=5e-6)

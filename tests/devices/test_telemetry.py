@@ -53,12 +53,29 @@ def test_running_out_of_memory_says_how_much_was_wanted(gpus):
     wanted = np.zeros(fake_cupy.cuda.TOTAL // 4, np.float64)
     with pytest.raises(tf.errors.ResourceExhaustedError, match=r"GPU:0: Out of memory.*536,870,9"):
         tf.constant(wanted)
-    with pytest.raises(tf.errors.ResourceExhaustedError, match=r"tape\.memory\(\)"):
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=r"1,073,741,824"):
         tf.zeros((fake_cupy.cuda.TOTAL,))
     half = tf.zeros((fake_cupy.cuda.TOTAL // 6,))
     with pytest.raises(tf.errors.ResourceExhaustedError):
         half * half
     assert tf.constant(1.0).device == "GPU:0"
+
+
+def test_running_out_of_memory_says_what_the_tape_holds(gpus, monkeypatch):
+    monkeypatch.setattr(fake_cupy.cuda, "TOTAL", 1 << 20)
+    x = tf.Variable(np.ones(1 << 15, np.float32))
+    with tf.GradientTape() as tape:
+        y = tf.exp(x)
+        with pytest.raises(tf.errors.ResourceExhaustedError) as caught:
+            for _ in range(20):
+                y = tf.tanh(y)
+    said = str(caught.value)
+    del y, caught
+    assert "The tape holds 0.9 MiB" in said and "tape.memory()" in said
+    assert "MiB  tanh  " in said and f"{__file__}:" in said
+    assert len(tape.memory()) > 3
+    del tape
+    assert float(tf.reduce_sum(x * 1.0)) == 1 << 15
 
 
 @pytest.fixture
