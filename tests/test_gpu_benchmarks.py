@@ -16,7 +16,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks.gpu import __main__ as command  # noqa: E402
-from benchmarks.gpu import publish, results, run, timing  # noqa: E402
+from benchmarks.gpu import publish, results, run, timing, worker  # noqa: E402
 from benchmarks.gpu.calibration import BFLOAT16_PRODUCT, Measure, bandwidth  # noqa: E402
 from benchmarks.gpu.data import normal, some  # noqa: E402
 from benchmarks.gpu.peers import GTAPE, JAX, KERNELS, PEERS, TORCH, TORCH_GRAPHS  # noqa: E402
@@ -211,6 +211,21 @@ def process(code):
     return Process([sys.executable, "-c", HELLO + code], dict(os.environ), start=60)
 
 
+def test_a_worker_times_every_phase():
+    peer = GtapePeer()
+    peer.clock = timing.WallClock(lambda value: None)
+    found = worker.answer(peer, {"workload": "G1", "scale": SMALL})["timings"]
+    assert list(found) == ["forward", "forward + backward"]
+    assert all(0 < t["low"] <= t["median"] <= t["high"] for t in found.values())
+    assert worker.answer(peer, {"workload": "G1", "scale": SMALL, "warm": True}) == {"timings": {}}
+
+
+def test_a_worker_tells_where_it_failed():
+    with pytest.raises(KeyError) as raised:
+        worker.answer(GtapePeer(), {"workload": "G0"})
+    assert worker.told(raised.value).startswith("KeyError: 'G0' (worker.py:")
+
+
 def test_a_process_answers():
     peer = process("for line in sys.stdin: print(line, end='', flush=True)")
     assert peer.hello() == {"versions": {"it": "1"}}
@@ -281,9 +296,11 @@ def test_what_there_is_no_time_for_is_left_out():
 
 
 def test_warming_up_tells_what_failed():
-    missing = run.warm_up([GTAPE, TORCH, JAX], [WORKLOADS["G1"](SMALL)], Path(), 100,
-                          start=lambda column, caches: FakeProcess(column))
-    assert missing == []
+    def start(column, caches):
+        return FakeProcess(TORCH if column == TORCH_GRAPHS else column)
+
+    missing = run.warm_up([GTAPE, TORCH_GRAPHS], [WORKLOADS["G5"](SMALL)], Path(), 100, start)
+    assert missing == [f"{TORCH_GRAPHS}, G5: warming up: it crashed."]
 
 
 # ---------------------------------------------------------------- without a GPU

@@ -10,6 +10,8 @@ from __future__ import annotations
 import gc
 import json
 import sys
+import traceback
+from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks.gpu.calibration import measures
@@ -34,6 +36,12 @@ def answer(peer: Any, request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def told(error: Exception) -> str:
+    """What happened, and where."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{reason(error)} ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
+
+
 def serve(column: str, requests: TextIO, channel: TextIO) -> None:
     """Answer until the parent closes the pipe."""
 
@@ -48,13 +56,13 @@ def serve(column: str, requests: TextIO, channel: TextIO) -> None:
         reply({"skipped": str(error)})
         return
     except Exception as error:
-        reply({"error": reason(error)})
+        reply({"error": told(error)})
         return
     for line in requests:
         try:
             reply(answer(peer, json.loads(line)))
         except Exception as error:
-            reply({"error": reason(error)})
+            reply({"error": told(error)})
         gc.collect()
         peer.free()
 

@@ -151,8 +151,10 @@ def added(a: Any, b: Any) -> Any:
     if isinstance(a, (np.ndarray, np.generic)) or not others:
         return a + b
     owner = next((device for device in others if device.owns(a)), CPU)
+    if owner.alone and owner.maps is not None:
+        return owner.maps.added(a, b)
     with owner.scope():
-        return a + b
+        return a + b if owner.maps is None else owner.maps.added(a, b)
 
 
 def type_of(array: Any) -> ArrayType:

@@ -146,11 +146,18 @@ def _record(op: Any, like: ArrayType, args: tuple[Any, ...], made: EagerTensor, 
         if not made._k:
             made._k = new_key()
         known.add(made._k)
+        reads = plan.reads
         if len(args) == 1:
-            reads = plan.reads
             tape._records.append((
                 plan.backward, made._k, frame.f_code, frame.f_lasti, op, args[0]._k,
                 args[0] if reads[0] else None, made if reads[1] else None))
+            continue
+        if same and len(args) == 2:
+            x, y = args
+            tape._records.append((
+                plan.backward, made._k, frame.f_code, frame.f_lasti, op,
+                (x._k, y._k) if mask == 3 else x._k if mask == 1 else y._k, None, None,
+                x if reads[0] else None, y if reads[1] else None, made if reads[2] else None))
             continue
         backward, in_keys, payload = plan.entry(args, made)
         tape._records.append((backward, made._k, frame.f_code, frame.f_lasti, op, in_keys,

@@ -159,6 +159,9 @@ class _Builder:
         """The backward function: `lines` that leave the parts in p0, p1 …, then their storing."""
         for index, _ in self._pairs:
             lines += self._store(index)
+        maps = self._types[0].device.maps
+        if maps is not None:
+            names["plus"] = maps.added
         source = f"def backward(grads, {self._g}, r):\n" + "".join(f"    {x}\n" for x in lines)
         return define(source, "backward", names)
 
@@ -169,6 +172,10 @@ class _Builder:
         body = [f"{line}" for line in assigned]
         for (index, _), text in zip(self._pairs, texts):
             body.append(f"p{index} = {text}")
+            if self._types[index].dtype.name == "bfloat16":
+                # NumPy makes float32 of a bfloat16 array and a Python number.
+                printer.names[f"dtype{index}"] = self._types[index].dtype.np_dtype
+                body.append(f"p{index} = p{index}.astype(dtype{index}, copy=False)")
         printer.names["sum_to"] = sum_to
         return self._defined([*self._kept(), *self._guarded(body, printer)], printer.names)
 
@@ -181,8 +188,12 @@ class _Builder:
             lines.append(f"return p{index}")
         else:
             lines += [f"k = {self._key_text(index)}",
-                      f"grads[k] = grads[k] + p{index} if k in grads else p{index}"]
+                      f"grads[k] = {self._sum('grads[k]', f'p{index}')} if k in grads "
+                      f"else p{index}"]
         return lines
+
+    def _sum(self, a: str, b: str) -> str:
+        return f"{a} + {b}" if self._types[0].device.maps is None else f"plus({a}, {b})"
 
     def _guarded(self, body: list[str], printer: Printer) -> list[str]:
         """`body`, with large arrays going block by block where the letters allow it."""

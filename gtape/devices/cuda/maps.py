@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from gtape.devices.cuda.elementwise_map import Map
 from gtape.devices.cuda.executor import Executor
 from gtape.devices.cuda.map_text import Formula
 from gtape.devices.cuda.summed_map import SummedMap
-from gtape.kinds.expr import Expr
+from gtape.kinds.expr import Expr, Scope
 from gtape.kinds.print_cuda import servable
 
 
@@ -19,6 +20,7 @@ class Maps:
 
     def __init__(self, gpu: Executor) -> None:
         self.gpu = gpu
+        self._sums: dict[Any, Callable[..., Any] | None] = {}
 
     def make(self, name: str, outputs: Sequence[Expr], params: Sequence[str],
              dtypes: Sequence[np.dtype], results: Sequence[np.dtype]) -> Map | None:
@@ -30,6 +32,19 @@ class Maps:
             return None
         formula = Formula(name, tuple(outputs), tuple(params), tuple(r.name for r in results))
         return Map(self.gpu, formula, names, tuple(results))
+
+    def added(self, a: Any, b: Any) -> Any:
+        """a + b; one launch for arrays of one dtype."""
+        if type(b) is not type(a):
+            return a + b
+        dtype = a.dtype
+        if dtype not in self._sums:
+            scope = Scope()
+            total = scope.input("a") + scope.input("b")
+            made = self.make("sum", [total], ["a", "b"], [dtype, dtype], [dtype])
+            self._sums[dtype] = None if made is None else made.short(0)
+        found = self._sums[dtype]
+        return a + b if found is None or b.dtype != dtype else found(a, b)[0]
 
     def summed(self, whole: Map) -> SummedMap:
         """The one output of a map, of floats, summed to a smaller shape."""
