@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from gtape.core.device import CPU, Device
+from gtape.devices.cuda.determinism import enable_op_determinism
 from gtape.devices.cuda.tensor_float_32 import (
     enable_tensor_float_32_execution,
     tensor_float_32_execution_enabled,
@@ -71,6 +72,7 @@ def get_utilization(device: str) -> dict[str, Any]:
 experimental = SimpleNamespace(get_memory_info=get_memory_info,
                                get_device_details=get_device_details,
                                get_utilization=get_utilization,
+                               enable_op_determinism=enable_op_determinism,
                                enable_tensor_float_32_execution=enable_tensor_float_32_execution,
                                tensor_float_32_execution_enabled=tensor_float_32_execution_enabled)
 

@@ -13,7 +13,6 @@ from gtape.kinds.elementwise import Elementwise, cotangent_name, output_name
 from gtape.kinds.launching import Step, backward_step, forward_step
 from gtape.kinds.print_cuda import servable
 
-
 __all__ = ["cuda"]
 
 

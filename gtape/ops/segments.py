@@ -41,6 +41,15 @@ def segment_extreme_(xp: Any, x: Any, ids: Any, *, count: int, largest: bool,
     return made
 
 
+@segment_extreme_.on("cuda")
+def _(gpu: Any, x: Any, ids: Any, *, count: int, largest: bool, zeros: bool) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    # What has no rows is a finite value, which only the array function tells from the extremes.
+    return None if zeros else kernels.segment_reduce(gpu, x, ids, count,
+                                                     "max" if largest else "min")
+
+
 @segment_extreme_.infer
 def _(x: Spec, ids: Spec, *, count: int, largest: bool, zeros: bool) -> Spec:
     if not (x.dtype.is_floating or x.dtype.is_integer):
@@ -66,6 +75,13 @@ segment_extreme_.cases = [case((6, 2), ints(6, below=3), count=3, largest=True),
 def segment_prod_(xp: Any, x: Any, ids: Any, *, count: int) -> Any:
     """y[s] = Π x[i] over i with ids[i] = s; 1 where there is none."""
     return scatter.segment_prod(xp, x, ids, count)
+
+
+@segment_prod_.on("cuda")
+def _(gpu: Any, x: Any, ids: Any, *, count: int) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    return kernels.segment_reduce(gpu, x, ids, count, "product")
 
 
 @segment_prod_.infer

@@ -11,7 +11,7 @@ from gtape.devices.cuda.elementwise_map import Map
 from gtape.devices.cuda.executor import Executor
 from gtape.devices.cuda.map_text import Formula
 from gtape.devices.cuda.summed_map import SummedMap
-from gtape.kinds.expr import Expr, Scope
+from gtape.kinds.expr import Expr, Scope, operators
 from gtape.kinds.print_cuda import servable
 
 
@@ -40,7 +40,7 @@ class Maps:
         dtype = a.dtype
         if dtype not in self._sums:
             scope = Scope()
-            total = scope.input("a") + scope.input("b")
+            total = scope.node(operators["add"], (scope.input("a"), scope.input("b")))
             made = self.make("sum", [total], ["a", "b"], [dtype, dtype], [dtype])
             self._sums[dtype] = None if made is None else made.short(0)
         found = self._sums[dtype]

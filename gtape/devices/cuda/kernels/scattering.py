@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gtape.core.dtypes import as_dtype
+from gtape.devices.cuda.determinism import determinism_required
 from gtape.devices.cuda.executor import Executor, numpy_dtype
 from gtape.devices.cuda.kernel import Kernel, shipped_kernel
 from gtape.devices.cuda.kernels.gathering import (
@@ -42,7 +43,8 @@ def instances() -> Iterator[Kernel]:
         yield shipped_kernel("scatter.cu", "segment_join", name, function)
 
 
-def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int, deterministic: bool = False) -> Any:
+def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int,
+                deterministic: bool | None = None) -> Any:
     """y[r, …] = Σ x[i, …] over i with ids[i] = r; ids outside [0, rows) are dropped.
 
     The gradient of an embedding's table for cotangents x and indices ids. Floats of two bytes are
@@ -52,7 +54,7 @@ def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int, deterministic: bool 
         x: [count, …] of a dtype in DTYPES.
         ids: int32 or int64 [count].
         deterministic: sums in the order of `ids`, through a sort. Without it float32 and float64
-            are added by atomics, in no fixed order.
+            are added by atomics, in no fixed order. None: what `enable_op_determinism` asks for.
 
     Returns:
         [rows, …], or None for other dtypes.
@@ -60,6 +62,8 @@ def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int, deterministic: bool 
     if x.dtype.name not in DTYPES or ids.dtype.name not in INDICES:
         return None
     name = _computed(x.dtype.name, "sum")
+    if deterministic is None:
+        deterministic = determinism_required()
     if name not in _ATOMIC or (deterministic and name in FLOATS):
         return segment_reduce(gpu, x, ids, rows, "sum")
     y = gpu.zeros((rows, *x.shape[1:]), x.dtype)
