@@ -11,8 +11,14 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.device import CPU
 from gtape.devices.cuda.checks.bench import Bench, Check, drawn
+from gtape.devices.cuda.executor import numpy_dtype
+from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.cuda.map_kernels import kernel_of
+from gtape.devices.cuda.map_text import BLOCK, Formula, Operand
 from gtape.devices.cuda.maps import Maps
+from gtape.devices.cuda.summed_text import summed_entry, summed_text
 from gtape.kinds.launching import forward_step
+from gtape.kinds.print_cuda import compute_dtype
 from gtape.ops.scalars import multiply
 
 _DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "uint8")
@@ -29,12 +35,37 @@ _SUMS = (((37, 24), (37, 24), (24,)), ((37, 24), (37, 24), (37, 1)), ((37, 25), 
          ((2, 3, 4, 5), (2, 3, 4, 5), (3, 1, 5)))
 
 
+#: How the second operand of a product is read.
+_MODES = ("row", "column", "one", "number", "strided")
+
+
+def kernels() -> Iterator[Kernel]:
+    """A product in every mode, with large indices, and summed by both templates."""
+    for dtype in _DTYPES:
+        formula = Formula("multiply", (multiply.op.body(),), multiply.op.params, (dtype,))
+        for mode in _MODES:
+            rank = 3 if mode == "strided" else 0
+            yield kernel_of(formula, [dtype] * 2, ["each", mode], rank)[0]
+        yield kernel_of(formula, [dtype] * 2, ["each", "row"], 0, large=True)[0]
+    for dtype in _DTYPES[:4]:
+        running = compute_dtype(dtype)
+        formula = Formula("multiply", (multiply.op.body(),), multiply.op.params, (running,))
+        for mode in ("each", *_MODES[:4]):
+            operands = (Operand(dtype, "each"), Operand(dtype, mode))
+            for template in ("rows", "columns"):
+                width = 16 // numpy_dtype(dtype).itemsize
+                for out in dict.fromkeys((dtype, running)):
+                    text = summed_text(formula, operands, template, out, width)
+                    yield Kernel(text, summed_entry(formula, operands, template, out))
+
+
 def checks() -> Iterator[Check]:
     """Products of operands of many shapes and layouts, and their sums."""
     for dtype in _DTYPES:
         yield Check(f"broadcast {dtype}", partial(_broadcast, dtype=dtype))
         yield Check(f"strided {dtype}", partial(_strided, dtype=dtype))
         yield Check(f"numbers {dtype}", partial(_numbers, dtype=dtype))
+        yield Check(f"large {dtype}", partial(_large, dtype=dtype))
     for dtype in _DTYPES[:4]:
         yield Check(f"summed {dtype}", partial(_summed, dtype=dtype))
 
@@ -79,6 +110,18 @@ def _numbers(bench: Bench, dtype: str) -> None:
     for number in (3, 3.0):
         bench.same("x 3", product(bench.array(a, dtype), number)[0], a * 3)
         bench.same("3 x", product(number, bench.array(a.T, dtype))[0], a.T * 3)
+
+
+def _large(bench: Bench, dtype: str) -> None:
+    """The text for more than 2^31 elements, on fewer."""
+    formula = Formula("multiply", (multiply.op.body(),), multiply.op.params, (dtype,))
+    for shape in ((9, 64), (9, 7)):
+        a, b = _values(dtype, shape, 1), _values(dtype, shape[1:], 2)
+        kernel, _ = kernel_of(formula, [dtype] * 2, ["each", "row"], 0, large=True)
+        made = bench.gpu.empty(shape, numpy_dtype(dtype))
+        bench.gpu.launch(kernel, (2, 1, 1), (BLOCK, 1, 1), (
+            bench.array(a, dtype), bench.array(b, dtype), made, a.size, shape[1]))
+        bench.same(f"{shape}", made, a * b)
 
 
 def _summed(bench: Bench, dtype: str) -> None:

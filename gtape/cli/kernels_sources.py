@@ -62,7 +62,7 @@ def derived() -> Iterator[Family]:
 
     yield Family("derived", lambda: (kernel for _, kernel in kernels_derived.kernels()),
                  kernels_derived.checks, _DERIVED_TOGETHER)
-    yield Family("broadcast", list, kernels_broadcast.checks)
+    yield Family("broadcast", kernels_broadcast.kernels, kernels_broadcast.checks)
 
 
 #: What yields families: all that the command knows of.

@@ -44,7 +44,7 @@ def summed_text(formula: Formula, operands: Sequence[Operand], template: str, ou
         f"// the sum of {formula.outputs[0]!r}\n"
         f"{element_text(f'{name}_at', formula, operands)}\n"
         f"{loads.struct(f'{name}_load')}\n"
-        "__global__ void __launch_bounds__(REDUCE_THREADS, 4)\n"
+        "__global__ void __launch_bounds__(REDUCE_THREADS, 2)\n"
         f"{name}({', '.join(parameters)}) {{\n"
         f"    reduce_{template}<Sum, {running}, {width}>({call});\n"
         "}\n")

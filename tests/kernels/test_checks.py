@@ -1,0 +1,28 @@
+"""Every check of every kernel, under the emulator; the command runs them in all three schedules."""
+
+from __future__ import annotations
+
+import pytest
+
+from gtape.cli.kernels_run import run_all
+from gtape.cli.kernels_sources import families
+
+_FAMILIES = [name for name, family in families().items() if not family.needs_gpu]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("emulator")
+@pytest.mark.parametrize("family", _FAMILIES)
+def test_kernels_give_what_numpy_gives(family: str) -> None:
+    ran = 0
+    for job, outcome in run_all([family], ["random"], 1):
+        ran += outcome.checks
+        assert not outcome.failures, (job.label, outcome.failures)
+    assert ran
+
+
+def test_no_family_is_left_out() -> None:
+    assert {"arg_reductions", "batch_norm", "broadcast", "casting", "convolution", "cross_entropy",
+            "cumulative", "derived", "dropout", "gathering", "layer_norm", "optimizers", "pooling",
+            "random_numbers", "reductions", "rms_norm", "scattering", "softmax",
+            "variances"} <= set(_FAMILIES)
