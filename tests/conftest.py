@@ -1,15 +1,19 @@
 """Where tests compute, and what the `gpu` marker means.
 
 Tests run on the CPU, also where a GPU is present, unless they are marked `gpu`. A test that takes
-the fixture `device` runs once for each kind of device.
+the fixture `device` runs once for each kind of device. With GTAPE_EMULATED_GPU=1 the tests marked
+`gpu` run on memory of the host, their kernels by the emulator; arrays are then a strict stand-in
+for CuPy's.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -21,6 +25,12 @@ settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True
 settings.load_profile("ci")
 
 _REQUIRED = os.environ.get("GTAPE_REQUIRE_GPU") == "1"
+_EMULATED = os.environ.get("GTAPE_EMULATED_GPU") == "1"
+if _EMULATED:
+    sys.path.insert(0, str(Path(__file__).parent / "devices"))
+    import emulated
+
+    emulated.install()
 
 
 def _why_no_gpu() -> str:

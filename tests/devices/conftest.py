@@ -8,24 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any
 
+import emulated
 import fake_cupy
 import pytest
 
 from gtape.devices import probe
-from gtape.devices.cuda.executor import Executor
-from gtape.devices.emulator.executor import Emulator
-
-_MULTIPROCESSORS = 4
-_SHARED_BYTES = 227 * 1024
-#: One for all tests, so that what it has built is kept.
-_EMULATOR = Emulator()
-
-
-def emulated(cupy: Any, index: int) -> Executor:
-    """Kernels on the memory of the fake CuPy."""
-    return Executor(cupy, cupy.empty, _EMULATOR, _MULTIPROCESSORS, _SHARED_BYTES)
 
 
 @pytest.fixture(params=["functions", "kernels"])
@@ -33,8 +21,8 @@ def gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch,
          ) -> Iterator[tuple[object, ...]]:
     """The two devices; new tensors go to GPU:0."""
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
-    monkeypatch.setattr(probe, "_executor",
-                        emulated if request.param == "kernels" else lambda cupy, index: None)
+    kernels = emulated.executor if request.param == "kernels" else lambda cupy, index: None
+    monkeypatch.setattr(probe, "_executor", kernels)
     monkeypatch.setenv(probe.VARIABLE, "auto")
     probe.forget()
     fake_cupy.copies.clear()
