@@ -84,7 +84,7 @@ def map_text(formula: Formula, operands: Sequence[Operand], rank: int = 0,
     return (
         f"// {'; '.join(map(repr, formula.outputs))}\n"
         f"{element_text(f'{name}_at', formula, operands)}\n"
-        f"__global__ void __launch_bounds__({BLOCK}) {name}({writer.parameters()}) {{\n"
+        f"__global__ void __launch_bounds__({BLOCK}, 1) {name}({writer.parameters()}) {{\n"
         f"    using index_t = {'long long' if large else 'unsigned int'};\n"
         f"{writer.hoisted()}"
         "    const index_t step = (index_t)grid_size();\n"
