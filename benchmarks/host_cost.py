@@ -23,6 +23,7 @@ OPERATIONS = 48
 SHAPE = (10,)
 BODIES: dict[str, Callable[[Any, Any], Any]] = {
     "x * y": lambda x, y: x * y,
+    "-x": lambda x, y: -x,
     "x + 0.5": lambda x, y: x + 0.5,
 }
 PHASES = ("forward", "forward + tape", "forward + tape + gradient")

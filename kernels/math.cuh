@@ -21,7 +21,7 @@ template <typename T> DEVICE bool finite_at(T x) { return !nan_at(x) && !inf_at(
 
 // Shifts by the width and more, which C++ leaves open: every bit is gone.
 template <typename T> DEVICE T shifted_left(T a, T b) {
-    return b >= T(0) && b < T(8 * sizeof(T)) ? T(a << b) : T(0);
+    return b >= T(0) && b < T(8 * sizeof(T)) ? T((unsigned long long)a << b) : T(0);
 }
 template <typename T> DEVICE T shifted_right(T a, T b) {
     return b >= T(0) && b < T(8 * sizeof(T)) ? T(a >> b) : a < T(0) ? T(-1) : T(0);

@@ -59,10 +59,11 @@ class Elementwise(Op):
         self.python: Callable[..., Any] | None = None
         #: Plans as tuples for the functions of host floats, at `which | numbers << 2 | same << 4`.
         self.fast: list[tuple[Any, ...] | None] = [None] * 32
-        #: Kernels by the types of inputs and result, and by one type for all; see `launching`.
+        #: Kernels by the types of inputs and result; see `launching`.
         self.maps: dict[Any, Any] = {}
-        self.short: dict[Any, Any] = {}
-        self.short_plans: dict[Any, Plan | None] = {}
+        #: By type: launches without a number, with the first, with the second argument a number,
+        #: None until asked for, False where there is none; and the plans as in `fast`.
+        self.short: dict[ArrayType, list[Any]] = {}
 
     # -------------------------------------------------------------- meaning
 
@@ -110,13 +111,13 @@ class Elementwise(Op):
             made = build_plan(self, array_type, which, numbers, same)
             return self._plans.setdefault(key, made)
 
-    def fast_plan(self, array_type: ArrayType, which: int, numbers: int, same: bool,
-                  ) -> tuple[Any, ...]:
-        """The plan as (backward, reads first, reads second, reads y), remembered in `fast`."""
+    def fast_plan(self, plans: list[Any], array_type: ArrayType, which: int, numbers: int,
+                  same: bool) -> tuple[Any, ...]:
+        """The plan as (backward, reads first, reads second, reads y), remembered in `plans`."""
         plan = self.plan(array_type, which, numbers, same)
         made = (None, False, False, False) if plan is None else (
             plan.backward, plan.reads[0], len(self.params) == 2 and plan.reads[1], plan.reads[-1])
-        self.fast[which | numbers << 2 | same << 4] = made
+        plans[which | numbers << 2 | same << 4] = made
         return made
 
     def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],

@@ -1,8 +1,8 @@
 """The Python functions of elementwise ops: a fast way for the common case, the op for the rest.
 
-The fast way serves float16, float32 and float64 tensors in host memory, of one type, and Python
-numbers beside them. It gives the same results and records as `Elementwise.apply`; a test holds it
-to that.
+The fast way serves float16, float32 and float64 tensors in host memory, tensors on a GPU whose
+kernel is at hand, all of one type, and Python numbers beside them. It gives the same results and
+records as `Elementwise.apply`; a test holds it to that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor, noted
 from gtape.core.variable import Variable
 from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.expr import Expr, is_expr
-from gtape.kinds.launching import launched
+from gtape.kinds.launching import launched, shorten, unknown
 
 Function = Callable[..., Any]
 _getframe = sys._getframe
@@ -94,21 +94,35 @@ def note_variable(made: Any, args: Sequence[Any]) -> None:
 
 def unary(op: Elementwise, compute: Function, param: str) -> Function:
     """`f(x, name=None)`. The recording is written out here: a call would cost a tenth more."""
-    fast, name_of_op = op.fast, op.name
+    fast, on_device, name_of_op = op.fast, op.short, op.name
 
     def function(x: Any, name: str | None = None) -> Any:
-        if type(x) is not EagerTensor or not x._t.fast:
+        if type(x) is not EagerTensor:
             return general(op, (x,))
         array_type = x._t
         y = new(EagerTensor)
-        try:
-            y._a = quiet.run(compute, x._a)
-        except RuntimeError:
-            y._a = quiet.call(compute, x._a)
+        if array_type.fast:
+            plans = fast
+            try:
+                y._a = quiet.run(compute, x._a)
+            except RuntimeError:
+                y._a = quiet.call(compute, x._a)
+            if others:
+                noted(y)
+        else:
+            short = on_device.get(array_type) or unknown(op, array_type)
+            launch = short[0]
+            if launch is None:
+                launch = shorten(op, array_type, 0)
+            if not launch:
+                return general(op, (x,))
+            try:
+                y._a = launch(x._a)[0]
+            except MemoryError:
+                return general(op, (x,))
+            plans = short[3]
         y._t = array_type
         y._k = 0
-        if others:
-            noted(y)
         stack = active()
         if stack:
             frame = _getframe(1)
@@ -123,7 +137,7 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
                 if key not in known:
                     mark(tape, UNKNOWN, name_of_op, (x,), (y,), frame)
                     continue
-                plan = fast[17] or op.fast_plan(array_type, 1, 0, True)
+                plan = plans[17] or op.fast_plan(plans, array_type, 1, 0, True)
                 if not plan[0]:
                     mark(tape, CUT, name_of_op, (x,), (y,), frame)
                     continue
@@ -141,7 +155,7 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
 
 def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Function:
     """`f(x, y, name=None)`; x or y may be a Python number."""
-    fast, name_of_op = op.fast, op.name
+    fast, on_device, name_of_op = op.fast, op.short, op.name
     # NumPy's own functions give a number the array's dtype; functions of ours may make float64.
     takes_numbers = isinstance(compute, np.ufunc) or compute.__module__ == "_operator"
 
@@ -169,19 +183,33 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
             numbers = 1
         else:
             return general(op, (x, y))
-        if not array_type.fast or (numbers and not takes_numbers):
-            return general(op, (x, y))
         z = new(EagerTensor)
-        try:
-            z._a = quiet.run(compute, a, b)
-        except (ValueError, OverflowError):
+        if not array_type.fast:
+            short = on_device.get(array_type) or unknown(op, array_type)
+            launch = short[numbers]
+            if launch is None:
+                launch = shorten(op, array_type, numbers)
+            if not launch:
+                return general(op, (x, y))
+            try:
+                z._a = launch(a, b)[0]
+            except (ValueError, OverflowError, MemoryError):
+                return general(op, (x, y))
+            plans = short[3]
+        elif numbers and not takes_numbers:
             return general(op, (x, y))
-        except RuntimeError:
-            z._a = quiet.call(compute, a, b)
+        else:
+            plans = fast
+            try:
+                z._a = quiet.run(compute, a, b)
+            except (ValueError, OverflowError):
+                return general(op, (x, y))
+            except RuntimeError:
+                z._a = quiet.call(compute, a, b)
+            if others:
+                noted(z)
         z._t = array_type
         z._k = 0
-        if others:
-            noted(z)
         stack = active()
         if stack:
             frame = _getframe(1)
@@ -208,8 +236,8 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
                     same = 16 if not b.ndim or a.shape == z._a.shape else 0
                 else:
                     same = 16 if not a.ndim or b.shape == z._a.shape else 0
-                plan = fast[which | numbers << 2 | same] or op.fast_plan(
-                    array_type, which, numbers, same > 0)
+                plan = plans[which | numbers << 2 | same] or op.fast_plan(
+                    plans, array_type, which, numbers, same > 0)
                 if not plan[0]:
                     mark(tape, CUT, name_of_op, (x, y), (z,), frame)
                     kx, ky = getattr(x, "_k", 0), getattr(y, "_k", 0)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.recording import CUT, UNKNOWN, mark
-from gtape.core.sites import user_frame
-from gtape.core.state import active, new_key, walking
+from gtape.core.recording import record_general
 from gtape.core.tensor import EagerTensor, noted
 from gtape.kinds.derive import inputs_read
 from gtape.kinds.expr import Expr
 
-_current = walking.get
 #: Python integers up to here are exact as the doubles that kernels take them as.
 _EXACT = 1 << 53
 
@@ -75,108 +71,59 @@ def mapped(op: Any, out: ArrayType, arrays: Sequence[Any]) -> Any:
 
 
 def launched(op: Any, like: ArrayType, args: Sequence[Any]) -> Any:
-    """The op on tensors of type `like` and Python numbers: the short way.
+    """The op on tensors of type `like` and Python numbers, which are not copied to the device.
 
     NotImplemented where an argument is something else, or no kernel serves it.
     """
-    values, numbers, bit = [], 0, 1
-    for x in args:
-        if type(x) is EagerTensor:
-            if x._t is not like:
+    numbers = 0
+    for i, x in enumerate(args):
+        if type(x) is not EagerTensor:
+            if not _is_number(x, like):
                 return NotImplemented
-            values.append(x._a)
-        elif like.dtype.is_floating and (
-                type(x) is float or (type(x) is int and -_EXACT < x < _EXACT)):
-            values.append(x)
-            numbers |= bit
-        else:
+            numbers |= 1 << i
+        elif x._t is not like:
             return NotImplemented
-        bit <<= 1
-    found = op.short.get((like, numbers))
+    out = _out_type(op, like)
+    found = None if out is None else map_of(op, (like,) * len(args), out)
     if found is None:
-        found = op.short[like, numbers] = _short(op, like, numbers)
-    compute, out = found
-    if compute is None:
         return NotImplemented
-    device = like.device
+    arrays = [x._a if type(x) is EagerTensor else x for x in args]
     try:
-        if device.alone:
-            made = EagerTensor(compute(*values)[0], out)
-        else:
-            with device.scope():
-                made = noted(EagerTensor(compute(*values)[0], out))
+        with like.device.scope():
+            made = noted(EagerTensor(found.short(numbers)(*arrays)[0], out))
     except ValueError:
         op.infer([x.spec for x in args if type(x) is EagerTensor])
         raise
-    except MemoryError:
-        # What is freed by then may do: the general way reports what fails.
-        return NotImplemented
-    stack = active()
-    if stack:
-        _record(op, like, tuple(args), made, numbers, stack)
+    record_general(op, tuple(args), (made,), ())
     return made
 
 
-def _record(op: Any, like: ArrayType, args: tuple[Any, ...], made: EagerTensor, numbers: int,
-            stack: Sequence[Any]) -> None:
-    """`record_general` where the types are known to be one; plans are found by that."""
-    frame = _current() or user_frame(sys._getframe(3))
-    for tape in stack:
-        if not tape.is_tape:
-            tape.observe(op, args, (made,), ())
-            continue
-        known, mask, bit, same = tape._known, 0, 1, True
-        shape = made._a.shape
-        for x in args:
-            if type(x) is EagerTensor and x._k in known:
-                mask |= bit
-                same = same and x._a.shape == shape
-            bit <<= 1
-        if not mask:
-            mark(tape, UNKNOWN, op.name, args, (made,), frame)
-            continue
-        key = (like, mask, numbers, same)
-        try:
-            plan = op.short_plans[key]
-        except KeyError:
-            plan = op.short_plans[key] = _plan(op, key, made._t)
-        if plan is None:
-            mark(tape, CUT, op.name, args, (made,), frame)
-            continue
-        if not made._k:
-            made._k = new_key()
-        known.add(made._k)
-        reads = plan.reads
-        if len(args) == 1:
-            tape._records.append((
-                plan.backward, made._k, frame.f_code, frame.f_lasti, op, args[0]._k,
-                args[0] if reads[0] else None, made if reads[1] else None))
-            continue
-        if same and len(args) == 2:
-            x, y = args
-            tape._records.append((
-                plan.backward, made._k, frame.f_code, frame.f_lasti, op,
-                (x._k, y._k) if mask == 3 else x._k if mask == 1 else y._k, None, None,
-                x if reads[0] else None, y if reads[1] else None, made if reads[2] else None))
-            continue
-        backward, in_keys, payload = plan.entry(args, made)
-        tape._records.append((backward, made._k, frame.f_code, frame.f_lasti, op, in_keys,
-                              *payload))
+def _is_number(value: Any, like: ArrayType) -> bool:
+    return like.dtype.is_floating and (type(value) is float or (
+        type(value) is int and -_EXACT < value < _EXACT))
 
 
-def _plan(op: Any, key: tuple[Any, ...], out: ArrayType) -> Any:
-    like, mask, numbers, same = key
-    if not out.differentiable:
-        return None
-    types = (like,) * len(op.params) if len(op.params) > 1 else like
-    return op.plan(types, mask, numbers, same)
-
-
-def _short(op: Any, like: ArrayType, numbers: int) -> tuple[Any, Any]:
-    types = (like,) * len(op.params)
+def _out_type(op: Any, like: ArrayType) -> ArrayType | None:
     try:
-        out = op.out_type(types)
+        return op.out_type((like,) * len(op.params))
     except InvalidArgumentError:
-        return None, None
-    found = map_of(op, types, out)
-    return None if found is None else found.short(numbers), out
+        return None
+
+
+def unknown(op: Any, like: ArrayType) -> list[Any]:
+    """The entry of `op.short` for a type, nothing of it made yet."""
+    return op.short.setdefault(like, [None, None, None, [None] * 32])
+
+
+def shorten(op: Any, like: ArrayType, numbers: int) -> Any:
+    """The launch for arguments of which those in the mask `numbers` are Python numbers; False
+    where the op has to go another way."""
+    made: Any = False
+    if like.device.alone and like.device.maps is not None and (
+            not numbers or like.dtype.is_floating):
+        out = _out_type(op, like)
+        found = map_of(op, (like,) * len(op.params), out) if out is like else None
+        if found is not None:
+            made = found.short(numbers)
+    op.short[like][numbers] = made
+    return made

@@ -56,7 +56,8 @@ def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 def _divide(x: Any, y: Any) -> Any:
     t = getattr(x, "_t", None) or getattr(y, "_t", None)
-    if t is not None and t.fast and _same_float(x, t) and _same_float(y, t):
+    known = t is not None and (t.fast or (t.device.maps is not None and t.dtype.is_floating))
+    if known and _same_float(x, t) and _same_float(y, t):
         return s.divide(x, y)
     return truediv(x, y)
 
