@@ -100,8 +100,11 @@ if [[ $quick == no ]]; then
 fi
 
 if "$python" -c 'import hypothesis, pytest, pytest_timeout' 2>/dev/null; then
+    # Most of their time goes into compiling kernels, gtape's and CuPy's.
+    workers=()
+    "$python" -c 'import xdist' 2>/dev/null && workers=(-n "$(least 8 "$(nproc)")")
     GTAPE_REQUIRE_GPU=1 step "Tests on the GPU" 200 \
-        "$python" -m pytest tests -m gpu -q -p no:cacheprovider --tb=short
+        "$python" -m pytest tests -m gpu -q -p no:cacheprovider --tb=short "${workers[@]}"
 else
     echo "The tests need pytest, pytest-timeout and hypothesis: pip install them, or use --install"
     failed+=("Tests on the GPU (not run)")

@@ -4,7 +4,7 @@
 // whose edge lies above u edges[b, last], u uniform, by bisection; as
 // gtape/numerics/distributions.py does it, with the same u.
 // Layouts: logits T[batch, classes], edges double[batch, classes], found long long[batch, samples].
-// Geometry: class_edges one block a row, class_draws a thread a sample.
+// Geometry: class_edges a block a row, class_draws a thread a sample, both over any grid.
 #include "philox.cuh"
 
 // What the threads before this one hold, added up; `total` is the sum of the block.
@@ -28,13 +28,10 @@ DEVICE double sum_before(double value, double* scratch, double* total) {
     return before + (sum - value);
 }
 
+// The edges of one row by the block.
 template <typename T>
-__global__ void __launch_bounds__(512)
-class_edges(const T* __restrict__ logits, double* edges, long long classes) {
+DEVICE void edges_of(const T* __restrict__ row, double* out, long long classes, double* scratch) {
     constexpr int EACH = 4;
-    __shared__ double scratch[32];
-    const T* row = logits + blockIdx.x * classes;
-    double* out = edges + blockIdx.x * classes;
     double largest = -infinity<double>();
     for (long long i = threadIdx.x; i < classes; i += blockDim.x)
         largest = Max::combine(largest, (double)(compute_t<T>)row[i]);
@@ -55,6 +52,14 @@ class_edges(const T* __restrict__ logits, double* edges, long long classes) {
             if (first + j < classes) out[first + j] = before + part[j];
         carry += total;
     }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(512)
+class_edges(const T* __restrict__ logits, double* edges, long long batch, long long classes) {
+    __shared__ double scratch[32];
+    for (long long b = blockIdx.x; b < batch; b += gridDim.x)
+        edges_of(logits + b * classes, edges + b * classes, classes, scratch);
 }
 
 template <typename T>

@@ -163,11 +163,10 @@ DEVICE A reduce_span(const Load& load, long long begin, long long end, int lane,
     A total[V];
     accumulate<R, V>(load, first + (long long)lane * V, last, (long long)lanes * V, total);
     A value = fold<R, V>(total);
+    int before = (int)(first - begin), edges = before + (int)(end - last);
 #pragma unroll 1
-    for (long long i = begin + lane; i < end; i += lanes) {
-        if (i >= first && i < last) i += (last - i + lanes - 1) / lanes * lanes;
-        if (i < end) value = R::combine(value, load(i));
-    }
+    for (int e = lane; e < edges; e += lanes)
+        value = R::combine(value, load(e < before ? begin + e : last + (e - before)));
     return value;
 }
 

@@ -152,27 +152,39 @@ segment_reduce(const T* __restrict__ x, const long long* __restrict__ order,
         reduce_chunks<T, R, 1>(x, order, sorted, y, open, rows, count, inner, chunk, lanes);
 }
 
+// The last chunk that begins with the id with which chunk `part` begins. It is found by doubling and
+// halving steps: a run may fill most chunks, and most runs end in the next.
+DEVICE long long last_part(const long long* __restrict__ sorted, long long part, long long chunks,
+                           long long chunk) {
+    long long id = sorted[part * chunk], step = 1;
+    while (part + step < chunks && sorted[(part + step) * chunk] == id) {
+        part += step;
+        step *= 2;
+    }
+    while (step /= 2)
+        if (part + step < chunks && sorted[(part + step) * chunk] == id) part += step;
+    return part;
+}
+
 // Writes the runs that cross an edge of chunks; each by the chunk in which it begins.
 template <typename T, typename R>
 __global__ void __launch_bounds__(256, 2)
 segment_join(const long long* __restrict__ sorted, const compute_t<T>* __restrict__ open, T* y,
              long long rows, long long count, long long inner, long long chunk, long long lanes) {
-    long long groups = grid_size() / lanes;
-    for (long long c = grid_index() / lanes; (c + 1) * chunk < count; c += groups) {
+    long long groups = grid_size() / lanes, chunks = (count + chunk - 1) / chunk;
+    for (long long c = grid_index() / lanes; c + 1 < chunks; c += groups) {
         long long next = (c + 1) * chunk, id = sorted[next];
         bool ends_here = sorted[next - 1] != id;
         bool began_earlier = c > 0 && sorted[c * chunk - 1] == id;
         if (ends_here || began_earlier || id < 0 || id >= rows) continue;
+        long long last = last_part(sorted, c + 1, chunks, chunk);
         for (long long k = lanes * blockIdx.y + (threadIdx.x & (lanes - 1)); k < inner;
              k += lanes * gridDim.y) {
             Running<T, 1> run;
             run.v[0] = open[(2 * c + 1) * inner + k];
-            long long part = c + 1;
-            run.template join<R>(open + 2 * part * inner + k);
-            while ((part + 1) * chunk < count && sorted[(part + 1) * chunk] == id) {
-                ++part;
+#pragma unroll 8
+            for (long long part = c + 1; part <= last; ++part)
                 run.template join<R>(open + 2 * part * inner + k);
-            }
             run.write((Vec<T, 1>*)(y + id * inner + k));
         }
     }

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from gtape.cli.errors import CommandError
 from gtape.cli.kernels import SCHEDULES
+from gtape.cli.kernels_ahead import compile_ahead
 from gtape.cli.kernels_pool import Ended, outcomes
 from gtape.cli.kernels_sources import all_checks, families, family_checks
 from gtape.core.errors import KernelError, OpError
@@ -90,10 +91,12 @@ def _run_sanitized(options: argparse.Namespace) -> int | None:
 def run_all(names: Sequence[str], places: Sequence[str], workers: int,
             sanitize: bool = False) -> Iterator[tuple[Job, Outcome]]:
     """Run the checks, place by place and family by family; the outcomes as they come."""
-    if GPU in places:
-        gpu_bench()
-        workers = 1
     known, wanted = families(), all_checks(names)
+    if GPU in places:
+        xp = gpu_bench().gpu.xp
+        if not names:
+            compile_ahead((k for name in wanted for k in known[name].kernels()), xp, workers)
+        workers = 1
     jobs = [Job(family, tuple(names), place, sanitize, part, parts)
             for place in places for family in wanted
             if place == GPU or not known[family].needs_gpu

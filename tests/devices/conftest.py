@@ -14,12 +14,15 @@ import fake_cupy
 import pytest
 
 from gtape.devices import probe
+from gtape.devices.emulator.build import why_not
 
 
 @pytest.fixture(params=["functions", "kernels"])
 def gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch,
          ) -> Iterator[tuple[object, ...]]:
     """The two devices; new tensors go to GPU:0."""
+    if request.param == "kernels" and why_not():
+        pytest.skip(why_not())
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
     kernels = emulated.executor if request.param == "kernels" else lambda cupy, index: None
     monkeypatch.setattr(probe, "_executor", kernels)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 
-from gtape.core.errors import KernelError
 from gtape.devices.cuda.checks.bench import Bench
-from gtape.devices.emulator.build import runtime
+from gtape.devices.emulator.build import why_not
 from gtape.devices.emulator.executor import (
     SCHEDULES,
     EmulatedExecutor,
@@ -17,20 +14,11 @@ from gtape.devices.emulator.executor import (
 )
 
 
-@functools.cache
-def _why_not() -> str:
-    try:
-        runtime()
-    except KernelError as error:
-        return str(error)
-    return ""
-
-
 @pytest.fixture
 def emulator() -> None:
     """Skips the test where kernels cannot be run on the CPU."""
-    if _why_not():
-        pytest.skip(_why_not())
+    if why_not():
+        pytest.skip(why_not())
 
 
 @pytest.fixture(params=SCHEDULES)

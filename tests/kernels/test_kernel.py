@@ -21,6 +21,9 @@ template <typename T> __global__ void scale_in_place(T* x, long long n) {
 ''', "scale.cu")
 
 
+pytestmark = pytest.mark.usefixtures("emulator")
+
+
 def _launch(entry: str, *args: object) -> None:
     emulated_executor().launch(Kernel(_TEXT, entry), (1, 1, 1), (32, 1, 1), args)
 

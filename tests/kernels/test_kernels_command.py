@@ -278,12 +278,17 @@ def test_on_a_gpu_each_family_is_run_once_in_this_process(
     from gtape.devices import probe
 
     found: list[Bench] = []
-    checks(needs_gpu=True, one=found.append, two=found.append)
-    gpu = SimpleNamespace(function=None, launch=None)
+    ahead: list[object] = []
+    kernel = Kernel(expand(TEXT, "text.cu"), "copy<float, 4>")
+    checks([kernel], needs_gpu=True, one=found.append, two=found.append)
+    monkeypatch.setattr(kernels_run, "compile_ahead", lambda kernels, cupy, workers: ahead.append(
+        (list(kernels), cupy, workers)))
+    gpu = SimpleNamespace(function=None, launch=None, xp="cupy")
     device = SimpleNamespace(index=0, executor=gpu, upload=np.array, download=np.asarray)
     monkeypatch.setattr(probe, "probe", lambda: probe.Probe((device,), ()))
-    assert commands.main(["kernels", "--run", "--on=gpu"]) == 0
+    assert commands.main(["kernels", "--run", "--on=gpu", "--jobs=3"]) == 0
     assert [bench.gpu for bench in found] == [gpu, gpu]
+    assert ahead == [([kernel], "cupy", 3)]
     assert capsys.readouterr().out.split()[:4] == ["family", "gpu", "2", "checks"]
 
 

@@ -7,6 +7,7 @@ known as such and made again. Nothing in it is executed on reading.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gtape.devices import cache
@@ -44,6 +45,19 @@ def cubin(kernel: Kernel, arch: str, compiler: nvrtc.Nvrtc | None = None) -> Cub
         cache.write(KIND, key, packed(found))
     _kept[key] = found
     return found
+
+
+def keep(kernels: Sequence[Kernel], arch: str, compiler: nvrtc.Nvrtc) -> None:
+    """Compile kernels of one text at once, so that `cubin` finds each of them on disk. Only those
+    that are no templates get the same image so: it holds all such kernels of a text anyway.
+
+    Raises:
+        KernelError: they do not compile.
+    """
+    compiled = compiler.compile(kernels[0].text, [k.entry for k in kernels], arch)
+    for kernel in kernels:
+        cache.write(KIND, file_name(kernel, arch, compiler.version),
+                    packed(Cubin(compiled.image, compiled.names[kernel.entry])))
 
 
 def file_name(kernel: Kernel, arch: str, version: str) -> str:

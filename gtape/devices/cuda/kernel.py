@@ -61,7 +61,7 @@ class Kernel:
                     raise InvalidArgumentError(
                         f"the kernel {self.entry}: {param.name} must be a Python "
                         f"{_SCALARS[param.type].__name__}; got {type(arg).__name__}")
-            elif dtype is None or (param.type and dtype.name != param.type):
+            elif dtype is None or (param.type and _name_of(dtype) != param.type):
                 raise InvalidArgumentError(
                     f"the kernel {self.entry}: {param.name} must be an array of "
                     f"{param.type or 'any dtype'}; got {dtype or type(arg).__name__}")
@@ -82,6 +82,12 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<Kernel {self.entry}>"
+
+
+@cache
+def _name_of(dtype: Any) -> str:
+    """`dtype.name`, which NumPy puts together anew each time: 1 us and more."""
+    return str(dtype.name)
 
 
 @cache

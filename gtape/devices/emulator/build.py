@@ -103,6 +103,16 @@ def runtime(sanitize: bool = False) -> ctypes.CDLL:
     return _loaded(expanded("emulator.cpp"), sanitize, runtime=True)
 
 
+@cache
+def why_not() -> str:
+    """Why kernels cannot be run on this machine's CPU; empty where they can."""
+    try:
+        runtime()
+    except KernelError as error:
+        return str(error)
+    return ""
+
+
 def sanitized_environment() -> dict[str, str]:
     """The environment in which a Python process can use `sanitize=True`: AddressSanitizer must be
     loaded before everything else."""

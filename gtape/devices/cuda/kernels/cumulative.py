@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gtape.devices.cuda.executor import Executor, Grid, numpy_dtype
 from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernels.gathering import words
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 DTYPES = (*FLOATS, "int32", "int64")
@@ -77,7 +78,7 @@ def _segment(gpu: Executor, outer: int, n: int, inner: int, size: int) -> int:
     wanted = gpu.multiprocessors * 2
     if not _by_rows(n, inner):
         wanted = gpu.multiprocessors * 1024
-        outer *= max(1, inner * size // 16)
+        outer *= words(inner, size)
     segments = min(_SEGMENTS, wanted // outer, n // _SEGMENT if inner == 1 else n // 64)
     if segments < 2:
         return n
@@ -114,8 +115,7 @@ def _launch(gpu: Executor, x: Any, y: Any, carries: Any, totals: Any, scan: Scan
                    (x, y, carries, totals, scan.outer, scan.n, scan.segment, *flags))
         return
     kernel = shipped_kernel("cumulative.cu", "scan_columns", x.dtype.name, function)
-    pieces = scan.inner * x.dtype.itemsize // 16 or scan.inner
-    jobs = scan.outer * scan.segments * pieces
+    jobs = scan.outer * scan.segments * words(scan.inner, x.dtype.itemsize)
     gpu.launch(kernel, gpu.blocks(jobs, _BLOCK, 32), (_BLOCK, 1, 1),
                (x, y, carries, totals, scan.outer, scan.n, scan.inner, scan.segment, *flags))
 

@@ -139,8 +139,8 @@ def categorical(gpu: Executor, key: Key, offset: int, logits: Any, samples: int)
     logits = gpu.contiguous(logits)
     edges = gpu.empty((batch, classes), np.dtype(np.float64))
     threads = min(512, max(32, 32 * math.ceil(classes / 128)))
-    gpu.launch(shipped_kernel("categorical.cu", "class_edges", dtype), (batch, 1, 1),
-               (threads, 1, 1), (logits, edges, classes))
+    gpu.launch(shipped_kernel("categorical.cu", "class_edges", dtype),
+               gpu.blocks(batch, 1, waves=64), (threads, 1, 1), (logits, edges, batch, classes))
     gpu.launch(shipped_kernel("categorical.cu", "class_draws", dtype),
                gpu.blocks(found.size, _BLOCK), (_BLOCK, 1, 1),
                (logits, edges, found, batch, classes, samples, *counter(key, offset)))
