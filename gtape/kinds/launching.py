@@ -84,7 +84,9 @@ def launched(op: Any, like: ArrayType, args: Sequence[Any]) -> Any:
         elif x._t is not like:
             return NotImplemented
     out = _out_type(op, like)
-    found = None if out is None else map_of(op, (like,) * len(args), out)
+    if out is None:
+        return NotImplemented
+    found = map_of(op, (like,) * len(args), out)
     if found is None:
         return NotImplemented
     arrays = [x._a if type(x) is EagerTensor else x for x in args]

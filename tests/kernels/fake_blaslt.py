@@ -30,8 +30,8 @@ def library() -> BlasLt:
     if compiler is None:
         pytest.skip("the stand-in for cuBLASLt is C++, and there is no g++")
     file = Path(_FOLDER.name) / "libcublasLt.so"
-    subprocess.run([compiler, "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
-                    str(_SOURCE), "-o", str(file)], check=True)
+    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, str(_SOURCE), "-o", str(file)], check=True)
     return BlasLt(ctypes.CDLL(str(file)), str(file))
 
 

@@ -20,6 +20,9 @@ SCHEDULES = ("ascending", "descending", "random")
 #: What a block of a Hopper GPU can have, so that the larger tiles run.
 _SHARED_BYTES = 227 * 1024
 _LETTERS = {"long long": "q", "double": "d"}
+#: CuPy passes a number as what it is in Python: an int where a double is meant is other bits.
+_NUMBERS: dict[str, Any] = {"long long": (int, ctypes.c_longlong),
+                            "double": (float, ctypes.c_double)}
 #: The runtime has one block at a time.
 _LOCK = threading.Lock()
 
@@ -100,7 +103,11 @@ def _value(kernel: Kernel, index: int, arg: Any) -> Any:
     param = kernel.params[index]
     if param.kind == "array":
         return ctypes.c_void_p(address(arg))
-    return ctypes.c_longlong(arg) if param.type == "long long" else ctypes.c_double(arg)
+    wanted, passed = _NUMBERS[param.type]
+    if type(arg) is not wanted:
+        raise InternalError(f"the kernel {kernel.entry}: {param.name} must be a Python "
+                            f"{wanted.__name__}; got {type(arg).__name__}")
+    return passed(arg)
 
 
 def _indirect(kernel: Kernel) -> bool:
