@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gtape.core.errors import InternalError
 from gtape.devices.cuda.kernel import Kernel
 from gtape.devices.cuda.source import expand
 from gtape.devices.emulator.executor import EmulatedExecutor, Emulator, emulated_executor
@@ -183,6 +184,17 @@ def test_a_thread_may_wait_for_another(gpu: EmulatedExecutor) -> None:
     turn, x = gpu.zeros(1, np.int32), gpu.zeros(64, np.int32)
     run(gpu, "take_turns", 1, 64, turn, x)
     np.testing.assert_array_equal(x, np.arange(64))
+
+
+@pytest.mark.parametrize("n, factor, wanted", [(4.0, 1.0, "n must be a Python int; got float"),
+                                               (4, 2, "factor must be a Python float; got int")])
+def test_numbers_are_passed_as_what_they_are(emulator: None, n: object, factor: object,
+                                             wanted: str) -> None:
+    gpu = emulated_executor()
+    x = gpu.zeros((4,), np.float32)
+    scale = gpu.function(Kernel(TEXT, "scale<float, 4>"))
+    with pytest.raises(InternalError, match=wanted):
+        scale((1, 1, 1), (32, 1, 1), (x, x, n, factor), 0, None)
 
 
 def test_no_blocks_no_launch(gpu: EmulatedExecutor) -> None:
