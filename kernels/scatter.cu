@@ -28,7 +28,9 @@ template <typename T, int V> DEVICE void atomic_add(Vec<T, V>* to, Vec<T, V> val
 #pragma unroll
     for (int j = 0; j < V; ++j) atomic_add(&to->v[j], value.v[j]);
 }
-#if !defined(GTAPE_EMULATOR) && __CUDA_ARCH__ >= 900
+// CUDA 12.0 has no addition of four.
+#if !defined(GTAPE_EMULATOR) && __CUDA_ARCH__ >= 900 && \
+    __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
 DEVICE void atomic_add(Vec<float, 4>* to, Vec<float, 4> value) {
     atomicAdd((float4*)to, make_float4(value.v[0], value.v[1], value.v[2], value.v[3]));
 }

@@ -51,7 +51,8 @@ def tensor(shape: tuple[int, ...], loader: NoLaunch) -> EagerTensor:
     def empty(shape: tuple[int, ...], dtype: Any) -> Any:
         return array(shape, dtype, pointer)
 
-    executor = Executor(cupy, empty, loader, _MULTIPROCESSORS, contiguity="_c_contiguous")
+    executor = Executor(cupy, empty, loader, _MULTIPROCESSORS, contiguity="_c_contiguous",
+                        alone=True)
     device = _Device(0, cupy, True, executor)
     core.register(device)
     dtype = np.dtype(np.float32)

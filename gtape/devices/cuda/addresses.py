@@ -12,7 +12,7 @@ def address(array: Any) -> int:
     return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
 
 
-def overlap(a: Any, b: Any) -> bool:
-    """Whether two arrays without gaps share memory."""
-    first, second = address(a), address(b)
-    return first < second + b.nbytes and second < first + a.nbytes
+def span(array: Any) -> tuple[int, int]:
+    """The addresses at which an array without gaps begins and ends."""
+    start = address(array)
+    return start, start + array.nbytes

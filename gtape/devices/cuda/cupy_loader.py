@@ -122,4 +122,5 @@ def cuda_executor(cupy: Any, index: int) -> Executor:
     """
     attributes = cupy.cuda.Device(index).attributes
     return Executor(cupy, cupy.ndarray, CupyLoader(cupy, index), attributes["MultiProcessorCount"],
-                    attributes["MaxSharedMemoryPerBlockOptin"], "_c_contiguous")
+                    attributes["MaxSharedMemoryPerBlockOptin"], "_c_contiguous",
+                    cupy.cuda.runtime.getDeviceCount() == 1)

@@ -6,6 +6,7 @@ Behind it is a GPU through CuPy, or the emulator, which runs the same kernel tex
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,12 +40,14 @@ class Executor:
         multiprocessors: how many the device has; sets the size of grids.
         shared_bytes: the most shared memory that a block can have.
         contiguity: the attribute of arrays that says whether they lie in C order without gaps.
+        alone: whether there is no other device whose arrays could be passed.
     """
 
     def __init__(self, xp: Any, empty: Callable[..., Any], loader: Loader,
                  multiprocessors: int, shared_bytes: int = 48 * 1024,
-                 contiguity: str = "flags.c_contiguous") -> None:
+                 contiguity: str = "flags.c_contiguous", alone: bool = False) -> None:
         self.xp = xp
+        self.alone = alone
         self.shared_bytes = shared_bytes
         self.contiguity = contiguity
         self.empty = empty
@@ -69,6 +72,8 @@ class Executor:
             InvalidArgumentError: the arguments are not what the kernel takes.
             KernelError: the kernel does not compile.
         """
+        if not self.alone:
+            kernel.check_devices(args)
         kernel.check(args)
         if 0 not in grid:
             self.function(kernel)(grid, block, args, smem, self.stream())
@@ -88,6 +93,7 @@ class Executor:
         return (max(1, min(wanted, self.multiprocessors * waves)), 1, 1)
 
 
+@cache
 def numpy_dtype(name: str) -> np.dtype:
     """The NumPy dtype of a dtype's name, bfloat16 too."""
     from gtape.core.dtypes import as_dtype, require_usable

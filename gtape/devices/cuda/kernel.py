@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from gtape.core.errors import InternalError, InvalidArgumentError
-from gtape.devices.cuda.addresses import overlap
+from gtape.devices.cuda.addresses import span
 from gtape.devices.cuda.source import expanded
 from gtape.kinds.print_cuda import C_TYPES
 
@@ -37,12 +37,13 @@ class Kernel:
     Scalars are `long long` or `double`, which is what Python's numbers are passed as.
     """
 
-    __slots__ = ("_apart", "entry", "params", "text")
+    __slots__ = ("_apart", "_arrays", "entry", "params", "text")
 
     def __init__(self, text: str, entry: str) -> None:
         self.text = text
         self.entry = entry
         self.params = parameters(text, entry)
+        self._arrays = [i for i, p in enumerate(self.params) if p.kind == "array"]
         pairs = itertools.combinations(enumerate(self.params), 2)
         #: Positions of arrays that may not overlap.
         self._apart = [(i, j) for (i, p), (j, q) in pairs if (p.unaliased or q.unaliased)
@@ -55,37 +56,44 @@ class Kernel:
                 f"the kernel {self.entry} takes {len(self.params)} arguments "
                 f"({', '.join(p.name for p in self.params)}); got {len(args)}")
         for param, arg in zip(self.params, args):
-            dtype = getattr(arg, "dtype", None)
             if param.kind == "number":
                 if type(arg) is not _SCALARS[param.type]:
-                    raise InvalidArgumentError(
-                        f"the kernel {self.entry}: {param.name} must be a Python "
-                        f"{_SCALARS[param.type].__name__}; got {type(arg).__name__}")
-            elif dtype is None or (param.type and _name_of(dtype) != param.type):
-                raise InvalidArgumentError(
-                    f"the kernel {self.entry}: {param.name} must be an array of "
-                    f"{param.type or 'any dtype'}; got {dtype or type(arg).__name__}")
+                    raise self._wrong(param, arg)
+                continue
+            dtype = getattr(arg, "dtype", None)
+            if dtype is None or (param.type and dtype_name(dtype) != param.type):
+                raise self._wrong(param, arg)
+        if self._apart:
+            self._check_memory(args)
 
-        self._check_memory(args)
+    def _wrong(self, param: Parameter, arg: Any) -> InvalidArgumentError:
+        wanted = f"a Python {_SCALARS[param.type].__name__}" if param.kind == "number" else (
+            f"an array of {param.type or 'any dtype'}")
+        return InvalidArgumentError(f"the kernel {self.entry}: {param.name} must be {wanted}; got "
+                                    f"{getattr(arg, 'dtype', None) or type(arg).__name__}")
 
     def _check_memory(self, args: Sequence[Any]) -> None:
-        places = [a.device for p, a in zip(self.params, args) if p.kind == "array"]
+        spans = {i: span(args[i]) for i in self._arrays}
+        for i, j in self._apart:
+            if spans[i][0] < spans[j][1] and spans[j][0] < spans[i][1]:
+                raise InvalidArgumentError(
+                    f"the kernel {self.entry} writes while it reads: {self.params[i].name} and "
+                    f"{self.params[j].name} may not share memory; pass a copy of one")
+
+    def check_devices(self, args: Sequence[Any]) -> None:
+        """Raises InvalidArgumentError: the arrays are on several devices."""
+        places = [a.device for a in args if hasattr(a, "device")]
         other = next((p for p in places if p != places[0]), None)
         if other is not None:
             raise InvalidArgumentError(f"the kernel {self.entry} needs all arrays on one device; "
                                        f"got {places[0]} and {other}")
-        for i, j in self._apart:
-            if overlap(args[i], args[j]):
-                raise InvalidArgumentError(
-                    f"the kernel {self.entry} writes while it reads: {self.params[i].name} and "
-                    f"{self.params[j].name} may not share memory; pass a copy of one")
 
     def __repr__(self) -> str:
         return f"<Kernel {self.entry}>"
 
 
 @cache
-def _name_of(dtype: Any) -> str:
+def dtype_name(dtype: Any) -> str:
     """`dtype.name`, which NumPy puts together anew each time: 1 us and more."""
     return str(dtype.name)
 
