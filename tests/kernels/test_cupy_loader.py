@@ -45,7 +45,7 @@ class Stub:
         self.cuda = SimpleNamespace(
             Device=lambda index: Device(self, index, capability), Module=lambda: Module(self),
             get_current_stream=lambda: "stream",
-            runtime=SimpleNamespace(runtimeGetVersion=lambda: 13020),
+            runtime=SimpleNamespace(runtimeGetVersion=lambda: 13020, getDeviceCount=lambda: 1),
             compiler=SimpleNamespace(CompileException=CompileError),
             driver=SimpleNamespace(
                 CUDADriverError=DriverError, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES=1,
@@ -199,7 +199,8 @@ def test_what_cupy_cannot_compile_is_a_kernel_error(monkeypatch: pytest.MonkeyPa
 def test_the_stub_has_the_names_of_the_installed_cupy() -> None:
     cupy = pytest.importorskip("cupy")
     for path in ("cuda.Device", "cuda.Module", "cuda.get_current_stream", "RawModule", "ndarray",
-                 "cuda.runtime.runtimeGetVersion", "cuda.compiler.CompileException",
+                 "cuda.runtime.runtimeGetVersion", "cuda.runtime.getDeviceCount",
+                 "cuda.compiler.CompileException",
                  "cuda.driver.CUDADriverError", "cuda.driver.funcGetAttribute",
                  "cuda.driver.funcSetAttribute", "cuda.Module.load", "cuda.Module.get_function",
                  "cuda.Function.ptr", "cuda.Device.attributes", "cuda.Device.compute_capability",
