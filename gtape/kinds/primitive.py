@@ -150,6 +150,8 @@ class Primitive(Op):
             except RuntimeError:
                 made = quiet.call(self._fn, np, *arrays, **shaped.attrs)
             outputs: tuple[Any, ...] = self._wrapped(made, shaped)
+        elif eager:
+            outputs = self._on_device(inputs, shaped)
         else:
             emitted = emit_or_none(self, inputs, attrs, lambda: list(shaped.specs))
             outputs = self._on_device(inputs, shaped) if emitted is None else emitted
@@ -210,6 +212,14 @@ class Primitive(Op):
         """The array function where a device other than the host may have to be entered first."""
         arrays = [x._a for x in inputs]
         device, made = shaped.device, None
+        if device.alone and device.executor is not None and self._kernel is not None:
+            try:
+                made = self._kernel(device.executor, *arrays, **shaped.attrs)
+            except MemoryError:
+                # Tried again below, where what fails is reported.
+                made = None
+            if made is not None:
+                return self._wrapped(made, shaped)
         state = hush()
         try:
             with device.scope():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.reduction_geometry import Form, columns, plan
 from gtape.devices.cuda.kernels.reductions import SERVED, kernel_dtypes, read_as, running
 
@@ -46,21 +46,21 @@ def arg_extreme(gpu: Executor, x: Any, axis: int, largest: bool, dtype: str) -> 
     is both. None where no kernel serves: `dtype`, that of the result, is int32 or int64.
     """
     operation = "Max" if largest else "Min"
-    if x.dtype.name not in SERVED[operation] or dtype not in ("int32", "int64"):
+    if dtype_name(x.dtype) not in SERVED[operation] or dtype not in ("int32", "int64"):
         return None
     shape = x.shape
     form = Form(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:]))
     result = (*shape[:axis], *shape[axis + 1:])
     made = gpu.empty(result, np.dtype(dtype))
     if made.size:
-        name = read_as(operation, x.dtype.name)
-        array = x if name == x.dtype.name else x.view(name)
+        name = read_as(operation, dtype_name(x.dtype))
+        array = x if name == dtype_name(x.dtype) else x.view(name)
         _launch(gpu, operation, gpu.contiguous(array), form, made)
     return made
 
 
 def _launch(gpu: Executor, operation: str, x: Any, form: Form, made: Any) -> None:
-    source = x.dtype.name
+    source = dtype_name(x.dtype)
     bytes_of = made.dtype.itemsize
     first = plan(*form, 16 // _width(source), gpu, _PAIR).first
     cut = first.parts > 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.column_tiles import (
     COMPUTE,
     THREADS,
@@ -54,8 +54,8 @@ def batch_norm(gpu: Executor, x: Any, mean: Any, variance: Any, scale: Any, shif
         gpu.contiguous(a) for a in (x, mean, variance, scale, shift))
     rows, cols = _shape(x)
     y = gpu.empty(x.shape, x.dtype)
-    over = tiles(gpu, rows, cols, x.dtype.name)
-    gpu.launch(_applying(x.dtype.name, mean.dtype.name), over.grid, _BLOCK,
+    over = tiles(gpu, rows, cols, dtype_name(x.dtype))
+    gpu.launch(_applying(dtype_name(x.dtype), dtype_name(mean.dtype)), over.grid, _BLOCK,
                (x, mean, variance, scale, shift, y, rows, cols, over.lanes, over.each, eps))
     return y
 
@@ -70,7 +70,7 @@ def batch_norm_backward(gpu: Executor, g: Any, x: Any, scale: Any, mean: Any, va
     """
     g, x, scale, mean, variance = (gpu.contiguous(a) for a in (g, x, scale, mean, variance))
     rows, cols = _shape(x)
-    dtype = x.dtype.name
+    dtype = dtype_name(x.dtype)
     over = tiles(gpu, rows, cols, dtype)
     partial = gpu.empty((2, over.chunks, cols), COMPUTE[dtype])
     gpu.launch(_kernel("sums", dtype), over.grid, _BLOCK,
@@ -86,7 +86,7 @@ def batch_norm_backward(gpu: Executor, g: Any, x: Any, scale: Any, mean: Any, va
 def _moments(gpu: Executor, x: Any) -> tuple[Any, Any]:
     """The mean and the variance of each channel."""
     rows, cols = _shape(x)
-    dtype = x.dtype.name
+    dtype = dtype_name(x.dtype)
     compute = COMPUTE[dtype]
     over = tiles(gpu, rows, cols, dtype)
     partial = gpu.empty((2, over.chunks, cols), compute)

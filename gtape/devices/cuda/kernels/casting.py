@@ -8,7 +8,7 @@ from typing import Any
 
 from gtape.devices.cuda.elementwise_map import Map
 from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name
 from gtape.devices.cuda.map_kernels import combine
 from gtape.devices.cuda.map_text import Formula, Operand
 from gtape.kinds.expr import Scope
@@ -21,9 +21,9 @@ def cast(gpu: Executor, x: Any, dtype: str) -> Any:
     Floats become integers by cutting off; out of range, and for nan, the value is not defined.
     Any number but 0 becomes True.
     """
-    if x.dtype.name not in C_TYPES or dtype not in C_TYPES:
+    if dtype_name(x.dtype) not in C_TYPES or dtype not in C_TYPES:
         return None
-    return _map(gpu, x.dtype.name, dtype)(x)[0]
+    return _map(gpu, dtype_name(x.dtype), dtype)(x)[0]
 
 
 @lru_cache(1024)

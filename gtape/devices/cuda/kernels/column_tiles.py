@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gtape.devices.cuda.executor import Executor, Grid
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 
 THREADS = 256
 #: The dtype to compute in.
@@ -51,7 +51,7 @@ def finish(gpu: Executor, partial: Any, dtype: Any) -> Any:
     `dtype`."""
     quantities, parts, cols = partial.shape
     made = gpu.empty((quantities, cols), dtype)
-    gpu.launch(_finish(partial.dtype.name, made.dtype.name),
+    gpu.launch(_finish(dtype_name(partial.dtype), dtype_name(made.dtype)),
                (-(-cols // _FINISHED_COLUMNS), quantities, 1), (32 * min(parts, 32), 1, 1),
                (partial, made, parts, cols))
     return made

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.window_axes import Axes, Sizes, axes
 from gtape.numerics.windows import Pads
 
@@ -42,7 +42,7 @@ def convolve(gpu: Executor, x: Any, filters: Any, strides: Sizes, dilations: Siz
         [N, *out, F], summed in float32 for floats of two bytes; None for what is not served.
     """
     over = axes(x.shape[1:-1], filters.shape[:-2], strides, dilations, pads)
-    if over is None or x.dtype.name not in FLOATS:
+    if over is None or dtype_name(x.dtype) not in FLOATS:
         return None
     rank = len(x.shape) - 2
     shape = (x.shape[0], *over.outs[3 - rank:], filters.shape[-1])
@@ -58,7 +58,7 @@ def input_gradient(gpu: Executor, g: Any, filters: Any, shape: Sizes, strides: S
         An array like g of `shape`; None for what is not served.
     """
     over = axes(shape[1:-1], filters.shape[:-2], strides, dilations, pads)
-    if over is None or g.dtype.name not in FLOATS:
+    if over is None or dtype_name(g.dtype) not in FLOATS:
         return None
     rows = shape[0] * math.prod(-(-n // s) for n, s in zip(over.ins, over.strides))
     return _product(gpu, g, filters, tuple(shape), rows, over, (shape[-1], g.shape[-1], groups),
@@ -75,7 +75,7 @@ def filter_gradient(gpu: Executor, x: Any, g: Any, size: Sizes, strides: Sizes, 
         An array like x; None for what is not served.
     """
     over = axes(x.shape[1:-1], size, strides, dilations, pads)
-    name = x.dtype.name
+    name = dtype_name(x.dtype)
     if over is None or name not in FLOATS:
         return None
     channels, features = x.shape[-1], g.shape[-1]
@@ -108,7 +108,7 @@ def _product(gpu: Executor, source: Any, filters: Any, shape: tuple[int, ...], r
              over: Axes, sizes: tuple[int, int, int], residues: int, inputs: bool) -> Any:
     """The result of `shape` in `residues` products of at most `rows` rows each."""
     channels, features, groups = sizes
-    name = source.dtype.name
+    name = dtype_name(source.dtype)
     if not math.prod(shape) or not source.size or not filters.size:
         return gpu.zeros(shape, source.dtype)
     group = (channels // groups, features // groups)

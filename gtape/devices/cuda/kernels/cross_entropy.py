@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS, forms, geometry
 from gtape.devices.cuda.kernels.softmax import FLOATS
 
@@ -85,8 +85,9 @@ def cross_entropy_grad(gpu: Executor, a: Any, probs: Any, labels: Any) -> Any:
         team = 4
         while team < _GRAD_BLOCK and team * values < cols:
             team *= 2
-        kernel = shipped_kernel("cross_entropy_grad.cu", "cross_entropy_grad", probs.dtype.name,
-                                values, "SparseTargets" if kind else "DenseTargets")
+        kernel = shipped_kernel("cross_entropy_grad.cu", "cross_entropy_grad",
+                                dtype_name(probs.dtype), values,
+                                "SparseTargets" if kind else "DenseTargets")
         gpu.launch(kernel, gpu.blocks(rows, _GRAD_BLOCK // team, waves=64), (_GRAD_BLOCK, 1, 1),
                    (a, probs, labels, y, rows, cols, kind, team))
     return y
@@ -94,7 +95,7 @@ def cross_entropy_grad(gpu: Executor, a: Any, probs: Any, labels: Any) -> Any:
 
 def _labels(logits: Any, labels: Any) -> int | None:
     """0 for dense labels, `kind` of kernels/class_labels.cuh for classes; None: not served."""
-    if logits.dtype.name not in FLOATS or not logits.ndim:
+    if dtype_name(logits.dtype) not in FLOATS or not logits.ndim:
         return None
     if labels.dtype == logits.dtype:
         return 0 if labels.shape == logits.shape else None
@@ -119,7 +120,7 @@ def _launch(gpu: Executor, logits: Any, labels: Any, output: int, weights: Any =
     # Losses of classes by number need their row once, and nothing of it afterwards.
     once = output == _NOTHING and bool(kind)
     to = geometry(gpu, rows, cols, x.dtype, _VALUES[name], cached=0 if once else 1)
-    kernel = shipped_kernel("cross_entropy.cu", f"cross_entropy_{to.form}", x.dtype.name,
+    kernel = shipped_kernel("cross_entropy.cu", f"cross_entropy_{to.form}", dtype_name(x.dtype),
                             to.values, name)
     gpu.launch(kernel, to.grid, to.block,
                (x, labels, given, losses, made, rows, cols, kind, output, int(weighted), scale,

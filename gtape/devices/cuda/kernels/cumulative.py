@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gtape.devices.cuda.executor import Executor, Grid, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.gathering import words
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
@@ -59,7 +59,7 @@ def cumulative(gpu: Executor, x: Any, axis: int, operation: str = "sum", *, reve
     Returns:
         An array like x, or None for other dtypes.
     """
-    if x.dtype.name not in (FLOATS if operation == "logsumexp" else DTYPES):
+    if dtype_name(x.dtype) not in (FLOATS if operation == "logsumexp" else DTYPES):
         return None
     y = gpu.empty(x.shape, x.dtype)
     if not x.size:
@@ -67,7 +67,7 @@ def cumulative(gpu: Executor, x: Any, axis: int, operation: str = "sum", *, reve
     outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])
     scan = Scan(outer, n, inner, _segment(gpu, outer, n, inner, x.dtype.itemsize), operation,
                 reverse, exclusive)
-    bits = _BITS.get(x.dtype.name)
+    bits = _BITS.get(dtype_name(x.dtype))
     x = gpu.contiguous(x)
     _scan(gpu, x.view(bits) if bits else x, y.view(bits) if bits else y, scan)
     return y
@@ -90,7 +90,7 @@ def _by_rows(n: int, inner: int) -> bool:
 
 
 def _scan(gpu: Executor, x: Any, y: Any, scan: Scan) -> None:
-    compute = numpy_dtype(_COMPUTE.get(x.dtype.name, x.dtype.name))
+    compute = numpy_dtype(_COMPUTE.get(dtype_name(x.dtype), dtype_name(x.dtype)))
     none = gpu.empty((0,), compute)
     if scan.segments == 1:
         _launch(gpu, x, y, none, none, scan, carried=False, write=True)
@@ -108,13 +108,13 @@ def _launch(gpu: Executor, x: Any, y: Any, carries: Any, totals: Any, scan: Scan
     function = OPERATIONS[scan.operation]
     flags = (int(scan.reverse), int(scan.exclusive), int(carried), int(write))
     if _by_rows(scan.n, scan.inner):
-        kernel = shipped_kernel("cumulative.cu", "scan_rows", x.dtype.name, function)
+        kernel = shipped_kernel("cumulative.cu", "scan_rows", dtype_name(x.dtype), function)
         jobs = scan.outer * scan.segments
         grid: Grid = (min(jobs, gpu.multiprocessors * 64), 1, 1)
         gpu.launch(kernel, grid, (_row_block(min(scan.n, scan.segment), x.dtype.itemsize), 1, 1),
                    (x, y, carries, totals, scan.outer, scan.n, scan.segment, *flags))
         return
-    kernel = shipped_kernel("cumulative.cu", "scan_columns", x.dtype.name, function)
+    kernel = shipped_kernel("cumulative.cu", "scan_columns", dtype_name(x.dtype), function)
     jobs = scan.outer * scan.segments * words(scan.inner, x.dtype.itemsize)
     gpu.launch(kernel, gpu.blocks(jobs, _BLOCK, 32), (_BLOCK, 1, 1),
                (x, y, carries, totals, scan.outer, scan.n, scan.inner, scan.segment, *flags))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.random_numbers import FLOATS, Key, counter, threshold
 
 _BLOCK = 256
@@ -29,7 +29,7 @@ def dropout(gpu: Executor, x: Any, key: Key, offset: int, rate: float) -> Any:
     Returns:
         An array like x, or None for another dtype than those of FLOATS.
     """
-    dtype = x.dtype.name
+    dtype = dtype_name(x.dtype)
     if dtype not in FLOATS:
         return None
     x = gpu.contiguous(x)

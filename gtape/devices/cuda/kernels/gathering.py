@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.devices.cuda.executor import Executor, Grid
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 
 INDICES = ("int32", "int64")
 BLOCK = 256
@@ -38,7 +38,7 @@ def gather(gpu: Executor, table: Any, indices: Any, axis: int = 0) -> Any:
     Returns:
         table.shape[:axis] + indices.shape + table.shape[axis + 1:], or None for other indices.
     """
-    if indices.dtype.name not in INDICES:
+    if dtype_name(indices.dtype) not in INDICES:
         return None
     shape = table.shape
     y = gpu.empty((*shape[:axis], *indices.shape, *shape[axis + 1:]), table.dtype)
@@ -48,7 +48,7 @@ def gather(gpu: Executor, table: Any, indices: Any, axis: int = 0) -> Any:
     size = table.dtype.itemsize
     if size == 16:
         size, inner = 8, 2 * inner
-    kernel = shipped_kernel("gather.cu", "gather_rows", size, indices.dtype.name)
+    kernel = shipped_kernel("gather.cu", "gather_rows", size, dtype_name(indices.dtype))
     grid, lanes = row_geometry(gpu, outer * indices.size, words(inner, size))
     gpu.launch(kernel, grid, (BLOCK, 1, 1), (gpu.contiguous(table), gpu.contiguous(indices), y,
                                              outer, rows, indices.size, inner, lanes))
@@ -77,11 +77,11 @@ def flat_rows(gpu: Executor, indices: Any, shape: tuple[int, ...]) -> Any:
     """Index tuples [*I, depth] as int64 numbers [*I] of rows of the first `depth` axes of
     `shape`, flattened; -1 where out of range. None for more than 6 axes or other dtypes."""
     depth = indices.shape[-1]
-    if indices.dtype.name not in INDICES or depth > _DEPTH:
+    if dtype_name(indices.dtype) not in INDICES or depth > _DEPTH:
         return None
     flat = gpu.empty(indices.shape[:-1], np.dtype(np.int64))
     if flat.size:
-        kernel = shipped_kernel("gather.cu", "flatten_indices", indices.dtype.name)
+        kernel = shipped_kernel("gather.cu", "flatten_indices", dtype_name(indices.dtype))
         sizes = (*shape[:depth], *(1,) * (_DEPTH - depth))
         gpu.launch(kernel, gpu.blocks(flat.size, BLOCK), (BLOCK, 1, 1),
                    (gpu.contiguous(indices), flat, flat.size, depth, *sizes))

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from gtape.devices.cuda.executor import Executor
+from gtape.devices.cuda.kernel import dtype_name
 from gtape.devices.cuda.kernels import batch_norm as batch
 from gtape.devices.cuda.kernels import layer_norm as layer
 from gtape.devices.cuda.kernels import rms_norm as rms
@@ -22,7 +23,7 @@ def _served(x: Any, params: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
         return (0 <= before <= x.ndim - len(shape) and p.shape == (1,) * before + shape
                 and p.dtype == x.dtype)
 
-    return x.dtype.name in COMPUTE and all(fits(p) for p in params)
+    return dtype_name(x.dtype) in COMPUTE and all(fits(p) for p in params)
 
 
 def _rows(x: Any, axes: Axes, params: tuple[Any, ...]) -> int | None:
@@ -126,7 +127,7 @@ def _channels_last(x: Any, axes: Axes, params: tuple[Any, ...]) -> bool:
 
 def _statistics(x: Any, *kept: Any) -> bool:
     """Whether saved values are of the dtype that the kernels compute in."""
-    return all(a.dtype.name == COMPUTE[x.dtype.name] for a in kept)
+    return all(dtype_name(a.dtype) == COMPUTE[dtype_name(x.dtype)] for a in kept)
 
 
 def _flat(gpu: Executor, array: Any) -> Any:

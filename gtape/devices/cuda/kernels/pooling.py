@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.window_axes import Axes, Sizes, axes
 from gtape.numerics.windows import Pads
 
@@ -37,7 +37,7 @@ def max_pool(gpu: Executor, x: Any, size: Sizes, strides: Sizes, dilations: Size
         [N, *out, C], or None for a dtype that is not in ORDERED.
     """
     over = axes(x.shape[1:-1], size, strides, dilations, pads)
-    if over is None or x.dtype.name not in ORDERED:
+    if over is None or dtype_name(x.dtype) not in ORDERED:
         return None
     y = gpu.empty(_outputs(x.shape, over), x.dtype)
     _launch(gpu, "max_pooling.cu", "max_pool", (x, y), x.shape, over, y)
@@ -52,7 +52,7 @@ def max_pool_grad(gpu: Executor, a: Any, x: Any, y: Any, size: Sizes, strides: S
         An array like x, or None for a dtype that is not in FLOATS.
     """
     over = axes(x.shape[1:-1], size, strides, dilations, pads)
-    if over is None or x.dtype.name not in FLOATS:
+    if over is None or dtype_name(x.dtype) not in FLOATS:
         return None
     dx = gpu.empty(x.shape, x.dtype)
     _launch(gpu, "max_pooling.cu", "max_pool_grad", (a, x, y, dx), x.shape, over, dx)
@@ -67,7 +67,7 @@ def max_pool_pick(gpu: Executor, a: Any, x: Any, y: Any, size: Sizes, strides: S
         An array like y, or None for a dtype that is not in FLOATS.
     """
     over = axes(x.shape[1:-1], size, strides, dilations, pads)
-    if over is None or x.dtype.name not in FLOATS:
+    if over is None or dtype_name(x.dtype) not in FLOATS:
         return None
     b = gpu.empty(y.shape, y.dtype)
     _launch(gpu, "max_pooling.cu", "max_pool_pick", (a, x, y, b), x.shape, over, b)
@@ -82,7 +82,7 @@ def max_pool_index(gpu: Executor, x: Any, y: Any, size: Sizes, strides: Sizes, d
         int64, of the shape of y, or None for a dtype that is not in FLOATS.
     """
     over = axes(x.shape[1:-1], size, strides, dilations, pads)
-    if over is None or x.dtype.name not in FLOATS:
+    if over is None or dtype_name(x.dtype) not in FLOATS:
         return None
     index = gpu.empty(y.shape, np.dtype(np.int64))
     _launch(gpu, "max_pooling.cu", "max_pool_index", (x, y, index), x.shape, over, index,
@@ -98,7 +98,7 @@ def average_pool(gpu: Executor, x: Any, size: Sizes, strides: Sizes, dilations: 
         [N, *out, C], or None for a dtype that is not in FLOATS.
     """
     over = axes(x.shape[1:-1], size, strides, dilations, pads)
-    if over is None or x.dtype.name not in FLOATS:
+    if over is None or dtype_name(x.dtype) not in FLOATS:
         return None
     y = gpu.empty(_outputs(x.shape, over), x.dtype)
     _launch(gpu, "average_pooling.cu", "average_pool", (x, y), x.shape, over, y)
@@ -113,7 +113,7 @@ def average_pool_grad(gpu: Executor, a: Any, shape: Sizes, size: Sizes, strides:
         An array of `shape`, or None for a dtype that is not in FLOATS.
     """
     over = axes(shape[1:-1], size, strides, dilations, pads)
-    if over is None or a.dtype.name not in FLOATS:
+    if over is None or dtype_name(a.dtype) not in FLOATS:
         return None
     dx = gpu.empty(tuple(shape), a.dtype)
     _launch(gpu, "average_pooling.cu", "average_pool_grad", (a, dx), shape, over, dx)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -55,7 +55,7 @@ def threshold(probability: float) -> int:
 def _filled(gpu: Executor, name: str, shape: Sequence[int], dtype: Any, key: Key, offset: int,
             *numbers: Any) -> Any:
     out = gpu.empty(tuple(shape), np.dtype(dtype))
-    types = () if name == "bernoulli" else (out.dtype.name,)
+    types = () if name == "bernoulli" else (dtype_name(out.dtype),)
     per_thread = max(16 // out.dtype.itemsize, 4)
     if out.size:
         gpu.launch(shipped_kernel("random.cu", name, *types),
@@ -129,7 +129,7 @@ def categorical(gpu: Executor, key: Key, offset: int, logits: Any, samples: int)
     Returns:
         None for another dtype than those of FLOATS.
     """
-    dtype = logits.dtype.name
+    dtype = dtype_name(logits.dtype)
     if dtype not in FLOATS:
         return None
     batch, classes = logits.shape

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.reduction_geometry import Form, Stage, plan, steps
 
 Axes = tuple[int, ...]
@@ -71,7 +71,7 @@ def mean(gpu: Executor, x: Any, axes: Axes, keepdims: bool = False) -> Any:
     Integers: their sum, which wraps around, divided towards zero.
     """
     count = math.prod(x.shape[a] for a in axes)
-    if x.dtype.name in _FLOATS:
+    if dtype_name(x.dtype) in _FLOATS:
         return reduce(gpu, "Sum", x, axes, keepdims, count)
     total = reduce(gpu, "Sum", x, axes, keepdims)
     if total is None:
@@ -93,7 +93,7 @@ def reduce(gpu: Executor, operation: str, x: Any, axes: Axes, keepdims: bool = F
         axes: distinct, not negative.
         count: 1 but for means of floats, where it is the number of elements.
     """
-    dtype = x.dtype.name
+    dtype = dtype_name(x.dtype)
     if dtype not in SERVED[operation]:
         return None
     shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
@@ -156,6 +156,6 @@ def launch_stage(gpu: Executor, operation: str, dtype: str, x: Any, stage: Stage
     """One launch: x is of `dtype` or of its accumulator, the result of `dtype`, divided by
     `count`, or where `count` is 0 of the accumulator."""
     out = gpu.empty((stage.results,), numpy_dtype(dtype if count else running(dtype)))
-    kernel = kernel_of(stage.template, operation, x.dtype.name, dtype)
+    kernel = kernel_of(stage.template, operation, dtype_name(x.dtype), dtype)
     gpu.launch(kernel, stage.grid, stage.block, (x, out, *stage.sizes, count))
     return out

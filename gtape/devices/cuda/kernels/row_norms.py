@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gtape.devices.cuda.executor import Executor, Grid
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.column_tiles import COMPUTE, finish, finishing, width
 
 _GROUPED_THREADS = 128
@@ -79,7 +79,7 @@ class RowNorm(NamedTuple):
                 eps: float) -> tuple[Any, ...]:
         """(y, *statistics) of x [..., cols]; the statistics are [...]."""
         x, *given = (gpu.contiguous(a) for a in (x, *params))
-        dtype, cols = x.dtype.name, x.shape[-1]
+        dtype, cols = dtype_name(x.dtype), x.shape[-1]
         y = gpu.empty(x.shape, x.dtype)
         kept = [gpu.empty(x.shape[:-1], COMPUTE[dtype]) for _ in range(self.statistics)]
         rows = kept[0].size
@@ -99,7 +99,7 @@ class RowNorm(NamedTuple):
                  statistics: tuple[Any, ...]) -> tuple[Any, ...]:
         """(dx, *gradients of the parameters) for the cotangent g of y."""
         g, x, scale, *kept = (gpu.contiguous(a) for a in (g, x, scale, *statistics))
-        dtype, cols = x.dtype.name, x.shape[-1]
+        dtype, cols = dtype_name(x.dtype), x.shape[-1]
         dx, rows = gpu.empty(x.shape, x.dtype), kept[0].size
         found, share = geometry(cols, dtype, "backward"), _share(cols)
         grid = (gpu.blocks(rows, 1, 2) if found is None else

@@ -9,7 +9,7 @@ from typing import Any
 from gtape.core.dtypes import as_dtype
 from gtape.devices.cuda.determinism import determinism_required
 from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.gathering import (
     BLOCK,
     INDICES,
@@ -59,9 +59,9 @@ def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int,
     Returns:
         [rows, …], or None for other dtypes.
     """
-    if x.dtype.name not in DTYPES or ids.dtype.name not in INDICES:
+    if dtype_name(x.dtype) not in DTYPES or dtype_name(ids.dtype) not in INDICES:
         return None
-    name = _computed(x.dtype.name, "sum")
+    name = _computed(dtype_name(x.dtype), "sum")
     if deterministic is None:
         deterministic = determinism_required()
     if name not in _ATOMIC or (deterministic and name in FLOATS):
@@ -71,7 +71,7 @@ def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int,
         return y
     count, inner = x.shape[0], math.prod(x.shape[1:])
     grid, lanes = row_geometry(gpu, count, words(inner, x.dtype.itemsize))
-    kernel = shipped_kernel("scatter.cu", "scatter_add", name, ids.dtype.name)
+    kernel = shipped_kernel("scatter.cu", "scatter_add", name, dtype_name(ids.dtype))
     gpu.launch(kernel, grid, (BLOCK, 1, 1), (_as(gpu.contiguous(x), name), gpu.contiguous(ids),
                                              _as(y, name), rows, count, inner, lanes))
     return y
@@ -87,7 +87,7 @@ def scatter_nd(gpu: Executor, indices: Any, updates: Any, shape: tuple[int, ...]
     Returns:
         An array of `shape`, or None for other dtypes.
     """
-    flat = flat_rows(gpu, indices, shape) if updates.dtype.name in DTYPES else None
+    flat = flat_rows(gpu, indices, shape) if dtype_name(updates.dtype) in DTYPES else None
     if flat is None:
         return None
     depth = indices.shape[-1]
@@ -136,19 +136,19 @@ def segment_reduce(gpu: Executor, x: Any, ids: Any, rows: int, reduction: str) -
     Returns:
         [rows, …], or None for other dtypes.
     """
-    if x.dtype.name not in DTYPES:
+    if dtype_name(x.dtype) not in DTYPES:
         return None
     made = empty_segments(gpu, (rows, *x.shape[1:]), x.dtype, reduction)
     if not made.size or not x.size:
         return made
-    name = _computed(x.dtype.name, reduction)
+    name = _computed(dtype_name(x.dtype), reduction)
     _reduce_sorted(gpu, _as(gpu.contiguous(x), name), ids, _as(made, name), REDUCTIONS[reduction])
     return made
 
 
 def _reduce_sorted(gpu: Executor, x: Any, ids: Any, y: Any, function: str) -> None:
     """Reduce the rows of x by their ids into y, in the order of the rows."""
-    rows, count, inner, name = y.shape[0], x.shape[0], math.prod(x.shape[1:]), x.dtype.name
+    rows, count, inner, name = y.shape[0], x.shape[0], math.prod(x.shape[1:]), dtype_name(x.dtype)
     order = gpu.xp.argsort(ids, kind="stable").astype("int64", copy=False)
     ranked = ids[order].astype("int64", copy=False)
     pieces = words(inner, x.dtype.itemsize)
@@ -172,7 +172,7 @@ def _computed(dtype: str, reduction: str) -> str:
 
 def _as(array: Any, dtype: str) -> Any:
     """`array`, its memory read as `dtype`."""
-    return array if array.dtype.name == dtype else array.view(dtype)
+    return array if dtype_name(array.dtype) == dtype else array.view(dtype)
 
 
 def empty_segments(gpu: Executor, shape: tuple[int, ...], dtype: Any, reduction: str) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS, forms, geometry
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
@@ -49,7 +49,7 @@ def logsumexp(gpu: Executor, x: Any) -> Any:
     Returns:
         An array of the shape of x without its last axis, or None: not of the dtypes FLOATS.
     """
-    if x.dtype.name not in FLOATS:
+    if dtype_name(x.dtype) not in FLOATS:
         return None
     x = gpu.contiguous(x)
     y = gpu.empty(x.shape[:-1], x.dtype)
@@ -84,7 +84,7 @@ def logsumexp_grad(gpu: Executor, g: Any, x: Any) -> Any:
     Returns:
         An array like x, or None: another shape of g, or not of one of the dtypes FLOATS.
     """
-    if x.dtype.name not in FLOATS or g.dtype != x.dtype or g.shape != x.shape[:-1]:
+    if dtype_name(x.dtype) not in FLOATS or g.dtype != x.dtype or g.shape != x.shape[:-1]:
         return None
     x, g = gpu.contiguous(x), gpu.contiguous(g)
     y = gpu.empty(x.shape, x.dtype)
@@ -95,7 +95,8 @@ def logsumexp_grad(gpu: Executor, g: Any, x: Any) -> Any:
 def _along(gpu: Executor, axis: int, result: str, run: Any, *arrays: Any) -> Any:
     """`run` on arrays of one shape and dtype, with `axis` moved to the end and back."""
     x = arrays[0]
-    if x.dtype.name not in FLOATS or any(a.dtype != x.dtype or a.shape != x.shape for a in arrays):
+    if dtype_name(x.dtype) not in FLOATS or any(
+            a.dtype != x.dtype or a.shape != x.shape for a in arrays):
         return None
     last = axis in (-1, x.ndim - 1)
     if not last:
@@ -115,7 +116,8 @@ def _launch_rows(gpu: Executor, result: str, x: Any, weights: Any, y: Any, cache
     cols = x.shape[-1]
     rows = math.prod(x.shape[:-1])
     to = geometry(gpu, rows, cols, x.dtype, ONE_ROW, cached)
-    kernel = shipped_kernel("softmax.cu", f"softmax_{to.form}", x.dtype.name, to.values, result)
+    kernel = shipped_kernel("softmax.cu", f"softmax_{to.form}", dtype_name(x.dtype), to.values,
+                            result)
     gpu.launch(kernel, to.grid, to.block, (x, weights, y, rows, cols, *to.lanes), to.smem)
 
 
@@ -125,7 +127,7 @@ def _backward(gpu: Executor, result: str, y: Any, g: Any) -> Any:
         cols = y.shape[-1]
         rows = y.size // cols
         to = geometry(gpu, rows, cols, y.dtype, TWO_ROWS, cached=2)
-        kernel = shipped_kernel("softmax_grad.cu", f"softmax_grad_{to.form}", y.dtype.name,
+        kernel = shipped_kernel("softmax_grad.cu", f"softmax_grad_{to.form}", dtype_name(y.dtype),
                                 to.values, result)
         gpu.launch(kernel, to.grid, to.block, (y, g, dx, rows, cols, *to.lanes), to.smem)
     return dx

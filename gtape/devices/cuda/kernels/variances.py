@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, shipped_kernel
+from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.reduction_geometry import Form, Stage, columns, plan, steps
 
 _DTYPES = ("float32", "float64", "float16", "bfloat16")
@@ -38,7 +38,7 @@ def variance(gpu: Executor, x: Any, axes: Axes, keepdims: bool = False) -> Any:
 
     x is read once. Two-byte floats are computed in float32.
     """
-    dtype = x.dtype.name
+    dtype = dtype_name(x.dtype)
     if dtype not in _DTYPES:
         return None
     kept = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
@@ -60,7 +60,7 @@ def variance(gpu: Executor, x: Any, axes: Axes, keepdims: bool = False) -> Any:
 
 def _launches(gpu: Executor, x: Any, forms: tuple[Form, ...]) -> list[tuple[Kernel, Stage]]:
     """The first reads x; each other one, by columns of moments, what the one before made."""
-    dtype = x.dtype.name
+    dtype = dtype_name(x.dtype)
     first = plan(*forms[0], x.dtype.itemsize, gpu).first
     rest = list(forms[1:])
     if first.parts > 1:
