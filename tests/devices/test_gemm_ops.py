@@ -171,3 +171,22 @@ def test_two_layers_learn_as_on_the_cpu(products: list[str]) -> None:
     for got, wanted in zip(weights("GPU:0"), weights("CPU:0")):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
     assert products == [""] or {"RELU_BIAS", "BIAS", "BGRADA", "DEFAULT"} == set(products)
+
+
+@pytest.mark.parametrize("strides, products_made", [(1, 3), (2, 0)])
+def test_a_convolution_of_one_cell_is_a_product(products: list[str], strides: int,
+                                                products_made: int) -> None:
+    def run() -> list[np.ndarray]:
+        x, w = tf.constant(_numbers(2, 3, 4, 5)), tf.constant(_numbers(1, 1, 5, 6))
+        with tf.GradientTape() as tape:
+            tape.watch([x, w])
+            y = tf.nn.conv2d(x, w, strides, "VALID")
+            z = tf.reduce_sum(y * y)
+        return [y.numpy(), *_gradients(tape, z, [x, w])]
+
+    found = run()
+    with tf.device("CPU:0"):
+        wanted = run()
+    for got, reference in zip(found, wanted):
+        np.testing.assert_allclose(got, reference, rtol=1e-4, atol=1e-4)
+    assert products in ([""], ["DEFAULT"] * products_made)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from gtape.devices.cuda import pointwise_convolution as pointwise
 from gtape.devices.cuda.executor import Executor, numpy_dtype
 from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.window_axes import Axes, Sizes, axes
@@ -41,6 +42,10 @@ def convolve(gpu: Executor, x: Any, filters: Any, strides: Sizes, dilations: Siz
     Returns:
         [N, *out, F], summed in float32 for floats of two bytes; None for what is not served.
     """
+    if pointwise.is_product(filters.shape[:-2], strides, pads, groups):
+        made = pointwise.convolve(gpu, x, filters)
+        if made is not None:
+            return made
     over = axes(x.shape[1:-1], filters.shape[:-2], strides, dilations, pads)
     if over is None or dtype_name(x.dtype) not in FLOATS:
         return None
@@ -57,6 +62,10 @@ def input_gradient(gpu: Executor, g: Any, filters: Any, shape: Sizes, strides: S
     Returns:
         An array like g of `shape`; None for what is not served.
     """
+    if pointwise.is_product(filters.shape[:-2], strides, pads, groups):
+        made = pointwise.input_gradient(gpu, g, filters)
+        if made is not None:
+            return made
     over = axes(shape[1:-1], filters.shape[:-2], strides, dilations, pads)
     if over is None or dtype_name(g.dtype) not in FLOATS:
         return None
@@ -74,6 +83,10 @@ def filter_gradient(gpu: Executor, x: Any, g: Any, size: Sizes, strides: Sizes, 
     Returns:
         An array like x; None for what is not served.
     """
+    if pointwise.is_product(size, strides, pads, groups):
+        made = pointwise.filter_gradient(gpu, x, g)
+        if made is not None:
+            return made
     over = axes(x.shape[1:-1], size, strides, dilations, pads)
     name = dtype_name(x.dtype)
     if over is None or name not in FLOATS:
