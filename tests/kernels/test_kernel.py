@@ -63,6 +63,14 @@ def test_memory_that_is_read_and_written_at_once_is_refused() -> None:
     assert whole[1] == 2
 
 
+def test_a_repeated_element_is_as_large_as_itself() -> None:
+    memory = np.arange(9, dtype=np.float32)
+    _launch("scale<float>", np.broadcast_to(memory[:1], (8,)), memory[1:], 2.0, 1)
+    assert memory[1] == 0
+    with pytest.raises(InvalidArgumentError, match="may not share memory"):
+        _launch("scale<float>", np.broadcast_to(memory[1:2], (8,)), memory[1:], 2.0, 1)
+
+
 def test_arrays_of_two_devices_are_refused() -> None:
     class Elsewhere:
         dtype, nbytes, device = np.dtype(np.float32), 12, "GPU 1"

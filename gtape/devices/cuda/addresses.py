@@ -13,6 +13,22 @@ def address(array: Any) -> int:
 
 
 def span(array: Any) -> tuple[int, int]:
-    """The addresses at which an array without gaps begins and ends."""
+    """The addresses at which an array without gaps begins and ends; a view that repeats or leaves
+    out elements may end elsewhere."""
     start = address(array)
     return start, start + array.nbytes
+
+
+def overlap(a: Any, b: Any) -> bool:
+    """Whether the memory between the first and last elements of two arrays overlaps."""
+    if not a.size or not b.size:
+        return False
+    (start, end), (first, last) = _extent(a), _extent(b)
+    return start < last and first < end
+
+
+def _extent(array: Any) -> tuple[int, int]:
+    steps = [(n - 1) * s for n, s in zip(array.shape, array.strides)]
+    start = address(array)
+    return (start + sum(s for s in steps if s < 0),
+            start + sum(s for s in steps if s > 0) + array.dtype.itemsize)

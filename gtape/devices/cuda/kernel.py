@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from gtape.core.errors import InternalError, InvalidArgumentError
-from gtape.devices.cuda.addresses import span
+from gtape.devices.cuda.addresses import overlap, span
 from gtape.devices.cuda.source import expanded
 from gtape.kinds.print_cuda import C_TYPES
 
@@ -75,7 +75,8 @@ class Kernel:
     def _check_memory(self, args: Sequence[Any]) -> None:
         spans = {i: span(args[i]) for i in self._arrays}
         for i, j in self._apart:
-            if spans[i][0] < spans[j][1] and spans[j][0] < spans[i][1]:
+            near = spans[i][0] < spans[j][1] and spans[j][0] < spans[i][1]
+            if near and overlap(args[i], args[j]):
                 raise InvalidArgumentError(
                     f"the kernel {self.entry} writes while it reads: {self.params[i].name} and "
                     f"{self.params[j].name} may not share memory; pass a copy of one")
