@@ -14,7 +14,7 @@ from gtape.core import dtypes
 from gtape.core.device import CPU, ArrayType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import declared
-from gtape.devices.cuda.checks.bench import Bench, Check
+from gtape.devices.cuda.checks.bench import FLOATS, Bench, Check
 from gtape.devices.cuda.executor import numpy_dtype
 from gtape.devices.cuda.kernel import Kernel
 from gtape.devices.cuda.map_kernels import combine
@@ -25,7 +25,6 @@ from gtape.kinds.launching import Step, backward_step, forward_step
 from gtape.kinds.print_cuda import servable
 from gtape.kinds.print_numpy import Printer, define
 
-_FLOATS = ("float32", "float64", "float16", "bfloat16")
 _INTEGERS = ("int32", "int64", "uint8", "int8")
 #: What a float32 formula of several steps may differ by, relative to its largest value.
 _TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "float16": 4e-3, "bfloat16": 3e-2}
@@ -64,7 +63,7 @@ def elementwise_ops() -> list[Elementwise]:
 
 def cases(op: Elementwise) -> Iterator[Case]:
     """The op and its backward for all inputs at once, in every dtype that kernels serve."""
-    for name in (*_FLOATS, *_INTEGERS, "bool"):
+    for name in (*FLOATS, *_INTEGERS, "bool"):
         like = CPU.typed(dtypes.as_dtype(name))
         types = [like] * len(op.params)
         if op.types == "select":

@@ -212,19 +212,21 @@ class Primitive(Op):
         """The array function where a device other than the host may have to be entered first."""
         arrays = [x._a for x in inputs]
         device, made = shaped.device, None
-        if device.alone and device.executor is not None and self._kernel is not None:
+        kernel = None if device.executor is None else self._kernel
+        if kernel is not None and device.alone:
             try:
-                made = self._kernel(device.executor, *arrays, **shaped.attrs)
+                made = kernel(device.executor, *arrays, **shaped.attrs)
+                if made is not None:
+                    return self._wrapped(made, shaped)
+                kernel = None
             except MemoryError:
                 # Tried again below, where what fails is reported.
-                made = None
-            if made is not None:
-                return self._wrapped(made, shaped)
+                pass
         state = hush()
         try:
             with device.scope():
-                if self._kernel is not None and device.executor is not None:
-                    made = self._kernel(device.executor, *arrays, **shaped.attrs)
+                if kernel is not None:
+                    made = kernel(device.executor, *arrays, **shaped.attrs)
                 if made is None:
                     made = self._fn(device.xp, *arrays, **shaped.attrs)
         finally:

@@ -132,11 +132,7 @@ def sum_to_(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
 def _(gpu: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
     from gtape.devices.cuda.kernels import reductions as kernels
 
-    if broadcasting.stretches(x.shape, shape):
-        return None
-    axes, _ = broadcasting.axes_to_sum(x.shape, shape)
-    summed = kernels.reduce(gpu, "Sum", x, axes) if axes else None
-    return None if summed is None else summed.reshape(shape)
+    return kernels.sum_to(gpu, x, shape)
 
 
 @sum_to_.infer

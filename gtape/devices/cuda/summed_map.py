@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gtape.devices.cuda.elementwise_map import Map
@@ -51,7 +50,10 @@ class SummedMap:
         found = self._plans[key]
         if found is None:
             made = self._whole(*args)[0]
-            return made if made.shape == target else _summed(self._gpu, made, target)
+            if made.shape == target:
+                return made
+            summed = reductions.sum_to(self._gpu, made, target)
+            return sum_to(made, target) if summed is None else summed
         return self._run(found, args).reshape(target)
 
     def _plan(self, target: tuple[int, ...], found: Layout) -> Plan | None:
@@ -83,15 +85,3 @@ class SummedMap:
         if second is None:
             return made
         return reductions.launch_stage(self._gpu, "Sum", self._result, made, second, 1)
-
-
-def _summed(gpu: Executor, array: Any, target: Sequence[int]) -> Any:
-    """`array`, which is computed, summed to `target`."""
-    shape = tuple(target)
-    if stretches(array.shape, shape):
-        return sum_to(array, shape)
-    axes, _ = axes_to_sum(array.shape, shape)
-    made = reductions.reduce(gpu, "Sum", array, axes) if axes else None
-    if made is None:
-        return sum_to(array, shape)
-    return made.reshape(shape)

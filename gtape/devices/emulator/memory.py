@@ -63,11 +63,6 @@ class Memory:
         return new
 
 
-def address(array: Any) -> int:
-    """Where the first element lies: of a NumPy array, or of one shaped like CuPy's."""
-    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
-
-
 def damage(arrays: Iterable[tuple[str, Any]], everywhere: bool) -> str:
     """What was written into guard zones of the named arrays, or of all arrays in use; empty where
     nothing was."""

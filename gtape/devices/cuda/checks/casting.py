@@ -7,12 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from gtape.devices.cuda.checks.bench import Bench, Check
+from gtape.devices.cuda.checks.bench import FLOATS, Bench, Check
 from gtape.devices.cuda.executor import numpy_dtype
 from gtape.devices.cuda.kernels.casting import cast, instances
 from gtape.kinds.print_cuda import C_TYPES
-
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def checks() -> Iterator[Check]:
@@ -24,12 +22,12 @@ def checks() -> Iterator[Check]:
 
 def _check(bench: Bench, source: str) -> None:
     unsigned = source == "bool" or source.startswith("uint")
-    values = np.arange(0 if unsigned else -40, 61) * (0.75 if source in _FLOATS else 1)
+    values = np.arange(0 if unsigned else -40, 61) * (0.75 if source in FLOATS else 1)
     host = values.astype(numpy_dtype(source))
     for dtype in C_TYPES:
         fits = host if source in ("bool", dtype) or not dtype.startswith("uint") else abs(host)
         wanted = fits.astype(numpy_dtype(dtype))
         for misaligned in (False, True):
             made = cast(bench.gpu, bench.array(fits, source, misaligned), dtype)
-            exact = wanted.astype(np.float64) if dtype in _FLOATS else wanted
+            exact = wanted.astype(np.float64) if dtype in FLOATS else wanted
             bench.same(f"{source} to {dtype}", made, exact, 0.0)

@@ -133,6 +133,6 @@ def _launch(gpu: Executor, file: str, name: str, arrays: tuple[Any, ...], shape:
     dtype = arrays[0].dtype
     pieces = made.size * dtype.itemsize // 16 if shape[-1] * dtype.itemsize % 16 == 0 else made.size
     inputs = [gpu.contiguous(a) for a in arrays[:-1]]
-    gpu.launch(shipped_kernel(file, name, dtype.name), gpu.blocks(pieces, _BLOCK, 32),
+    gpu.launch(shipped_kernel(file, name, dtype_name(dtype)), gpu.blocks(pieces, _BLOCK, 32),
                (_BLOCK, 1, 1),
                (*inputs, made, math.prod(shape[:1]), shape[-1], *over.numbers, *more))

@@ -12,6 +12,7 @@ import numpy as np
 from gtape.devices.cuda.executor import Executor, numpy_dtype
 from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.reduction_geometry import Form, Stage, plan, steps
+from gtape.kinds.broadcasting import axes_to_sum, stretches
 
 Axes = tuple[int, ...]
 
@@ -77,6 +78,16 @@ def mean(gpu: Executor, x: Any, axes: Axes, keepdims: bool = False) -> Any:
     if total is None:
         return None
     return gpu.xp.asarray(gpu.xp.trunc(total / (count or 1))).astype(x.dtype)
+
+
+def sum_to(gpu: Executor, x: Any, shape: Axes) -> Any:
+    """x summed over the axes along which an array of `shape` was broadcast to it; None where
+    `reduce` serves no sum, or there is nothing to sum."""
+    if stretches(x.shape, shape):
+        return None
+    axes, _ = axes_to_sum(x.shape, shape)
+    summed = reduce(gpu, "Sum", x, axes) if axes else None
+    return None if summed is None else summed.reshape(shape)
 
 
 def reduce(gpu: Executor, operation: str, x: Any, axes: Axes, keepdims: bool = False,
