@@ -31,9 +31,23 @@ class Op:
         self.__doc__ = doc
         self.tf_name = tf_name or "".join(part.title() for part in name.split("_"))
         self.cases: list[Case] = []
+        self._kernel: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+    def on(self, kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator: the kernels that compute all results on devices of this kind ("cuda").
+
+        `fn(gpu, *arrays, **attrs)` gives an array, or a tuple where there are several results, or
+        None where no kernel serves these arrays; then the op computes as it does elsewhere. `gpu`
+        launches: `devices.cuda`.
+        """
+        def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+            self._kernel = fn
+            return fn
+
+        return declare
 
     def declare(self) -> None:
         """List the op for tests and docs."""

@@ -34,7 +34,6 @@ class Composite(Op):
         self.defaults = dict(fn.__kwdefaults__ or {})
         self.outputs = ("y", *saves.split())
         self._fn = fn
-        self._kernel: Callable[..., Any] | None = None
         self._specs: dict[Any, list[Spec]] = {}
         self.pullbacks = Pullbacks(self)
 
@@ -44,18 +43,6 @@ class Composite(Op):
         """Decorator: the backward rule for the inputs named."""
         def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
             self.pullbacks.add(Rule(fn, self, wrt, self.attr_names))
-            return fn
-
-        return declare
-
-    def on(self, kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator: the kernels that compute all results on devices of this kind ("cuda").
-
-        `fn(gpu, *arrays, **attrs)` gives an array, or a tuple where there are saved results, or
-        None where no kernel serves these arrays; then the definition computes.
-        """
-        def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-            self._kernel = fn
             return fn
 
         return declare

@@ -77,7 +77,6 @@ class Primitive(Op):
         self.nondifferentiable = nondifferentiable
         self._fn = fn
         self._infer: Callable[..., Any] | None = None
-        self._kernel: Callable[..., Any] | None = None
         self._shaped: dict[Any, Shaped] = {}
         self.pullbacks = Pullbacks(self)
 
@@ -92,18 +91,6 @@ class Primitive(Op):
         """Decorator: the backward rule for the inputs named; see `core.op.Rule`."""
         def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
             self.pullbacks.add(Rule(fn, self, wrt, self.attr_names))
-            return fn
-
-        return declare
-
-    def on(self, kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator: the kernels that compute the op on devices of this kind ("cuda").
-
-        `fn(gpu, *arrays, **attrs)` gives what the array function gives, or None where no kernel
-        serves these arrays; then the array function computes. `gpu` launches: `devices.cuda`.
-        """
-        def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-            self._kernel = fn
             return fn
 
         return declare
