@@ -19,6 +19,9 @@ C_TYPES = {
     "uint8": "unsigned char", "uint16": "unsigned short", "uint32": "unsigned int",
     "uint64": "unsigned long long", "float16": "half", "bfloat16": "bfloat16", "float32": "float",
     "float64": "double"}
+#: Bytes of each C++ type of `C_TYPES`.
+C_SIZES = {c: 1 if name == "bool" else int("".join(filter(str.isdigit, name))) // 8
+           for name, c in C_TYPES.items()}
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:[eE][-+]?\d+)?")
 

@@ -19,12 +19,9 @@ from typing import NamedTuple
 
 from gtape.devices.cuda.source import expand
 from gtape.kinds.expr import Expr
-from gtape.kinds.print_cuda import C_TYPES, CudaPrinter, compute_dtype
+from gtape.kinds.print_cuda import C_SIZES, C_TYPES, CudaPrinter, compute_dtype
 
 BLOCK = 256
-_SIZES = {"half": 2, "bfloat16": 2, "bool": 1, "signed char": 1, "unsigned char": 1, "short": 2,
-          "unsigned short": 2, "int": 4, "unsigned int": 4, "float": 4, "double": 8,
-          "long long": 8, "unsigned long long": 8}
 
 
 class Operand(NamedTuple):
@@ -58,7 +55,7 @@ def entry_of(formula: Formula, operands: Sequence[Operand], large: bool) -> str:
 def vector_width(formula: Formula, operands: Sequence[Operand]) -> int:
     """How many elements fit into 16 bytes of the widest array."""
     types = [o.dtype for o in operands if o.mode != "number"] + list(formula.results)
-    return 16 // max(_SIZES[C_TYPES[t]] for t in types)
+    return 16 // max(C_SIZES[C_TYPES[t]] for t in types)
 
 
 def element_text(name: str, formula: Formula, operands: Sequence[Operand]) -> str:

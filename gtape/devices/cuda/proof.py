@@ -15,8 +15,9 @@ from typing import NamedTuple
 from gtape.core.errors import InternalError
 from gtape.devices import cache
 from gtape.devices.cuda import nvrtc
-from gtape.devices.cuda.kernel import C_TYPES, Kernel
+from gtape.devices.cuda.kernel import Kernel
 from gtape.devices.cuda.reach import reached
+from gtape.kinds.print_cuda import C_SIZES
 
 KIND = "proofs"
 _FORMAT = "2"
@@ -35,8 +36,6 @@ _PTX_ENTRY = re.compile(r"^\.(?:visible|weak|extern)?\s*\.?entry\s+([\w$]+)\(", 
 _ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?(ld|st)\.(?!shared|local|param|const)[\w.:]*?"
                      r"v([248])\.[a-z](\d+)\s", re.MULTILINE)
 _VECTOR = re.compile(r"\bVec<([^<>,]+),\s*(\d+)>")
-_SIZES = {"bool": 1, **{c: int("".join(x for x in name if x.isdigit())) // 8
-                        for name, c in C_TYPES.items() if name != "bool"}}
 
 
 class Proof(NamedTuple):
@@ -126,9 +125,9 @@ def declares_wide(kernel: Kernel) -> bool:
     bound = dict(zip(names, [a.strip() for a in given.rstrip("> ").split(",")]))
     width = bound.get("V", "")
     if width.isdigit():
-        return width != "1" and any(_SIZES.get(a, 0) * int(width) == 16 for a in bound.values())
+        return width != "1" and any(C_SIZES.get(a, 0) * int(width) == 16 for a in bound.values())
     code = reached(kernel.text, name)
-    return "Width<" in code or any(_SIZES.get(ctype.strip(), 0) * int(count) == 16
+    return "Width<" in code or any(C_SIZES.get(ctype.strip(), 0) * int(count) == 16
                                    for ctype, count in _VECTOR.findall(code))
 
 
