@@ -223,7 +223,8 @@ def check_trace(op: Any, case: Case, dtype: str = "float32", seed: int = 0) -> N
     Raises:
         AssertionError: they differ, or the trace infers other specs than came out.
     """
-    from gtape.core.graph import SymbolicTensor, trace
+    from gtape.core.symbols import SymbolicTensor
+    from gtape.core.tracer import trace
 
     tensors = [convert(a) for a in draw(case, dtype, seed)]
     eager = call(op, tensors, case)

@@ -16,7 +16,7 @@ import gtape as tf
 import gtape.ops
 from gtape import testing
 from gtape.core.convert import convert
-from gtape.core.graph import trace
+from gtape.core.tracer import trace
 from gtape.core.op import Op, declared
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor

@@ -1,4 +1,4 @@
-"""Who executes: eager arrays, or the tracer whose symbols an op was given."""
+"""Who executes: eager arrays, or the trace whose symbols an op was given."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.core.spec import Spec
+from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
 
 
 def emit_or_none(op: Any, inputs: Sequence[Any], attrs: tuple[Any, ...],
                  specs: Callable[[], list[Spec]]) -> tuple[Tensor, ...] | None:
-    """The symbols of a new graph node when an input is a symbol; None when all is eager."""
+    """The symbols of a new graph node when an input is a symbol; None when all is eager.
+
+    Raises:
+        TypeError: a symbol is used after its trace has ended.
+    """
     for tensor in inputs:
         if type(tensor) is not EagerTensor and isinstance(tensor, Tensor):
-            return tensor._tracer.emit(op, tuple(inputs), attrs, specs())  # type: ignore[attr-defined]
+            tracer = tracer_now() or tensor._tracer  # type: ignore[attr-defined]
+            if tracer.finished:
+                raise TypeError(f"{tensor!r} is out of scope: the function that it belongs to was "
+                                f"traced already, and outside of it the tensor has no value. "
+                                f"Return it from the function, or keep it in a tf.Variable")
+            return tracer.emit(op, inputs, attrs, specs())
     return None

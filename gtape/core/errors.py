@@ -87,6 +87,10 @@ class OperatorNotAllowedInGraphError(TypeError):
     """A traced value was used where Python needs a number."""
 
 
+class NotTraceableError(NotImplementedError):
+    """An operation needs numbers that a trace does not have; its function runs eagerly."""
+
+
 class GradientMismatch(AssertionError):
     """A backward rule disagrees with finite differences."""
 

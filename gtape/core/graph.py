@@ -2,56 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from gtape.core.device import ArrayType
-from gtape.core.errors import InternalError, OperatorNotAllowedInGraphError
-from gtape.core.placement import current_device
-from gtape.core.shape import TensorShape
-from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor
-
-
-class SymbolicTensor(Tensor):
-    """A value of a trace: its spec is known, its array is not."""
-
-    __slots__ = ("__weakref__", "_k", "_spec", "_t", "_tracer")
-
-    def __init__(self, spec: Spec, array_type: ArrayType, tracer: Tracer) -> None:
-        self._spec = spec
-        self._t = array_type
-        self._tracer = tracer
-        self._k = 0
-
-    @property
-    def shape(self) -> TensorShape:
-        return TensorShape(self._spec.shape)
-
-    @property
-    def spec(self) -> Spec:
-        return self._spec
-
-    def _filled_(self, value: int) -> EagerTensor:
-        made = self._t.xp.full(self._spec.shape, value, dtype=self.dtype.np_dtype)
-        return EagerTensor(made, self._t)
-
-    def _exit(self, how: str) -> np.ndarray:
-        if how == ".numpy()":
-            raise AttributeError("a traced tensor has no .numpy(): it has no value yet")
-        raise OperatorNotAllowedInGraphError(
-            f"{how} needs the value of {self._spec}, which is not known while tracing. Use tf.cond "
-            f"or tf.where for a choice, tf.while_loop for a loop, tf.cast for a conversion")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        raise NotImplementedError(
-            f"NumPy cannot use the traced tensor {self._spec}; use the tf function of that name")
-
-    def __repr__(self) -> str:
-        return f"<tf.Tensor: shape={self._spec.shape}, dtype={self.dtype.name}, traced>"
+from gtape.core.errors import InternalError
+from gtape.core.symbols import SymbolicTensor
+from gtape.core.tensor import Tensor
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,23 +20,10 @@ class Node:
     attrs: tuple[Any, ...]
     outputs: tuple[SymbolicTensor, ...]
 
-
-class Tracer:
-    """Collects nodes while a function runs on symbols."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Node] = []
-
-    def symbol(self, spec: Spec) -> SymbolicTensor:
-        return SymbolicTensor(spec, current_device().typed(spec.dtype), self)
-
-    def emit(self, op: Any, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...],
-             specs: list[Spec]) -> tuple[SymbolicTensor, ...]:
-        """Add a node and give its results."""
-        device = next(t for t in inputs if isinstance(t, SymbolicTensor))._t.device
-        outputs = tuple(SymbolicTensor(s, device.typed(s.dtype), self) for s in specs)
-        self.nodes.append(Node(op, inputs, attrs, outputs))
-        return outputs
+    @property
+    def lasting(self) -> bool:
+        """Whether it does something besides making its outputs: it is never left out."""
+        return bool(getattr(self.op, "lasting", False))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -98,11 +42,11 @@ class Graph:
         return tuple(env.get(id(v), v) for v in self.outputs)
 
     def live(self) -> Graph:
-        """The same graph without the nodes that no output needs."""
+        """The same graph without the nodes that neither an output needs nor do anything else."""
         needed = {id(v) for v in self.outputs}
         kept = []
         for node in reversed(self.nodes):
-            if any(id(o) in needed for o in node.outputs):
+            if node.lasting or any(id(o) in needed for o in node.outputs):
                 kept.append(node)
                 needed |= {id(v) for v in node.inputs}
         return Graph(self.inputs, tuple(reversed(kept)), self.outputs)
@@ -113,6 +57,8 @@ class Graph:
         Raises:
             InternalError: the graph contradicts itself.
         """
+        from gtape.core.tracer import trace
+
         made = {id(v) for v in self.inputs}
         for node in self.nodes:
             for value in node.inputs:
@@ -122,6 +68,8 @@ class Graph:
                 if id(value) in made:
                     raise InternalError(f"{node.op.name} makes a value that is there already")
                 made.add(id(value))
+            if not any(isinstance(v, SymbolicTensor) for v in node.inputs):
+                continue
             again = trace(lambda *xs, node=node: node.op.reapply(_refill(node, xs), node.attrs),
                           [v.spec for v in node.inputs if isinstance(v, SymbolicTensor)],
                           checked=False)
@@ -144,13 +92,3 @@ class Graph:
 def _refill(node: Node, symbols: Sequence[Tensor]) -> list[Tensor]:
     fresh = iter(symbols)
     return [next(fresh) if isinstance(v, SymbolicTensor) else v for v in node.inputs]
-
-
-def trace(fn: Callable[..., Any], specs: Sequence[Spec], *, checked: bool = True) -> Graph:
-    """The graph of `fn` on symbols of `specs`; `fn` returns a tensor or a tuple of tensors."""
-    tracer = Tracer()
-    inputs = tuple(tracer.symbol(s) for s in specs)
-    made = fn(*inputs)
-    outputs = tuple(made) if isinstance(made, (tuple, list)) else (made,)
-    graph = Graph(inputs, tuple(tracer.nodes), outputs)
-    return graph.live() if checked else graph

@@ -6,17 +6,18 @@ import logging
 from typing import Any, NoReturn
 
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
 
 
 def executing_eagerly() -> bool:
-    """True: every operation runs when it is called."""
-    return True
+    """Whether operations run when they are called; False while a `tf.function` is traced."""
+    return tracer_now() is None
 
 
 def inside_function() -> bool:
-    """False: Python functions are never compiled."""
-    return False
+    """Whether a `tf.function` is being traced."""
+    return tracer_now() is not None
 
 
 def is_symbolic_tensor(tensor: Any) -> bool:

@@ -12,6 +12,10 @@ from typing import Any
 recorders: ContextVar[tuple[Any, ...]] = ContextVar("gtape.recorders", default=())
 active = recorders.get
 
+#: The trace that operations of this thread become part of; None: they run.
+tracing: ContextVar[Any] = ContextVar("gtape.tracing", default=None)
+tracer_now = tracing.get
+
 #: Identity of a value on tapes. Never reused, unlike `id()`; 0 means that no tape ever saw it.
 new_key = itertools.count(1).__next__
 
@@ -59,3 +63,20 @@ class paused:
 
     def __exit__(self, *exc: object) -> None:
         recorders.reset(self._token)
+
+
+class init_scope:
+    """Inside the block operations run, whatever is being traced or recorded around it.
+
+    For what a function needs once and not at every call, such as the first value of a Variable.
+    """
+
+    __slots__ = ("_recorders", "_tracing")
+
+    def __enter__(self) -> None:
+        self._tracing = tracing.set(None)
+        self._recorders = recorders.set(())
+
+    def __exit__(self, *exc: object) -> None:
+        recorders.reset(self._recorders)
+        tracing.reset(self._tracing)

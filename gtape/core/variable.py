@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,9 +18,12 @@ from gtape.core.recording import STATE, mark_all
 from gtape.core.references import Reference
 from gtape.core.scopes import scope_prefix
 from gtape.core.shape import TensorShape
+from gtape.core.pinned import Pinned
 from gtape.core.spec import Spec
-from gtape.core.state import active, new_key
+from gtape.core.state import active, init_scope, new_key, paused, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor, noted
+
+_NOTHING: Any = nullcontext()
 
 #: Installed by `ops`: scatter and slice assignment.
 hooks: dict[str, Callable[..., Any]] = {}
@@ -232,11 +236,16 @@ class Variable:
         state = self._resource_()
         if isinstance(delta, IndexedSlices):
             delta = delta.to_dense()
-        shift = self._fitting(delta, how, InvalidArgumentError)._array_()
-        old = state._value._array_()
-        with np.errstate(all="ignore"), state._value._t.device.scope():
-            array = old + shift if how == "assign_add" else old - shift
-        return self._written(EagerTensor(array, state._value._t), read_value, delta, state)
+        shift = self._fitting(delta, how, InvalidArgumentError)
+        old = state._value
+        if type(old) is not EagerTensor:
+            with paused():
+                made = old + shift if how == "assign_add" else old - shift
+            return self._written(made, read_value, delta, state)
+        with np.errstate(all="ignore"), old._t.device.scope():
+            array = (old._a + shift._array_() if how == "assign_add" else
+                     old._a - shift._array_())
+        return self._written(EagerTensor(array, old._t), read_value, delta, state)
 
     def _fitting(self, value: Any, how: str, shape_error: type[Exception]) -> Tensor:
         """`value` as a tensor of this variable's dtype, shape and device."""
@@ -268,7 +277,7 @@ class Variable:
     def _written(self, value: Tensor, read_value: bool, given: Any,
                  state: ResourceVariable) -> Any:
         stack = active()
-        fresh = noted(EagerTensor(value._array_(), value._t))
+        fresh = _renewed(value)
         if stack:
             source = given if isinstance(given, Tensor) else getattr(
                 given, "_value", value)
@@ -301,6 +310,14 @@ class Variable:
         return hooks["scatter_nd"](self, indices, updates, "sub")
 
 
+def _renewed(value: Tensor) -> Tensor:
+    """`value` as a tensor that no tape knows."""
+    if type(value) is EagerTensor:
+        return noted(EagerTensor(value._a, value._t))
+    with paused():
+        return hooks["identity"](value)
+
+
 def _plain(value: Any, dtype: DType) -> Any:
     """Booleans assigned to a number variable become numbers."""
     if isinstance(value, (bool, list, tuple)) and not dtype.is_bool:
@@ -313,9 +330,8 @@ def _plain(value: Any, dtype: DType) -> Any:
 class ResourceVariable(Variable):
     """The variable that `tf.Variable(...)` makes: it owns the state."""
 
-    __slots__ = ("__weakref__", "_constraint", "_declared", "_k", "_name", "_trainable", "_value")
-
-    _value: EagerTensor
+    __slots__ = ("__weakref__", "_constraint", "_declared", "_held", "_k", "_name", "_pinned",
+                 "_trainable")
 
     def __init__(self, initial_value: Any = None, trainable: bool | None = None,
                  validate_shape: bool = True, caching_device: Any = None,
@@ -326,12 +342,17 @@ class ResourceVariable(Variable):
         if initial_value is None:
             raise ValueError("a Variable needs an initial_value")
         full_name = _full_name(name)
-        if callable(initial_value) and not isinstance(initial_value, (Tensor, Variable)):
-            initial_value = initial_value()
+        tracer = tracer_now()
+        if tracer is not None:
+            tracer.creating(self)
+            initial_value = tracer.lifted(initial_value)
         wanted = None if dtype is None else as_dtype(dtype)
-        if isinstance(initial_value, Variable):
-            initial_value = initial_value._resource_()._value
-        value = convert(initial_value, wanted)
+        with init_scope() if tracer is not None else _NOTHING:
+            if callable(initial_value) and not isinstance(initial_value, (Tensor, Variable)):
+                initial_value = initial_value()
+            if isinstance(initial_value, Variable):
+                initial_value = initial_value._resource_()._value
+            value = convert(initial_value, wanted)
         self._declared = None if shape is None else TensorShape(shape)
         if self._declared is not None and not self._declared.is_compatible_with(value.shape):
             raise ValueError(f"the initial value has shape {value.shape}, which does not fit the "
@@ -339,14 +360,55 @@ class ResourceVariable(Variable):
         self._name = full_name
         self._trainable = True if trainable is None else bool(trainable)
         self._constraint = constraint
-        self._value = noted(EagerTensor(value._array_(), value._t))
+        self._held = noted(EagerTensor(value._array_(), value._t))
+        self._pinned: Pinned | None = None
         if value._k:
-            mark_all(STATE, full_name, (value,), (self._value,))
+            mark_all(STATE, full_name, (value,), (self._held,))
         #: Later variables have larger keys, so keys sort by creation.
         self._k = new_key()
 
     def _resource_(self) -> ResourceVariable:
         return self
+
+    @property
+    def _value(self) -> Any:
+        tracer = tracer_now()
+        if tracer is not None:
+            return tracer.read(self)
+        pinned = self._pinned
+        if pinned is not None:
+            self._held = pinned.fresh(self._held, self._held._t)
+        return self._held
+
+    @_value.setter
+    def _value(self, value: Any) -> None:
+        tracer = tracer_now()
+        if tracer is not None:
+            tracer.write(self, value)
+            return
+        if self._pinned is not None:
+            if value._a.shape == self._pinned.array.shape:
+                self._pinned.put(value._a)
+            else:
+                self._pinned = None
+        self._held = value
+
+    def _start_(self) -> EagerTensor:
+        """For a trace: the value at this moment."""
+        return self._value
+
+    def _store_(self, value: Any) -> None:
+        """A traced function left this value."""
+        self._written(value, False, value, self)
+
+    def _storage_(self, writer: Any) -> Any:
+        """The array in which a compiled program finds the value, and where `writer` leaves it."""
+        if self._pinned is None:
+            value = self._held
+            self._pinned = Pinned(value._t.xp.array(value._a))
+        if writer is not None:
+            self._pinned.join(writer)
+        return self._pinned.array
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ResourceVariable:
         made = _rebuild(self._read_(), self._name, self._trainable, self._constraint,

@@ -106,7 +106,7 @@ class Composite(Op):
         return self.run(tuple(inputs), attrs)
 
     def _infer(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> list[Spec]:
-        from gtape.core.graph import trace
+        from gtape.core.tracer import trace
 
         with paused():
             graph = trace(lambda *xs: self._fn(*xs, **attrs), [x.spec for x in inputs])

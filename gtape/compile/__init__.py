@@ -1,0 +1,1 @@
+"""`tf.function`: a Python function becomes a graph, and the graph one program."""
