@@ -25,7 +25,7 @@ from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.kinds import typing_rules
 from gtape.kinds.blocked import LARGE, Blocked, fits, schedule
 from gtape.kinds.derive import derivative, pullbacks, rename_output
-from gtape.kinds.expr import Expr, Scope
+from gtape.kinds.expr import Expr, Scope, substitute
 from gtape.kinds.launching import mapped
 from gtape.kinds.plans import Plan, build_plan
 from gtape.kinds.print_numpy import Printer, define
@@ -354,6 +354,11 @@ class Derived(Formula):
 
     def body(self) -> Expr:
         return self._body
+
+    def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
+        own = self._body.scope
+        replaced = {id(own.input(p)): a for p, a in zip(self.params, args)}
+        return substitute([self._body], replaced, scope)[0]
 
     def out_type(self, types: Sequence[ArrayType]) -> ArrayType:
         return self._out_type

@@ -71,9 +71,11 @@ class CudaPrinter:
     """The statements that compute `outputs` from C++ variables."""
 
     def __init__(self, outputs: Sequence[Expr], dtypes: Mapping[str, str],
-                 variables: Mapping[str, str], default: str) -> None:
+                 variables: Mapping[str, str], default: str, prefix: str = "v") -> None:
         """`dtypes` and `variables` say of each input its dtype and the C++ variable that holds it
-        in its compute dtype; `default` is the dtype where only constants take part."""
+        in its compute dtype; `default` is the dtype where only constants take part. The variables
+        made are called `prefix` and a number."""
+        self._prefix = prefix
         self._order = topological(outputs)
         self._dtypes = _dtypes_of(self._order, dtypes)
         self._default = compute_dtype(default)
@@ -85,7 +87,7 @@ class CudaPrinter:
         made: list[str] = []
         for node in self._order:
             if node.letter is not None:
-                name = f"v{len(made)}"
+                name = f"{self._prefix}{len(made)}"
                 dtype = self._dtypes[id(node)] or self._default
                 made.append(f"const {C_TYPES[dtype]} {name} = {self._applied(node)};")
                 self._names[id(node)] = name

@@ -28,7 +28,7 @@ def _reduce(xp: Any, arrays: list[Any], terms: list[str], result: str) -> Any:
     for i, term in enumerate(terms):
         others = "".join(terms[:i] + terms[i + 1:]) + result
         arrays[i], terms[i] = _simplified(xp, arrays[i], term, others)
-    for i, j in _order(tuple(terms), tuple(a.shape for a in arrays), result):
+    for i, j in order_of(tuple(terms), tuple(a.shape for a in arrays), result):
         b, tb = arrays.pop(j), terms.pop(j)
         a, ta = arrays.pop(i), terms.pop(i)
         kept = _kept(ta, tb, "".join(terms) + result)
@@ -63,7 +63,7 @@ def _kept(first: str, second: str, others: str) -> str:
 
 
 @lru_cache(1024)
-def _order(terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str,
+def order_of(terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str,
            ) -> tuple[tuple[int, int], ...]:
     """Pairs (i < j) to contract in turn: each time the pair with the smallest result."""
     sizes = {x: n for term, shape in zip(terms, shapes) for x, n in zip(term, shape)}

@@ -1,0 +1,361 @@
+"""Builder: makes nodes of the compiler's form, simplified where they are made.
+
+The same node on the same values is made once (common subexpressions); formulas of constants fold;
+a view of a view is one view; views that change nothing disappear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.compile.ir import (
+    Elem,
+    Layout,
+    Library,
+    Node,
+    Product,
+    Reduce,
+    Shape,
+    Source,
+    Value,
+    View,
+    broadcast,
+    dense,
+)
+from gtape.kinds.expr import Expr, Scope, topological
+from gtape.kinds.print_cuda import servable
+
+
+class Builder:
+    """Collects nodes."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._known: dict[Any, tuple[Value, ...]] = {}
+        self._count = 0
+        self.scope = Scope()
+
+    def add(self, node: Node, specs: Sequence[tuple[Shape, str]],
+            key: Any = None) -> tuple[Value, ...]:
+        """A node; the one that is there already where `key` was used before."""
+        if key is not None:
+            found = self._known.get(key)
+            if found is not None:
+                return found
+        made = []
+        for shape, dtype in specs:
+            made.append(Value(shape, dtype, node, self._count))
+            self._count += 1
+        node.outputs = tuple(made)
+        self.nodes.append(node)
+        if key is not None:
+            self._known[key] = node.outputs
+        return node.outputs
+
+    # ------------------------------------------------------------------ sources
+
+    def source(self, role: str, what: Any, shape: Shape, dtype: str, key: Any) -> Value:
+        return self.add(Source(role, what), [(shape, dtype)], (role, key))[0]
+
+    def constant(self, array: Any, dtype: str) -> Value:
+        """An array of the trace. One number becomes part of the formulas that read it."""
+        array = np.asarray(array)
+        if array.size == 1 and dtype in _NUMBERS:
+            return self.splat(array.reshape(-1)[0].item(), array.shape, dtype)
+        if 1 < array.size <= 1 << 16 and dtype in _NUMBERS and array.dtype.kind != "O":
+            first = array.reshape(-1)[0]
+            if (array == first).all():
+                return self.splat(first.item(), array.shape, dtype)
+        kept = np.ascontiguousarray(array)
+        key = (kept.shape, kept.tobytes()) if kept.nbytes <= 4096 else id(array)
+        return self.source("constant", kept if kept.shape == array.shape else array, array.shape,
+                           dtype, (dtype, key))
+
+    def splat(self, number: Any, shape: Shape, dtype: str) -> Value:
+        """One number everywhere."""
+        body = self.scope.constant(number)
+        return self._elem("constant", body, (), (), shape, dtype)
+
+    # ------------------------------------------------------------------ formulas
+
+    def elem(self, name: str, expression: Any, inputs: Sequence[Value], dtype: str,
+             shape: Shape | None = None) -> Value:
+        """`expression(scope, args)` of values that broadcast; constants become part of it."""
+        whole = broadcast([v.shape for v in inputs]) if shape is None else shape
+        args, names, kept = [], [], []
+        for value in inputs:
+            body = number_of(value)
+            if body is not None:
+                args.append(self.scope.constant(body))
+                continue
+            at = next((i for i, v in enumerate(kept) if v is value), None)
+            if at is None:
+                at = len(kept)
+                kept.append(value)
+                names.append(f"x{at}")
+            args.append(self.scope.input(f"x{at}"))
+        body = expression(self.scope, args)
+        if not isinstance(body, Expr):
+            body = self.scope.constant(body)
+        body, names, kept = _trimmed(body, names, kept)
+        if body.is_input and kept[0].dtype == dtype:
+            return self.stretched(kept[0], whole)
+        return self._elem(name, body, names, kept, whole, dtype)
+
+    def _elem(self, name: str, body: Expr, names: Sequence[str], inputs: Sequence[Value],
+              shape: Shape, dtype: str) -> Value:
+        key = ("elem", id(body), repr(body) if body.is_constant else "", tuple(names),
+               tuple(v.number for v in inputs), tuple(shape), dtype)
+        return self.add(Elem(name, body, names, inputs), [(shape, dtype)], key)[0]
+
+    def copied(self, x: Value) -> Value:
+        """The elements of `x`, dense."""
+        key = ("copy", x.number)
+        body = self.scope.input("x0")
+        return self.add(Elem("copy", body, ("x0",), (x,)), [(x.shape, x.dtype)], key)[0]
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        if x.dtype == dtype:
+            return x
+        body = self.scope.input("x0")
+        number = number_of(x)
+        if number is not None and dtype in _NUMBERS:
+            return self.splat(np.asarray(number, x.dtype).astype(dtype).item(), x.shape, dtype)
+        return self._elem(f"cast {dtype}", body, ("x0",), (x,), x.shape, dtype)
+
+    # ------------------------------------------------------------------ arrangement
+
+    def stretched(self, x: Value, shape: Shape) -> Value:
+        """x repeated along new axes and axes of length 1."""
+        if x.shape == tuple(shape):
+            return x
+        number = number_of(x)
+        if number is not None:
+            return self.splat(number, shape, x.dtype)
+        new = len(shape) - len(x.shape)
+        axes = tuple(None if i < new or x.shape[i - new] != n else i - new
+                     for i, n in enumerate(shape))
+        layout = dense(x.shape)
+        strides = tuple(0 if a is None else layout[a] for a in axes)
+        return self.view(x, shape, Layout(strides), axes)
+
+    def transposed(self, x: Value, perm: Sequence[int]) -> Value:
+        if tuple(perm) == tuple(range(len(x.shape))):
+            return x
+        layout = dense(x.shape)
+        return self.view(x, tuple(x.shape[i] for i in perm), Layout(tuple(layout[i] for i in perm)),
+                         tuple(perm))
+
+    def reshaped(self, x: Value, shape: Shape) -> Value:
+        """The same elements in row-major order."""
+        shape = tuple(shape)
+        if shape == x.shape:
+            return x
+        number = number_of(x)
+        if number is not None:
+            return self.splat(number, shape, x.dtype)
+        axes = _same_axes(x.shape, shape)
+        node = x.node
+        if isinstance(node, View):
+            strides = restrided(x.shape, node.layout.strides, shape)
+            if strides is None:
+                return self.reshaped(self.copied(x), shape)
+            inner = None
+            if axes is not None and node.axes is not None:
+                inner = tuple(None if a is None else node.axes[a] for a in axes)
+            return self._view(node.inputs[0], shape, Layout(strides, node.layout.offset), inner)
+        return self._view(x, shape, Layout(dense(shape)), axes)
+
+    def sliced(self, x: Value, starts: Sequence[int], steps: Sequence[int], shape: Shape) -> Value:
+        """x[starts[i] + steps[i] j …]."""
+        if all(s == 0 for s in starts) and all(s == 1 for s in steps) and shape == x.shape:
+            return x
+        layout = dense(x.shape)
+        strides = tuple(step * s for step, s in zip(steps, layout))
+        offset = sum(start * s for start, s in zip(starts, layout))
+        axes = None
+        return self.view(x, shape, Layout(strides, offset), axes)
+
+    def view(self, x: Value, shape: Shape, layout: Layout,
+             axes: tuple[int | None, ...] | None) -> Value:
+        """A view of `x`, whose layout is in terms of a dense x."""
+        node = x.node
+        if not isinstance(node, View):
+            return self._view(x, shape, layout, axes)
+        whole = node.layout
+        places = dense(x.shape)
+        strides, offset = [], whole.offset
+        rest = layout.offset
+        for n, place, stride in zip(x.shape, places, whole.strides):
+            at, rest = divmod(rest, place) if n > 1 else (0, rest)
+            offset += at * stride
+        for n, stride in zip(shape, layout.strides):
+            moved = _moved(stride, x.shape, places, whole.strides) if n > 1 else 0
+            if moved is None:
+                return self.view(self.copied(x), shape, layout, axes)
+            strides.append(moved)
+        inner = None
+        if axes is not None and node.axes is not None:
+            inner = tuple(None if a is None else node.axes[a] for a in axes)
+        return self._view(node.inputs[0], shape, Layout(tuple(strides), offset), inner)
+
+    def _view(self, x: Value, shape: Shape, layout: Layout,
+              axes: tuple[int | None, ...] | None) -> Value:
+        if tuple(shape) == x.shape and layout.offset == 0 and all(
+                s == d for s, d, n in zip(layout.strides, dense(x.shape), shape) if n > 1):
+            return x
+        key = ("view", x.number, tuple(shape), layout)
+        return self.add(View(x, layout, axes), [(tuple(shape), x.dtype)], key)[0]
+
+    # ------------------------------------------------------------------ the rest
+
+    def reduced(self, how: str, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+        """Elements combined over axes. A sum over axes along which x repeats is a product."""
+        axes = tuple(sorted(axes))
+        shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape)
+                      if keepdims or i not in axes)
+        if not [a for a in axes if x.shape[a] != 1]:
+            return self.reshaped(x, shape)
+        if how == "sum":
+            lighter = self._without_repeats(x, axes)
+            if lighter is not None:
+                return self.reshaped(lighter, shape)
+        inside = self._inside(how, x, axes)
+        if inside is not None:
+            return self.reshaped(inside, shape)
+        key = ("reduce", how, x.number, axes, keepdims)
+        return self.add(Reduce(how, x, axes, keepdims), [(shape, x.dtype)], key)[0]
+
+    def _inside(self, how: str, x: Value, axes: Sequence[int]) -> Value | None:
+        """The reduction over axes that are neither the last nor the first ones, in steps that are;
+        None where they are."""
+        long = [i for i, n in enumerate(x.shape) if n != 1]
+        wanted = [i for i, a in enumerate(long) if a in axes]
+        last, first = len(long) - 1, 0
+        if wanted[-1] - wanted[0] + 1 == len(wanted) and (wanted[0] == 0 or wanted[-1] == last):
+            return None
+        if wanted[-1] == last:
+            while last - 1 in wanted:
+                last -= 1
+            part = [a for a in long[last:] if a in axes]
+        elif wanted[0] == 0:
+            while first + 1 in wanted:
+                first += 1
+            part = [a for a in long[:first + 1] if a in axes]
+        else:
+            kept = [i for i in range(len(x.shape)) if i not in axes]
+            moved = self.transposed(x, (*axes, *kept))
+            return self.reduced(how, moved, range(len(axes)), False)
+        rest = self.reduced(how, x, part, True)
+        return self.reduced(how, rest, [a for a in axes if a not in part], True)
+
+    def _without_repeats(self, x: Value, axes: Sequence[int]) -> Value | None:
+        """Σ over axes along which x only repeats, with the axes kept; None where there are none."""
+        repeated = [a for a in axes if x.shape[a] > 1 and _repeats(x, a)]
+        if not repeated or x.dtype not in _FLOATS:
+            return None
+        count = math.prod(x.shape[a] for a in repeated)
+        short = self.sliced(x, [0] * len(x.shape), [1] * len(x.shape),
+                            tuple(1 if a in repeated else n for a, n in enumerate(x.shape)))
+        scaled = self.elem("multiply", lambda s, a: a[0] * count, [short], x.dtype)
+        return self.reduced("sum", scaled, [a for a in axes if a not in repeated], True) if any(
+            a not in repeated for a in axes) else scaled
+
+    def product(self, a: Value, b: Value) -> Value:
+        batch = broadcast([a.shape[:-2], b.shape[:-2]])
+        shape = (*batch, a.shape[-2], b.shape[-1])
+        key = ("product", a.number, b.number)
+        return self.add(Product((a, b)), [(shape, a.dtype)], key)[0]
+
+    def library(self, node: Library, specs: Sequence[tuple[Shape, str]]) -> tuple[Value, ...]:
+        key = ("library", node.name, node.key, tuple(v.number for v in node.inputs), tuple(specs))
+        return self.add(node, specs, key)
+
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_NUMBERS = (*_FLOATS, "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+            "bool")
+
+
+def number_of(value: Value) -> Any:
+    """The number that a value has everywhere, or None."""
+    node = value.node
+    return node.body.value if isinstance(node, Elem) and node.body.is_constant else None
+
+
+def servable_value(value: Value) -> bool:
+    return value.dtype in _NUMBERS
+
+
+def spelled(body: Expr, names: Sequence[str], dtypes: Sequence[str]) -> bool:
+    """Whether a formula has C++ text for these dtypes."""
+    return servable([body], dict(zip(names, dtypes)))
+
+
+def _trimmed(body: Expr, names: list[str], inputs: list[Value]) -> tuple[Expr, Any, Any]:
+    """Without the inputs that the formula does not read."""
+    read = {n.value for n in topological([body]) if n.is_input}
+    pairs = [(n, v) for n, v in zip(names, inputs) if n in read]
+    return body, [n for n, _ in pairs], [v for _, v in pairs]
+
+
+def _same_axes(old: Shape, new: Shape) -> tuple[int | None, ...] | None:
+    """Which old axis each new one is, where only axes of length 1 come and go; else None."""
+    places = [i for i, n in enumerate(old) if n != 1]
+    if [old[i] for i in places] != [n for n in new if n != 1]:
+        return None
+    rest = iter(places)
+    return tuple(None if n == 1 else next(rest) for n in new)
+
+
+def _repeats(x: Value, axis: int) -> bool:
+    node = x.node
+    return isinstance(node, View) and node.layout.strides[axis] == 0
+
+
+def _moved(stride: int, shape: Shape, places: Sequence[int],
+           strides: Sequence[int]) -> int | None:
+    """What a step of `stride` places in a dense array of `shape` is in a view with `strides`."""
+    if stride == 0:
+        return 0
+    for n, place, actual in zip(shape, places, strides):
+        if n > 1 and place <= abs(stride) and stride % place == 0 and abs(stride) < place * n:
+            return stride // place * actual
+    return None
+
+
+def restrided(shape: Shape, strides: Sequence[int], new: Shape) -> tuple[int, ...] | None:
+    """The strides of a view under another shape; None where it would have to be copied."""
+    old = [(n, s) for n, s in zip(shape, strides) if n != 1]
+    made: list[int] = []
+    position = 0
+    left: list[tuple[int, int]] = []
+    for n in new:
+        if n == 1:
+            made.append(0)
+            continue
+        if not left:
+            if position >= len(old):
+                return None
+            left, position = [old[position]], position + 1
+        while math.prod(m for m, _ in left) < n or math.prod(m for m, _ in left) % n:
+            if position >= len(old):
+                return None
+            left.append(old[position])
+            position += 1
+        if not _joined(left):
+            return None
+        total, inner = math.prod(m for m, _ in left), left[-1][1]
+        rest = total // n
+        made.append(inner * rest)
+        left = [(rest, inner)] if rest > 1 else []
+    return tuple(made)
+
+
+def _joined(axes: Sequence[tuple[int, int]]) -> bool:
+    """Whether axes lie in memory like one."""
+    return all(outer == inner * n for (_, outer), (n, inner) in zip(axes, axes[1:]))

@@ -1,0 +1,571 @@
+"""A kernel as C++: loops over rows, and passes over each row.
+
+    for each row r of this part:
+        offsets of the row in every array
+        pass 0 over the row:  loads, formulas, sums along the row, stores
+        formulas of the row's sums
+        pass 1 over the row:  …
+
+A pass ends where something needs a sum along the row. What later passes need of an earlier one is
+kept in a buffer of one row if it was costly, and computed again if not. Loops carry no dependence
+but sums, so compilers turn them into vector instructions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gtape.compile.fuse import Group
+from gtape.compile.ir import Elem, Node, Reduce, Value, View, dense
+from gtape.kinds.expr import topological
+from gtape.kinds.print_cuda import C_TYPES, CudaPrinter, compute_dtype
+
+#: The most parts that a kernel is cut into for threads.
+PARTS = 16
+#: Elements of one pass where the domain has one axis.
+BLOCK = 1024
+#: Domains from this many elements on are shared among threads.
+_SHARED = 1 << 15
+#: Letters that are cheaper to compute again than to keep.
+_CHEAP = frozenset((
+    "add", "subtract", "multiply", "negative", "square", "squared_difference", "abs", "maximum",
+    "minimum", "where", "clip", "relu", "relu_gate", "zero", "sign", "equal", "not_equal", "less",
+    "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
+    "logical_not", "conj"))
+_IDENTITY = {"sum": "0", "prod": "1", "all": "1", "any": "0"}
+
+
+class Access(NamedTuple):
+    """An array that a kernel reads or writes: which value, and its strides along the domain."""
+
+    root: Value
+    strides: tuple[int, ...]
+    offset: int
+
+
+class Text(NamedTuple):
+    """A kernel: its C++ with KERNEL for its name, the values of its pointers in order ("in" or
+    "out"), the bytes of scratch, whether threads share it, and the text that finishes it."""
+
+    body: str
+    pointers: tuple[tuple[str, Value], ...]
+    scratch: int
+    shared: bool
+    finish: str
+
+
+def layout_of(value: Value) -> tuple[Value, tuple[int, ...], int]:
+    """The dense value behind a value, and its strides and offset there."""
+    node = value.node
+    if isinstance(node, View):
+        return node.inputs[0], node.layout.strides, node.layout.offset
+    return value, dense(value.shape), 0
+
+
+class Kernel:
+    """Writes the text of one group."""
+
+    def __init__(self, group: Group, stored: set[int], in_place: dict[int, int]) -> None:
+        """`stored`: the values that others need; `in_place`: those that take the place of another
+        value, by number."""
+        self.group = group
+        self.stored = stored
+        self.in_place = in_place
+        self.domain = group.domain or ()
+        self.made = {n.outputs[0].number: n for n in group.nodes}
+        self._pointers: list[tuple[str, Value]] = []
+        self._places: dict[int, int] = {}
+        self._axes()
+        self._phases()
+        self._kept()
+        self.scratch = 0
+        self.finish: list[str] = []
+
+    # ------------------------------------------------------------------ the shape of the loops
+
+    def _access(self, value: Value) -> Access:
+        root, strides, offset = layout_of(value)
+        place = self.group.place[value.number]
+        along = [0] * len(self.domain)
+        for n, p, s in zip(value.shape, place, strides):
+            if p is not None and n != 1:
+                along[p] = s
+        return Access(root, tuple(along), offset)
+
+    def _axes(self) -> None:
+        """Join axes that every array runs through like one; find rows."""
+        rank = len(self.domain)
+        split = self.group.split
+        self.rows = split is not None and split < rank
+        reads = [v for n in self.group.nodes for v in n.inputs if v.number not in self.made]
+        every = reads + [n.outputs[0] for n in self.group.nodes
+                         if n.outputs[0].number in self.stored or isinstance(n, Reduce)]
+        strides = [self._access(v).strides for v in every]
+        strides += [self._access_row(n) for n in self.group.nodes if isinstance(n, Reduce)]
+        cut = split if self.rows else None
+        self.joined: list[list[int]] = []
+        for axis in range(rank):
+            last = self.joined[-1] if self.joined else None
+            if last is not None and axis != cut and all(
+                    s[last[-1]] == s[axis] * self.domain[axis] for s in strides):
+                last.append(axis)
+            else:
+                self.joined.append([axis])
+        self.lengths = [math.prod(self.domain[a] for a in axes) for axes in self.joined]
+        inner = sum(1 for axes in self.joined if axes[0] >= (split or 0)) if self.rows else min(
+            1, len(self.joined))
+        self.outer = len(self.joined) - inner
+        self.flat = not self.rows and len(self.joined) == 1 and self.lengths[0] > BLOCK
+
+    def _access_row(self, node: Reduce) -> tuple[int, ...]:
+        """A column's places, as strides, where that matters for joining axes."""
+        split = self.group.split or 0
+        if self.group.kind(node) != "column":
+            return (0,) * len(self.domain)
+        return (0,) * split + dense(self.domain[split:])
+
+    def _steps(self, access: Access) -> list[int]:
+        """Strides along the joined axes."""
+        return [access.strides[axes[-1]] for axes in self.joined]
+
+    def _is_row(self, value: Value) -> bool:
+        """Whether a value is the same all along a row."""
+        if not self.rows:
+            return not any(p is not None for p in self.group.place[value.number]) and bool(
+                self.domain)
+        split = self.group.split or 0
+        return all(p is None or p < split for p in self.group.place[value.number])
+
+    # ------------------------------------------------------------------ passes
+
+    def _phases(self) -> None:
+        self.phase: dict[int, int] = {}
+        for node in self.group.nodes:
+            last = max((self.phase.get(v_root(v).number, 0) for v in node.inputs), default=0)
+            if isinstance(node, Reduce) and self.group.kind(node) == "row":
+                last += 1
+            self.phase[node.outputs[0].number] = last
+        self.last = max(self.phase.values(), default=0)
+
+    def _inner(self, value: Value) -> Value | None:
+        """The value of this kernel behind `value`, or None."""
+        root = v_root(value)
+        return root if root.number in self.made else None
+
+    def _kept(self) -> None:
+        """The values that later passes find in a buffer."""
+        self.kept: set[int] = set()
+        for node in self.group.nodes:
+            if isinstance(node, Reduce) and self._is_row(node.inputs[0]):
+                continue
+            at = self.phase[node.outputs[0].number]
+            if isinstance(node, Reduce) and self.group.kind(node) == "row":
+                at -= 1
+            elif not isinstance(node, Reduce) and self._is_row(node.outputs[0]):
+                continue
+            for value in node.inputs:
+                self._keep(value, at)
+
+    def _keep(self, value: Value, at: int) -> None:
+        inner = self._inner(value)
+        if inner is None or self._is_row(inner) or self.phase[inner.number] >= at:
+            return
+        if inner.number in self.kept or inner.number in self.stored:
+            return
+        node = self.made[inner.number]
+        if _costly(node) and self.phase[inner.number] < at:
+            self.kept.add(inner.number)
+            return
+        for below in node.inputs:
+            self._keep(below, at)
+
+    # ------------------------------------------------------------------ text
+
+    def text(self) -> Text:
+        body = self._rows()
+        head = ["static void KERNEL(void* given, int part, int parts) {",
+                "    char* const* q = (char* const*)given;"]
+        for i, (role, value) in enumerate(self._pointers):
+            kind = C_TYPES[value.dtype]
+            const = "const " if role == "in" else ""
+            head.append(f"    {const}{kind}* __restrict__ p{i} = ({const}{kind}*)q[{i}];")
+        lines = [*head, *("    " + line for line in body), "}"]
+        size = math.prod(self.domain)
+        scratch = str(len(self._pointers))
+        return Text("\n".join(lines).replace("SCRATCH", scratch), tuple(self._pointers),
+                    self.scratch, self._shares(size),
+                    "\n".join(self.finish).replace("SCRATCH", scratch))
+
+    def _shares(self, size: int) -> bool:
+        count = -(-self.lengths[0] // BLOCK) if self.flat else math.prod(self.lengths[:self.outer])
+        weight = sum(len(topological([n.body])) for n in self.group.nodes if isinstance(n, Elem))
+        return count >= 4 and size * min(8, 1 + weight // 4) >= _SHARED
+
+    def _pointer(self, role: str, value: Value) -> str:
+        """The C++ pointer to a value; one that takes the place of another has its pointer."""
+        key = self.in_place.get(value.number, value.number)
+        at = self._places.get(key)
+        if at is None:
+            at = self._places[key] = len(self._pointers)
+            self._pointers.append((role, value))
+        elif role == "out":
+            self._pointers[at] = (role, value)
+        return f"p{at}"
+
+    def _rows(self) -> list[str]:
+        lines: list[str] = []
+        if self.flat:
+            count = -(-self.lengths[0] // BLOCK)
+        else:
+            count = math.prod(self.lengths[:self.outer])
+        before, loop, after = self._row()
+        lines += before
+        if count == 1 and not self.flat:
+            lines += ["{"] + ["    " + x for x in loop] + ["}"]
+        else:
+            lines.append(f"const long begin = {count}L * part / parts, "
+                         f"end = {count}L * (part + 1) / parts;")
+            lines.append("for (long r = begin; r < end; r++) {")
+            lines += ["    " + x for x in self._decoded()] + ["    " + x for x in loop]
+            lines.append("}")
+        return lines + after
+
+    def _decoded(self) -> list[str]:
+        """The outer indices of row r."""
+        if self.flat:
+            n = self.lengths[0]
+            return [f"const long lo = r * {BLOCK};",
+                    f"const long count = {n} - lo < {BLOCK} ? {n} - lo : {BLOCK};"]
+        outer = self.lengths[:self.outer]
+        if len(outer) <= 1:
+            return ["const long i0 = r;"] if outer else []
+        lines, step = [], 1
+        for axis in reversed(range(len(outer))):
+            index = "r" if step == 1 else f"r / {step}"
+            lines.append(f"const long i{axis} = " + (
+                f"{index};" if axis == 0 else f"{index} % {outer[axis]};"))
+            step *= outer[axis]
+        return lines
+
+    def _row(self) -> tuple[list[str], list[str], list[str]]:
+        """(before all rows, for one row, after all rows)."""
+        writer = _Writer(self)
+        for phase in range(self.last + 1):
+            writer.row_level(phase)
+            writer.sweep(phase)
+        return writer.before, writer.lines, writer.after
+
+
+class _Writer:
+    """The statements of one row, pass by pass."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.k = kernel
+        self.before: list[str] = []
+        self.lines: list[str] = []
+        self.after: list[str] = []
+        #: Names of values that hold for the whole row.
+        self.row_names: dict[int, str] = {}
+        self._count = 0
+        self._offsets: dict[Any, str] = {}
+        self._buffers: dict[int, str] = {}
+
+    # -------------------------------------------------------------- places
+
+    def _offset(self, access: Access) -> str:
+        """The row's first place in an array."""
+        steps = self.k._steps(access)
+        if self.k.flat:
+            parts = ["lo"] if steps[0] == 1 else [f"lo * {steps[0]}"] if steps[0] else []
+        else:
+            parts = [f"i{i}" if s == 1 else f"i{i} * {s}"
+                     for i, s in enumerate(steps[:self.k.outer]) if s]
+            if math.prod(self.k.lengths[:self.k.outer]) == 1:
+                parts = []
+        if access.offset:
+            parts.append(str(access.offset))
+        text = " + ".join(parts)
+        if not text or text.isdigit() or text in ("lo", "i0"):
+            return text
+        if text not in self._offsets:
+            name = self._offsets[text] = f"o{len(self._offsets)}"
+            self.lines.append(f"const long {name} = {text};")
+        return self._offsets[text]
+
+    def _index(self, access: Access) -> str:
+        steps = self.k._steps(access)[self.k.outer:]
+        parts = [x for x in [self._offset(access)] if x]
+        parts += [f"j{i}" if s == 1 else f"j{i} * {s}" for i, s in enumerate(steps) if s]
+        return " + ".join(parts) or "0"
+
+    def _linear(self) -> str:
+        """The place of an element in a buffer of one row."""
+        lengths = self.k.lengths[self.k.outer:]
+        return " + ".join(f"j{i}" if s == 1 else f"j{i} * {s}"
+                          for i, s in enumerate(dense(tuple(lengths)))) or "0"
+
+    # -------------------------------------------------------------- row level
+
+    def row_level(self, phase: int) -> None:
+        """Formulas of one value for the row, ready before this pass."""
+        for node in self.k.group.nodes:
+            value = node.outputs[0]
+            if self.k.phase[value.number] != phase or not self.k._is_row(value):
+                continue
+            if isinstance(node, Elem) and self.k.domain:
+                self.row_names[value.number] = self._formula(node, self.lines, {})
+            elif isinstance(node, Reduce) and self.k.group.kind(node) == "rows":
+                self._rows_sum(node)
+                continue
+            elif isinstance(node, Reduce) and self.k.group.kind(node) != "row":
+                continue
+            if value.number in self.k.stored and value.number in self.row_names:
+                self._store(value, self.row_names[value.number], self.lines)
+
+    def _rows_sum(self, node: Reduce) -> None:
+        """A reduction of numbers that are one for each row."""
+        name = self._total(node)
+        value = self._name(node.inputs[0], {}, self.lines, self.k.phase[node.outputs[0].number])
+        self.lines.append(_combined(node.how, name, value))
+
+    def _store(self, value: Value, name: str, lines: list[str]) -> None:
+        access = self.k._access(value)
+        pointer = self.k._pointer("out", value)
+        lines.append(f"{pointer}[{self._index(access)}] = "
+                     f"({C_TYPES[value.dtype]}){name};")
+
+    # -------------------------------------------------------------- passes
+
+    def sweep(self, phase: int) -> None:
+        """One pass over the row."""
+        body: list[str] = []
+        names: dict[int, str] = {}
+        clauses: list[str] = []
+        closing: list[str] = []
+        for node in self.k.group.nodes:
+            value = node.outputs[0]
+            at = self.k.phase[value.number]
+            if isinstance(node, Reduce):
+                kind = self.k.group.kind(node)
+                if kind == "rows" or (at - (kind == "row")) != phase:
+                    continue
+                element = self._name(node.inputs[0], names, body, phase)
+                self._reduce(node, kind, element, body, clauses, closing)
+                continue
+            if at != phase or (self.k._is_row(value) and self.k.domain):
+                continue
+            if value.number not in self.k.stored and value.number not in self.k.kept:
+                continue
+            name = self._name(value, names, body, phase)
+            if value.number in self.k.stored:
+                self._store(value, name, body)
+            if value.number in self.k.kept:
+                body.append(f"{self._buffer(value)}[{self._linear()}] = {name};")
+        if body:
+            self._loop(body, clauses)
+        self.lines += closing
+
+    def _loop(self, body: list[str], clauses: list[str]) -> None:
+        lengths = [str(n) for n in self.k.lengths[self.k.outer:]]
+        if self.k.flat:
+            lengths = ["count"]
+        pad = ""
+        for i, n in enumerate(lengths):
+            last = i == len(lengths) - 1
+            if last and n != "1":
+                self.lines.append(pad + " ".join(["#pragma omp simd", *_grouped(clauses)]))
+            self.lines.append(f"{pad}for (long j{i} = 0; j{i} < {n}; j{i}++) {{")
+            pad += "    "
+        if not lengths:
+            self.lines.append("{")
+            pad = "    "
+        self.lines += [pad + line for line in body]
+        for i in range(max(1, len(lengths))):
+            self.lines.append("    " * (max(1, len(lengths)) - 1 - i) + "}")
+
+    def _buffer(self, value: Value) -> str:
+        name = self._buffers.get(value.number)
+        if name is None:
+            name = self._buffers[value.number] = f"kept{len(self._buffers)}"
+            count = BLOCK if self.k.flat else math.prod(self.k.lengths[self.k.outer:])
+            kind = C_TYPES[compute_dtype(value.dtype)]
+            self.before.append(f"alignas(64) {kind} {name}[{count}];")
+        return name
+
+    def _reduce(self, node: Reduce, kind: str, element: str, body: list[str],
+                clauses: list[str], closing: list[str]) -> None:
+        dtype = compute_dtype(node.outputs[0].dtype)
+        if kind == "column":
+            column = self._column(node)
+            body.append(_combined(node.how, f"{column}[{self._linear()}]", element))
+            return
+        name = self._fresh("a")
+        type_ = "int" if dtype == "bool" else C_TYPES[dtype]
+        self.lines.append(f"{type_} {name} = {_identity(node.how, dtype)};")
+        nan = None
+        if node.how in ("max", "min") and dtype.startswith("float"):
+            nan = self._fresh("nan")
+            self.lines.append(f"int {nan} = 0;")
+            body.append(f"{nan} |= {element} != {element};")
+            clauses.append(f"|:{nan}")
+        body.append(_plain(node.how, name, element))
+        clauses.append(f"{_CLAUSE[node.how]}:{name}")
+        result = name
+        if nan is not None:
+            closing.append(f"if ({nan}) {name} = not_a_number<{type_}>();")
+        if kind == "row":
+            self.row_names[node.outputs[0].number] = result
+            if node.outputs[0].number in self.k.stored:
+                self._store(node.outputs[0], result, closing)
+        else:
+            closing.append(_combined(node.how, self._total(node), result))
+
+    # -------------------------------------------------------------- what ends with the kernel
+
+    def _column(self, node: Reduce) -> str:
+        """The array in which a part adds up its columns."""
+        value = node.outputs[0]
+        kind = C_TYPES[compute_dtype(value.dtype)]
+        width = math.prod(self.k.domain[self.k.group.split or 0:])
+        pointer = self.k._pointer("out", value)
+        start, self.k.scratch = self.k.scratch, self.k.scratch + _padded(width * 8) * PARTS
+        name = f"c{pointer[1:]}"
+        self.before += [
+            f"{kind}* {name} = parts == 1 && sizeof(*{pointer}) == sizeof({kind}) ? ({kind}*)"
+            f"{pointer} : ({kind}*)(q[SCRATCH] + {start} + part * {_padded(width * 8)}L);",
+            f"for (long j = 0; j < {width}; j++) {name}[j] = {_identity(node.how, value.dtype)};"]
+        total = _combined(node.how, "t", f"(({kind}*)(q[SCRATCH] + {start} + s * "
+                                         f"{_padded(width * 8)}L))[j]")
+        self.k.finish.append(
+            f"if (parts > 1 || sizeof({C_TYPES[value.dtype]}) != sizeof({kind})) "
+            f"for (long j = 0; j < {width}; j++) {{ {kind} t = "
+            f"{_identity(node.how, value.dtype)}; for (int s = 0; s < parts; s++) {total} "
+            f"(({C_TYPES[value.dtype]}*)q[{pointer[1:]}])[j] = ({C_TYPES[value.dtype]})t; }}")
+        return name
+
+    def _total(self, node: Reduce) -> str:
+        """The variable in which a part adds up one number."""
+        value = node.outputs[0]
+        dtype = compute_dtype(value.dtype)
+        wide = "double" if dtype == "float32" else "int" if dtype == "bool" else C_TYPES[dtype]
+        pointer = self.k._pointer("out", value)
+        start, self.k.scratch = self.k.scratch, self.k.scratch + 64 * PARTS
+        name = self._fresh("s")
+        self.before.append(f"{wide} {name} = {_identity(node.how, dtype, wide)};")
+        self.after.append(f"*({wide}*)(q[SCRATCH] + {start} + part * 64) = {name};")
+        each = _combined(node.how, "t", f"*({wide}*)(q[SCRATCH] + {start} + s * 64)")
+        self.k.finish.append(
+            f"{{ {wide} t = {_identity(node.how, dtype, wide)}; for (int s = 0; s < parts; s++) "
+            f"{each} *({C_TYPES[value.dtype]}*)q[{pointer[1:]}] = ({C_TYPES[value.dtype]})t; }}")
+        return name
+
+    # -------------------------------------------------------------- values
+
+    def _fresh(self, letter: str) -> str:
+        self._count += 1
+        return f"{letter}{self._count}"
+
+    def _name(self, value: Value, names: dict[int, str], body: list[str], phase: int) -> str:
+        """The C++ variable of a value in this pass."""
+        inner = self.k._inner(value)
+        key = value.number if inner is None else inner.number
+        if key in self.row_names:
+            return self.row_names[key]
+        if key in names:
+            return names[key]
+        if inner is None:
+            return self._loaded(value, names, body)
+        if self.k.phase[key] < phase and not self.k._is_row(inner):
+            dtype = C_TYPES[compute_dtype(inner.dtype)]
+            source = None
+            if key in self.k.kept:
+                source = f"{self._buffer(inner)}[{self._linear()}]"
+            elif key in self.k.stored:
+                source = f"{self.k._pointer('out', inner)}[{self._index(self.k._access(inner))}]"
+            if source is not None:
+                name = names[key] = self._fresh("t")
+                body.append(f"const {dtype} {name} = ({dtype}){source};")
+                return name
+        node = self.k.made[key]
+        assert isinstance(node, Elem), node
+        names[key] = self._formula(node, body, names, phase)
+        return names[key]
+
+    def _loaded(self, value: Value, names: dict[int, str], body: list[str]) -> str:
+        access = self.k._access(value)
+        pointer = self.k._pointer("in", access.root)
+        dtype = C_TYPES[compute_dtype(value.dtype)]
+        steps = self.k._steps(access)
+        name = self._fresh("x")
+        if not any(steps):
+            self.before.append(f"const {dtype} {name} = ({dtype}){pointer}[{access.offset}];")
+            self.row_names[value.number] = name
+        elif not any(steps[self.k.outer:]):
+            self.lines.append(f"const {dtype} {name} = ({dtype}){pointer}[{self._index(access)}];")
+            self.row_names[value.number] = name
+        else:
+            body.append(f"const {dtype} {name} = ({dtype}){pointer}[{self._index(access)}];")
+            names[value.number] = name
+        return name
+
+    def _formula(self, node: Elem, body: list[str], names: dict[int, str], phase: int = -1) -> str:
+        """The statements of a formula; the variable that holds its result."""
+        variables = {name: self._name(v, names, body, self.k.phase[node.outputs[0].number]
+                                      if phase < 0 else phase)
+                     for name, v in zip(node.names, node.inputs)}
+        dtypes = {name: v.dtype for name, v in zip(node.names, node.inputs)}
+        out = node.outputs[0].dtype
+        default = next(iter(dtypes.values()), out) if node.label.startswith("cast") else out
+        printer = CudaPrinter([node.body], dtypes, variables, default, self._fresh("v") + "_")
+        body += printer.lines()
+        (text,) = printer.results()
+        name = self._fresh("t")
+        body.append(f"const {C_TYPES[compute_dtype(out)]} {name} = "
+                    f"({C_TYPES[compute_dtype(out)]})({text});")
+        return name
+
+
+_CLAUSE = {"sum": "+", "prod": "*", "max": "max", "min": "min", "all": "&", "any": "|"}
+
+
+def v_root(value: Value) -> Value:
+    """The dense value behind a view."""
+    return value.node.inputs[0] if isinstance(value.node, View) else value
+
+
+def _grouped(clauses: Sequence[str]) -> list[str]:
+    return [f"reduction({c})" for c in clauses]
+
+
+def _plain(how: str, total: str, value: str) -> str:
+    """The step of a reduction as compilers know it: a nan may be lost among extremes."""
+    if how in ("max", "min"):
+        sign = ">" if how == "max" else "<"
+        return f"{total} = {value} {sign} {total} ? {value} : {total};"
+    return f"{total} {_CLAUSE[how]}= {value};"
+
+
+def _combined(how: str, total: str, value: str) -> str:
+    """The step of a reduction; extremes of anything with nan are nan."""
+    if how in ("max", "min"):
+        sign = ">" if how == "max" else "<"
+        return (f"{total} = {value} {sign} {total} || {value} != {value} ? {value} : {total};")
+    return f"{total} {_CLAUSE[how]}= {value};"
+
+
+def _identity(how: str, dtype: str, wide: str = "") -> str:
+    if how in _IDENTITY:
+        return _IDENTITY[how]
+    kind = wide or C_TYPES[compute_dtype(dtype)]
+    return f"lowest_of<{kind}>()" if how == "max" else f"highest_of<{kind}>()"
+
+
+def _padded(count: int) -> int:
+    return -(-count // 64) * 64
+
+
+def _costly(node: Node) -> bool:
+    return isinstance(node, Elem) and any(
+        n.letter is not None and n.letter.name not in _CHEAP for n in topological([node.body]))

@@ -1,0 +1,158 @@
+"""From a traced graph to the compiler's form: composites open, every op becomes few kinds of nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gtape.compile.builder import Builder, spelled
+from gtape.compile.ir import Hosted, Module, Source, Value, View
+from gtape.compile.traced import Traced
+from gtape.core.graph import Graph
+from gtape.core.spec import Spec
+from gtape.core.state import init_scope, paused
+from gtape.core.symbols import SymbolicTensor
+from gtape.core.tensor import Tensor
+from gtape.core.tracer import trace
+from gtape.kinds.composite import Composite
+from gtape.kinds.elementwise import Elementwise
+from gtape.kinds.expr import topological
+
+#: (builder, values, attributes by name, specs of the results) -> values, or None where the op has
+#: to run in Python for these inputs. By the op's name.
+Rule = Callable[[Builder, list[Value], dict[str, Any], Sequence[Spec]], Any]
+RULES: dict[str, Rule] = {}
+
+
+def lowers(*names: str) -> Callable[[Rule], Rule]:
+    """Decorator: how the primitives named are made of the compiler's nodes."""
+    def declare(rule: Rule) -> Rule:
+        for name in names:
+            RULES[name] = rule
+        return rule
+
+    return declare
+
+
+def lowered(program: Traced) -> Module:
+    """The whole program: results, and what its cells become."""
+    from gtape.compile import rules  # noqa: F401  (declares the rules)
+
+    builder = Builder()
+    env: dict[int, Value] = {}
+    graph = program.graph
+    count = len(program.arguments)
+    for i, symbol in enumerate(program.arguments):
+        env[id(symbol)] = builder.source("argument", i, *_spec(symbol), i)
+    for i, symbol in enumerate(graph.inputs[count: len(graph.inputs) - len(program.cells)]):
+        env[id(symbol)] = builder.source("capture", i, *_spec(symbol), i)
+    for use in program.cells:
+        env[id(use.start)] = builder.source("cell", use.cell, *_spec(use.start), use.cell._k)
+    _nodes(builder, graph, env)
+    outputs = [_value(builder, env, t) for t in graph.outputs]
+    results = [_own(builder, v) for v in outputs[: program.results]]
+    writes = []
+    taken = {v.number for v in results}
+    for use, value in zip(program.written, outputs[program.results:]):
+        made = _own(builder, value)
+        if made.number in taken:
+            made = builder.copied(made)
+        taken.add(made.number)
+        writes.append((use.cell, made))
+    return Module(tuple(builder.nodes), tuple(results), tuple(writes)).live()
+
+
+def _own(builder: Builder, value: Value) -> Value:
+    """`value`, or a copy of it where it lies in memory that is not its own."""
+    return builder.copied(value) if isinstance(value.node, (View, Source)) else value
+
+
+def _spec(tensor: Tensor) -> tuple[tuple[int, ...], str]:
+    spec = tensor.spec
+    return tuple(int(n) for n in spec.shape), spec.dtype.name
+
+
+def _value(builder: Builder, env: dict[int, Value], tensor: Any) -> Value:
+    found = env.get(id(tensor))
+    if found is None:
+        found = env[id(tensor)] = builder.constant(tensor._a, tensor.dtype.name)
+    return found
+
+
+def _nodes(builder: Builder, graph: Graph, env: dict[int, Value]) -> None:
+    for node in graph.nodes:
+        inputs = [_value(builder, env, t) for t in node.inputs]
+        specs = [o.spec for o in node.outputs]
+        for tensor, value in zip(node.outputs, _node(builder, node, inputs, specs)):
+            env[id(tensor)] = value
+
+
+def _node(builder: Builder, node: Any, inputs: list[Value], specs: list[Spec]) -> Sequence[Value]:
+    op = node.op
+    if isinstance(op, Elementwise):
+        made = _elementwise(builder, op, inputs, specs[0])
+    elif isinstance(op, Composite):
+        return _opened(builder, op, node, inputs)
+    else:
+        rule = RULES.get(op.name) if hasattr(op, "attr_names") and op.attr_names is not None else None
+        named = dict(zip(getattr(op, "attr_names", ()), node.attrs))
+        made = None if rule is None or type(op).__name__ == "HostedOp" else rule(
+            builder, inputs, named, specs)
+    if made is None:
+        return builder.add(Hosted(op, node.attrs, inputs),
+                           [(tuple(s.shape), s.dtype.name) for s in specs])
+    return [made] if isinstance(made, Value) else made
+
+
+def _elementwise(builder: Builder, op: Elementwise, inputs: list[Value], spec: Spec,
+                 ) -> Value | None:
+    dtypes = [v.dtype for v in inputs]
+    if not spelled(op.body(), op.params, dtypes) or spec.dtype.name.startswith("complex"):
+        return None
+    made = builder.elem(op.name, op.expression, inputs, spec.dtype.name, tuple(spec.shape))
+    return made
+
+
+def _opened(builder: Builder, op: Composite, node: Any, inputs: list[Value]) -> list[Value]:
+    """The nodes of a composite's definition."""
+    graph = _definition(op, node.attrs, tuple(t.spec for t in node.inputs))
+    env = {id(symbol): value for symbol, value in zip(graph.inputs, inputs)}
+    _nodes(builder, graph, env)
+    return [_value(builder, env, t) for t in graph.outputs]
+
+
+@lru_cache(256)
+def _definition(op: Composite, attrs: tuple[Any, ...], specs: tuple[Spec, ...]) -> Graph:
+    named = dict(zip(op.attr_names, attrs))
+    with init_scope(), paused():
+        return trace(lambda *xs: op._fn(*xs, **named), specs)
+
+
+def letter(builder: Builder, op: Any, *values: Value) -> Value:
+    """A letter or word of `ops` on values; the first says the dtype."""
+    op = getattr(op, "op", op)
+    dtype = "bool" if getattr(op, "makes_bool", False) else values[-1].dtype
+    return builder.elem(op.name, op.expression, list(values), dtype)
+
+
+def formula(builder: Builder, name: str, fn: Callable[..., Any], *values: Value,
+            dtype: str | None = None) -> Value:
+    """A formula in Python's operators and letters on expressions."""
+    return builder.elem(name, lambda scope, args: fn(*args), list(values),
+                        dtype or values[0].dtype)
+
+
+def iota(builder: Builder, count: int, dtype: str) -> Value:
+    return builder.constant(np.arange(count, dtype=dtype), dtype)
+
+
+def size(shape: Sequence[int]) -> int:
+    return math.prod(shape)
+
+
+__all__ = ["RULES", "SymbolicTensor", "formula", "iota", "letter", "lowered", "lowers", "size",
+           "topological"]

@@ -1,0 +1,167 @@
+"""Program: a compiled graph, bound to the memory of its cells and ready to be called."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.compile.ir import Hosted, Node, Value
+from gtape.compile.lower import lowered
+from gtape.compile.plan import Plan
+from gtape.compile.source import Source, source_of
+from gtape.compile.traced import Traced
+from gtape.core.device import CPU
+from gtape.core.dtypes import as_dtype
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import EagerTensor
+
+_empty = np.empty
+_FASTCALL = 0x0080
+
+
+class _Method(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p),
+                ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+class Program:
+    """`run(tensors)` gives the results; the cells are updated where they lie.
+
+    `runs` counts how often the cells were written, and `lock` is held meanwhile.
+    """
+
+    def __init__(self, traced: Traced, plan: Plan, source: Source, library: ctypes.CDLL) -> None:
+        self.traced, self.plan, self.source = traced, plan, source
+        self.runs = 0
+        self.lock = threading.RLock()
+        self._results = [(v.shape, np.dtype(as_dtype(v.dtype).as_numpy_dtype),
+                          CPU.type_of(np.dtype(as_dtype(v.dtype).as_numpy_dtype)))
+                         for v in plan.outputs]
+        self._order = plan.result_of
+        self._bind(library)
+        self._simple = (len(source.segments) == 1 and not source.segments[0]
+                        and self._order == list(range(len(self._order))))
+
+    def _bind(self, library: ctypes.CDLL) -> None:
+        slots, plan = self.source.slots, self.plan
+        self._arena = _aligned(self.source.arena)
+        self._flag = np.zeros(1, np.int32)
+        written = {id(cell) for cell, _ in plan.module.writes}
+        self._cells = [cell._storage_(self if id(cell) in written else None)
+                       for cell in plan.cells]
+        self._constants = [np.ascontiguousarray(c) for c in plan.constants]
+        captured = [np.ascontiguousarray(t._a) for t in self.traced.captured]
+        self._held = captured
+        table = self._table = np.zeros(slots.count, np.int64)
+        table[0:3] = id(None), id(False), id(True)
+        table[3] = ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p).value
+        table[4] = id(np.ndarray)
+        for start, arrays in ((slots.captures, captured), (slots.cells, self._cells),
+                              (slots.constants, self._constants),
+                              (slots.arena, [self._arena]), (slots.flag, [self._flag])):
+            for i, array in enumerate(arrays):
+                table[start + i] = array.ctypes.data
+        self._methods = []
+        self._calls = [self._function(library, i) for i in range(len(self.source.segments))]
+
+    def _function(self, library: ctypes.CDLL, index: int) -> Any:
+        """A segment as a Python function of arrays."""
+        address = ctypes.cast(getattr(library, f"gtape_segment{index}"), ctypes.c_void_p).value
+        method = _Method(b"segment", address, _FASTCALL, None)
+        self._methods.append(method)
+        make = ctypes.pythonapi.PyCFunction_NewEx
+        make.restype = ctypes.py_object
+        make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        return make(ctypes.addressof(method), self._table, None)
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, tensors: Sequence[EagerTensor]) -> tuple[EagerTensor, ...]:
+        """The results for arguments of the right shapes and dtypes."""
+        results = self._results
+        outs = [_empty(shape, dtype) for shape, dtype, _ in results]
+        if self._simple:
+            state = self._calls[0](*[t._a for t in tensors], *outs)
+            if state is not None:
+                self._again(state, tensors, outs)
+            self.runs += 1
+            return tuple([EagerTensor(a, r[2]) for a, r in zip(outs, results)])
+        with self.lock:
+            self._segments(tensors, outs)
+            self.runs += 1
+        made = [EagerTensor(a, r[2]) for a, r in zip(outs, results)]
+        return tuple([made[i] for i in self._order])
+
+    def _again(self, state: bool, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
+        """A first segment that did not finish: arrays it cannot read, or bad values."""
+        if state:
+            self._fail()
+        arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
+        if self._calls[0](*arrays, *outs):
+            self._fail()
+
+    def _fail(self) -> None:
+        code = int(self._flag[0])
+        self._flag[0] = 0
+        raise InvalidArgumentError(self.source.failures[code - 1])
+
+    def _segments(self, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
+        arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
+        for i, (call, nodes) in enumerate(zip(self._calls, self.source.segments)):
+            if call(*arrays, *outs) if i == 0 else call():
+                self._fail()
+            for node in nodes:
+                self._host(node, arrays, outs)
+
+    def _array(self, value: Value, arrays: Sequence[Any], outs: Sequence[Any]) -> np.ndarray:
+        """A value where it lies."""
+        place, strides, offset = self.plan.layout(value)
+        dtype = np.dtype(as_dtype(value.dtype).as_numpy_dtype)
+        groups = {"argument": arrays, "result": outs, "cell": self._cells,
+                  "constant": self._constants, "capture": self._held}
+        if place.role == "arena":
+            base = self._arena[place.at:]
+        else:
+            base = groups[place.role][place.at].reshape(-1).view(np.uint8)
+        start = offset * dtype.itemsize
+        return np.ndarray(value.shape, dtype, base, start,
+                          tuple(s * dtype.itemsize for s in strides))
+
+    def _host(self, node: Node, arrays: Sequence[Any], outs: Sequence[Any]) -> None:
+        assert isinstance(node, Hosted)
+        inputs = [self._array(v, arrays, outs) for v in node.inputs]
+        made = hosted(node, inputs)
+        for value, array in zip(node.outputs, made):
+            np.copyto(self._array(value, arrays, outs), array)
+
+
+def hosted(node: Hosted, inputs: Sequence[np.ndarray]) -> list[Any]:
+    """The arrays that an op gives in Python."""
+    op = node.op
+    tensors = [EagerTensor(np.array(a), CPU.type_of(a.dtype)) for a in inputs]
+    made = op.reapply(tensors, node.attrs)
+    return [t._a for t in made]
+
+
+def _aligned(count: int) -> np.ndarray:
+    """Zeroed memory that begins at a multiple of 64 bytes."""
+    memory = np.zeros(count + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start: start + count]
+
+
+def compiled(traced: Traced) -> Program:
+    """The program of a trace."""
+    from gtape.devices.cpu.toolchain import library
+
+    module = lowered(traced)
+    module.check()
+    plan = Plan(module)
+    source = source_of(plan, len(traced.arguments), len(traced.captured))
+    return Program(traced, plan, source, library(source.text))

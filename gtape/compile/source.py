@@ -1,0 +1,186 @@
+"""The C++ text of a whole program: its kernels, and for each native segment one function."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from gtape.compile.ir import Hosted, Library, Node, Product, Value
+from gtape.compile.loops import PARTS, Text
+from gtape.compile.plan import Place, Plan, nbytes, padded
+from gtape.kinds.print_cuda import C_TYPES
+
+#: The pointers of `struct Python` in kernels/cpu_program.h.
+_PYTHON = 5
+
+
+class Slots(NamedTuple):
+    """Where in a program's table of pointers each kind begins."""
+
+    arguments: int
+    results: int
+    captures: int
+    cells: int
+    constants: int
+    arena: int
+    flag: int
+    count: int
+
+    def text(self, place: Place) -> str:
+        """The C++ pointer to a place."""
+        if place.role == "arena":
+            return f"(P[{self.arena}] + {place.at})" if place.at else f"P[{self.arena}]"
+        start = {"argument": self.arguments, "result": self.results, "capture": self.captures,
+                 "cell": self.cells, "constant": self.constants}[place.role]
+        return f"P[{start + place.at}]"
+
+
+class Source(NamedTuple):
+    """A program's text, its table, its arena in bytes, and its segments: lists of hosted nodes that
+    follow each native function, one list for each."""
+
+    text: str
+    slots: Slots
+    arena: int
+    segments: tuple[tuple[Node, ...], ...]
+    failures: tuple[str, ...]
+
+
+def slots_of(plan: Plan, arguments: int, captures: int) -> Slots:
+    start = _PYTHON
+    places = []
+    for count in (arguments, len(plan.outputs), captures, len(plan.cells), len(plan.constants)):
+        places.append(start)
+        start += count
+    return Slots(*places, start, start + 1, start + 2)
+
+
+class _Program:
+    def __init__(self, plan: Plan, slots: Slots) -> None:
+        self.plan, self.slots = plan, slots
+        self.functions: dict[str, str] = {}
+        self.headers: dict[str, None] = {}
+        self.failures: list[str] = []
+        self.scratch = 0
+
+    def pointer(self, value: Value) -> str:
+        """A typed C++ pointer to the first element of a value or view."""
+        place, _, offset = self.plan.layout(value)
+        text = f"(({C_TYPES[value.dtype]}*){self.slots.text(place)}"
+        return f"({text} + {offset}))" if offset else text + ")"
+
+    def loop(self, text: Text) -> list[str]:
+        name = self.functions.get(text.body)
+        if name is None:
+            name = self.functions[text.body] = f"kernel{len(self.functions)}"
+        self.scratch = max(self.scratch, text.scratch)
+        pointers = [self.slots.text(self.plan.places[v.number]) for _, v in text.pointers]
+        lines = [f"char* q[] = {{{', '.join([*pointers, 'scratch'])}}};",
+                 f"const int parts = run_kernel({name}, q, {PARTS if text.shared else 1});",
+                 "(void)parts;", *text.finish.split("\n")]
+        return ["{", *("    " + line for line in lines if line), "}"]
+
+    def product(self, node: Product) -> list[str]:
+        a, b = node.inputs
+        (y,) = node.outputs
+        m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
+        strides = [self.plan.layout(v)[1] for v in (a, b)]
+        kind = "f32" if y.dtype == "float32" else "f64"
+        batch = y.shape[:-2]
+        count = math.prod(batch)
+        core = (f"{m}, {n}, {k}, {self.pointer(a)}, {strides[0][-2]}, {strides[0][-1]}, "
+                f"{self.pointer(b)}, {strides[1][-2]}, {strides[1][-1]}, {self.pointer(y)}, {n}, 0")
+        if count == 1:
+            return [f"gtape_gemm_{kind}({core});"]
+        offsets = [_offsets(batch, v.shape[:-2], s[:-2]) for v, s in zip((a, b), strides)]
+        offsets.append([i * m * n for i in range(count)])
+        tables = [f"static const long {name}[] = {{{', '.join(map(str, table))}}};"
+                  for name, table in zip(("at_a", "at_b", "at_c"), offsets)]
+        return ["{", *("    " + t for t in tables),
+                f"    gtape_gemm_batched_{kind}({core}, {count}, at_a, at_b, at_c);", "}"]
+
+    def library(self, node: Library) -> list[str]:
+        self.headers.update(dict.fromkeys(node.headers))
+        self.scratch = max(self.scratch, node.scratch)
+        call = node.emit(self, node)
+        if not node.checks:
+            return [call]
+        self.failures.append(node.checks)
+        return [f"if (!{call}) {{ *(int*)P[{self.slots.flag}] = {len(self.failures)}; "
+                f"return false; }}"]
+
+    def node(self, step: Any) -> list[str]:
+        if step.kernel is not None:
+            return self.loop(step.kernel.text())
+        (node,) = step.group.nodes
+        return self.product(node) if isinstance(node, Product) else self.library(node)
+
+    def copy(self, cell: int, value: Value) -> str:
+        target = self.slots.text(Place("cell", cell))
+        return f"__builtin_memcpy({target}, {self.pointer(value)}, {nbytes(value)});"
+
+
+def _offsets(batch: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    """Where each matrix of a batch lies."""
+    missing = len(batch) - len(shape)
+    made = [0]
+    for i, n in enumerate(batch):
+        step = 0 if i < missing or shape[i - missing] == 1 else strides[i - missing]
+        made = [at + j * step for at in made for j in range(n)]
+    return made
+
+
+def source_of(plan: Plan, arguments: int, captures: int) -> Source:
+    """The text of a plan."""
+    slots = slots_of(plan, arguments, captures)
+    program = _Program(plan, slots)
+    pieces: list[list[str]] = [[]]
+    hosted: list[list[Node]] = [[]]
+    for step in plan.steps:
+        (first, *_) = step.group.nodes
+        if isinstance(first, Hosted):
+            hosted[-1].append(first)
+            continue
+        if hosted[-1]:
+            pieces.append([])
+            hosted.append([])
+        pieces[-1] += program.node(step)
+    if plan.copies and hosted[-1]:
+        pieces.append([])
+        hosted.append([])
+    pieces[-1] += [program.copy(cell, value) for cell, value in plan.copies]
+    arena = padded(plan.arena)
+    text = _assembled(program, pieces, arena, slots)
+    return Source(text, slots, arena + padded(program.scratch) + 64,
+                  tuple(tuple(nodes) for nodes in hosted), tuple(program.failures))
+
+
+def _assembled(program: _Program, pieces: list[list[str]], arena: int, slots: Slots) -> str:
+    lines = ['#include "cpu_program.h"', *(f'#include "{h}"' for h in program.headers), ""]
+    for body, name in program.functions.items():
+        lines += [body.replace("KERNEL", name), ""]
+    for i, piece in enumerate(pieces):
+        lines += [f"static bool segment{i}(char** P) {{",
+                  f"    char* scratch = P[{slots.arena}] + {arena};",
+                  "    (void)scratch;", *("    " + line for line in piece),
+                  "    return true;", "}", ""]
+        lines += _entry(i, slots)
+    return "\n".join(lines)
+
+
+def _entry(index: int, slots: Slots) -> list[str]:
+    """The function that Python calls: the first takes the arrays of arguments and results."""
+    name = f"gtape_segment{index}"
+    head = (f"GTAPE_EXPORT void* {name}(void* self, void* const* given, long count) {{")
+    lines = [head, "    char** P = (char**)((ArrayObject*)self)->data;",
+             "    const Python& python = *(const Python*)P;"]
+    if index == 0:
+        lines += ["    for (long i = 0; i < count; i++) {",
+                  "        const ArrayObject* array = (const ArrayObject*)given[i];",
+                  "        if (array->type != python.array_type || (array->flags & "
+                  "CONTIGUOUS_AND_ALIGNED) != CONTIGUOUS_AND_ALIGNED) {",
+                  "            python.keep(python.wrong_layout);",
+                  "            return python.wrong_layout;", "        }",
+                  f"        P[{slots.arguments} + i] = array->data;", "    }"]
+    return [*lines, f"    void* made = segment{index}(P) ? python.none : python.failed;",
+            "    python.keep(made);", "    return made;", "}", ""]
