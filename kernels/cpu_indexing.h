@@ -2,10 +2,11 @@
 #pragma once
 #include "cpu_threads.h"
 
-// Whether all indices lie in [0, limit).
-template <typename I> static bool all_within(const I* indices, long count, long limit) {
+// Whether all indices lie in [low, limit).
+template <typename I>
+static bool all_within(const I* indices, long count, long low, long limit) {
     bool good = true;
-    for (long i = 0; i < count; i++) good &= indices[i] >= 0 && (long)indices[i] < limit;
+    for (long i = 0; i < count; i++) good &= (long)indices[i] >= low && (long)indices[i] < limit;
     return good;
 }
 

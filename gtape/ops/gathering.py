@@ -340,7 +340,8 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None,
 
 
 def _dense_rows(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:
-    check_rows(values._t.xp, indices._array_(), shape[0], "IndexedSlices")
+    if type(indices) is EagerTensor:
+        check_rows(values._t.xp, indices._a, shape[0], "IndexedSlices")
     return scatter_rows_(values, indices, rows=shape[0])
 
 

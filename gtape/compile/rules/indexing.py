@@ -26,14 +26,16 @@ def compact(b: Builder, x: Value) -> Value:
     return b.copied(x) if isinstance(x.node, View) else x
 
 
-def within(b: Builder, indices: Value, limit: int, what: str) -> None:
-    """A test at run time that all indices lie in [0, limit)."""
+def within(b: Builder, indices: Value, limit: int, what: str, *, negative: bool = False) -> None:
+    """A test at run time that all indices lie in [0, limit), or are negative where they may."""
     flat = compact(b, indices)
+    low = "-__LONG_MAX__ - 1" if negative else "0"
 
     def emit(program: Any, node: Library) -> str:
-        return f"all_within({program.pointer(node.inputs[0])}, {node.inputs[0].size}, {limit})"
+        return (f"all_within({program.pointer(node.inputs[0])}, {node.inputs[0].size}L, {low}, "
+                f"{limit}L)")
 
-    b.library(Library("within", (flat,), (limit, what), _HEADER, emit, checks=what), ())
+    b.library(Library("within", (flat,), (limit, low, what), _HEADER, emit, checks=what), ())
 
 
 def _gathered(b: Builder, table: Value, indices: Value, axis: int, shape: Sequence[int],
@@ -75,6 +77,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
             not value.size):
         return None
     rows, inner, count = attrs["rows"], math.prod(specs[0].shape[1:]), indices.size
+    within(b, indices, rows, f"the indices of rows to add must be below {rows}", negative=True)
 
     def emit(program: Any, node: Library) -> str:
         pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
