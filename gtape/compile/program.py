@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.compile.applied import Applied, why_not
 from gtape.compile.ir import Hosted, Node, Value
 from gtape.compile.lower import lowered
 from gtape.compile.plan import Plan
@@ -156,10 +157,13 @@ def _aligned(count: int) -> np.ndarray:
     return memory[start: start + count]
 
 
-def compiled(traced: Traced) -> Program:
-    """The program of a trace."""
+def compiled(traced: Traced) -> Program | Applied:
+    """The program of a trace: native where that can be."""
     from gtape.devices.cpu.toolchain import library
 
+    reason = why_not(traced)
+    if reason:
+        return Applied(traced, reason)
     module = lowered(traced)
     module.check()
     plan = Plan(module)

@@ -10,7 +10,7 @@ from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics.triangular import factor_lu
 from gtape.ops.arguments import index_tensor
@@ -19,6 +19,7 @@ from gtape.ops.layout import swap_last
 from gtape.ops.matrices import check_matrix, computed
 from gtape.ops.products import matmul_
 from gtape.ops.solving import triangular_solve_
+from gtape.ops.sorting import argsort_
 
 
 class Lu(NamedTuple):
@@ -70,8 +71,7 @@ def _triangles(lu: Tensor) -> tuple[Tensor, Tensor]:
 
 def _inverse(p: Tensor) -> Tensor:
     """The inverse of permutations [..., n]."""
-    array = p._t.xp.argsort(p._array_(), axis=-1)
-    return EagerTensor(array, p._t.device.type_of(array.dtype))
+    return argsort_(p, descending=False, dtype=dtypes.int64)
 
 
 def _permuted(x: Tensor, order: Tensor) -> Tensor:

@@ -1,0 +1,40 @@
+"""Applied: a graph run node by node, where no native program can be made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gtape.compile.traced import Traced
+from gtape.core.tensor import EagerTensor, Tensor
+
+
+class Applied:
+    """`run(tensors)` applies the nodes one by one: NumPy's functions, or a GPU's kernels.
+
+    `reason` says why the graph was not compiled.
+    """
+
+    def __init__(self, traced: Traced, reason: str) -> None:
+        self.traced = traced
+        self.reason = reason
+
+    def run(self, tensors: Sequence[EagerTensor]) -> tuple[Tensor, ...]:
+        """The results for arguments of the right shapes and dtypes."""
+        traced = self.traced
+        values = [use.cell._read_() for use in traced.cells]
+        made = traced.graph(*tensors, *traced.captured, *values)
+        for use, value in zip(traced.written, made[traced.results:]):
+            use.cell._store_(value)
+        return made[: traced.results]
+
+
+def why_not(traced: Traced) -> str:
+    """Why no native program can be made of a graph; empty where one can."""
+    from gtape.devices.cpu import toolchain
+
+    graph = traced.graph
+    tensors = [*graph.inputs, *(t for node in graph.nodes for t in (*node.inputs, *node.outputs))]
+    elsewhere = next((t for t in tensors if not t._t.device.is_host), None)
+    if elsewhere is not None:
+        return f"it computes on {elsewhere.device}"
+    return toolchain.why_not()
