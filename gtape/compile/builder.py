@@ -266,14 +266,35 @@ class Builder:
             a not in repeated for a in axes) else scaled
 
     def product(self, a: Value, b: Value) -> Value:
+        """a @ b. Where one has a single row or column it is a formula, which fuses with others."""
         batch = broadcast([a.shape[:-2], b.shape[:-2]])
         shape = (*batch, a.shape[-2], b.shape[-1])
+        if a.shape[-1] == 1:
+            return self.elem("multiply", _times, [a, b], a.dtype)
+        if len(shape) == 2 and shape[1] == 1:
+            return self.reshaped(self._by_vector(a, b), shape)
+        if len(shape) == 2 and shape[0] == 1:
+            return self.reshaped(
+                self._by_vector(self.transposed(b, (1, 0)), self.transposed(a, (1, 0))), shape)
         key = ("product", a.number, b.number)
         return self.add(Product((a, b)), [(shape, a.dtype)], key)[0]
+
+    def _by_vector(self, a: Value, b: Value) -> Value:
+        """The product of a matrix and one column, with sums along what lies together."""
+        node = a.node
+        if isinstance(node, View) and node.layout.strides[1] != 1:
+            terms = self.elem("multiply", _times, [self.transposed(a, (1, 0)), b], a.dtype)
+            return self.reduced("sum", terms, (0,), False)
+        row = self.reshaped(b, (1, b.shape[0]))
+        return self.reduced("sum", self.elem("multiply", _times, [a, row], a.dtype), (1,), False)
 
     def library(self, node: Library, specs: Sequence[tuple[Shape, str]]) -> tuple[Value, ...]:
         key = ("library", node.name, node.key, tuple(v.number for v in node.inputs), tuple(specs))
         return self.add(node, specs, key)
+
+
+def _times(scope: Scope, args: Sequence[Expr]) -> Expr:
+    return args[0] * args[1]
 
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -12,6 +12,8 @@ from gtape.kinds.print_cuda import C_TYPES
 
 #: The pointers of `struct Python` in kernels/cpu_program.h.
 _PYTHON = 5
+#: Products of up to so many multiplications are compiled in line.
+_SMALL = 1 << 18
 
 
 class Slots(NamedTuple):
@@ -90,6 +92,11 @@ class _Program:
         count = math.prod(batch)
         core = (f"{m}, {n}, {k}, {self.pointer(a)}, {strides[0][-2]}, {strides[0][-1]}, "
                 f"{self.pointer(b)}, {strides[1][-2]}, {strides[1][-1]}, {self.pointer(y)}, {n}, 0")
+        if count == 1 and m * n * k <= _SMALL:
+            self.headers["cpu_small_gemm.h"] = None
+            sizes = (C_TYPES[y.dtype], m, n, k, *strides[0][-2:], *strides[1][-2:], n)
+            return [f"gtape::small_gemm<{', '.join(map(str, sizes))}>({self.pointer(a)}, "
+                    f"{self.pointer(b)}, {self.pointer(y)});"]
         if count == 1:
             return [f"gtape_gemm_{kind}({core});"]
         offsets = [_offsets(batch, v.shape[:-2], s[:-2]) for v, s in zip((a, b), strides)]
