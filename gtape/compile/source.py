@@ -62,8 +62,13 @@ class _Program:
         self.plan, self.slots = plan, slots
         self.functions: dict[str, str] = {}
         self.headers: dict[str, None] = {}
+        self.structures: dict[str, str] = {}
         self.failures: list[str] = []
         self.scratch = 0
+
+    def structure(self, body: str) -> str:
+        """The name of a struct with this body."""
+        return self.structures.setdefault(body, f"Sizes{len(self.structures)}")
 
     def pointer(self, value: Value) -> str:
         """A typed C++ pointer to the first element of a value or view."""
@@ -164,6 +169,7 @@ def source_of(plan: Plan, arguments: int, captures: int) -> Source:
 
 def _assembled(program: _Program, pieces: list[list[str]], arena: int, slots: Slots) -> str:
     lines = ['#include "cpu_program.h"', *(f'#include "{h}"' for h in program.headers), ""]
+    lines += [f"struct {name} {{ {body} }};" for body, name in program.structures.items()]
     for body, name in program.functions.items():
         lines += [body.replace("KERNEL", name), ""]
     for i, piece in enumerate(pieces):

@@ -9,6 +9,8 @@ from gtape.core import nest
 from gtape.core.convert import convert
 from gtape.core.graph import Graph
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.registry import lookup
+from gtape.core.state import active
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
 from gtape.core.tracer import CellUse, Tracer
@@ -21,22 +23,30 @@ class Traced:
     `structure` is the result with a number in place of every tensor, None left as it is.
     """
 
-    __slots__ = ("arguments", "captured", "cells", "created", "graph", "results", "structure",
-                 "written")
+    __slots__ = ("arguments", "borrowed", "captured", "cells", "created", "graph", "results",
+                 "structure", "written")
 
     def __init__(self, arguments: Sequence[SymbolicTensor], tracer: Tracer,
                  results: Sequence[Tensor], structure: Any) -> None:
         self.arguments = tuple(arguments)
         self.captured = [outer for outer, _ in tracer.captures.values()]
-        self.cells: list[CellUse] = list(tracer.cells.values())
-        self.written = [use for use in self.cells if use.written]
+        uses = list(tracer.cells.values())
+        self.written = [use for use in uses if use.written]
         self.created = tracer.created
         self.results = len(results)
         self.structure = structure
+        outputs = (*results, *(use.present for use in self.written))
+        graph = Graph((), tuple(tracer.nodes), outputs).live()
+        read = {id(v) for v in outputs} | {id(v) for node in graph.nodes for v in node.inputs}
+        #: Those that matter: only the dtype of a cell may have been asked for.
+        self.cells: list[CellUse] = [u for u in uses if u.written or id(u.start) in read]
         inner = [symbol for _, symbol in tracer.captures.values()]
         inputs = (*arguments, *inner, *(use.start for use in self.cells))
-        self.graph = Graph(inputs, tuple(tracer.nodes),  # type: ignore[arg-type]
-                           (*results, *(use.present for use in self.written))).live()
+        self.graph = Graph(inputs, graph.nodes, outputs)  # type: ignore[arg-type]
+        made = {id(v) for node in graph.nodes for v in node.outputs}
+        #: Places of the results that are no values of their own: arguments, constants, one twice.
+        self.borrowed = frozenset(i for i, v in enumerate(results)
+                                  if id(v) not in made or any(v is w for w in results[:i]))
 
     def packed(self, results: Sequence[Any]) -> Any:
         """The result of a call, from its tensors."""
@@ -47,11 +57,37 @@ class Traced:
 
     def apply(self, arguments: Sequence[Tensor]) -> Any:
         """The result, by applying the nodes one by one: recorded by tapes, inlined by traces."""
+        tapes = [(r, len(r._records)) for r in active() if r.is_tape]
         values = [use.cell._read_() for use in self.cells]
         made = self.graph(*arguments, *self.captured, *values)
+        for tape, start in tapes:
+            _refuse(tape._records[start:])
         for use, value in zip(self.written, made[self.results:]):
             use.cell._store_(value)
-        return self.packed(made[: self.results])
+        return self.packed([_own(value) if i in self.borrowed else value
+                            for i, value in enumerate(made[: self.results])])
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """A tensor of the same value, so that watching a result is not watching an argument."""
+    from gtape.ops.layout import identity_
+
+    return identity_(tensor)
+
+
+def _refuse(records: Sequence[Any]) -> None:
+    """A traced function says in the call, not in `gradient`, that it cannot be differentiated.
+
+    Raises:
+        LookupError: an op among what a tape recorded has no gradient.
+    """
+    for record in records:
+        op = record[4]
+        if not op.has_gradient and lookup(op) is None:
+            raise LookupError(
+                f"gradient registry has no entry for: {op.tf_name}. A tape watches what goes "
+                f"through this op in a traced function; put tf.stop_gradient before it, or give "
+                f"a gradient with tf.RegisterGradient('{op.tf_name}')")
 
 
 class _Slices:

@@ -1,0 +1,98 @@
+"""Binding: how the arguments of a call find the parameters of a Python function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.compile.signature import fitted
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Binding:
+    """The parameters of a function, and of the method of an object where `bound` is true.
+
+    Args:
+        input_signature: nests of TensorSpecs for the first parameters.
+
+    Raises:
+        TypeError: the input_signature does not fit the parameters.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str, input_signature: Any,
+                 bound: bool) -> None:
+        self.name = name
+        self.input_signature = input_signature
+        try:
+            found = inspect.signature(function)
+        except (TypeError, ValueError):
+            found = inspect.signature(lambda *args, **kwargs: None)
+        parameters = list(found.parameters.values())[int(bound):]
+        self.signature = inspect.Signature(parameters)
+        self._simple = len(parameters) if all(
+            p.kind in _POSITIONAL for p in parameters) else -1
+        self._check_signature(parameters)
+
+    def _check_signature(self, parameters: Sequence[inspect.Parameter]) -> None:
+        if self.input_signature is None:
+            return
+        if not isinstance(self.input_signature, (list, tuple)):
+            raise TypeError(f"{self.name}: input_signature must be a list of TensorSpecs, one for "
+                            f"each parameter; got {self.input_signature!r:.80}")
+        count = len(self.input_signature)
+        named = [p for p in parameters if p.kind in _POSITIONAL]
+        if count > len(named) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            raise TypeError(f"{self.name}{self.signature} has {len(named)} positional parameters; "
+                            f"input_signature describes {count}")
+        rest = [p.name for p in (*named[count:], *(p for p in parameters
+                                                   if p.kind is p.KEYWORD_ONLY))
+                if p.default is p.empty]
+        if rest:
+            raise TypeError(f"{self.name}: input_signature must describe every parameter without "
+                            f"a default; it says nothing of {', '.join(rest)}")
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any],
+                 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments in one form however they were given: positional ones by position, with
+        the defaults, and as tensors where the input_signature describes them.
+
+        Raises:
+            TypeError: they do not fit the parameters or the input_signature.
+        """
+        if self.input_signature is None and not kwargs and len(args) == self._simple:
+            return args, kwargs
+        try:
+            found = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}{self.signature}: {error}") from None
+        given = list(found.arguments)
+        found.apply_defaults()
+        if self.input_signature is None:
+            return found.args, found.kwargs
+        return self._fitted(found.args, given), found.kwargs
+
+    def _fitted(self, args: tuple[Any, ...], given: Sequence[str]) -> tuple[Any, ...]:
+        names, count = self.names(len(args)), len(self.input_signature)
+        if len(args) < count:
+            raise TypeError(f"{self.name}: input_signature describes {count} arguments; "
+                            f"got {len(args)}")
+        extra = [n for n in (*names[count:], *(set(given) - set(names)))
+                 if n.partition("[")[0] in given]
+        if extra:
+            raise TypeError(f"{self.name}: input_signature describes {count} arguments; got "
+                            f"'{extra[0]}' as well")
+        fit = [fitted(value, spec, name, self.name)
+               for value, spec, name in zip(args, self.input_signature, names)]
+        return (*fit, *args[count:])
+
+    def names(self, count: int) -> list[str]:
+        """The names of `count` positional arguments."""
+        found: list[str] = []
+        for p in self.signature.parameters.values():
+            if p.kind in _POSITIONAL:
+                found.append(p.name)
+            elif p.kind is p.VAR_POSITIONAL:
+                found += [f"{p.name}[{i}]" for i in range(count - len(found))]
+        return found[:count]

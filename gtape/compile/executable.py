@@ -1,0 +1,67 @@
+"""Executable: a trace for one set of shapes, and the program that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gtape.compile.traced import Traced
+from gtape.core.state import tracer_now
+
+
+class Executable:
+    """What a call of a traced function runs. `calls` counts how often it was used."""
+
+    __slots__ = ("_flexible", "_single", "calls", "program", "traced")
+
+    def __init__(self, traced: Traced) -> None:
+        self.traced = traced
+        self.calls = 0
+        self.program: Any = None
+        self._single = type(traced.structure) is int
+        #: Cells whose shape may change, and the spec that they are traced with.
+        self._flexible = [(use.cell, use.start.spec) for use in traced.cells
+                          if getattr(use.cell, "_declared", None) is not None
+                          and not use.cell._declared.is_fully_defined()]
+
+    def lasts(self) -> bool:
+        """Whether it stays right, whatever is assigned to variables meanwhile."""
+        return not self._flexible and not self.traced.captured
+
+    def fits(self) -> bool:
+        """Whether the variables have the shapes now that it was traced with."""
+        tracer = tracer_now()
+        return all((cell._start_() if tracer is None else tracer.use(cell).present).spec == spec
+                   for cell, spec in self._flexible)
+
+    def result(self, tensors: Sequence[Any]) -> Any:
+        """The result of a call that nobody records."""
+        if self.program is None:
+            self._compile()
+        made = self.program.run(tensors)
+        return made[0] if self._single else self.traced.packed(made)
+
+    def _compile(self) -> None:
+        from gtape.compile.program import compiled
+
+        self.program = compiled(self.traced)
+
+    def inspect(self) -> Inspection:
+        """What the call runs: the graph, and what its program was made of."""
+        if self.program is None:
+            self._compile()
+        return Inspection(self.traced, self.program)
+
+
+class Inspection:
+    """What a call of a traced function runs; printing it shows the graph and its program."""
+
+    def __init__(self, traced: Traced, program: Any) -> None:
+        self.graph = traced.graph
+        self.program = program
+
+    def __str__(self) -> str:
+        inner = self.program.inspect() if hasattr(self.program, "inspect") else ""
+        return f"{self.graph}\n{inner}".rstrip()
+
+    __repr__ = __str__

@@ -1,0 +1,47 @@
+"""Identity: a key for an object that is compared by what it is, and that it does not keep alive."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+
+class Identity:
+    """The key of one object. Unlike `id()` it is never reused.
+
+    `watchers` are told when the object is gone: no call can have this key again.
+    """
+
+    __slots__ = ("__weakref__", "_target", "watchers")
+
+    def __init__(self, target: Any) -> None:
+        self.watchers: weakref.WeakSet[Any] = weakref.WeakSet()
+        key = id(target)
+
+        def gone(_: Any) -> None:
+            if _known.get(key) is self:
+                del _known[key]
+            for watcher in list(self.watchers):
+                watcher.forget(self)
+
+        try:
+            self._target: Any = weakref.ref(target, gone)
+        except TypeError:
+            # It takes no weak reference, so that only holding it keeps its id from being reused.
+            self._target = lambda: target
+
+    @property
+    def target(self) -> Any:
+        return self._target()
+
+
+#: The identities in use, by the id of their object.
+_known: dict[int, Identity] = {}
+
+
+def identity(value: Any) -> Identity:
+    """The key of `value`: the same one every time."""
+    found = _known.get(id(value))
+    if found is None or found.target is not value:
+        found = _known[id(value)] = Identity(value)
+    return found

@@ -1,0 +1,28 @@
+"""One thread at a time traces a function."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_here = threading.local()
+
+
+@contextmanager
+def alone(lock: Any) -> Iterator[None]:
+    """Hold the lock of a function while it is traced.
+
+    A thread that traces one function already does not wait for another: two threads could wait for
+    each other. It then traces beside the other thread, which is wasteful and right.
+    """
+    depth = getattr(_here, "depth", 0)
+    held = lock.acquire(blocking=not depth)
+    _here.depth = depth + 1
+    try:
+        yield
+    finally:
+        _here.depth = depth
+        if held:
+            lock.release()

@@ -1,0 +1,224 @@
+"""What the arguments of a call are to a trace: tensors, which change from call to call, and all
+else, which a trace is made for.
+
+The key of a trace has two parts. The pattern: the structure of the arguments, the device and dtype
+of every tensor, the value of everything that is no tensor. And the shapes of the tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.compile.identity import identity
+from gtape.core import nest
+from gtape.core.convert import convert
+from gtape.core.device import others
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.placement import current_device
+from gtape.core.specs import TensorSpec
+from gtape.core.tensor import EagerTensor, Tensor
+
+#: Types whose values are compared by `==`; a value of another of these types is another key.
+PLAIN = frozenset({int, bool, str, bytes, type(None), type(...)})
+
+
+class Arguments:
+    """The arguments of a call, and what a trace is found by.
+
+    `tensors` has the tensors in order; where a function is traced for specs, the specs.
+    """
+
+    __slots__ = ("args", "kwargs", "pattern", "shapes", "tensors")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        pattern: list[Any] = [current_device()]
+        self.tensors: list[Any] = []
+        for value in args:
+            _walk(value, pattern, self.tensors)
+        for name in sorted(kwargs):
+            pattern.append(name)
+            _walk(kwargs[name], pattern, self.tensors)
+        self.pattern = tuple(pattern)
+        self.shapes: tuple[Any, ...] = tuple([_dims(x) for x in self.tensors])
+
+    @property
+    def key(self) -> Any:
+        return self.pattern, self.shapes
+
+    def replaced(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with other tensors in the place of theirs."""
+        fresh = iter(tensors)
+        args = tuple([_replaced(value, fresh) for value in self.args])
+        named = {name: _replaced(self.kwargs[name], fresh) for name in sorted(self.kwargs)}
+        return args, named
+
+
+def _dims(tensor: Any) -> Any:
+    return tensor._a.shape if type(tensor) is EagerTensor else (
+        tensor.shape.dims if isinstance(tensor, TensorSpec) else tensor.spec.shape)
+
+
+def is_tensor_argument(value: Any) -> bool:
+    """Whether an argument is a tensor to a trace: a tensor, what becomes one, or a spec of one."""
+    return isinstance(value, (Tensor, TensorSpec)) or array_like(value)
+
+
+def array_like(value: Any) -> bool:
+    """Whether an argument becomes a tensor: NumPy's arrays and scalars, arrays on other devices."""
+    return isinstance(value, (np.ndarray, np.generic)) or (
+        bool(others) and any(device.owns(value) for device in others))
+
+
+def _walk(value: Any, pattern: list[Any], tensors: list[Any]) -> None:
+    """Add what `value` says to the pattern and to the tensors."""
+    kind = type(value)
+    if isinstance(value, Tensor):
+        pattern.append(value._t)
+        tensors.append(value)
+    elif kind in PLAIN:
+        pattern += (kind, value)
+    elif kind is float:
+        # Both zeros are equal and no NaN is.
+        pattern += (kind, value if value and value == value else value.hex())
+    elif kind is complex:
+        pattern += (kind, repr(value))
+    elif isinstance(value, Mapping):
+        names = tuple(sorted(value))
+        pattern += (kind, names)
+        for name in names:
+            _walk(value[name], pattern, tensors)
+    elif nest.is_nested(value):
+        pattern += (kind, len(value))
+        for item in value:
+            _walk(item, pattern, tensors)
+    elif isinstance(value, TensorSpec):
+        pattern.append(current_device().typed(value.dtype))
+        tensors.append(value)
+    elif isinstance(value, IndexedSlices):
+        pattern += (kind, value._shape)
+        _walk(value.values, pattern, tensors)
+        _walk(value.indices, pattern, tensors)
+    elif hasattr(value, "_resource_") and not isinstance(value, type):
+        pattern += (kind, identity(value._resource_()))
+    elif kind is slice:
+        pattern.append(kind)
+        for item in (value.start, value.stop, value.step):
+            _walk(item, pattern, tensors)
+    elif array_like(value):
+        _walk(convert(value), pattern, tensors)
+    else:
+        pattern += (kind, _python(value))
+
+
+def _python(value: Any) -> Any:
+    """The key of a Python object: its value where its class compares values, else its identity."""
+    kind = type(value)
+    if kind.__eq__ is not object.__eq__ and kind.__hash__ is not object.__hash__:
+        try:
+            hash(value)
+            return value
+        except TypeError:
+            pass
+    return identity(value)
+
+
+def _replaced(value: Any, fresh: Iterator[Any]) -> Any:
+    """`value` with the next of `fresh` wherever `_walk` finds a tensor."""
+    if isinstance(value, (Tensor, TensorSpec)):
+        return next(fresh)
+    if type(value) in PLAIN:
+        return value
+    if nest.is_nested(value):
+        return nest.map_structure(lambda leaf: _replaced(leaf, fresh), value)
+    if isinstance(value, IndexedSlices):
+        return IndexedSlices(next(fresh), next(fresh), value.dense_shape)
+    if type(value) is slice:
+        return slice(*(_replaced(item, fresh) for item in (value.start, value.stop, value.step)))
+    if hasattr(value, "_resource_"):
+        return value
+    return next(fresh) if array_like(value) else value
+
+
+def named_leaves(names: Sequence[str], arguments: Arguments) -> Iterator[tuple[str, Any]]:
+    """Every leaf of the arguments with what users call it: x, x[0], x['a']."""
+    for name, value in zip(names, arguments.args):
+        yield from _leaves(name, value)
+    for name in sorted(arguments.kwargs):
+        yield from _leaves(name, arguments.kwargs[name])
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for name in sorted(value):
+            yield from _leaves(f"{path}[{name!r}]", value[name])
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        for name, item in zip(value._fields, value):
+            yield from _leaves(f"{path}.{name}", item)
+    elif nest.is_nested(value):
+        for i, item in enumerate(value):
+            yield from _leaves(f"{path}[{i}]", item)
+    else:
+        yield path, value
+
+
+def fitted(value: Any, spec: Any, path: str, owner: str) -> Any:
+    """`value` as the tensors that a nest of TensorSpecs describes.
+
+    Raises:
+        TypeError: it does not fit.
+    """
+    if isinstance(spec, TensorSpec):
+        return _fitted_tensor(value, spec, path, owner)
+    if not nest.is_nested(spec):
+        if spec.is_compatible_with(value):
+            return value
+        raise TypeError(f"{owner}: argument '{path}' must be {spec!r}; got {value!r:.80}")
+    if not nest.is_nested(value) or isinstance(spec, Mapping) != isinstance(value, Mapping):
+        raise TypeError(f"{owner}: argument '{path}' must be a {type(spec).__name__}; got "
+                        f"{type(value).__name__}")
+    if isinstance(spec, Mapping):
+        if set(spec) != set(value):
+            raise TypeError(f"{owner}: argument '{path}' must have the keys {sorted(spec)}; got "
+                            f"{sorted(value)}")
+        return type(value)((k, fitted(value[k], spec[k], f"{path}[{k!r}]", owner)) for k in value)
+    if len(spec) != len(value):
+        raise TypeError(f"{owner}: argument '{path}' must have {len(spec)} items; got "
+                        f"{len(value)}")
+    items = [fitted(v, s, f"{path}[{i}]", owner) for i, (v, s) in enumerate(zip(value, spec))]
+    return nest.pack_sequence_as(spec, nest.flatten(items))
+
+
+def _fitted_tensor(value: Any, spec: TensorSpec, path: str, owner: str) -> Any:
+    if isinstance(value, TensorSpec):
+        made: Any = value
+    else:
+        try:
+            made = convert(value, None if isinstance(value, Tensor) or hasattr(value, "_read_")
+                           else spec.dtype)
+        except (ValueError, TypeError) as error:
+            raise TypeError(f"{owner}: argument '{path}' must be {described(spec)}; got "
+                            f"{value!r:.80} ({error})") from None
+    if made.dtype is not spec.dtype or not spec.shape.is_compatible_with(_dims(made)):
+        advice = ("; write tf.cast(value, tf." + spec.dtype.name + ")"
+                  if made.dtype is not spec.dtype else "")
+        raise TypeError(f"{owner}: argument '{path}' must be {described(spec)}; "
+                        f"got {described(made)}{advice}")
+    return made
+
+
+def described(value: Any) -> str:
+    """The dtype and shape of a tensor or spec, for messages."""
+    dims = _dims(value)
+    return f"{value.dtype.name} {'of any shape' if dims is None else list(dims)}"
+
+
+def specs_of(signature: Any) -> list[TensorSpec]:
+    """The TensorSpecs of an input_signature, in the order in which `_walk` finds the tensors."""
+    return [s for part in signature for s in nest.flatten(part) if isinstance(s, TensorSpec)]
+
+
