@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gtape.compile.traced import Traced
 from gtape.core.tensor import EagerTensor, Tensor
@@ -17,6 +18,10 @@ class Applied:
     def __init__(self, traced: Traced, reason: str) -> None:
         self.traced = traced
         self.reason = reason
+
+    def entry(self, *tensors: EagerTensor) -> Any:
+        """The result as the traced function gives it."""
+        return self.traced.packed(self.run(tensors))
 
     def run(self, tensors: Sequence[EagerTensor]) -> tuple[Tensor, ...]:
         """The results for arguments of the right shapes and dtypes."""

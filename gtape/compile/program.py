@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.applied import Applied, why_not
+from gtape.compile.entry import entry_of
 from gtape.compile.ir import Hosted, Node, Value
 from gtape.compile.lower import lowered
 from gtape.compile.plan import Plan
@@ -46,8 +47,11 @@ class Program:
                          for v in plan.outputs]
         self._order = plan.result_of
         self._bind(library)
-        self._simple = (len(source.segments) == 1 and not source.segments[0]
-                        and self._order == list(range(len(self._order))))
+        simple = len(source.segments) == 1 and not source.segments[0]
+        #: Takes the arguments as tensors, and gives the result as the traced function does.
+        self.entry = self._slow_entry if not simple else entry_of(
+            self, self._calls[0], traced.structure, len(traced.arguments), self._results,
+            self._order, bool(plan.module.writes), self._again)
 
     def _bind(self, library: ctypes.CDLL) -> None:
         slots, plan = self.source.slots, self.plan
@@ -84,20 +88,16 @@ class Program:
     # ------------------------------------------------------------------ running
 
     def run(self, tensors: Sequence[EagerTensor]) -> tuple[EagerTensor, ...]:
-        """The results for arguments of the right shapes and dtypes."""
-        results = self._results
-        outs = [_empty(shape, dtype) for shape, dtype, _ in results]
-        if self._simple:
-            state = self._calls[0](*[t._a for t in tensors], *outs)
-            if state is not None:
-                self._again(state, tensors, outs)
-            self.runs += 1
-            return tuple([EagerTensor(a, r[2]) for a, r in zip(outs, results)])
+        """The results for arguments of the right shapes and dtypes, as a flat tuple."""
+        outs = [_empty(shape, dtype) for shape, dtype, _ in self._results]
         with self.lock:
             self._segments(tensors, outs)
             self.runs += 1
-        made = [EagerTensor(a, r[2]) for a, r in zip(outs, results)]
+        made = [EagerTensor(a, r[2]) for a, r in zip(outs, self._results)]
         return tuple([made[i] for i in self._order])
+
+    def _slow_entry(self, *tensors: EagerTensor) -> Any:
+        return self.traced.packed(self.run(tensors))
 
     def _again(self, state: bool, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
         """A first segment that did not finish: arrays it cannot read, or bad values."""
