@@ -108,9 +108,9 @@ template <typename T, typename... C> GTAPE_INLINE T polynomial(T x, T high, T ne
 
 // ---------------------------------------------------------------- comparisons and signs
 
-// nan if either is nan.
-template <typename T> GTAPE_INLINE T larger(T a, T b) { return a >= b || a != a ? a : b; }
-template <typename T> GTAPE_INLINE T smaller(T a, T b) { return a <= b || a != a ? a : b; }
+// nan if either is nan. A constant b, as in relu, leaves one comparison.
+template <typename T> GTAPE_INLINE T larger(T a, T b) { return a < b || b != b ? b : a; }
+template <typename T> GTAPE_INLINE T smaller(T a, T b) { return a > b || b != b ? b : a; }
 
 template <typename T> GTAPE_INLINE T absolute(T x) { return x < T(0) ? T(-x) : x; }
 template <> GTAPE_INLINE float absolute<float>(float x) { return __builtin_fabsf(x); }

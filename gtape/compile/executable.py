@@ -12,13 +12,16 @@ from gtape.core.state import tracer_now
 class Executable:
     """What a call of a traced function runs. `calls` counts how often it was used."""
 
-    __slots__ = ("_flexible", "_single", "calls", "program", "traced")
+    __slots__ = ("_flexible", "calls", "program", "entry", "tensors_only", "traced")
 
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
         self.calls = 0
         self.program: Any = None
-        self._single = type(traced.structure) is int
+        #: The function of the program: tensors -> the packed result.
+        self.entry: Any = None
+        #: Whether the arguments of the calls that it is found by at once are all tensors.
+        self.tensors_only = False
         #: Cells whose shape may change, and the spec that they are traced with.
         self._flexible = [(use.cell, use.start.spec) for use in traced.cells
                           if getattr(use.cell, "_declared", None) is not None
@@ -30,6 +33,8 @@ class Executable:
 
     def fits(self) -> bool:
         """Whether the variables have the shapes now that it was traced with."""
+        if not self._flexible:
+            return True
         tracer = tracer_now()
         return all((cell._start_() if tracer is None else tracer.use(cell).present).spec == spec
                    for cell, spec in self._flexible)
@@ -38,13 +43,13 @@ class Executable:
         """The result of a call that nobody records."""
         if self.program is None:
             self._compile()
-        made = self.program.run(tensors)
-        return made[0] if self._single else self.traced.packed(made)
+        return self.entry(*tensors)
 
     def _compile(self) -> None:
         from gtape.compile.program import compiled
 
         self.program = compiled(self.traced)
+        self.entry = self.program.entry
 
     def inspect(self) -> Inspection:
         """What the call runs: the graph, and what its program was made of."""

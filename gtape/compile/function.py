@@ -55,6 +55,8 @@ class Function:
             input_signature)
         self._autograph = autograph
         self._reduce_retracing = reduce_retracing
+        #: Gives the object, where this is the method of one.
+        self._object: Callable[[], Any] = (lambda: None) if owner is None else owner.reference
         self._owner = owner
         functools.update_wrapper(self, python_function)
         self.__name__ = self._name = str(getattr(
@@ -67,7 +69,8 @@ class Function:
         self._executables: dict[Any, Executable | None] = {}
         #: The same by what the fast way of a call looks at.
         self._fast: dict[Any, Executable] = {}
-        self._methods: dict[Identity, Function] = {}
+        #: By the id of the object.
+        self._methods: dict[int, Function] = {}
         self._dead: list[Identity] = []
         self._watch = diary.Watch()
         self._called_before = False
@@ -75,25 +78,33 @@ class Function:
     # ------------------------------------------------------------------ calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and not active() and tracer_now() is None and not Mode.eager:
-            key: list[Any] = [_scope()]
+        key = None
+        if not (active() or tracer_now() or Mode.eager):
+            parts: list[Any] = [_scope()]
+            add = parts.append
             for value in args:
                 kind = type(value)
                 if kind is EagerTensor:
-                    key.append(value._t)
-                    key.append(value._a.shape)
+                    add(value._t)
+                    add(value._a.shape)
                 elif kind in PLAIN:
-                    key.append(kind)
-                    key.append(value)
+                    add(kind)
+                    add(value)
                 else:
-                    break
-            else:
-                found = self._fast.get(tuple(key))
-                if found is not None:
-                    found.calls += 1
-                    return found.result([v for v in args if type(v) is EagerTensor])
-                return self._called(args, kwargs, tuple(key))
-        return self._called(args, kwargs)
+                    return self._called(args, kwargs)
+            for item in kwargs.items():
+                if type(item[1]) not in PLAIN:
+                    return self._called(args, kwargs)
+                add(type(item[1]))
+                add(item)
+            key = tuple(parts)
+            found = self._fast.get(key)
+            if found is not None:
+                found.calls += 1
+                if found.tensors_only:
+                    return found.entry(*args)
+                return found.entry(*[v for v in args if type(v) is EagerTensor])
+        return self._called(args, kwargs, key)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any = None) -> Any:
         if Mode.eager:
@@ -105,28 +116,31 @@ class Function:
         found.calls += 1
         if tracer_now() is not None or active():
             return found.traced.apply(arguments.tensors)
+        made = found.result(arguments.tensors)
         if fast is not None and found.lasts():
+            found.tensors_only = all(type(v) is EagerTensor for v in args)
             self._fast[fast] = found
-        return found.result(arguments.tensors)
+        return made
 
     def _python(self) -> Callable[..., Any]:
         """The Python function as it was given; a method with its object."""
         if self._owner is None:
             return self.python_function
-        return functools.partial(self.python_function, self._owner.target)
+        return functools.partial(self.python_function, self._object())
 
     # ------------------------------------------------------------------ traces
 
     def _found(self, arguments: Arguments) -> Executable | None:
         """What to run for these arguments, traced if need be; None: the Python function."""
-        if any(type(n) is Length for dims in arguments.shapes for n in dims):
-            return self._inlined(arguments)
         key = arguments.key
         missing: Any = self
-        found = self._executables.get(key, missing)
         tracer = tracer_now()
-        if found is missing and tracer is not None:
-            found = tracer.inlined.get((self, key), missing)
+        if tracer is not None:
+            if any(type(n) is Length for dims in arguments.shapes for n in dims):
+                return self._inlined(arguments)
+            if (self, key) in tracer.inlined:
+                return tracer.inlined[self, key]
+        found = self._executables.get(key, missing)
         if found is None or (found is not missing and found.fits()):
             return found
         with alone(self._lock):
@@ -235,7 +249,7 @@ class Function:
                 self._body = convert(self.python_function)
         if self._owner is None:
             return self._body
-        return functools.partial(self._body, self._owner.target)
+        return functools.partial(self._body, self._object())
 
     # ------------------------------------------------------------------ forgetting
 
@@ -246,7 +260,8 @@ class Function:
     def _purge(self) -> None:
         while self._dead:
             gone = self._dead.pop()
-            self._methods.pop(gone, None)
+            for key in [k for k, f in list(self._methods.items()) if f._owner is gone]:
+                self._methods.pop(key, None)
             for key in [k for k in list(self._executables) if gone in k[0]]:
                 self._executables.pop(key, None)
             self._traces = [t for t in self._traces if gone not in t.pattern]
@@ -256,15 +271,22 @@ class Function:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        key = identity(instance)
-        found = self._methods.get(key)
-        if found is None:
-            self._purge()
-            made = Function(self.python_function, self.input_signature, self._autograph,
-                            self._reduce_retracing, owner=key)
-            found = self._methods.setdefault(key, made)
-            key.watchers.add(self)
+        found = self._methods.get(id(instance))
+        if found is None or found._object() is not instance:
+            found = self._method(identity(instance))
         return Method(found, instance)
+
+    def _method(self, key: Identity) -> Function:
+        """The function for one object: traces of others are of no use to it."""
+        with alone(self._lock):
+            self._purge()
+            found = self._methods.get(id(key.target))
+            if found is None or found._owner is not key:
+                found = Function(self.python_function, self.input_signature, self._autograph,
+                                 self._reduce_retracing, owner=key)
+                self._methods[id(key.target)] = found
+                key.watchers.add(self)
+            return found
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         return Function(copy.deepcopy(self.python_function, memo), self.input_signature,

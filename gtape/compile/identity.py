@@ -12,7 +12,7 @@ class Identity:
     `watchers` are told when the object is gone: no call can have this key again.
     """
 
-    __slots__ = ("__weakref__", "_target", "watchers")
+    __slots__ = ("__weakref__", "reference", "watchers")
 
     def __init__(self, target: Any) -> None:
         self.watchers: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -25,14 +25,15 @@ class Identity:
                 watcher.forget(self)
 
         try:
-            self._target: Any = weakref.ref(target, gone)
+            #: Gives the object, None when it is gone.
+            self.reference: Any = weakref.ref(target, gone)
         except TypeError:
             # It takes no weak reference, so that only holding it keeps its id from being reused.
-            self._target = lambda: target
+            self.reference = lambda: target
 
     @property
     def target(self) -> Any:
-        return self._target()
+        return self.reference()
 
 
 #: The identities in use, by the id of their object.

@@ -138,7 +138,7 @@ class Library(Node):
     `key` says all that decides the text besides the shapes; `headers` are included.
     """
 
-    __slots__ = ("checks", "emit", "headers", "key", "name", "scratch")
+    __slots__ = ("checks", "emit", "headers", "key", "name", "scratch", "takes_place")
 
     def __init__(self, name: str, inputs: Sequence[Value], key: Any, headers: Sequence[str],
                  emit: Any, scratch: int = 0, checks: str = "") -> None:
@@ -150,6 +150,8 @@ class Library(Node):
         self.scratch = scratch
         #: What is wrong when the call gives false; empty for calls that always succeed.
         self.checks = checks
+        #: The number of the input that the result may take the place of.
+        self.takes_place: int | None = None
 
     @property
     def label(self) -> str:

@@ -125,7 +125,7 @@ class Plan:
         """Whether every element of the new value is made of the old one's at the same place."""
         if not group.is_loop:
             (node,) = group.nodes
-            return isinstance(node, Library) and getattr(node, "takes_place", None) == old.number
+            return isinstance(node, Library) and node.takes_place == old.number
         kernel = Kernel(group, {value.number}, {})
         if kernel.last or not isinstance(value.node, Elem) or len(
                 kernel.group.place[value.number]) != len([n for n in value.shape]):

@@ -15,6 +15,7 @@ from gtape.compile.ir import Hosted, Node, Value
 from gtape.compile.lower import lowered
 from gtape.compile.plan import Plan
 from gtape.compile.source import Source, source_of
+from gtape.compile.sparse import sparse_updates
 from gtape.compile.traced import Traced
 from gtape.core.device import CPU
 from gtape.core.dtypes import as_dtype
@@ -164,7 +165,7 @@ def compiled(traced: Traced) -> Program | Applied:
     reason = why_not(traced)
     if reason:
         return Applied(traced, reason)
-    module = lowered(traced)
+    module = sparse_updates(lowered(traced))
     module.check()
     plan = Plan(module)
     source = source_of(plan, len(traced.arguments), len(traced.captured))
