@@ -73,4 +73,6 @@ struct Python {
     void *none, *wrong_layout, *failed;  // objects that are returned
     void (*keep)(void*);                 // counts a reference
     void* array_type;
+    void* (*release)(void);  // lets other threads of Python run, until `resume`
+    void (*resume)(void*);
 };

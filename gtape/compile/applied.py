@@ -19,6 +19,10 @@ class Applied:
         self.traced = traced
         self.reason = reason
 
+    def inspect(self) -> str:
+        """Why there is no program."""
+        return f"applied node by node: {self.reason}"
+
     def entry(self, *tensors: EagerTensor) -> Any:
         """The result as the traced function gives it."""
         return self.traced.packed(self.run(tensors))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir import Elem, Module, Node, Reduce, Shape, Value, View
+from gtape.compile.ir import Elem, Library, Module, Node, Reduce, Shape, Value, View
 
 Place = tuple[int | None, ...]
 #: Rows up to here are gone over several times; longer ones would leave the cache in between.
@@ -278,8 +278,15 @@ class Fuser:
                     other.after |= before
 
     def _ordered(self) -> list[Group]:
-        """Kernels in an order that respects `after`, otherwise as their first nodes came."""
-        left, done, made = [g for g in self.groups if g.nodes], 0, []
+        """Kernels in an order that respects `after`: first tests of arguments and what they need,
+        so that a test fails before anything is written; then as their first nodes came."""
+        urgent = 0
+        for group in self.groups:
+            if any(isinstance(n, Library) and n.checks for n in group.nodes):
+                urgent |= group.after | 1 << group.number
+        left = [g for g in self.groups if g.nodes and urgent >> g.number & 1]
+        left += [g for g in self.groups if g.nodes and not urgent >> g.number & 1]
+        done, made = 0, []
         while left:
             rest = []
             for group in left:

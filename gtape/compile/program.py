@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +15,14 @@ from gtape.compile.entry import entry_of
 from gtape.compile.ir import Hosted, Node, Value
 from gtape.compile.lower import lowered
 from gtape.compile.plan import Plan
+from gtape.compile.report import described
 from gtape.compile.source import Source, source_of
 from gtape.compile.sparse import sparse_updates
 from gtape.compile.traced import Traced
 from gtape.core.device import CPU
 from gtape.core.dtypes import as_dtype
-from gtape.core.errors import InvalidArgumentError
+from gtape.core.errors import InvalidArgumentError, KernelError, NativeCodeWarning
+from gtape.core.tape_recording import stack_level
 from gtape.core.tensor import EagerTensor
 
 _empty = np.empty
@@ -48,7 +51,8 @@ class Program:
                          for v in plan.outputs]
         self._order = plan.result_of
         self._bind(library)
-        simple = len(source.segments) == 1 and not source.segments[0]
+        self._running = False
+        simple = len(source.segments) == 1 and not source.segments[0] and not source.releases
         #: Takes the arguments as tensors, and gives the result as the traced function does.
         self.entry = self._slow_entry if not simple else entry_of(
             self, self._calls[0], traced.structure, len(traced.arguments), self._results,
@@ -68,6 +72,8 @@ class Program:
         table[0:3] = id(None), id(False), id(True)
         table[3] = ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p).value
         table[4] = id(np.ndarray)
+        table[5] = ctypes.cast(ctypes.pythonapi.PyEval_SaveThread, ctypes.c_void_p).value
+        table[6] = ctypes.cast(ctypes.pythonapi.PyEval_RestoreThread, ctypes.c_void_p).value
         for start, arrays in ((slots.captures, captured), (slots.cells, self._cells),
                               (slots.constants, self._constants),
                               (slots.arena, [self._arena]), (slots.flag, [self._flag])):
@@ -86,14 +92,24 @@ class Program:
         make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
         return make(ctypes.addressof(method), self._table, None)
 
+    def inspect(self) -> str:
+        """The nodes, the plan, the bytes and the C++ text."""
+        return described(self.plan, self.plan.arena, self.source.text)
+
     # ------------------------------------------------------------------ running
 
-    def run(self, tensors: Sequence[EagerTensor]) -> tuple[EagerTensor, ...]:
+    def run(self, tensors: Sequence[EagerTensor]) -> tuple[Any, ...]:
         """The results for arguments of the right shapes and dtypes, as a flat tuple."""
         outs = [_empty(shape, dtype) for shape, dtype, _ in self._results]
         with self.lock:
-            self._segments(tensors, outs)
-            self.runs += 1
+            if self._running:  # called again by a step in Python: its memory is in use
+                return Applied(self.traced, "it calls itself").run(tensors)
+            self._running = True
+            try:
+                self._segments(tensors, outs)
+            finally:
+                self._running = False
+                self.runs += 1
         made = [EagerTensor(a, r[2]) for a, r in zip(outs, self._results)]
         return tuple([made[i] for i in self._order])
 
@@ -169,4 +185,9 @@ def compiled(traced: Traced) -> Program | Applied:
     module.check()
     plan = Plan(module)
     source = source_of(plan, len(traced.arguments), len(traced.captured))
-    return Program(traced, plan, source, library(source.text))
+    try:
+        return Program(traced, plan, source, library(source.text))
+    except KernelError as error:
+        warnings.warn(f"a traced function runs without native code, slower: {error}",
+                      NativeCodeWarning, stacklevel=stack_level())
+        return Applied(traced, str(error))

@@ -11,7 +11,9 @@ from gtape.compile.plan import Place, Plan, nbytes, padded
 from gtape.kinds.print_cuda import C_TYPES
 
 #: The pointers of `struct Python` in kernels/cpu_program.h.
-_PYTHON = 5
+_PYTHON = 7
+#: Operations, roughly, from which on other threads of Python run meanwhile: a millisecond.
+_LONG = 1 << 24
 #: Products of up to so many multiplications are compiled in line.
 _SMALL = 1 << 18
 
@@ -46,6 +48,8 @@ class Source(NamedTuple):
     arena: int
     segments: tuple[tuple[Node, ...], ...]
     failures: tuple[str, ...]
+    #: Whether other threads of Python run while it does.
+    releases: bool
 
 
 def slots_of(plan: Plan, arguments: int, captures: int) -> Slots:
@@ -162,12 +166,27 @@ def source_of(plan: Plan, arguments: int, captures: int) -> Source:
         hosted.append([])
     pieces[-1] += [program.copy(cell, value) for cell, value in plan.copies]
     arena = padded(plan.arena)
-    text = _assembled(program, pieces, arena, slots)
+    releases = work(plan) >= _LONG
+    text = _assembled(program, pieces, arena, slots, releases)
     return Source(text, slots, arena + padded(program.scratch) + 64,
-                  tuple(tuple(nodes) for nodes in hosted), tuple(program.failures))
+                  tuple(tuple(nodes) for nodes in hosted), tuple(program.failures), releases)
 
 
-def _assembled(program: _Program, pieces: list[list[str]], arena: int, slots: Slots) -> str:
+def work(plan: Plan) -> int:
+    """About how many operations a run takes."""
+    total = 0
+    for group in plan.groups:
+        for node in group.nodes:
+            out = node.outputs[0] if node.outputs else None
+            if isinstance(node, Product):
+                total += 2 * node.outputs[0].size * node.inputs[0].shape[-1] // 16
+            elif out is not None:
+                total += max(out.size, *(v.size for v in node.inputs), 0)
+    return total
+
+
+def _assembled(program: _Program, pieces: list[list[str]], arena: int, slots: Slots,
+               releases: bool) -> str:
     lines = ['#include "cpu_program.h"', *(f'#include "{h}"' for h in program.headers), ""]
     lines += [f"struct {name} {{ {body} }};" for body, name in program.structures.items()]
     for body, name in program.functions.items():
@@ -177,11 +196,11 @@ def _assembled(program: _Program, pieces: list[list[str]], arena: int, slots: Sl
                   f"    char* scratch = P[{slots.arena}] + {arena};",
                   "    (void)scratch;", *("    " + line for line in piece),
                   "    return true;", "}", ""]
-        lines += _entry(i, slots)
+        lines += _entry(i, slots, releases)
     return "\n".join(lines)
 
 
-def _entry(index: int, slots: Slots) -> list[str]:
+def _entry(index: int, slots: Slots, releases: bool) -> list[str]:
     """The function that Python calls: the first takes the arrays of arguments and results."""
     name = f"gtape_segment{index}"
     head = (f"GTAPE_EXPORT void* {name}(void* self, void* const* given, long count) {{")
@@ -195,5 +214,8 @@ def _entry(index: int, slots: Slots) -> list[str]:
                   "            python.keep(python.wrong_layout);",
                   "            return python.wrong_layout;", "        }",
                   f"        P[{slots.arguments} + i] = array->data;", "    }"]
-    return [*lines, f"    void* made = segment{index}(P) ? python.none : python.failed;",
+    before = ["    void* thread = python.release();"] if releases else []
+    after = ["    python.resume(thread);"] if releases else []
+    return [*lines, *before, f"    const bool good = segment{index}(P);", *after,
+            "    void* made = good ? python.none : python.failed;",
             "    python.keep(made);", "    return made;", "}", ""]

@@ -107,6 +107,18 @@ class TapeUseWarning(UserWarning):
     """A tape is used in a way that costs more than it needs to."""
 
 
+class RetraceWarning(UserWarning):
+    """A `tf.function` is traced again and again; `explain_cache` says why."""
+
+
+class EagerFunctionWarning(UserWarning):
+    """A `tf.function` runs eagerly, because an operation in it cannot be traced."""
+
+
+class NativeCodeWarning(UserWarning):
+    """A traced function could not be compiled, and is run node by node."""
+
+
 class ComplexCastWarning(UserWarning):
     """A cast drops an imaginary part."""
 
