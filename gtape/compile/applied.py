@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gtape.compile.formulas import fused
 from gtape.compile.traced import Traced
 from gtape.core.tensor import EagerTensor, Tensor
 
@@ -12,16 +13,17 @@ from gtape.core.tensor import EagerTensor, Tensor
 class Applied:
     """`run(tensors)` applies the nodes one by one: NumPy's functions, or a GPU's kernels.
 
-    `reason` says why the graph was not compiled.
+    `reason` says why the graph was not compiled. Formulas are joined first.
     """
 
     def __init__(self, traced: Traced, reason: str) -> None:
         self.traced = traced
         self.reason = reason
+        self.graph = fused(traced.graph)
 
     def inspect(self) -> str:
         """Why there is no program."""
-        return f"applied node by node: {self.reason}"
+        return f"applied node by node: {self.reason}\n{self.graph}"
 
     def entry(self, *tensors: EagerTensor) -> Any:
         """The result as the traced function gives it."""
@@ -31,7 +33,7 @@ class Applied:
         """The results for arguments of the right shapes and dtypes."""
         traced = self.traced
         values = [use.cell._read_() for use in traced.cells]
-        made = traced.graph(*tensors, *traced.captured, *values)
+        made = self.graph(*tensors, *traced.captured, *values)
         for use, value in zip(traced.written, made[traced.results:]):
             use.cell._store_(value)
         return made[: traced.results]

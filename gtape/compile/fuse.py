@@ -29,7 +29,7 @@ _NEAR = 12
 class Group:
     """What runs as one: a kernel of loops, or one node of another kind."""
 
-    __slots__ = ("after", "domain", "nodes", "number", "place", "reads", "split")
+    __slots__ = ("after", "domain", "nodes", "number", "place", "reads", "split", "turn")
 
     def __init__(self, number: int, domain: Shape | None) -> None:
         self.number = number
@@ -38,6 +38,8 @@ class Group:
         self.nodes: list[Node] = []
         self.place: dict[int, Place] = {}
         self.split: int | None = None
+        #: Of what turn its values are: those of a later turn are not computed before their time.
+        self.turn = 0
         #: The numbers, as bits, of the groups that have to run before.
         self.after = 0
         #: The values from elsewhere that it reads.
@@ -74,7 +76,7 @@ class Fuser:
         self.fused = fused
         self.groups: list[Group] = []
         self.of: dict[int, Group] = {}
-        self._node_of = {o.number: n for n in module.nodes for o in n.outputs}
+        self._turns = turns(module)
 
     def run(self) -> list[Group]:
         """The groups in an order in which they can run."""
@@ -108,6 +110,7 @@ class Fuser:
                     return
         shape = node.inputs[0].shape if isinstance(node, Reduce) else node.outputs[0].shape
         group = self._new(tuple(n for n in shape if n != 1))
+        group.turn = self._turns[node.outputs[0].number]
         place = self._fits(group, node)
         assert place is not None, node
         self._join(group, node, place)
@@ -135,7 +138,8 @@ class Fuser:
 
     def _fits(self, group: Group, node: Elem | Reduce) -> Any:
         """The places of what a node reads and makes; None where it cannot be in the group."""
-        if len(group.nodes) >= _NODES or not self._sound(group, node):
+        if len(group.nodes) >= _NODES or not self._sound(group, node) or (
+                group.turn != self._turns[node.outputs[0].number]):
             return None
         places: dict[int, Place] = {}
         shape = node.inputs[0].shape if isinstance(node, Reduce) else node.outputs[0].shape
@@ -298,6 +302,17 @@ class Fuser:
             assert len(rest) < len(left), "the kernels wait for each other"
             left = rest
         return made
+
+
+def turns(module: Module) -> dict[int, int]:
+    """The latest turn among all that a value is computed of, by number; 0 where there is none."""
+    found: dict[int, int] = {}
+    for node in module.nodes:
+        turn = node.turn if isinstance(node, View) else 0
+        turn = max([turn, *(found[v.number] for v in node.inputs)])
+        for out in node.outputs:
+            found[out.number] = turn
+    return found
 
 
 def _aligned(value: Value, whole: Place, rank: int) -> Place:

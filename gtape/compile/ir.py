@@ -116,14 +116,17 @@ class Layout(NamedTuple):
 class View(Node):
     """The elements of a dense value at other places. `axes` says of each axis which axis of the
     input it is, or None for an axis of length 1 or one that repeats; it is None where axes are
-    split, joined or cut."""
+    split, joined or cut. Views of different `turn` are different values: what is computed of one
+    is computed anew of the other."""
 
-    __slots__ = ("axes", "layout")
+    __slots__ = ("axes", "layout", "turn")
 
-    def __init__(self, x: Value, layout: Layout, axes: tuple[int | None, ...] | None) -> None:
+    def __init__(self, x: Value, layout: Layout, axes: tuple[int | None, ...] | None,
+                 turn: int = 0) -> None:
         super().__init__((x,))
         self.layout = layout
         self.axes = axes
+        self.turn = turn
 
 
 class Product(Node):

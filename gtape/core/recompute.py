@@ -56,9 +56,9 @@ class _Again:
 
     def __call__(self, upstream: list[Tensor]) -> list[Any]:
         from gtape.core.tape import GradientTape
-        from gtape.ops.layout import identity_
+        from gtape.ops.layout import apart_
 
-        fresh = [identity_(x) for x in self._inputs]
+        fresh = [apart_(x) for x in self._inputs]
         leaves = list(self._leaves)
         for i, x in zip(self._at, fresh):
             leaves[i] = x

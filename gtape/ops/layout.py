@@ -37,6 +37,25 @@ def _(g: Any) -> Any:
 identity_.cases = [case((2, 3))]
 
 
+@primitive(linear="x", tf_name="Identity")
+def apart_(xp: Any, x: Any) -> Any:
+    """y = x; what a compiled program computes of y is computed anew, not taken from x's."""
+    return x
+
+
+@apart_.infer
+def _(x: Spec) -> Spec:
+    return x
+
+
+@apart_.vjp("x")
+def _(g: Any) -> Any:
+    return g
+
+
+apart_.cases = [case((2, 3))]
+
+
 @primitive(linear="x", tf_name="Reshape")
 def reshape_(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
     """The same elements in row-major order under another shape."""

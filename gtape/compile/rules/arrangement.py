@@ -18,6 +18,11 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return x[0]
 
 
+@lowers("apart_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
+    return b.apart(x[0])
+
+
 @lowers("reshape_")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return b.reshaped(x[0], attrs["shape"])
