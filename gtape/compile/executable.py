@@ -12,7 +12,7 @@ from gtape.core.state import tracer_now
 class Executable:
     """What a call of a traced function runs. `calls` counts how often it was used."""
 
-    __slots__ = ("_flexible", "calls", "program", "entry", "tensors_only", "traced")
+    __slots__ = ("_flexible", "calls", "entry", "program", "tensors_only", "traced")
 
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
@@ -41,32 +41,15 @@ class Executable:
 
     def result(self, tensors: Sequence[Any]) -> Any:
         """The result of a call that nobody records."""
-        if self.program is None:
-            self._compile()
+        if self.entry is None:
+            self.compile()
         return self.entry(*tensors)
 
-    def _compile(self) -> None:
-        from gtape.compile.program import compiled
-
-        self.program = compiled(self.traced)
-        self.entry = self.program.entry
-
-    def inspect(self) -> Inspection:
-        """What the call runs: the graph, and what its program was made of."""
+    def compile(self) -> Any:
+        """Make the program, where there is none yet."""
         if self.program is None:
-            self._compile()
-        return Inspection(self.traced, self.program)
+            from gtape.compile.program import compiled
 
-
-class Inspection:
-    """What a call of a traced function runs; printing it shows the graph and its program."""
-
-    def __init__(self, traced: Traced, program: Any) -> None:
-        self.graph = traced.graph
-        self.program = program
-
-    def __str__(self) -> str:
-        inner = self.program.inspect() if hasattr(self.program, "inspect") else ""
-        return f"{self.graph}\n{inner}".rstrip()
-
-    __repr__ = __str__
+            self.program = compiled(self.traced)
+            self.entry = self.program.entry
+        return self.program

@@ -4,36 +4,24 @@ from __future__ import annotations
 
 import copy
 import functools
-import threading
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from gtape.compile import diary
 from gtape.compile.binding import Binding
+from gtape.compile.cache import Cache
 from gtape.compile.concrete import ConcreteFunction, tensor_names
-from gtape.compile.executable import Executable, Inspection
+from gtape.compile.diary import Diary
+from gtape.compile.executable import Executable
 from gtape.compile.identity import Identity, identity
-from gtape.compile.locking import alone
-from gtape.compile.signature import PLAIN, Arguments, specs_of
+from gtape.compile.signature import PLAIN, Arguments
 from gtape.compile.traced import Traced
-from gtape.compile.traces import Trace, traced_once
-from gtape.core.errors import EagerFunctionWarning, NotTraceableError, RetraceWarning
-from gtape.core.lengths import Length, comparable
+from gtape.core.graph import Graph
 from gtape.core.placement import _scoped
-from gtape.core.sites import here
-from gtape.core.spec import Spec
 from gtape.core.specs import TensorSpec
 from gtape.core.state import active, tracer_now
-from gtape.core.tape_recording import stack_level
 from gtape.core.tensor import EagerTensor
-from gtape.core.tracer import Tracer
 
 _scope = _scoped.get
-
-_LATE = ("a Variable may be created only in the first call of a tf.function, and this is a later "
-         "one, or the function creates one in every call. Create it outside, or keep it: "
-         "`if self.v is None: self.v = tf.Variable(...)`")
 
 
 class Mode:
@@ -51,29 +39,22 @@ class Function:
         if not callable(python_function):
             raise TypeError(f"tf.function takes a function; got {python_function!r:.80}")
         self.python_function = python_function
-        self.input_signature = input_signature if input_signature is None else tuple(
-            input_signature)
         self._autograph = autograph
         self._reduce_retracing = reduce_retracing
         #: Gives the object, where this is the method of one.
         self._object: Callable[[], Any] = (lambda: None) if owner is None else owner.reference
         self._owner = owner
-        functools.update_wrapper(self, python_function)
+        functools.update_wrapper(self, python_function, updated=())
         self.__name__ = self._name = str(getattr(
             python_function, "__name__", type(python_function).__name__))
         self._binding = Binding(python_function, self._name, input_signature, owner is not None)
+        self.input_signature = None if input_signature is None else tuple(input_signature)
         self._body: Callable[..., Any] | None = None
-        self._lock = threading.RLock()
-        self._traces: list[Trace] = []
-        #: By key; None: these arguments cannot be traced, and the Python function runs.
-        self._executables: dict[Any, Executable | None] = {}
-        #: The same by what the fast way of a call looks at.
+        self._cache = Cache(self._binding, self._converted, reduce_retracing)
+        #: Executables by what the fast way of a call looks at.
         self._fast: dict[Any, Executable] = {}
         #: By the id of the object.
         self._methods: dict[int, Function] = {}
-        self._dead: list[Identity] = []
-        self._watch = diary.Watch()
-        self._called_before = False
 
     # ------------------------------------------------------------------ calls
 
@@ -110,7 +91,7 @@ class Function:
         if Mode.eager:
             return self._python()(*args, **kwargs)
         arguments = Arguments(*self._binding(args, kwargs))
-        found = self._found(arguments)
+        found = self._cache.find(arguments)
         if found is None:
             return self._python()(*arguments.args, **arguments.kwargs)
         found.calls += 1
@@ -128,117 +109,6 @@ class Function:
             return self.python_function
         return functools.partial(self.python_function, self._object())
 
-    # ------------------------------------------------------------------ traces
-
-    def _found(self, arguments: Arguments) -> Executable | None:
-        """What to run for these arguments, traced if need be; None: the Python function."""
-        key = arguments.key
-        missing: Any = self
-        tracer = tracer_now()
-        if tracer is not None:
-            if any(type(n) is Length for dims in arguments.shapes for n in dims):
-                return self._inlined(arguments)
-            if (self, key) in tracer.inlined:
-                return tracer.inlined[self, key]
-        found = self._executables.get(key, missing)
-        if found is None or (found is not missing and found.fits()):
-            return found
-        with alone(self._lock):
-            found = self._executables.get(key, missing)
-            if found is None or (found is not missing and found.fits()):
-                return found
-            return self._made(arguments, tracer)
-
-    def _made(self, arguments: Arguments, tracer: Any) -> Executable | None:
-        """Trace for these arguments, and remember it."""
-        self._purge()
-        trace = self._trace(arguments)
-        try:
-            made = trace.executable(arguments.shapes,
-                                    lambda shapes: self._traced(arguments, shapes))
-        except NotTraceableError as error:
-            if tracer is not None:
-                raise
-            warnings.warn(f"{self._name} runs eagerly: {error}", EagerFunctionWarning,
-                          stacklevel=stack_level())
-            self._executables[arguments.key] = None
-            return None
-        self._add(trace)
-        if tracer is not None and made.traced.captured:
-            tracer.inlined[self, arguments.key] = made
-        else:
-            self._executables[arguments.key] = made
-            for part in arguments.pattern:
-                if isinstance(part, Identity):
-                    part.watchers.add(self)
-        return made
-
-    def _inlined(self, arguments: Arguments) -> Executable:
-        """The executable for open lengths of the trace around the call: of use only there."""
-        inlined = tracer_now().inlined
-        key = (self, arguments.pattern, tuple(map(comparable, arguments.shapes)))
-        if key not in inlined:
-            inlined[key] = Executable(self._traced(arguments, arguments.shapes))
-        return inlined[key]
-
-    def _trace(self, arguments: Arguments) -> Trace:
-        """The trace that serves these arguments: one that there is, or a new one."""
-        for trace in self._traces:
-            if trace.accepts(arguments):
-                return trace
-        names = self._binding.names(len(arguments.args))
-        specs = [TensorSpec(dims, t.dtype) for dims, t in zip(arguments.shapes, arguments.tensors)]
-        if self.input_signature is not None:
-            specs = specs_of(self.input_signature)
-        elif self._reduce_retracing:
-            specs = self._widened(arguments.pattern, specs)
-        entry = diary.Entry(len(self._traces) + 1, diary.noted(names, arguments), *here())
-        entry.compare([t.entry for t in self._traces])
-        return Trace(arguments.pattern, specs, entry)
-
-    def _widened(self, pattern: Any, specs: list[TensorSpec]) -> list[TensorSpec]:
-        """The specs joined with those of every trace of the same pattern."""
-        for trace in self._traces:
-            if trace.pattern == pattern:
-                joined = [s.most_specific_common_supertype([t])
-                          for s, t in zip(specs, trace.specs)]
-                specs = [s for s in joined if s is not None]
-        return specs
-
-    def _add(self, trace: Trace) -> None:
-        """Keep a trace; warn where it is one of many new ones."""
-        if trace in self._traces:
-            return
-        self._traces.append(trace)
-        if len(self._traces) > 1 and self._watch.often(sum(t.calls for t in self._traces)):
-            warnings.warn(diary.warning(self._name, trace.entry), RetraceWarning,
-                          stacklevel=stack_level())
-
-    def _traced(self, arguments: Arguments, shapes: Sequence[Any]) -> Traced:
-        """Run the Python function on symbols. After a first time that creates Variables, again."""
-        made = self._traced_once(arguments, shapes)
-        if made.created and not self._called_before:
-            made = self._traced_once(arguments, shapes, _LATE)
-        self._called_before = True
-        return made
-
-    def _traced_once(self, arguments: Arguments, shapes: Sequence[Any],
-                     no_creation: str | None = None) -> Traced:
-        outer = tracer_now()
-        tracer = Tracer(outer, own_cells=True)
-        tracer.origin = (self, arguments.pattern, tuple(map(comparable, shapes)))
-        while outer is not None:
-            if outer.origin == tracer.origin:
-                raise RecursionError(
-                    f"{self._name} calls itself with arguments of the same shapes and dtypes, so "
-                    f"tracing it would never end. Use tf.while_loop, or let a Python number say "
-                    f"when to stop")
-            outer = outer.outer
-        tracer.no_creation = _LATE if self._called_before else no_creation
-        symbols = [tracer.symbol(Spec(tuple(dims), t.dtype), getattr(t, "_t", None))
-                   for dims, t in zip(shapes, arguments.tensors)]
-        return traced_once(self._converted(), arguments, symbols, tracer, self._name)
-
     def _converted(self) -> Callable[..., Any]:
         """The Python function with `if` and `while` on tensors made conditionals and loops."""
         if self._body is None:
@@ -250,21 +120,6 @@ class Function:
         if self._owner is None:
             return self._body
         return functools.partial(self._body, self._object())
-
-    # ------------------------------------------------------------------ forgetting
-
-    def forget(self, gone: Identity) -> None:
-        """An object is no more: no call can mean it again."""
-        self._dead.append(gone)
-
-    def _purge(self) -> None:
-        while self._dead:
-            gone = self._dead.pop()
-            for key in [k for k, f in list(self._methods.items()) if f._owner is gone]:
-                self._methods.pop(key, None)
-            for key in [k for k in list(self._executables) if gone in k[0]]:
-                self._executables.pop(key, None)
-            self._traces = [t for t in self._traces if gone not in t.pattern]
 
     # ------------------------------------------------------------------ methods
 
@@ -278,15 +133,21 @@ class Function:
 
     def _method(self, key: Identity) -> Function:
         """The function for one object: traces of others are of no use to it."""
-        with alone(self._lock):
-            self._purge()
-            found = self._methods.get(id(key.target))
-            if found is None or found._owner is not key:
-                found = Function(self.python_function, self.input_signature, self._autograph,
-                                 self._reduce_retracing, owner=key)
-                self._methods[id(key.target)] = found
-                key.watchers.add(self)
-            return found
+        made = Function(self.python_function, self.input_signature, self._autograph,
+                        self._reduce_retracing, owner=key)
+        place = id(key.target)
+        found = self._methods.setdefault(place, made)
+        if found._owner is not key:
+            # The one there is of an object that is gone and had the same id.
+            found = self._methods[place] = made
+        key.watchers.add(self)
+        return found
+
+    def forget(self, gone: Identity) -> None:
+        """An object is no more."""
+        for place, made in list(self._methods.items()):
+            if made._owner is gone:
+                self._methods.pop(place, None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         return Function(copy.deepcopy(self.python_function, memo), self.input_signature,
@@ -301,13 +162,14 @@ class Function:
 
     def experimental_get_tracing_count(self) -> int:
         """How many traces there are."""
-        return len(self._traces)
+        return len(self._cache.traces)
 
-    def explain_cache(self) -> diary.Diary:
+    def explain_cache(self) -> Diary:
         """The traces: what each was made for, what had changed, where, and how to avoid it."""
-        for trace in self._traces:
+        traces = self._cache.traces
+        for trace in traces:
             trace.entry.calls = trace.calls
-        return diary.Diary(self._name, [t.entry for t in self._traces])
+        return Diary(self._name, [t.entry for t in traces])
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The trace for these arguments, tensors or `tf.TensorSpec`s, as a function of tensors.
@@ -322,19 +184,8 @@ class Function:
                  for dims, t in zip(arguments.shapes, arguments.tensors)]
         names = self._binding.names(len(arguments.args))
         made = ConcreteFunction(self, arguments, specs, list(tensor_names(names, arguments)))
-        self._prepared(arguments)
+        self._cache.prepare(arguments)
         return made
-
-    def _prepared(self, arguments: Arguments) -> Traced | None:
-        """The trace for arguments that may be specs, made before any call."""
-        if all(dims is not None and None not in dims for dims in arguments.shapes):
-            found = self._found(arguments)
-            return None if found is None else found.traced
-        with alone(self._lock):
-            trace = self._trace(arguments)
-            made = trace.general(lambda shapes: self._traced(arguments, shapes))
-            self._add(trace)
-            return made
 
     def traced_for(self, arguments: Arguments) -> Traced:
         """The trace for arguments that may be specs.
@@ -342,25 +193,39 @@ class Function:
         Raises:
             ValueError: there is none yet, or there can be none.
         """
-        found = self._prepared(arguments)
+        found = self._cache.prepare(arguments)
         if found is None:
             raise ValueError(f"{self._name} has no one graph for these arguments: it cannot be "
                              f"traced, or needs the lengths that are open; give full shapes")
         return found
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
-        """What a call with these arguments runs; printing it shows the graph and the program.
+        """What a call with these arguments runs; printing it shows the nodes, the plan, the source
+        and the bytes.
 
         Raises:
             ValueError: the function cannot be traced for them.
         """
-        found = self._found(Arguments(*self._binding(args, kwargs)))
+        found = self._cache.find(Arguments(*self._binding(args, kwargs)))
         if found is None:
-            raise ValueError(f"{self._name} runs eagerly for these arguments")
-        return found.inspect()
+            raise ValueError(f"{self._name} runs eagerly for these arguments: it cannot be traced")
+        return Inspection(found.traced.graph, found.compile().inspect())
 
     def __repr__(self) -> str:
         return f"<tf.function {self._name}>"
+
+
+class Inspection:
+    """The graph that a call applies, and what its program says of itself: print it."""
+
+    def __init__(self, graph: Graph, text: str) -> None:
+        self.graph = graph
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
 
 
 class Method:

@@ -81,8 +81,8 @@ class Fuser:
     def run(self) -> list[Group]:
         """The groups in an order in which they can run."""
         for node in self.module.nodes:
-            if isinstance(node, View) or not node.inputs and not isinstance(node, Elem) and (
-                    node.label in ("argument", "cell", "constant", "capture")):
+            if isinstance(node, View) or (not node.inputs and not isinstance(node, Elem) and (
+                    node.label in ("argument", "cell", "constant", "capture"))):
                 continue
             if isinstance(node, (Elem, Reduce)):
                 self._loop(node)

@@ -12,6 +12,7 @@ Everything a program computes is one of
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -221,11 +222,18 @@ class Module(NamedTuple):
         lines = []
         for node in self.nodes:
             outs = ", ".join(map(repr, node.outputs))
-            ins = ", ".join(f"%{v.number}" for v in node.inputs)
-            lines.append(f"{outs} = {node.label}({ins})")
+            lines.append(f"{outs} = {_text(node)}" if outs else _text(node))
         lines.append("results " + ", ".join(f"%{v.number}" for v in self.results))
         lines += [f"{getattr(cell, 'name', cell)} <- %{v.number}" for cell, v in self.writes]
         return "\n".join(lines)
+
+
+def _text(node: Node) -> str:
+    """A node as the right side of a line: formulas with the values in them."""
+    if isinstance(node, Elem):
+        named = dict(zip(node.names, node.inputs))
+        return re.sub(r"\bx\d+\b", lambda m: f"%{named[m[0]].number}", repr(node.body))
+    return f"{node.label}({', '.join(f'%{v.number}' for v in node.inputs)})"
 
 
 def _check_node(node: Node) -> None:

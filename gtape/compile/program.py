@@ -174,8 +174,8 @@ def _aligned(count: int) -> np.ndarray:
     return memory[start: start + count]
 
 
-def compiled(traced: Traced) -> Program | Applied:
-    """The program of a trace: native where that can be."""
+def compiled(traced: Traced, *, fuse: bool = True) -> Program | Applied:
+    """The program of a trace: native where that can be. Without `fuse` every node is a step."""
     from gtape.devices.cpu.toolchain import library
 
     reason = why_not(traced)
@@ -183,7 +183,7 @@ def compiled(traced: Traced) -> Program | Applied:
         return Applied(traced, reason)
     module = sparse_updates(lowered(traced))
     module.check()
-    plan = Plan(module)
+    plan = Plan(module, fused=fuse)
     source = source_of(plan, len(traced.arguments), len(traced.captured))
     try:
         return Program(traced, plan, source, library(source.text))

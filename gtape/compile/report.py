@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gtape.compile.ir import Library, Node, Product, Value
 from gtape.compile.plan import Plan, nbytes
 

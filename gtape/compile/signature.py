@@ -7,7 +7,7 @@ of every tensor, the value of everything that is no tensor. And the shapes of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Open lengths: a trace made once for stand-ins, and made again for other lengths without Python."""
+"""Open lengths: a trace made once for stand-ins, and again for other lengths without Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gtape.compile.traced import Traced
 from gtape.core.device import ArrayType, Device
 from gtape.core.dtypes import DType
 from gtape.core.graph import Node
-from gtape.core.lengths import Length, Sizes, SizeNeeded, number
+from gtape.core.lengths import Length, SizeNeeded, Sizes, number
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
 from gtape.core.state import paused

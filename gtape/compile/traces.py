@@ -9,13 +9,10 @@ from gtape.compile.diary import Entry
 from gtape.compile.executable import Executable
 from gtape.compile.signature import Arguments
 from gtape.compile.sizes import Template, alike, open_axes
-from gtape.compile.traced import Traced, traced
+from gtape.compile.traced import Traced
 from gtape.core.lengths import SizeNeeded
 from gtape.core.shape import TensorShape
 from gtape.core.specs import TensorSpec
-from gtape.core.state import paused
-from gtape.core.symbols import SymbolicTensor
-from gtape.core.tracer import Tracer
 
 #: Gives the trace of a Python function for shapes.
 Run = Callable[[Sequence[Any]], Traced]
@@ -103,11 +100,3 @@ def _within(dims: Any, shape: TensorShape) -> bool:
         return True
     return dims is not None and len(dims) == len(shape.dims) and all(
         b is None or a == b for a, b in zip(dims, shape.dims))
-
-
-def traced_once(body: Callable[..., Any], arguments: Arguments, symbols: Sequence[SymbolicTensor],
-                tracer: Tracer, name: str) -> Traced:
-    """The trace of `body` on the arguments, with `symbols` in the place of the tensors."""
-    args, kwargs = arguments.replaced(symbols)
-    with paused():
-        return traced(lambda: body(*args, **kwargs), tracer, symbols, name)
