@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,6 +22,9 @@ ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "-1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
+# Where peers keep what they compiled, for the next process to find.
+CACHES = ("GTAPE_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+ANSWER_SECONDS = 600  # a worker that has not answered by then hangs, and is ended
 
 
 @dataclass(frozen=True)
@@ -45,16 +49,25 @@ PEERS = (NUMPY, GTAPE, TORCH, TENSORFLOW, JAX, JAX_JIT, AUTOGRAD)
 class Samples:
     """What was measured: cost per program and column, and what could not be measured.
 
+    `first`: seconds of a program's first call, where the programs tell them apart.
     `others`: the share of the machine that other processes had meanwhile, where it is known.
     """
 
     costs: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    first: dict[str, dict[str, float]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     others: float | None = None
 
     def add(self, program: str, column: str, cost: float) -> None:
         self.costs.setdefault(program, {}).setdefault(column, []).append(cost)
+
+    def merge(self, other: Samples) -> None:
+        """Take in what was measured of other programs."""
+        self.costs |= other.costs
+        self.first |= other.first
+        self.skipped |= other.skipped
+        self.failed += other.failed
 
 
 def installed(peers: Sequence[Peer], samples: Samples) -> list[Peer]:
@@ -67,6 +80,11 @@ def installed(peers: Sequence[Peer], samples: Samples) -> list[Peer]:
         else:
             found.append(peer)
     return found
+
+
+def caches_in(folder: Path) -> dict[str, str]:
+    """The environment of a peer that keeps what it compiles in `folder`."""
+    return {name: str(folder) for name in CACHES}
 
 
 def command(module: str, *arguments: str) -> list[str]:
@@ -104,14 +122,17 @@ class MachineUse:
 
 
 class Worker:
-    """The parent's end of one peer's process."""
+    """The parent's end of one peer's process; it compiles into `caches`, where that is given."""
 
-    def __init__(self, benchmark: str, peer: Peer, turn_seconds: float) -> None:
+    def __init__(
+        self, benchmark: str, peer: Peer, turn_seconds: float, caches: Path | None = None
+    ) -> None:
         self.column = peer.column
+        folders = {} if caches is None else caches_in(caches / peer.column)
         self.process = subprocess.Popen(
             command("programs.worker", benchmark, peer.column, str(turn_seconds)),
             cwd=ROOT,
-            env=environment(),
+            env=environment() | folders,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -120,6 +141,7 @@ class Worker:
         answer = self._answer()
         self.error: str | None = answer.get("error")
         self.calls: dict[str, int] = answer.get("calls", {})
+        self.first: dict[str, float] = answer.get("first", {})
         self.failed: dict[str, str] = answer.get("failed", {})
 
     def seconds(self, program: str) -> float:
@@ -135,7 +157,10 @@ class Worker:
 
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
+        limit = Timer(ANSWER_SECONDS, self.process.kill)
+        limit.start()
         line = self.process.stdout.readline()
+        limit.cancel()
         if not line:
             return {"error": f"the process ended with status {self.process.wait()}"}
         answer: dict[str, Any] = json.loads(line)
@@ -146,11 +171,15 @@ class Worker:
         self.process.communicate()
 
 
-def start(benchmark: str, peers: Sequence[Peer], turn: float, samples: Samples) -> list[Worker]:
+def start(
+    benchmark: str, peers: Sequence[Peer], turn: float, samples: Samples, caches: Path | None
+) -> list[Worker]:
     """A worker per peer that could be started, each checked and calibrated alone."""
     workers = []
     for peer in installed(peers, samples):
-        worker = Worker(benchmark, peer, turn)
+        worker = Worker(benchmark, peer, turn, caches)
+        for name, seconds in worker.first.items():
+            samples.first.setdefault(name, {})[peer.column] = seconds
         samples.failed += [f"{peer.column}, {name}: {why}" for name, why in worker.failed.items()]
         if worker.error:
             samples.failed.append(f"{peer.column}: {worker.error}")
@@ -160,16 +189,32 @@ def start(benchmark: str, peers: Sequence[Peer], turn: float, samples: Samples) 
     return workers
 
 
+def take_turn(worker: Worker, program: str, samples: Samples) -> None:
+    """One sample; a worker that ends meanwhile is noted as failed, and has no more turns."""
+    try:
+        samples.add(program, worker.column, worker.seconds(program))
+    except RuntimeError as error:
+        samples.failed.append(str(error))
+        samples.costs.get(program, {}).pop(worker.column, None)
+        worker.calls.clear()
+
+
 def measure(
-    benchmark: str, peers: Sequence[Peer], *, rounds: int = 9, turn_seconds: float = 0.05
+    benchmark: str,
+    peers: Sequence[Peer],
+    *,
+    rounds: int = 9,
+    turn_seconds: float = 0.05,
+    caches: Path | None = None,
 ) -> Samples:
     """Seconds per call of every program of `benchmarks.<benchmark>.programs(peer)`.
 
     In each round every program is timed once by every peer that has it, for `turn_seconds`; the
-    peer that begins moves on by one from round to round.
+    peer that begins moves on by one from round to round. With ":name" behind it, of that program
+    only: `programs(peer, name)`. `caches`: an empty folder to compile into.
     """
     samples, use = Samples(), MachineUse()
-    workers = start(benchmark, peers, turn_seconds, samples)
+    workers = start(benchmark, peers, turn_seconds, samples, caches)
     names = dict.fromkeys(name for worker in workers for name in worker.calls)
     try:
         for turn in range(rounds):
@@ -177,7 +222,7 @@ def measure(
             for name in names:
                 for worker in workers[first:] + workers[:first]:
                     if name in worker.calls:
-                        samples.add(name, worker.column, worker.seconds(name))
+                        take_turn(worker, name, samples)
     finally:
         for worker in workers:
             worker.close()
@@ -216,9 +261,18 @@ def measure_fresh(
 
 def ask(arguments: Sequence[str], variables: Mapping[str, str]) -> dict[str, Any]:
     """The JSON object in the last line that a fresh process prints, or {"error": why}."""
-    done = subprocess.run(
-        arguments, cwd=ROOT, env=variables, capture_output=True, text=True, check=False
-    )
+    try:
+        done = subprocess.run(
+            arguments,
+            cwd=ROOT,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"no answer after {ANSWER_SECONDS} s"}
     if done.returncode or not done.stdout.strip():
         lines = done.stderr.strip().splitlines() or ["no output"]
         return {"error": f"status {done.returncode}: {lines[-1][:200]}"}

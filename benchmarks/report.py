@@ -154,17 +154,34 @@ def publish(
     remarks: Sequence[str] = (),
 ) -> int:
     """Print the table, write results/<name>.md and .json; the exit status: 1 if a peer failed."""
-    facts = circumstances()
     table = markdown(table_lines(samples, rows, peers))
-    remarks = [*remarks, *notes(samples)]
-    text = "\n\n".join([f"# {heading(title, facts)}", table, *remarks]) + "\n"
     entries = [
         asdict(row) | {"columns": summary(samples, row), "costs": samples.costs.get(row.program)}
         for row in rows
     ]
-    record = {"benchmark": name, **facts, "rows": entries, "remarks": remarks}
+    text, record = document(name, title, samples, [table], entries, remarks)
+    save(name, text, record)
+    print(text)
+    return 1 if samples.failed else 0
+
+
+def document(
+    name: str,
+    title: str,
+    samples: Samples,
+    tables: Sequence[str],
+    entries: Sequence[dict[str, Any]],
+    remarks: Sequence[str],
+) -> tuple[str, dict[str, Any]]:
+    """What is read and what is kept: Markdown of heading, tables and remarks; and the record."""
+    facts = circumstances()
+    remarks = [*remarks, *notes(samples)]
+    text = "\n\n".join([f"# {heading(title, facts)}", *tables, *remarks]) + "\n"
+    return text, {"benchmark": name, **facts, "rows": entries, "remarks": remarks}
+
+
+def save(name: str, text: str, record: dict[str, Any]) -> None:
+    """Write results/<name>.md and results/<name>.json."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(text)
     (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
-    print(text)
-    return 1 if samples.failed else 0

@@ -1,6 +1,7 @@
 """Names of the root namespace; written by `python -m gtape._stub`."""
 
 from gtape import autodiff as autodiff
+from gtape import autograph as autograph
 from gtape import bitwise as bitwise
 from gtape import config as config
 from gtape import debugging as debugging
@@ -18,6 +19,8 @@ from gtape import quantization as quantization
 from gtape import random as random
 from gtape import signal as signal
 from gtape import testing as testing
+from gtape import train as train
+from gtape.compile.function import function as function
 from gtape.core.custom_gradient import custom_gradient as custom_gradient
 from gtape.core.custom_gradient import grad_pass_through as grad_pass_through
 from gtape.core.dtypes import DType as DType
@@ -58,6 +61,7 @@ from gtape.core.shape import TensorShape as TensorShape
 from gtape.core.specs import NoneTensorSpec as NoneTensorSpec
 from gtape.core.specs import TensorSpec as TensorSpec
 from gtape.core.specs import type_spec_from_value as type_spec_from_value
+from gtape.core.state import init_scope as init_scope
 from gtape.core.tape import GradientTape as GradientTape
 from gtape.core.tapeargs import UnconnectedGradients as UnconnectedGradients
 from gtape.core.tapeargs import explain_none as explain_none

@@ -12,6 +12,8 @@ _TABLE = {
         DType as_dtype bool=bool_ bfloat16 complex64 complex128 double float16 float32 float64 half
         int8 int16 int32 int64 string uint8 uint16 uint32 uint64""",
     "gtape.core.shape": "TensorShape",
+    "gtape.core.state": "init_scope",
+    "gtape.compile.function": "function",
     "gtape.core.specs": "TensorSpec NoneTensorSpec type_spec_from_value",
     "gtape.core.tensor": "Tensor",
     "gtape.core.variable": "Variable",
@@ -86,15 +88,14 @@ _TABLE = {
 }
 
 #: Submodules reachable as attributes.
-MODULES = ("autodiff", "bitwise", "config", "debugging", "errors", "experimental", "image",
-           "inspect", "keras", "linalg", "math", "nest", "nn", "quantization", "random",
-           "signal", "dtypes", "testing")
+MODULES = ("autodiff", "autograph", "bitwise", "config", "debugging", "errors", "experimental",
+           "image", "inspect", "keras", "linalg", "math", "nest", "nn", "quantization", "random",
+           "signal", "dtypes", "testing", "train")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {
-    "function": "call the Python function itself: gtape runs it eagerly",
-    "Graph": "gtape runs eagerly; there is no graph to build",
-    "Session": "gtape runs eagerly; call the functions themselves",
+    "Graph": "decorate a Python function with gtape.function",
+    "Session": "call the functions themselves",
     "placeholder": "pass tensors as function arguments",
     "queue": "use queue.Queue of the standard library",
     "data": "iterate over NumPy arrays, or use a Python generator",
@@ -109,7 +110,6 @@ ABSENT = {
     "raw_ops": "use the public functions of the same names",
     "compat": "gtape has the TensorFlow 2 names only",
     "lookup": "use a Python dict",
-    "train": "use gtape.keras.optimizers, and safetensors for checkpoints",
     "estimator": "write the training loop with gtape.GradientTape",
     "xla": "gtape has no XLA",
     "lite": "gtape trains; it does not export to devices",

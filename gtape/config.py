@@ -1,10 +1,11 @@
-"""gtape.config: which devices there are, and what they hold."""
+"""gtape.config: which devices there are and what they hold, and how functions run."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from gtape.compile.function import Mode
 from gtape.core.device import CPU, Device
 from gtape.devices.cuda.determinism import enable_op_determinism
 from gtape.devices.cuda.tensor_float_32 import (
@@ -69,6 +70,40 @@ def get_utilization(device: str) -> dict[str, Any]:
     return utilization(device_named(device))
 
 
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Whether functions made by `tf.function` run as Python at every call, as for debugging."""
+    Mode.eager = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """What `run_functions_eagerly` said last."""
+    return Mode.eager
+
+
+def set_intra_op_parallelism_threads(num_threads: int) -> None:
+    """Use `num_threads` threads for the loops of compiled functions; 0 stands for the default.
+
+    The default is GTAPE_NUM_THREADS or OMP_NUM_THREADS, else the cores that the process may use.
+
+    Raises:
+        InvalidArgumentError: the number is negative.
+    """
+    from gtape.devices.cpu.runtime import set_threads
+
+    set_threads(num_threads)
+
+
+def get_intra_op_parallelism_threads() -> int:
+    """How many threads the loops of compiled functions use."""
+    from gtape.devices.cpu.runtime import threads
+
+    return threads()
+
+
+threading = SimpleNamespace(
+    set_intra_op_parallelism_threads=set_intra_op_parallelism_threads,
+    get_intra_op_parallelism_threads=get_intra_op_parallelism_threads)
+
 experimental = SimpleNamespace(get_memory_info=get_memory_info,
                                get_device_details=get_device_details,
                                get_utilization=get_utilization,
@@ -76,5 +111,6 @@ experimental = SimpleNamespace(get_memory_info=get_memory_info,
                                enable_tensor_float_32_execution=enable_tensor_float_32_execution,
                                tensor_float_32_execution_enabled=tensor_float_32_execution_enabled)
 
-__all__ = ["PhysicalDevice", "experimental", "get_device_details", "get_memory_info",
-           "get_utilization", "list_logical_devices", "list_physical_devices"]
+__all__ = ["PhysicalDevice", "experimental", "functions_run_eagerly", "get_device_details",
+           "get_memory_info", "get_utilization", "list_logical_devices", "list_physical_devices",
+           "run_functions_eagerly", "threading"]

@@ -23,7 +23,9 @@ static inline void pack_side_by_side(Matrix<T> from, long length, long width, lo
                                      T* to, long stride) {
   constexpr int W = Lanes<T>::WIDTH;
   const long beyond = (width + W - 1) / W * W - available;
-  const long whole = beyond <= 0 ? length : from.row <= 0 ? 0 : length - (beyond - 1) / from.row - 1;
+  const long whole = beyond <= 0     ? length
+                     : from.row <= 0 ? 0
+                                     : length - (beyond - 1) / from.row - 1;
   long i = 0;
   for (; i < whole; i++)
     for (long j = 0; j < width; j += W)

@@ -91,8 +91,9 @@ static void gemv(MatrixVector<T> product, long x_step) {
   delete[] copied;
 }
 
+// With `alone`, on the calling thread only.
 template <class T>
-static void gemm(const Product<T>& product) {
+static void gemm(const Product<T>& product, bool alone = false) {
   if (product.m <= 0 || product.n <= 0) return;
   if (product.k <= 0) {
     for (long i = 0; i < product.m && !product.accumulate; i++)
@@ -109,6 +110,7 @@ static void gemm(const Product<T>& product) {
   const bool narrow = product.n < Lanes<T>::WIDTH && product.n < product.m && product.a.row == 1;
   const Product<T> whole = narrow ? product.transposed() : product;
   const int parts = parts_for(double(whole.m) * whole.n * whole.k, WORTH);
+  if (parts == 1 || alone) return multiply(whole);
   Divided<T> divided = {&whole, divide(whole, parts)};
   gtape_parallel(Divided<T>::body, &divided, int(divided.grid.rows * divided.grid.columns));
 }
@@ -119,18 +121,18 @@ struct Batch {
   long batch;
   const long *a_offsets, *b_offsets, *c_offsets;
 
-  void run(long number) const {
+  void run(long number, bool alone) const {
     Product<T> own = product;
     own.a.at += a_offsets[number];
     own.b.at += b_offsets[number];
     own.c += c_offsets[number];
-    gemm(own);
+    gemm(own, alone);
   }
 
   static void body(void* context, int part, int parts) {
     const Batch& self = *static_cast<Batch*>(context);
     const long end = panel_begin(self.batch, parts, part + 1);
-    for (long i = panel_begin(self.batch, parts, part); i < end; i++) self.run(i);
+    for (long i = panel_begin(self.batch, parts, part); i < end; i++) self.run(i, true);
   }
 };
 
@@ -140,7 +142,7 @@ static void gemm_batched(Batch<T> batch) {
   const Product<T>& one = batch.product;
   const int parts = parts_for(double(one.m) * one.n * one.k * batch.batch, WORTH);
   if (batch.batch < parts || parts == 1) {
-    for (long i = 0; i < batch.batch; i++) batch.run(i);
+    for (long i = 0; i < batch.batch; i++) batch.run(i, parts == 1);
     return;
   }
   gtape_parallel(Batch<T>::body, &batch, parts);

@@ -35,8 +35,8 @@ template <class T, int VECTORS>
 static __attribute__((noinline)) void finish(const Tile<T>& tile, const T* sums, int rows) {
   constexpr int W = Lanes<T>::WIDTH;
   const bool accumulate = tile.accumulate;
-  T* c = tile.c;
   const bool whole = tile.columns == VECTORS * W && tile.c_column == 1;
+  T* c = tile.c;
   for (int i = 0; i < rows; i++, c += tile.c_row, sums += VECTORS * W) {
     if (whole) {
 #pragma GCC unroll 4
@@ -86,11 +86,14 @@ static __attribute__((noinline)) void compute(const Tile<T>& tile) {
     if (PACK) packed += VECTORS * W;
   }
   T results[ROWS * VECTORS * W];
+  const bool there = tile.columns == VECTORS * W && tile.c_column == 1 && !tile.accumulate;
+  T* to = there ? tile.c : results;
+  const long step = there ? tile.c_row : VECTORS * W;
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; i++)
 #pragma GCC unroll 4
-    for (int v = 0; v < VECTORS; v++) store(results + (i * VECTORS + v) * W, sums[i][v]);
-  finish<T, VECTORS>(tile, results, ROWS);
+    for (int v = 0; v < VECTORS; v++) store(to + i * step + v * W, sums[i][v]);
+  if (!there) finish<T, VECTORS>(tile, results, ROWS);
 }
 
 // The rows of the next tile where `left` are left: as many as there can be, then powers of two.

@@ -48,8 +48,9 @@ void gtape_parallel(void (*body)(void*, int, int), void* context, int parts) {
   gtape::serial(body, context, parts);
 }
 
-void gtape_gemm_f32(long m, long n, long k, const float* a, long a_row, long a_column, const float* b,
-                    long b_row, long b_column, float* c, long c_row, int accumulate) {
+void gtape_gemm_f32(long m, long n, long k, const float* a, long a_row, long a_column,
+                    const float* b, long b_row, long b_column, float* c, long c_row,
+                    int accumulate) {
   gtape::gemm<float>({m, n, k, {a, a_row, a_column}, {b, b_row, b_column}, c, c_row, 1,
                     accumulate != 0});
 }
@@ -62,8 +63,9 @@ void gtape_gemm_batched_f32(long m, long n, long k, const float* a, long a_row, 
                               accumulate != 0}, batch, a_offsets, b_offsets, c_offsets});
 }
 
-void gtape_gemm_f64(long m, long n, long k, const double* a, long a_row, long a_column, const double* b,
-                    long b_row, long b_column, double* c, long c_row, int accumulate) {
+void gtape_gemm_f64(long m, long n, long k, const double* a, long a_row, long a_column,
+                    const double* b, long b_row, long b_column, double* c, long c_row,
+                    int accumulate) {
   gtape::gemm<double>({m, n, k, {a, a_row, a_column}, {b, b_row, b_column}, c, c_row, 1,
                     accumulate != 0});
 }

@@ -1,7 +1,7 @@
 // Matrix products of sizes known when they are compiled, in line with the program around them.
 //
-//   template <class T, long M, long N, long K, long A_ROW, long A_COLUMN, long B_ROW, long B_COLUMN,
-//             long C_ROW, bool ACCUMULATE = false>
+//   template <class T, long M, long N, long K, long A_ROW, long A_COLUMN,
+//             long B_ROW, long B_COLUMN, long C_ROW, bool ACCUMULATE = false>
 //   void gtape::small_gemm(const T* a, const T* b, T* c);
 //
 // C = A B, or C += A B with ACCUMULATE: A is (M, K), B is (K, N), T is float or double. Element
@@ -78,14 +78,15 @@ static inline GTAPE_CONTRACTED void tile(const T* a, const T* b, T* c) {
 // Rows are divided evenly, so that a tile of few rows is not left over.
 template <class S, long COLUMNS, long B_ROW, class T>
 static inline GTAPE_CONTRACTED void panel(const T* a, const T* b, T* c) {
-  constexpr long TILES = (S::M + TILE_ROWS - 1) / TILE_ROWS, HEIGHT = S::M / TILES, HIGHER = S::M % TILES;
+  constexpr long TILES = (S::M + TILE_ROWS - 1) / TILE_ROWS;
+  constexpr long HEIGHT = S::M / TILES, HIGHER = S::M % TILES;
   for (long t = 0; t < HIGHER; t++, a += (HEIGHT + 1) * S::A_ROW, c += (HEIGHT + 1) * S::C_ROW)
     tile<S, HEIGHT + 1, COLUMNS, B_ROW>(a, b, c);
   for (long t = HIGHER; t < TILES; t++, a += HEIGHT * S::A_ROW, c += HEIGHT * S::C_ROW)
     tile<S, HEIGHT, COLUMNS, B_ROW>(a, b, c);
 }
 
-// COLUMNS columns of B in rows of WIDTH, with anything finite where there is no column.
+// COLUMNS columns of B in rows of WIDTH, with zeros where there is no column.
 template <class S, long COLUMNS, long WIDTH, class T>
 static inline void copy_panel(const T* b, T* to) {
   constexpr long W = S::W, BLOCKS = S::B_ROW == 1 ? COLUMNS / W : 0;

@@ -2,7 +2,7 @@
 //
 // The caller of gtape_parallel and the workers claim parts one by one, so a worker that sleeps or
 // is held up by the system delays nobody: the others do its share. A worker that finds nothing to
-// do spins for a moment, because the next loop of a program mostly follows at once, and sleeps then.
+// do spins for a moment, because the next loop mostly follows at once, and sleeps then.
 #pragma once
 
 #define GTAPE_EXPORT extern "C" __attribute__((visibility("default")))

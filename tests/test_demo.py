@@ -17,7 +17,8 @@ pytest.importorskip("sklearn", reason="the demo extra is not installed")
 pytest.importorskip("safetensors", reason="the demo extra is not installed")
 
 from gtape.cli import main as gtape
-from gtape.demo import charts, checkpoint, data, digits, files
+from gtape.core import files
+from gtape.demo import charts, checkpoint, data, digits
 from gtape.demo.errors import DemoError
 from gtape.demo.evaluation import Evaluation, evaluate
 from gtape.demo.model import DigitsNet, named_variables
@@ -123,6 +124,18 @@ def test_a_seed_repeats_a_run(tmp_path: Path) -> None:
                 for name, seed in (("a", 1), ("b", 1), ("c", 2))]
     first, again, other = (file.read_bytes() for file in files_of)
     assert first == again != other
+
+
+def test_compiled_losses_are_the_eager_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                            ) -> None:
+    printed = []
+    for words in ([], ["--eager"]):
+        assert gtape(["demo", "--steps", "10", "--out", str(tmp_path), *words]) == 0
+        printed.append([float(loss) for loss in
+                        re.findall(r"^step \d+/10  loss (\S+)", capsys.readouterr().out, re.M)])
+    compiled, eager = printed
+    assert len(eager) == 10
+    np.testing.assert_allclose(compiled, eager, atol=2e-4)
 
 
 def test_an_evaluation_counts() -> None:

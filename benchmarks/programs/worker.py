@@ -47,26 +47,33 @@ def reason(error: Exception) -> str:
 
 
 def prepare(programs: dict[str, Program], turn_seconds: float) -> dict[str, Any]:
-    """Check and calibrate every program: {"calls": {name: n}, "failed": {name: why}}."""
-    calls, failed = {}, {}
+    """Check and calibrate every program.
+
+    {"calls": {name: n}, "first": {name: seconds}, "failed": {name: why}}
+    """
+    calls, first, failed = {}, {}, {}
     for name, program in programs.items():
         try:
+            if program.first is not None:
+                first[name] = program.first()
             program.check()
             calls[name] = calls_to_fill(program, turn_seconds)
         except Exception as error:
             failed[name] = reason(error)
-    return {"calls": calls, "failed": failed}
+    return {"calls": calls, "first": first, "failed": failed}
 
 
 def serve(benchmark: str, peer: str, turn_seconds: float, channel: TextIO) -> None:
-    """Answer the parent until it closes the pipe."""
+    """Answer the parent until it closes the pipe; "module:name" is one program of a benchmark."""
 
     def reply(message: dict[str, Any]) -> None:
         channel.write(json.dumps(message) + "\n")
         channel.flush()
 
     try:
-        programs = import_module(f"benchmarks.{benchmark}").programs(peer)
+        module, _, name = benchmark.partition(":")
+        programs_of = import_module(f"benchmarks.{module}").programs
+        programs = programs_of(peer, name) if name else programs_of(peer)
     except Exception as error:
         reply({"error": reason(error)})
         return

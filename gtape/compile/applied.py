@@ -36,7 +36,7 @@ class Applied:
         made = self.graph(*tensors, *traced.captured, *values)
         for use, value in zip(traced.written, made[traced.results:]):
             use.cell._store_(value)
-        return made[: traced.results]
+        return traced.owned(made)
 
 
 def why_not(traced: Traced) -> str:

@@ -64,15 +64,15 @@ class Traced:
             _refuse(tape._records[start:])
         for use, value in zip(self.written, made[self.results:]):
             use.cell._store_(value)
-        return self.packed([_own(value) if i in self.borrowed else value
-                            for i, value in enumerate(made[: self.results])])
+        return self.packed(self.owned(made))
 
+    def owned(self, made: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The results among the outputs of the graph, none of them a tensor that others hold: to
+        watch a result must not be to watch an argument."""
+        from gtape.ops.layout import identity_
 
-def _own(tensor: Tensor) -> Tensor:
-    """A tensor of the same value, so that watching a result is not watching an argument."""
-    from gtape.ops.layout import identity_
-
-    return identity_(tensor)
+        return tuple([identity_(value) if i in self.borrowed else value
+                      for i, value in enumerate(made[: self.results])])
 
 
 def _refuse(records: Sequence[Any]) -> None:

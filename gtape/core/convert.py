@@ -16,6 +16,7 @@ from gtape.core import dtypes
 from gtape.core.device import CPU, ArrayType, Device, registered
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.lengths import Length, tensor_of
 from gtape.core.placement import current_device
 from gtape.core.quiet import quiet
 from gtape.core.tensor import EagerTensor, Tensor, noted
@@ -205,6 +206,8 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
     if isinstance(value, (list, tuple)) and _holds_tensor(value):
         return hooks["pack"](value, dtype)
     place = device or current_device()
+    if type(value) is Length:
+        return tensor_of(value, dtype or dtypes.int32, place)
     foreign = _foreign(value) if not isinstance(value, (*_WEAK, list, tuple, np.ndarray)) else None
     if foreign is not None:
         owner, array = foreign

@@ -13,7 +13,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Op
 from gtape.core.recording import record_general
-from gtape.core.state import active, new_key, recorders
+from gtape.core.state import active, new_key, paused, recorders, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.walk import Grads, add_to
 
@@ -91,16 +91,22 @@ _backward.tensors = _tensors  # type: ignore[attr-defined]
 def run_custom(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor],
                pull: Callable[[list[Tensor]], list[Any]]) -> list[Tensor]:
     """New tensors with the values of `outputs`, whose backward is `pull`."""
-    from gtape.ops.layout import identity_
+    if tracer_now() is not None:
+        from gtape.core.custom_step import stepped
 
-    token = recorders.set(())
-    try:
-        fresh = [identity_(o) for o in outputs]
-    finally:
-        recorders.reset(token)
+        return stepped(name, inputs, outputs, pull)
+    fresh = fresh_copies(outputs)
     if active():
         record_general(CustomOp(name, pull), tuple(inputs), tuple(fresh), ())
     return fresh
+
+
+def fresh_copies(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """New tensors with the same values, of which nothing is recorded."""
+    from gtape.ops.layout import identity_
+
+    with paused():
+        return [identity_(t) for t in tensors]
 
 
 def is_numeric(leaf: Any) -> bool:

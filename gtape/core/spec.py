@@ -36,13 +36,13 @@ def broadcast_shapes(name: str, *specs: Spec) -> Dims:
     padded = [(1,) * (rank - len(s.shape)) + s.shape for s in specs]
     result = []
     for lengths in zip(*padded):
-        real = {n for n in lengths if n != 1}
-        if len(real) > 1:
+        real = [n for n in lengths if n != 1]
+        if any(n != real[0] for n in real[1:]):
             raise InvalidArgumentError(
                 f"{name}: the shapes must be equal or broadcast (axes aligned at the end, a "
                 f"length of 1 stretches); got {', '.join(str(s) for s in specs)}. Use tf.reshape, "
                 f"tf.expand_dims or tf.broadcast_to to align them")
-        result.append(real.pop() if real else 1)
+        result.append(real[0] if real else 1)
     return tuple(result)
 
 

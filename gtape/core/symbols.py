@@ -8,6 +8,7 @@ import numpy as np
 
 from gtape.core.device import ArrayType
 from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
+from gtape.core.lengths import Length
 from gtape.core.shape import TensorShape
 from gtape.core.sites import here, resolve
 from gtape.core.spec import Spec
@@ -34,7 +35,9 @@ class SymbolicTensor(Tensor):
 
     @property
     def shape(self) -> TensorShape:
-        return TensorShape(self._spec.shape) if self._shown is None else self._shown
+        if self._shown is not None:
+            return self._shown
+        return TensorShape([None if type(n) is Length else n for n in self._spec.shape])
 
     @property
     def spec(self) -> Spec:

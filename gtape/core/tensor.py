@@ -10,6 +10,7 @@ import numpy as np
 from gtape.core import text
 from gtape.core.device import CPU, ArrayType, others, type_of
 from gtape.core.dtypes import DType, string
+from gtape.core.lengths import known
 from gtape.core.references import Reference
 from gtape.core.shape import TensorShape
 from gtape.core.sites import here
@@ -158,12 +159,12 @@ class Tensor:
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("a scalar tensor has no len()")
-        return self.spec.shape[0]
+        return known(self.spec.shape[:1])[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
             raise TypeError("a scalar tensor cannot be iterated over")
-        return (self[i] for i in range(self.spec.shape[0]))  # type: ignore[index]
+        return (self[i] for i in range(len(self)))  # type: ignore[index]
 
     def __hash__(self) -> int:
         raise TypeError("a Tensor is unhashable, because == compares its elements; "

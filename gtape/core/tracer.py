@@ -41,12 +41,14 @@ class Tracer:
     """Collects nodes while a function runs on symbols.
 
     `outer` is the trace around it: values of that one become captures, which the traced function
-    takes as further inputs.
+    takes as further inputs. With `own_cells`, cells are not captured but used as by a trace without
+    another around it: the traced function reads and writes them itself wherever it is applied.
     """
 
-    def __init__(self, outer: Tracer | None = None) -> None:
+    def __init__(self, outer: Tracer | None = None, *, own_cells: bool = False) -> None:
         self.nodes: list[Node] = []
         self.outer = outer
+        self.own_cells = own_cells or outer is None
         #: By id: the outer tensor and the symbol that stands for it here.
         self.captures: dict[int, tuple[Tensor, SymbolicTensor]] = {}
         #: By the key of the cell.
@@ -56,6 +58,10 @@ class Tracer:
         #: None, or why no Variable may be created now.
         self.no_creation: str | None = None
         self.finished = False
+        #: What is traced, by which a function knows that it calls itself.
+        self.origin: Any = None
+        #: Traces of other functions that are of use only here, because they captured values.
+        self.inlined: dict[Any, Any] = {}
 
     # ------------------------------------------------------------------ nodes
 
@@ -120,12 +126,12 @@ class Tracer:
         """The cell in this trace; `cell` has `_k`, `_start_`, which gives its tensor now."""
         found = self.cells.get(cell._k)
         if found is None:
-            if self.outer is not None:
-                start = self.local(self.outer.use(cell).present)
-            else:
+            if self.outer is None:
                 with init_scope():
                     value = cell._start_()
-                start = self.symbol(value.spec, value._t)
+            else:
+                value = self.outer.use(cell).present
+            start = self.symbol(value.spec, value._t) if self.own_cells else self.local(value)
             found = self.cells[cell._k] = CellUse(cell, start)
         return found
 
@@ -136,17 +142,19 @@ class Tracer:
         self.use(cell).present = self.local(value)
 
     def creating(self, variable: Any) -> None:
-        """A Variable is being created during this trace.
+        """A Variable is being created during this trace, and during those around it.
 
         Raises:
             ValueError: now none may be.
         """
-        tracer: Tracer = self
-        while tracer.outer is not None:
-            tracer = tracer.outer
-        if tracer.no_creation is not None:
-            raise ValueError(tracer.no_creation)
-        tracer.created.append(variable)
+        tracers = [self]
+        while tracers[-1].outer is not None:
+            tracers.append(tracers[-1].outer)
+        for tracer in tracers:
+            if tracer.no_creation is not None:
+                raise ValueError(tracer.no_creation)
+        for tracer in tracers:
+            tracer.created.append(variable)
 
     def lifted(self, value: Any) -> Any:
         """`value`, computed now if it is a symbol.

@@ -14,11 +14,11 @@ from gtape.core.device import ArrayType
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.pinned import Pinned
 from gtape.core.recording import STATE, mark_all
 from gtape.core.references import Reference
 from gtape.core.scopes import scope_prefix
 from gtape.core.shape import TensorShape
-from gtape.core.pinned import Pinned
 from gtape.core.spec import Spec
 from gtape.core.state import active, init_scope, new_key, paused, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor, noted

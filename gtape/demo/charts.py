@@ -85,6 +85,18 @@ def loss_curve(losses: Sequence[float]) -> str:
     return _svg(_WIDTH, _HEIGHT, f"loss by step, {losses[0]:.3g} to {mean[-1]:.3g}", body)
 
 
+def learning_curve(losses: Sequence[float], held_out: Mapping[int, float]) -> str:
+    """The loss of every step, thin, its running mean, thick, and held-out losses as dots."""
+    steps = range(1, len(losses) + 1)
+    mean = smoothed(losses, window=max(1, len(losses) // 25)).tolist()
+    shown = [*losses, *held_out.values()]
+    plane = _Plane((0, len(losses)), (min(shown), max(shown)))
+    body = "".join([plane.axes("step", lambda loss: f"{loss:.2g}"),
+                    plane.line(steps, losses, "raw"), plane.line(steps, mean, "curve"),
+                    plane.dots(list(held_out), list(held_out.values()), "other dot")])
+    return _svg(_WIDTH, _HEIGHT, f"loss by step, {losses[0]:.3g} to {mean[-1]:.3g}", body)
+
+
 def accuracy_curve(accuracy_after: Mapping[int, float]) -> str:
     """Held-out accuracy by the number of steps."""
     steps, values = list(accuracy_after), list(accuracy_after.values())

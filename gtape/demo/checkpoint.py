@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gtape.core.files import write_whole
 from gtape.demo.errors import DemoError, require
-from gtape.demo.files import write_whole
 from gtape.demo.model import DigitsNet, named_variables
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from platform import python_version
 from statistics import median
-from typing import Any
 
 import numpy as np
 
 import gtape as tf
+from gtape.core.files import write_whole
 from gtape.demo import checkpoint, data
+from gtape.demo.device import require_device, scope
 from gtape.demo.errors import DemoError
 from gtape.demo.evaluation import Evaluation, evaluate
-from gtape.demo.files import writable_folder, write_whole
+from gtape.demo.files import writable_folder
 from gtape.demo.model import DigitsNet, parameter_count
 from gtape.demo.progress import progress
 from gtape.demo.report import Findings, page
@@ -30,7 +30,8 @@ _SPLIT_SEED = 0
 
 @dataclass(frozen=True)
 class Options:
-    """How to train. `steps` overrides `epochs`; `device` None leaves the choice to gtape."""
+    """How to train. `steps` overrides `epochs`; `device` None leaves the choice to gtape; `eager`
+    runs the step op by op."""
 
     out: Path = Path("gtape-demo")
     epochs: int = 20
@@ -39,6 +40,7 @@ class Options:
     learning_rate: float = 3e-3
     seed: int = 0
     device: str | None = None
+    eager: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,35 +76,21 @@ class _Run:
         """Train to the end; the evaluation of the trained model."""
         options = self.options
         steps = train(self.model, self.train, steps=self.total, batch_size=options.batch_size,
-                      learning_rate=options.learning_rate, seed=options.seed)
+                      learning_rate=options.learning_rate, seed=options.seed,
+                      eager=options.eager)
         with progress(self.total) as show:
             for step in steps:
                 self.steps.append(step)
                 if step.number % self.per_epoch == 0 or step.number == self.total:
                     found = evaluate(self.model, self.test)
                     self.evaluations[step.number] = found
-                    show.accuracy(found.accuracy)
+                    show.note(f"held-out {found.accuracy:.1%}")
                 show.step(step.number, step.loss)
         return self.evaluations[self.total]
 
     @property
     def step_seconds(self) -> float:
         return median(step.seconds for step in self.steps)
-
-
-def _scope(device: str | None) -> AbstractContextManager[Any]:
-    return nullcontext() if device is None else tf.device(device)
-
-
-def _require_device(device: str | None) -> None:
-    """Raise DemoError when no tensor can be made on the device."""
-    try:
-        with _scope(device):
-            tf.zeros(1)
-    except (ValueError, RuntimeError, tf.errors.OpError) as error:
-        asked = "the default device" if device is None else f"--device {device}"
-        raise DemoError(f"{asked} cannot be used: {error}\n"
-                        f"python -m gtape info lists the devices") from error
 
 
 def _verify(file: Path, expected: Evaluation, seed: int) -> None:
@@ -121,6 +109,8 @@ def _command(options: Options) -> str:
     words.append(f"--steps {options.steps}" if options.steps else f"--epochs {options.epochs}")
     if options.device:
         words.append(f"--device {options.device}")
+    if options.eager:
+        words.append("--eager")
     return " ".join(words)
 
 
@@ -151,9 +141,9 @@ def run(options: Options) -> Outcome:
         DemoError: a package, the folder or the device cannot be used; nothing was trained.
     """
     checkpoint.require_safetensors()
-    _require_device(options.device)
+    require_device(options.device)
     folder = writable_folder(options.out)
-    with _scope(options.device):
+    with scope(options.device):
         training = _Run(options)
         evaluation = training.fit()
         outcome = Outcome(

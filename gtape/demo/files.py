@@ -1,4 +1,4 @@
-"""Files that are either whole or absent."""
+"""The folder that a demonstration writes to."""
 
 from __future__ import annotations
 
@@ -22,16 +22,3 @@ def writable_folder(folder: Path) -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise DemoError(f"--out must name a folder that can be written to; {folder} cannot")
     return folder
-
-
-def write_whole(file: Path, content: bytes) -> None:
-    """Write beside the file, then move into place: a reader never sees half of it."""
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        with open(unfinished, "xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(unfinished, file)
-    finally:
-        unfinished.unlink(missing_ok=True)

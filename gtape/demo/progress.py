@@ -11,11 +11,11 @@ _PLAIN_LINES = 10
 
 
 class Progress(Protocol):
-    """Is told of every step, and of every measured accuracy."""
+    """Is told of every step, and of what is to be shown besides the loss."""
 
     def step(self, number: int, loss: float) -> None: ...
 
-    def accuracy(self, value: float) -> None: ...
+    def note(self, text: str) -> None: ...
 
 
 class PlainLines:
@@ -24,7 +24,7 @@ class PlainLines:
     def __init__(self, steps: int) -> None:
         self._steps = steps
         self._every = max(1, steps // _PLAIN_LINES)
-        self._accuracy = ""
+        self._note = ""
 
     def __enter__(self) -> PlainLines:
         return self
@@ -34,10 +34,10 @@ class PlainLines:
 
     def step(self, number: int, loss: float) -> None:
         if number % self._every == 0 or number == self._steps:
-            print(f"step {number}/{self._steps}  loss {loss:.4f}{self._accuracy}", flush=True)
+            print(f"step {number}/{self._steps}  loss {loss:.4f}{self._note}", flush=True)
 
-    def accuracy(self, value: float) -> None:
-        self._accuracy = f"  held-out {value:.1%}"
+    def note(self, text: str) -> None:
+        self._note = f"  {text}"
 
 
 class LiveBar:
@@ -49,8 +49,8 @@ class LiveBar:
         self._bar = progress.Progress(
             progress.TextColumn("training"), progress.BarColumn(), progress.MofNCompleteColumn(),
             progress.TextColumn("loss {task.fields[loss]:.4f}"),
-            progress.TextColumn("{task.fields[accuracy]}"), progress.TimeElapsedColumn())
-        self._task = self._bar.add_task("", total=steps, loss=float("nan"), accuracy="")
+            progress.TextColumn("{task.fields[note]}"), progress.TimeElapsedColumn())
+        self._task = self._bar.add_task("", total=steps, loss=float("nan"), note="")
 
     def __enter__(self) -> LiveBar:
         self._bar.start()
@@ -62,8 +62,8 @@ class LiveBar:
     def step(self, number: int, loss: float) -> None:
         self._bar.update(self._task, completed=number, loss=loss)
 
-    def accuracy(self, value: float) -> None:
-        self._bar.update(self._task, accuracy=f"held-out {value:.1%}")
+    def note(self, text: str) -> None:
+        self._bar.update(self._task, note=text)
 
 
 def progress(steps: int) -> AbstractContextManager[Progress]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gtape.demo import charts
 from gtape.demo.evaluation import Evaluation
-from gtape.demo.report_style import STYLE
+from gtape.demo.page import document, facts, figure, row, section, tiles
 from gtape.demo.tape_bill import Held
 
 _MOST_MISTAKES = 12
@@ -30,18 +30,6 @@ class Findings:
     facts: Sequence[tuple[str, str]]
 
 
-def _section(title: str, words: str, body: str) -> str:
-    return f"<h2>{escape(title)}</h2><p>{escape(words)}</p>{body}"
-
-
-def _figure(drawing: str, caption: str) -> str:
-    return f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-def _row(parts: Sequence[str], css: str = "row") -> str:
-    return f'<div class="{css}">{"".join(parts)}</div>'
-
-
 def readable_bytes(count: int) -> str:
     """'512 B', '1.5 KiB', '3.2 MiB'."""
     size = float(count)
@@ -52,18 +40,12 @@ def readable_bytes(count: int) -> str:
     return f"{size:.1f} GiB"
 
 
-def _tiles(tiles: Sequence[tuple[str, str]]) -> str:
-    return _row([f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
-                 for name, value in tiles], "tiles")
-
-
 def _curves(found: Findings) -> str:
-    return _section(
+    return section(
         "Training", "Cross entropy of every batch (thin), its running mean (thick); accuracy "
         "on the held-out digits, which no step ever saw, after every pass over the training set.",
-        _row([_figure(charts.loss_curve(found.losses), "training loss, on a logarithmic scale"),
-              _figure(charts.accuracy_curve(found.accuracy_after),
-                      "held-out accuracy")]))
+        row([figure(charts.loss_curve(found.losses), "training loss, on a logarithmic scale"),
+             figure(charts.accuracy_curve(found.accuracy_after), "held-out accuracy")]))
 
 
 def _mistake(evaluation: Evaluation, index: int) -> str:
@@ -72,25 +54,26 @@ def _mistake(evaluation: Evaluation, index: int) -> str:
     chances = evaluation.probabilities[index]
     drawing = charts.picture(evaluation.samples.images[index, :, :, 0], 12,
                              f"a {truth} read as {guess}")
-    return _figure(drawing, f"{truth} read as {guess}: gave {chances[guess]:.0%} to {guess}, "
-                            f"{chances[truth]:.0%} to {truth}")
+    return figure(drawing, f"{truth} read as {guess}: gave {chances[guess]:.0%} to {guess}, "
+                           f"{chances[truth]:.0%} to {truth}")
 
 
 def _mistakes(evaluation: Evaluation) -> str:
     wrong = evaluation.mistakes
     if not len(wrong):
-        return _section("Worst mistakes", "None: every held-out digit was read right.", "")
+        return section("Worst mistakes", "None: every held-out digit was read right.", "")
     shown = [_mistake(evaluation, int(i)) for i in wrong[:_MOST_MISTAKES]]
-    return _section(
+    return section(
         "Worst mistakes", f"{len(wrong)} of {len(evaluation.samples)} held-out digits were "
         f"misread. The ones whose true label got the least probability come first.",
-        _row(shown))
+        row(shown))
 
 
-def _bill_row(row: Held, largest: int) -> str:
-    width = 100 * row.bytes / (largest or 1)
-    return (f"<tr><td><code>{escape(row.op)}</code></td><td><code>{escape(row.source)}</code></td>"
-            f"<td>{escape(row.place)}</td><td class=\"n\">{readable_bytes(row.bytes)}</td>"
+def _bill_row(held: Held, largest: int) -> str:
+    width = 100 * held.bytes / (largest or 1)
+    return (f"<tr><td><code>{escape(held.op)}</code></td>"
+            f"<td><code>{escape(held.source)}</code></td>"
+            f"<td>{escape(held.place)}</td><td class=\"n\">{readable_bytes(held.bytes)}</td>"
             f'<td class="bar"><i style="width:{width:.1f}%"></i></td></tr>')
 
 
@@ -102,14 +85,9 @@ def _bill(rows: Sequence[Held], batch_size: int) -> str:
              f'<th>line</th><th class="n">kept</th><th></th></tr></thead><tbody>{body}</tbody>'
              f'<tfoot><tr><td colspan="3">{len(rows)} operations</td>'
              f'<td class="n">{readable_bytes(total)}</td><td></td></tr></tfoot></table></div>')
-    return _section(
+    return section(
         "The tape of one step", f"What GradientTape recorded for one batch of {batch_size} "
         f"images, in order, and the bytes each operation keeps for its gradient.", table)
-
-
-def _facts(facts: Sequence[tuple[str, str]]) -> str:
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
-    return f"<h2>The run</h2><dl>{rows}</dl>"
 
 
 def page(found: Findings) -> str:
@@ -117,17 +95,14 @@ def page(found: Findings) -> str:
     body = "".join([
         "<h1>Handwritten digits</h1>",
         "<p>A small convolutional network, trained by a written-out GradientTape loop.</p>",
-        _tiles(found.tiles),
+        tiles(found.tiles),
         _curves(found),
-        _section("Confusion", "How often each digit was read as each other one.",
-                 _row([_figure(charts.confusion_matrix(found.evaluation.confusion),
-                               "held-out digits")])),
+        section("Confusion", "How often each digit was read as each other one.",
+                row([figure(charts.confusion_matrix(found.evaluation.confusion),
+                            "held-out digits")])),
         _mistakes(found.evaluation),
-        _section("First layer", "The 3 x 3 filters that the first convolution learned.",
-                 _row(charts.filters(found.kernel), "row filters")),
+        section("First layer", "The 3 x 3 filters that the first convolution learned.",
+                row(charts.filters(found.kernel), "row filters")),
         _bill(found.bill, found.batch_size),
-        _facts(found.facts)])
-    return (f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            f'<meta name="viewport" content="width=device-width,initial-scale=1">'
-            f"<title>gtape: handwritten digits</title><style>{STYLE}</style></head>"
-            f"<body>{body}</body></html>\n")
+        facts(found.facts)])
+    return document("handwritten digits", body)

@@ -18,6 +18,8 @@ figure { margin: 0; padding: .75rem; } svg { max-width: 100%; height: auto; disp
 svg text { font: 11px system-ui, sans-serif; fill: var(--soft); } svg .count { fill: var(--ink); }
 .grid { stroke: var(--line); } .curve, .raw { fill: none; stroke: var(--blue); }
 .curve { stroke-width: 2; } .raw { stroke-width: 1; opacity: .35; } .dot { fill: var(--blue); }
+.other.dot { fill: var(--red); } pre { white-space: pre-wrap; background: var(--card);
+  border: 1px solid var(--line); border-radius: 8px; padding: .75rem 1rem; }
 .right { fill: var(--blue); } .wrong { fill: var(--red); }
 .filters svg { border-radius: 3px; } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }

@@ -9,10 +9,10 @@ import numpy as np
 
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
-from gtape.core.tensor import Tensor, wrap
+from gtape.core.tensor import Tensor
 from gtape.keras.config import floatx
 from gtape.keras.initializer import Initializer
-from gtape.keras.seeds import SeedGenerator, draw, fresh_seed, key_of
+from gtape.keras.seeds import SeedGenerator, draw, fresh_seed
 
 #: The standard deviation of a standard normal cut at ±2.
 _CUT_STDDEV = 0.87962566103423978
@@ -33,11 +33,11 @@ class RandomInitializer(Initializer):
             made.seed = fresh_seed()  # type: ignore[attr-defined]
         return made
 
-    def _draw(self, kind: str, shape: Any, dtype: Any, *parameters: float) -> Tensor:
+    def _draw(self, kind: str, shape: Any, dtype: Any, **parameters: float) -> Tensor:
         wanted: DType = as_dtype(floatx() if dtype is None else dtype)
         if not wanted.is_floating:
             raise ValueError(f"{type(self).__name__} makes floating numbers; got {wanted!r}")
-        return wrap(draw(kind, key_of(self.seed), shape, wanted.np_dtype, *parameters))
+        return draw(kind, self.seed, shape, wanted, **parameters)
 
 
 class RandomUniform(RandomInitializer):
@@ -48,7 +48,7 @@ class RandomUniform(RandomInitializer):
         self.minval, self.maxval = minval, maxval
 
     def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
-        return self._draw("uniform", shape, dtype, self.minval, self.maxval)
+        return self._draw("uniform", shape, dtype, low=self.minval, high=self.maxval)
 
 
 class RandomNormal(RandomInitializer):
@@ -59,14 +59,14 @@ class RandomNormal(RandomInitializer):
         self.mean, self.stddev = mean, stddev
 
     def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
-        return self._draw("normal", shape, dtype, self.mean, self.stddev)
+        return self._draw("normal", shape, dtype, mean=self.mean, stddev=self.stddev)
 
 
 class TruncatedNormal(RandomNormal):
     """Normal, within two standard deviations of the mean."""
 
     def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
-        return self._draw("truncated_normal", shape, dtype, self.mean, self.stddev)
+        return self._draw("truncated_normal", shape, dtype, mean=self.mean, stddev=self.stddev)
 
 
 def fans(shape: Any) -> tuple[int, int]:
@@ -109,11 +109,12 @@ class VarianceScaling(RandomInitializer):
         variance = self.scale / max(1.0, count)
         if self.distribution == "uniform":
             limit = math.sqrt(3.0 * variance)
-            return self._draw("uniform", shape, dtype, -limit, limit)
+            return self._draw("uniform", shape, dtype, low=-limit, high=limit)
         stddev = math.sqrt(variance)
         if self.distribution == "untruncated_normal":
-            return self._draw("normal", shape, dtype, 0.0, stddev)
-        return self._draw("truncated_normal", shape, dtype, 0.0, stddev / _CUT_STDDEV)
+            return self._draw("normal", shape, dtype, mean=0.0, stddev=stddev)
+        return self._draw("truncated_normal", shape, dtype, mean=0.0,
+                          stddev=stddev / _CUT_STDDEV)
 
 
 class GlorotUniform(VarianceScaling):

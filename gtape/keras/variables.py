@@ -7,7 +7,7 @@ from typing import Any
 from gtape.core.convert import convert
 from gtape.core.device import CPU
 from gtape.core.dtypes import as_dtype
-from gtape.core.state import active
+from gtape.core.state import active, paused, tracer_now
 from gtape.core.tensor import EagerTensor
 from gtape.core.variable import ResourceVariable, VariableView, scope_prefix
 from gtape.keras.naming import path_of
@@ -78,6 +78,14 @@ class HostNumber(KerasVariable):
     def number(self) -> Any:
         """The value as a NumPy number, unseen by tapes."""
         return self._state._value._array_()[()]
+
+    def advance(self) -> None:
+        """Add one."""
+        if tracer_now() is None:
+            self.put(self.number() + 1)
+            return
+        with paused():
+            self._state._value = self._state._value + 1
 
     def put(self, number: Any) -> None:
         """Assign a number of the right dtype."""

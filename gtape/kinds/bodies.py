@@ -43,10 +43,13 @@ class Body:
             finally:
                 tracer.finished = True
         self.results = tuple(results)
-        self.cells: list[CellUse] = list(tracer.cells.values())
-        self.written = [use for use in self.cells if use.written]
+        uses = list(tracer.cells.values())
+        self.written = [use for use in uses if use.written]
         outputs = (*results, *(use.present for use in self.written))
         graph = Graph((), tuple(tracer.nodes), outputs).live()
+        read = {id(v) for v in outputs} | {id(v) for node in graph.nodes for v in node.inputs}
+        #: Those that matter: of others only the dtype or shape was asked for.
+        self.cells: list[CellUse] = [u for u in uses if u.written or id(u.start) in read]
         watched = _watched(graph)
         self.captured = [*(outer for outer, _ in tracer.captures.values()), *watched]
         inner = [symbol for _, symbol in tracer.captures.values()]

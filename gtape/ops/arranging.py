@@ -16,6 +16,7 @@ from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, host_value, index_tensor
 from gtape.ops.gathering import gather_, rows_or_zero_
 from gtape.ops.layout import broadcast_to_, reshape, reshape_
+from gtape.ops.range_checks import within
 from gtape.ops.reductions import reduce_sum_
 
 Ints = tuple[int, ...]
@@ -176,11 +177,7 @@ def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_a
                            x.ndim)
     batch = 0 if batch_axis is None else as_int(batch_axis, "reverse_sequence: batch_axis")
     (rows,) = normal_axes("reverse_sequence", batch, x.ndim)
-    array = lengths._array_()
-    if array.size and not (int(array.min()) >= 0 and int(array.max()) <= x.spec.shape[along]):
-        raise InvalidArgumentError(f"reverse_sequence: seq_lengths must lie in "
-                                   f"[0, {x.spec.shape[along]}]; got a shortest of "
-                                   f"{int(array.min())} and a longest of {int(array.max())}")
+    lengths = within(lengths, 0, x.spec.shape[along] + 1, "reverse_sequence: seq_lengths")
     return reverse_sequence_(x, lengths, seq_axis=along, batch_axis=rows)
 
 

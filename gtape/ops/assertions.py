@@ -1,20 +1,22 @@
 """Assertions on values: they raise, or give None.
 
-Nothing is recorded on tapes. On traced tensors, whose values are not known, nothing is checked.
+Nothing is recorded on tapes. On traced tensors the values are checked at every call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.state import paused
+from gtape.core.state import paused, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.functions import operands
+from gtape.kinds.hosted import HostedOp, symbolic
 from gtape.ops import scalars as s
 
 
@@ -39,34 +41,59 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
         InvalidArgumentError: the condition is false, or no scalar.
     """
     found = convert(condition)
-    if not isinstance(found, EagerTensor):
-        return
     if found.ndim:
         raise InvalidArgumentError(f"Assert: the condition must be a scalar; got {found.spec}. "
                                    f"Write tf.reduce_all(condition)")
-    if not bool(found._peek()):
-        values = data if isinstance(data, (list, tuple)) else [data]
-        shown = ", ".join(v if isinstance(v, str) else _shown(
-            convert(v), summarize) for v in values)
-        raise InvalidArgumentError(f"the asserted condition is false; data: {shown}")
+    if tracer_now() is None and bool(found._peek()):  # type: ignore[attr-defined]
+        return
+    values = [v if isinstance(v, str) else convert(v)
+              for v in (data if isinstance(data, (list, tuple)) else [data])]
+
+    def check(held: Any, *tensors: Tensor) -> None:
+        if not bool(held._peek()):
+            fresh = iter(tensors)
+            shown = ", ".join(v if isinstance(v, str) else _shown(next(fresh), summarize)
+                              for v in values)
+            raise InvalidArgumentError(f"the asserted condition is false; data: {shown}")
+
+    _at_every_call("Assert", check, found, *(v for v in values if not isinstance(v, str)))
+
+
+def _at_every_call(name: str, check: Callable[..., None], *tensors: Tensor) -> None:
+    """`check(*tensors)`: now, or in a traced function whenever it gets here, if it can fail."""
+    if tracer_now() is None:
+        check(*tensors)
+        return
+    if not symbolic(*tensors):
+        with suppress(InvalidArgumentError):
+            check(*tensors)
+            return
+
+    def run(*values: Tensor) -> list[Tensor]:
+        check(*values)
+        return []
+
+    HostedOp(name, run, (), (), lasting=True, differentiable=False)(*tensors)
 
 
 # ---------------------------------------------------------------- two values
 def _compared(name: str, relation: str, compare: Callable[..., Any], x: Any, y: Any,
               message: str | None, summarize: int | None) -> None:
+    def check(held: Any, a: Any, b: Any) -> None:
+        if held._t.xp.all(held._a):
+            return
+        ok = np.asarray(held._peek())
+        at = tuple(int(i) for i in np.argwhere(~ok)[0])
+        left = np.broadcast_to(a._peek(), ok.shape)[at]
+        right = np.broadcast_to(b._peek(), ok.shape)[at]
+        raise _failed(message, (
+            f"{name}: x {relation} y must hold everywhere; first broken at {list(at)}: x = {left}, "
+            f"y = {right} ({int((~ok).sum())} of {ok.size} elements). x = {_shown(a, summarize)} "
+            f"{a.spec}, y = {_shown(b, summarize)} {b.spec}"))
+
     with paused():
-        a, b = operands(name, (x, y))
-        held = compare(a, b)
-    if not isinstance(held, EagerTensor) or held._t.xp.all(held._a):
-        return
-    ok = np.asarray(held._peek())
-    at = tuple(int(i) for i in np.argwhere(~ok)[0])
-    left = np.broadcast_to(a._peek(), ok.shape)[at]  # type: ignore[attr-defined]
-    right = np.broadcast_to(b._peek(), ok.shape)[at]  # type: ignore[attr-defined]
-    raise _failed(message, (
-        f"{name}: x {relation} y must hold everywhere; first broken at {list(at)}: x = {left}, "
-        f"y = {right} ({int((~ok).sum())} of {ok.size} elements). x = {_shown(a, summarize)} "
-        f"{a.spec}, y = {_shown(b, summarize)} {b.spec}"))
+        left, right = operands(name, (x, y))
+        _at_every_call(name, check, compare(left, right), left, right)
 
 
 def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,

@@ -13,6 +13,7 @@ from gtape.core.device import CPU, ArrayType
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import current_device
+from gtape.core.state import paused
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.ops.arguments import as_int, as_ints, as_shape, optional_dtype
 from gtape.ops.layout import broadcast_to_, reshape
@@ -219,12 +220,22 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     if wanted is None:
         given = on_value if on_value is not None else off_value
         wanted = dtypes.float32 if given is None else convert(given).dtype
-    xp = found._t.xp
+    on = 1 if on_value is None else on_value
+    return _hot(found, wanted, at, count, on, 0 if off_value is None else off_value)
+
+
+def _hot(found: Tensor, wanted: Any, at: int, count: int, on: Any, off: Any) -> Tensor:
+    from gtape.ops.casting import cast
+    from gtape.ops.layout import expand_dims
+    from gtape.ops.scalars import equal, where
+    from gtape.ops.transfer import move
+
+    device = found._t.device
     shape = [1] * (found.ndim + 1)
     shape[at] = count
-    on = 1 if on_value is None else convert(on_value, wanted, CPU).numpy()
-    off = 0 if off_value is None else convert(off_value, wanted, CPU).numpy()
-    with found._t.device.scope():
-        hit = xp.expand_dims(found._array_(), at) == xp.arange(count).reshape(shape)
-        array = xp.where(hit, on, off).astype(wanted.np_dtype)
-    return noted(EagerTensor(array, found._t.device.type_of(array.dtype)))
+    classes = convert(np.arange(count, dtype=np.int64).reshape(shape), None, device)
+    with paused():
+        hit = equal(expand_dims(cast(found, dtypes.int64), at), classes)
+        values = [move(v, device) if isinstance(v, Tensor) else v
+                  for v in (convert(on, wanted, device), convert(off, wanted, device))]
+        return where(hit, *values)

@@ -1,8 +1,8 @@
 """dropout: a random part of the values set to 0 while training.
 
-What is kept is decided by the numbers of `bernoulli` at a Philox key and offset. On the host they
-make a mask that the tape keeps. Where kernels compute, the mask is drawn again in the backward pass
-and nothing is kept.
+What is kept is decided by the numbers of `bernoulli` at a position of a Philox stream. On the host
+and in traced functions they make a mask that the tape keeps. Where kernels compute, the mask is
+drawn again in the backward pass and nothing is kept.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import Tensor
 from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_shape, host_value
-
-Key = tuple[int, int]
+from gtape.ops.draws import drawn
+from gtape.ops.random_streams import Key, Position, take
 
 
 @primitive(linear="x")
@@ -49,7 +49,7 @@ masked_scale_.cases = [case((2, 3), [[True, False, True], [False, True, True]], 
 @composite
 def redrawn_dropout_(x: Tensor, *, key: Key, offset: int, rate: float) -> Tensor:
     """masked_scale_ by the mask at (key, offset), which the record does not keep."""
-    return _masked(x, x.spec.shape, key, offset, rate)
+    return _masked(x, x.spec.shape, (key, offset), rate)
 
 
 @redrawn_dropout_.vjp("x")
@@ -67,23 +67,21 @@ def _(gpu: Any, x: Any, *, key: Key, offset: int, rate: float) -> Any:
 redrawn_dropout_.cases = [case((2, 3), key=(1, 2), offset=3, rate=0.5)]
 
 
-def _masked(x: Tensor, shape: tuple[int, ...], key: Key, offset: int, rate: float) -> Tensor:
-    from gtape.ops.random_streams import sample
-
-    device, share = x._t.device, 1 - rate
-    kept = sample("bernoulli", key, offset, shape, device.xp, probability=share)
-    return masked_scale_(x, EagerTensor(kept, device.typed(dtypes.bool_)),
-                         scale=1 / share if share else 0.0)
+def _masked(x: Tensor, shape: tuple[int, ...], position: Position, rate: float) -> Tensor:
+    share = 1 - rate
+    kept = drawn("bernoulli", position, shape, x._t.device.typed(dtypes.bool_), probability=share)
+    return masked_scale_(x, kept, scale=1 / share if share else 0.0)
 
 
-def dropped(x: Tensor, shape: tuple[int, ...], key: Key, offset: int, rate: float) -> Tensor:
-    """x / (1 - rate) where the numbers at (key, offset) keep it, else 0; rate in [0, 1].
+def dropped(x: Tensor, shape: tuple[int, ...], position: Position, rate: float) -> Tensor:
+    """x / (1 - rate) where the numbers at `position` keep it, else 0; rate in [0, 1].
 
     `shape` is that of the choice, which broadcasts to the shape of x.
     """
-    if x._t.device.executor is not None and shape == x.spec.shape:
+    if type(position) is tuple and x._t.device.executor is not None and shape == x.spec.shape:
+        key, offset = position
         return redrawn_dropout_(x, key=key, offset=offset, rate=rate)
-    return _masked(x, shape, key, offset, rate)
+    return _masked(x, shape, position, rate)
 
 
 def _rate(rate: Any) -> float:
@@ -123,8 +121,5 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
                          f"{found.spec}. Write tf.cast(x, tf.float32)")
     if share == 0:
         return found
-    from gtape.ops.random_streams import take
-
     shape = _noise_shape(noise_shape, found.spec.shape)
-    key, offset = take(seed, math.prod(shape))
-    return dropped(found, shape, key, offset, share)
+    return dropped(found, shape, take(seed, math.prod(shape)), share)

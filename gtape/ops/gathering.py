@@ -23,18 +23,7 @@ from gtape.numerics.scatter import segment_sum
 from gtape.ops.arguments import as_int, as_shape, index_tensor
 from gtape.ops.layout import broadcast_to_, reshape_, transpose_
 from gtape.ops.packing import concat_
-
-
-def check_rows(xp: Any, indices: Any, rows: int, name: str) -> None:
-    """Raises InvalidArgumentError for an index outside [0, rows), in host memory.
-
-    On a GPU the test would wait for the device; rows out of range give zeros there.
-    """
-    if xp is np and indices.size:
-        low, high = int(indices.min()), int(indices.max())
-        if low < 0 or high >= rows:
-            bad = low if low < 0 else high
-            raise InvalidArgumentError(f"{name}: indices must lie in [0, {rows}); got {bad}")
+from gtape.ops.range_checks import check_rows, checked_rows
 
 
 def take_rows(xp: Any, params: Any, indices: Any, axis: int) -> Any:
@@ -176,7 +165,7 @@ def _batched(x: Tensor, index: Tensor, axis: int, batch: int) -> Tensor:
     count, length = math.prod(shape[:batch]), shape[axis]
     rest = moved.spec.shape[batch + 1:]
     table = reshape_(moved, shape=(count * length, *rest))
-    check_rows(x._t.xp, index._array_(), length, "gather")
+    index = checked_rows(index, length, "gather")
     starts = np.arange(count, dtype=index.dtype.np_dtype) * length
     offset = convert(starts.reshape(chosen[:batch] + (1,) * (len(chosen) - batch)), None,
                      x._t.device)

@@ -11,12 +11,20 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.state import paused
+from gtape.core.op import case
+from gtape.core.spec import Spec
+from gtape.core.state import paused, tracer_now
 from gtape.core.tensor import Tensor
 from gtape.core.variable import Variable
+from gtape.kinds.hosted import symbolic
+from gtape.kinds.primitive import primitive
 from gtape.ops import random_ops
 from gtape.ops.arguments import as_int, host_value
-from gtape.ops.random_streams import mixed
+from gtape.ops.layout import identity_
+from gtape.ops.packing import stack_
+from gtape.ops.random_streams import Position, mixed
+from gtape.ops.random_streams import signed as _signed
+from gtape.ops.scalars import multiply
 
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 
@@ -38,12 +46,6 @@ def _check_algorithm(alg: Any) -> None:
         raise ValueError(f"the algorithm must be 'philox' or 'auto_select'; got {alg!r}")
 
 
-def _signed(number: int) -> int:
-    """The int64 of the same 64 bits."""
-    wrapped = number & _MASK64
-    return wrapped - 2 ** 64 if wrapped >= 2 ** 63 else wrapped
-
-
 def _state(key: int, counter: int) -> np.ndarray:
     return np.array([_signed(counter), _signed(counter >> 64), _signed(key)], np.int64)
 
@@ -60,6 +62,34 @@ def create_rng_state(seed: Any, alg: Any = "philox") -> Tensor:
     """The state int64[3] of a Generator made from `seed`."""
     _check_algorithm(alg)
     return convert(_state(as_int(seed, "create_rng_state: seed"), 0))
+
+
+@primitive(nondifferentiable=True)
+def position_of_state_(xp: Any, state: Any) -> Any:
+    """The position int64[4] at which a Generator in this state draws."""
+    low, high, key = (int(n) & _MASK64 for n in state)
+    return np.array([*mixed(4, key), _signed(low), _signed(high)], np.int64)
+
+
+@position_of_state_.infer
+def _(state: Spec) -> Spec:
+    return state.reshaped((4,))
+
+
+@primitive(nondifferentiable=True)
+def skipped_state_(xp: Any, state: Any, *, count: int) -> Any:
+    """The state of a Generator after `count` more values."""
+    low, high, key = (int(n) & _MASK64 for n in state)
+    return _state(key, (low | high << 64) + count)
+
+
+@skipped_state_.infer
+def _(state: Spec, *, count: int) -> Spec:
+    return state
+
+
+position_of_state_.cases = [case(np.array([5, 0, 7], np.int64))]
+skipped_state_.cases = [case(np.array([-1, 0, 7], np.int64), count=3)]
 
 
 class Generator:
@@ -105,22 +135,30 @@ class Generator:
 
     @property
     def key(self) -> Tensor:
-        return convert(self._numbers()[2])
+        return self._now()[2]
 
     @property
     def algorithm(self) -> int:
         """1: Philox."""
         return Algorithm.PHILOX.value
 
-    def _numbers(self) -> np.ndarray:
-        return self._state_var._resource_()._value._peek()
+    def _now(self) -> Any:
+        return self._state_var._resource_()._value
 
-    def _set(self, state: np.ndarray) -> None:
+    def _numbers(self) -> np.ndarray:
+        return self._now()._peek()
+
+    def _set(self, state: Any) -> None:
         with paused():
             self._state_var.assign(state, read_value=False)
 
-    def _take(self, count: int) -> tuple[tuple[int, int], int]:
+    def _take(self, count: int) -> Position:
         """A source of `random_ops`: draw at the counter, and move it on."""
+        if tracer_now() is not None:
+            with paused():
+                state = self._now()
+                self._set(skipped_state_(state, count=count))
+                return position_of_state_(state)
         low, high, key = (int(n) & _MASK64 for n in self._numbers())
         counter = low | high << 64
         self._set(_state(key, counter + count))
@@ -128,7 +166,7 @@ class Generator:
 
     def reset(self, state: Any) -> None:
         """Go on from `state`."""
-        self._set(_state_array(state))
+        self._set(state if symbolic(state) else _state_array(state))
 
     def reset_from_seed(self, seed: Any) -> None:
         """Begin the sequence of `seed`."""
@@ -140,14 +178,14 @@ class Generator:
 
     def skip(self, delta: Any) -> Tensor:
         """Move the counter on by `delta` values; the state before."""
-        before = convert(np.array(self._numbers()))
+        before = identity_(self._now())
         self._take(as_int(delta, "skip: delta"))
         return before
 
     def make_seeds(self, count: int = 1) -> Tensor:
         """int64[2, count]: seeds for the stateless functions, one in each column."""
-        first = random_ops.full_integers(self._take, [count], dtypes.int64).numpy()
-        return convert(np.stack([first, np.zeros_like(first)]))
+        first = random_ops.full_integers(self._take, [count], dtypes.int64)
+        return stack_(first, multiply(first, 0), axis=0)
 
     def split(self, count: int = 1) -> list[Generator]:
         """Independent generators."""

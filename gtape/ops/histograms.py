@@ -10,16 +10,19 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.op import case
+from gtape.core.op import case, ints
 from gtape.core.placement import at_home
 from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.state import paused
+from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics.scatter import segment_count
 from gtape.ops.arguments import as_int, host_value
 from gtape.ops.casting import cast
 from gtape.ops.gathering import scatter_rows_
 from gtape.ops.layout import reshape, reshape_
+from gtape.ops.range_checks import within
+from gtape.ops.scalars import where
 
 
 @primitive(nondifferentiable=True, tf_name="HistogramFixedWidth")
@@ -70,13 +73,21 @@ def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = 100,
     `histogram_fixed_width_bins`.
     """
     found = histogram_fixed_width_bins(values, value_range, nbins)
-    return cast(_counts(found, as_int(nbins, "histogram_fixed_width: nbins")), dtype)
+    return cast(counts_(found, count=as_int(nbins, "histogram_fixed_width: nbins")), dtype)
 
 
-@at_home
-def _counts(ids: Tensor, count: int) -> Tensor:
-    array = segment_count(ids._t.xp, ids._array_().reshape(-1), count)
-    return EagerTensor(array, ids._t.device.type_of(array.dtype))
+@primitive(nondifferentiable=True)
+def counts_(xp: Any, ids: Any, *, count: int) -> Any:
+    """How often each of 0 … count - 1 occurs; other integers are not counted."""
+    return segment_count(xp, ids.reshape(-1), count)
+
+
+@counts_.infer
+def _(ids: Spec, *, count: int) -> Spec:
+    return Spec((count,), dtypes.int64)
+
+
+counts_.cases = [case(ints(6, below=4), count=3)]
 
 
 @at_home
@@ -102,24 +113,30 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
     if axis not in (None, 0, -1):
         raise ValueError(f"bincount: axis must be None, 0 or -1; got {axis!r}")
     x = cast(convert(arr), dtypes.int64)
-    ids, xp = x._array_(), x._t.xp
-    if ids.size and int(ids.min()) < 0:
-        raise InvalidArgumentError(f"bincount: the integers must be >= 0; got {int(ids.min())}")
-    length = int(ids.max()) + 1 if ids.size else 0
-    if minlength is not None:
-        length = max(length, as_int(minlength, "bincount: minlength"))
-    if maxlength is not None:
-        length = min(length, as_int(maxlength, "bincount: maxlength"))
-    rows = x.spec.shape[0] if axis == -1 and x.ndim == 2 else 1
-    ids = xp.where(ids < length, ids, -1)
-    if rows > 1:
-        ids = xp.where(ids < 0, -1, ids + xp.arange(rows)[:, None] * length)
-    index = EagerTensor(ids.reshape(-1), x._t)
+    with paused():
+        ids = within(x, 0, None, "bincount: the integers")
+        least = None if minlength is None else as_int(minlength, "bincount: minlength")
+        most = None if maxlength is None else as_int(maxlength, "bincount: maxlength")
+        length = most if most is not None and least is not None and least >= most else _length(
+            ids, least, most)
+        rows = x.spec.shape[0] if axis == -1 and x.ndim == 2 else 1
+        ids = where(ids < length, ids, -1)  # type: ignore[operator]
+        if rows > 1:
+            starts = convert(np.arange(rows)[:, None] * length, dtypes.int64, x._t.device)
+            ids = where(ids < 0, -1, ids + starts)  # type: ignore[operator]
+        index = reshape(ids, (-1,))
     shape = (rows, length) if axis == -1 and x.ndim == 2 else (length,)
     if weights is not None:
         return _weighted(index, weights, x, rows * length, shape)
-    made = reshape_(_counts(index, rows * length), shape=shape)
+    made = reshape_(counts_(index, count=rows * length), shape=shape)
     return cast(made > 0 if binary_output else made, as_dtype(dtype))  # type: ignore[operator]
+
+
+def _length(ids: Tensor, least: int | None, most: int | None) -> int:
+    """The length of the counts: one more than the largest integer, within bounds."""
+    array = ids._array_()
+    length = max(int(array.max()) + 1 if array.size else 0, least or 0)
+    return length if most is None else min(length, most)
 
 
 def _weighted(index: Tensor, weights: Any, x: Tensor, count: int, shape: tuple[int, ...]) -> Tensor:

@@ -7,15 +7,22 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
+from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.lengths import sliced
 from gtape.core.op import case
 from gtape.core.placement import at_home
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int
+from gtape.ops.casting import cast
 from gtape.ops.gathering import gather, gather_nd
+from gtape.ops.layout import broadcast_to_
+from gtape.ops.packing import stack_
+from gtape.ops.scalars import where
 
 #: One entry of a basic index: an int, None (a new axis), or ("slice", start, stop, step).
 Entry = Any
@@ -32,7 +39,7 @@ def _result_shape(shape: tuple[int, ...], key: tuple[Entry, ...]) -> tuple[int, 
             made.append(1)
             continue
         if type(entry) is tuple:
-            made.append(len(range(*slice(*entry[1:]).indices(shape[axis]))))
+            made.append(sliced(shape[axis], *entry[1:]))
         axis += 1
     return (*made, *shape[axis:])
 
@@ -137,7 +144,7 @@ def _entry(e: Any) -> Any:
     if isinstance(e, Variable):
         e = e._read_()
     if isinstance(e, Tensor):
-        if e.dtype.is_integer and not e.ndim:
+        if e.dtype.is_integer and not e.ndim and type(e) is not SymbolicTensor:
             return int(e._exit("an index")[()])
         if e.dtype.is_integer or (e.dtype.is_bool and e.ndim):
             return e
@@ -166,6 +173,9 @@ def _advanced(x: Any, tensor: Tensor, entries: list[Any], arrays: list[int]) -> 
         from gtape.ops.masking import boolean_mask
 
         return boolean_mask(tensor, index)
+    if len(arrays) > 1 and all(type(entries[i]) is SymbolicTensor and not entries[i].ndim
+                               for i in arrays):
+        return _one_by_one(tensor, entries)
     if len(arrays) > 1:
         return _all_arrays(tensor, entries, arrays)
     expanded = list(_expanded(entries, tensor.ndim))
@@ -178,9 +188,26 @@ def _advanced(x: Any, tensor: Tensor, entries: list[Any], arrays: list[int]) -> 
     return gather(rest, _wrapped(index, rest.spec.shape[axis]), axis=axis)
 
 
+def _one_by_one(tensor: Tensor, entries: list[Any]) -> Tensor:
+    """Several integers among the entries that are known only when the traced function runs."""
+    expanded = list(_expanded(entries, tensor.ndim))
+    picks, axis = [], 0
+    for at, e in enumerate(expanded):
+        if isinstance(e, Tensor):
+            picks.append((axis, e))
+            expanded[at] = ("slice", None, None, None)
+        axis += type(e) is not int
+    made = getitem_(tensor, key=tuple(expanded))
+    for axis, index in reversed(picks):
+        made = gather(made, _wrapped(index, made.spec.shape[axis]), axis=axis)
+    return made
+
+
 @at_home
 def _wrapped(index: Tensor, length: int) -> Tensor:
     """Negative indices counted from the end, as Python does."""
+    if type(index) is SymbolicTensor:
+        return where(index < 0, index + length, index)  # type: ignore[operator]
     array = index._array_()
     if not array.size or not bool((array < 0).any()):
         return index
@@ -192,10 +219,22 @@ def _all_arrays(tensor: Tensor, entries: list[Any], arrays: list[int]) -> Tensor
     if arrays != list(range(len(entries))):
         raise TypeError("x[…]: several index arrays must come first and alone; use tf.gather_nd, "
                         "or index one axis at a time")
+    if any(type(e) is SymbolicTensor for e in entries):
+        return _all_symbols(tensor, entries)
     parts = [e._peek() if isinstance(e, EagerTensor) else np.asarray(e) for e in entries]
     wrapped = [np.where(p < 0, p + n, p) for p, n in zip(parts, tensor.spec.shape)]
     joined = np.stack(np.broadcast_arrays(*wrapped), axis=-1)
     return gather_nd(tensor, convert(joined, None, tensor._t.device))
+
+
+def _all_symbols(tensor: Tensor, entries: list[Any]) -> Tensor:
+    """`_all_arrays` where some are known only when the traced function runs."""
+    device = tensor._t.device
+    parts = [cast(_wrapped(convert(e, None, device), n), int64)
+             for e, n in zip(entries, tensor.spec.shape)]
+    shape = broadcast_shapes("x[…]", *(p.spec for p in parts))
+    return gather_nd(tensor, stack_(*(broadcast_to_(p, shape=shape) for p in parts),
+                                    axis=len(shape)))
 
 
 for _class in (Tensor, Variable):

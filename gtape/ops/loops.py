@@ -1,4 +1,8 @@
-"""map_fn, scan, folds and while_loop: Python loops over tensors, recorded op by op."""
+"""map_fn, scan, folds and while_loop: Python loops over tensors, recorded op by op.
+
+In a traced function they become one step each, where their length is known only at a call or is
+large; otherwise they are unrolled.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,20 @@ from gtape.core import nest
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.state import paused
+from gtape.core.state import paused, tracer_now
+from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
+from gtape.kinds.bodies import depends
 from gtape.ops.arguments import as_int
 from gtape.ops.packing import stack_, unstack_
+from gtape.ops.traced_loops import traced_scan, traced_while
+
+#: Longer loops over elements are one step in a traced function.
+_UNROLLED = 32
 
 
-def _elements(name: str, elems: Any, broadcast: bool = False) -> list[Any]:
-    """`elems` cut along the first axis of every leaf: one structure for each element."""
+def _length(name: str, elems: Any, broadcast: bool = False) -> tuple[list[Tensor], int]:
+    """The leaves of `elems`, and the one length of their first axes."""
     leaves = [convert(leaf) for leaf in nest.flatten(elems)]
     if not leaves or any(not leaf.ndim for leaf in leaves):
         raise ValueError(f"{name}: elems must be tensors of rank 1 or more; got "
@@ -27,10 +37,30 @@ def _elements(name: str, elems: Any, broadcast: bool = False) -> list[Any]:
     if len(counts) > 1:
         raise ValueError(f"{name}: the first axes of elems must have one length; got "
                          f"{[str(leaf.spec) for leaf in leaves]}")
-    (count,) = counts
+    return leaves, counts.pop()
+
+
+def _elements(name: str, elems: Any, broadcast: bool = False) -> list[Any]:
+    """`elems` cut along the first axis of every leaf: one structure for each element."""
+    leaves, count = _length(name, elems, broadcast)
     parts = [unstack_(leaf, axis=0) for leaf in leaves]
     return [nest.pack_sequence_as(elems, [p[i] if len(p) > 1 or count == 1 else p[0]
                                           for p in parts]) for i in range(count)]
+
+
+def _scanned(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any, elems: Any,
+             broadcast: bool = False, backwards: bool = False) -> tuple[Any, Any] | None:
+    """What `traced_scan` gives; None where the loop is to be unrolled, as also one is whose
+    accumulator changes its dtype or shape."""
+    if tracer_now() is None:
+        return None
+    _, count = _length(name, elems, broadcast)
+    if count <= _UNROLLED:
+        return None
+    try:
+        return traced_scan(name, fn, start, elems, count, backwards)
+    except ValueError:
+        return None
 
 
 def _joined(name: str, results: list[Any]) -> Any:
@@ -86,13 +116,17 @@ def map_fn(fn: Callable[[Any], Any], elems: Any, dtype: Any = None,
             empty and `fn` cannot be applied to zeros.
     """
     signature = fn_output_signature if fn_output_signature is not None else dtype
+
+    def typed(result: Any) -> Any:
+        return result if signature is None else _typed(result, signature)
+
+    scanned = _scanned("map_fn", lambda a, x: (a, typed(fn(x))), (), elems)
+    if scanned is not None:
+        return _detached(scanned[1], back_prop)
     found = _elements("map_fn", elems)
     if not found:
         return _empty("map_fn", fn, elems)
-    results = [fn(e) for e in found]
-    if signature is not None:
-        results = [_typed(r, signature) for r in results]
-    return _detached(_joined("map_fn", results), back_prop)
+    return _detached(_joined("map_fn", [typed(fn(e)) for e in found]), back_prop)
 
 
 def _empty(name: str, fn: Callable[[Any], Any], elems: Any) -> Any:
@@ -117,6 +151,9 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
 
     A loop: for speed, write `fn` for the whole batch. Raises as `map_fn`.
     """
+    scanned = _scanned("vectorized_map", lambda a, x: (a, fn(x)), (), elems, broadcast=True)
+    if scanned is not None:
+        return scanned[1]
     found = _elements("vectorized_map", elems, broadcast=True)
     if not found:
         return _empty("vectorized_map", fn, elems)
@@ -147,6 +184,14 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
         ValueError: scalars, lengths that differ, or a structure that changes.
         InvalidArgumentError: no elements and no initializer; shapes or dtypes that change.
     """
+    if initializer is not None:
+        def step(total: Any, element: Any) -> tuple[Any, Any]:
+            made = fn(total, element)
+            return made, made
+
+        scanned = _scanned("scan", step, initializer, elems, backwards=reverse)
+        if scanned is not None:
+            return _detached(scanned[1], back_prop)
     total, rest = _started("scan", elems, initializer, reverse)
     total = nest.map_structure(convert, total)
     results = [] if initializer is not None else [total]
@@ -162,6 +207,11 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
 
 def _folded(name: str, fn: Callable[[Any, Any], Any], elems: Any, initializer: Any,
             backwards: bool, back_prop: bool) -> Any:
+    if initializer is not None:
+        scanned = _scanned(name, lambda total, x: (fn(total, x), None), initializer, elems,
+                           backwards=backwards)
+        if scanned is not None:
+            return _detached(scanned[0], back_prop)
     total, rest = _started(name, elems, initializer, backwards)
     for element in rest:
         total = fn(total, element)
@@ -197,6 +247,9 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: An
                maximum_iterations: Any = None, name: str | None = None) -> Any:
     """loop_vars = body(*loop_vars) while cond(*loop_vars) holds, and at most so many times.
 
+    In a traced function the loop becomes one step where the condition is known only at a call; its
+    variables keep their dtypes and shapes then. Otherwise it is unrolled.
+
     Args:
         loop_vars: a list or tuple; `body` returns one of the same structure.
 
@@ -205,17 +258,26 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: An
 
     Raises:
         TypeError: `cond` or `body` is not callable, or `body` returns no list or tuple.
-        ValueError: no loop variables, or `body` changes their structure.
+        ValueError: no loop variables, or `body` changes their structure; in a traced function
+            also their dtype or shape.
     """
     if not callable(cond) or not callable(body):
         raise TypeError(f"while_loop: cond and body must be callable; got {cond!r:.40} and "
                         f"{body!r:.40}")
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("while_loop: loop_vars must be a list or tuple of one or more values")
+    if type(maximum_iterations) is SymbolicTensor:
+        return _detached(traced_while(cond, body, loop_vars, maximum_iterations,
+                                      shape_invariants), back_prop)
     limit = None if maximum_iterations is None else as_int(maximum_iterations,
                                                            "while_loop: maximum_iterations")
     values, turn = loop_vars, 0
-    while (limit is None or turn < limit) and cond(*values):
+    while limit is None or turn < limit:
+        if depends(cond, values):
+            left = None if limit is None else limit - turn
+            return _detached(traced_while(cond, body, values, left, shape_invariants), back_prop)
+        if not cond(*values):
+            break
         made = body(*values)
         if not isinstance(made, (list, tuple)):
             made = (made,)

@@ -14,6 +14,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.placement import at_home
 from gtape.core.spec import Spec
+from gtape.core.state import paused
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, host_value
@@ -113,17 +114,21 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
         InvalidArgumentError: `lengths` are not numbers.
     """
     from gtape.ops.casting import cast
+    from gtape.ops.layout import expand_dims
+    from gtape.ops.scalars import less
 
     x = convert(lengths)
     if not (x.dtype.is_integer or x.dtype.is_floating):
         raise InvalidArgumentError(f"sequence_mask: lengths must be numbers; got {x.spec}")
-    array, xp = x._array_(), x._t.xp
     if maxlen is None:
+        array = x._array_()
         count = max(int(array.max()), 0) if array.size else 0
     else:
         found = host_value(maxlen, "sequence_mask: maxlen")
         if found.ndim:
             raise ValueError(f"sequence_mask: maxlen must be a scalar; got {found.tolist()}")
         count = max(int(found), 0)
-    hit = xp.arange(count) < xp.expand_dims(xp.trunc(array), -1)
-    return cast(EagerTensor(hit, x._t.device.type_of(hit.dtype)), as_dtype(dtype))
+    with paused():
+        places = convert(np.arange(count), dtypes.int64, x._t.device)
+        hit = less(places, cast(expand_dims(x, -1), dtypes.int64))
+    return cast(hit, as_dtype(dtype))

@@ -213,6 +213,7 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, wei
     from gtape.ops.creation import ones
     from gtape.ops.gathering import scatter_nd_
     from gtape.ops.packing import stack_
+    from gtape.ops.range_checks import within
 
     wanted = as_dtype(dtype)
     truth = _class_numbers("labels", convert(labels))
@@ -221,12 +222,11 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, wei
         raise InvalidArgumentError(f"confusion_matrix: labels and predictions must have one "
                                    f"length; got {truth.spec} and {guess.spec}")
     pairs = stack_(truth, guess, axis=1)
-    found = np.asarray(pairs._peek())  # type: ignore[attr-defined]
-    count = int(found.max(initial=-1)) + 1 if num_classes is None else as_int(
-        num_classes, "confusion_matrix: num_classes")
-    if found.min(initial=0) < 0 or found.max(initial=-1) >= count:
-        raise InvalidArgumentError(f"confusion_matrix: class numbers must lie in [0, {count}); got "
-                                   f"numbers from {found.min()} to {found.max()}")
+    if num_classes is None:
+        count = int(np.asarray(pairs._peek()).max(initial=-1)) + 1
+    else:
+        count = as_int(num_classes, "confusion_matrix: num_classes")
+    pairs = within(pairs, 0, count, "confusion_matrix: class numbers")
     if weights is None:
         each: Tensor = ones(truth.spec.shape, wanted)
     else:

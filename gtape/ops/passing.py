@@ -36,7 +36,9 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     resource = getattr(input, "_resource_", None)
     if resource is not None:
         value = resource()._value
-        return stop_gradient_(EagerTensor(value._array_(), value._t))
+        if type(value) is EagerTensor:
+            value = EagerTensor(value._a, value._t)
+        return stop_gradient_(value)
     return stop_gradient_(convert(input))
 
 

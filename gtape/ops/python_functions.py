@@ -9,20 +9,81 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
-from gtape.core.dtypes import as_dtype
+from gtape.core.device import ArrayType
+from gtape.core.dtypes import DType, as_dtype
+from gtape.core.errors import InvalidArgumentError, NotTraceableError
+from gtape.core.placement import current_device
+from gtape.core.sites import here, resolve
+from gtape.core.spec import Spec
+from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
+from gtape.kinds.hosted import HostedOp
 
 
 def _typed(made: Any, wanted: Any, name: str) -> Any:
     """The results as tensors of the dtypes asked for."""
     if wanted is None or isinstance(wanted, (list, tuple)):
-        dtypes = [as_dtype(d) for d in wanted or ()]
+        dtypes = [_dtype(d) for d in wanted or ()]
         results = [] if made is None else list(made) if isinstance(made, (list, tuple)) else [made]
         if len(results) != len(dtypes):
             raise ValueError(f"{name}: Tout names {len(dtypes)} results, the function returned "
                              f"{len(results)}")
         return [convert(r, d) for r, d in zip(results, dtypes)]
-    return convert(made, as_dtype(wanted))
+    return convert(made, _dtype(wanted))
+
+
+def _dtype(wanted: Any) -> DType:
+    return as_dtype(getattr(wanted, "dtype", wanted))
+
+
+class _Place:
+    """Where a tensor stood in a structure."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _types(wanted: Any, name: str) -> list[tuple[Spec, ArrayType]]:
+    """The types of the results of a function that is called when the traced function runs.
+
+    Raises:
+        NotTraceableError: `wanted` does not say their shapes.
+    """
+    given = wanted if isinstance(wanted, (list, tuple)) else [] if wanted is None else [wanted]
+    found = []
+    for spec in given:
+        shape = getattr(spec, "shape", None)
+        if shape is None or not shape.is_fully_defined():
+            raise NotTraceableError(
+                f"{resolve(*here())}: {name}: the shapes of the results are known only after the "
+                f"call; give them in Tout, as in Tout=tf.TensorSpec([3], tf.float32), to have the "
+                f"function around it compiled")
+        dtype = as_dtype(spec.dtype)
+        found.append((Spec(tuple(shape.as_list()), dtype), current_device().typed(dtype)))
+    return found
+
+
+def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wanted: Any, *,
+            lasting: bool, differentiable: bool) -> Any:
+    """`call(*tensors)` at every call of the traced function, its results of the types wanted."""
+    types = _types(wanted, name)
+    single = not (wanted is None or isinstance(wanted, (list, tuple)))
+
+    def run(*tensors: Tensor) -> list[Tensor]:
+        made = call(*tensors)
+        found = [made] if single else made or []
+        for result, (spec, _) in zip(found, types):
+            if result.spec != spec:
+                raise InvalidArgumentError(f"{name}: Tout says {spec}, the function returned "
+                                           f"{result.spec}")
+        return found
+
+    op = HostedOp(name, run, [s for s, _ in types], [t for _, t in types], lasting=lasting,
+                  differentiable=differentiable)
+    made = list(op(*inputs))
+    return made[0] if single else made
 
 
 def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None,
@@ -32,27 +93,37 @@ def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout
     Args:
         func: a function of NumPy arrays; None makes this a decorator.
         inp: its arguments.
-        Tout: the dtype of its result, or a list of the dtypes of several.
+        Tout: the dtype of its result, or a list of the dtypes of several. In a traced function
+            TensorSpecs, because the shapes must be known; without them that runs eagerly.
+        stateful: it is called at every call of a traced function, even if nobody needs the result.
 
     Raises:
         ValueError: another number of results.
     """
     if func is None:
         return lambda function: lambda *args: numpy_function(function, args, Tout)
-    made = func(*[convert(x).numpy() for x in inp or ()])
-    if made is None:
-        return None
-    return _typed(made, Tout, "numpy_function")
+    inputs = [convert(x) for x in inp or ()]
+
+    def call(*tensors: Tensor) -> Any:
+        made = func(*[x.numpy() for x in tensors])
+        return None if made is None else _typed(made, Tout, "numpy_function")
+
+    if tracer_now() is None:
+        return call(*inputs)
+    return _hosted("numpy_function", call, inputs, Tout, lasting=stateful, differentiable=False)
 
 
 def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None,
                 name: str | None = None) -> Any:
     """func(*inp as tensors), its results as tensors; gradients flow through it.
 
+    In a traced function `func` runs at every call, and once more where a gradient is computed.
+
     Args:
         func: a function of tensors; None makes this a decorator.
         inp: its arguments.
-        Tout: the dtype of its result, or a list of the dtypes of several.
+        Tout: the dtype of its result, or a list of the dtypes of several. In a traced function
+            TensorSpecs, because the shapes must be known; without them that runs eagerly.
 
     Raises:
         TypeError: no `Tout`.
@@ -62,7 +133,14 @@ def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: A
         raise TypeError("py_function: Tout, the dtypes of the results, must be given; [] for none")
     if func is None:
         return lambda function: lambda *args: py_function(function, args, Tout)
-    return _typed(func(*[convert(x) for x in inp or ()]), Tout, "py_function")
+    inputs = [convert(x) for x in inp or ()]
+
+    def call(*tensors: Tensor) -> Any:
+        return _typed(func(*tensors), Tout, "py_function")
+
+    if tracer_now() is None:
+        return call(*inputs)
+    return _hosted("py_function", call, inputs, Tout, lasting=True, differentiable=True)
 
 
 def _number(value: Any) -> str:
@@ -127,6 +205,8 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int | None = 3, s
            end: str = "\n", name: str | None = None) -> None:
     """Print values; tensors show their numbers, also inside lists, tuples and dicts.
 
+    In a traced function the line is printed at every call.
+
     Args:
         output_stream: sys.stderr unless given; another stream, 'file://path' to append to a file,
             or a function of the text, such as a logger's method.
@@ -136,5 +216,34 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int | None = 3, s
         ValueError: another `output_stream`.
     """
     edge = 3 if summarize is None else summarize
-    parts: Sequence[str] = [v if isinstance(v, str) else _text(v, edge) for v in inputs]
-    _write(sep.join(parts) + end, sys.stderr if output_stream is None else output_stream)
+
+    def run(*values: Any) -> list[Tensor]:
+        parts = [v if isinstance(v, str) else _text(v, edge) for v in values]
+        _write(sep.join(parts) + end, sys.stderr if output_stream is None else output_stream)
+        return []
+
+    if tracer_now() is None:
+        run(*inputs)
+        return
+    tensors: list[Tensor] = []
+    places = _swapped(list(inputs), lambda v: isinstance(v, Tensor) or hasattr(v, "_read_"),
+                      lambda v: _noted(v, tensors))
+    HostedOp("print", lambda *given: run(*_swapped(
+        places, lambda v: type(v) is _Place, lambda v: given[v.number])), (), (), lasting=True,
+        differentiable=False)(*tensors)
+
+
+def _noted(value: Any, tensors: list[Tensor]) -> _Place:
+    tensors.append(convert(value))
+    return _Place(len(tensors) - 1)
+
+
+def _swapped(value: Any, wanted: Callable[[Any], bool], swap: Callable[[Any], Any]) -> Any:
+    """Lists, tuples and dicts with `swap(leaf)` in the place of the leaves that are wanted."""
+    if wanted(value):
+        return swap(value)
+    if isinstance(value, dict):
+        return {k: _swapped(v, wanted, swap) for k, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_swapped(v, wanted, swap) for v in value)
+    return value

@@ -1,8 +1,8 @@
 """Random tensors of every source: `tf.random`, the stateless functions, and `Generator`.
 
-A source is a function: the number of values wanted -> the Philox key and offset to draw them at.
-Noise is made on the current device; location and scale are applied by recorded ops where they are
-tensors, so samples are differentiable in them.
+A source is a function: the number of values wanted -> the position to draw them at. Noise is made
+on the current device; location and scale are applied by recorded ops where they are tensors, so
+samples are differentiable in them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.placement import at_home, current_device
-from gtape.core.recording import CUT, mark_all
 from gtape.core.spec import Spec, broadcast_shapes
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.symbols import SymbolicTensor
+from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, as_shape, host_value
+from gtape.ops.draws import drawn, folded_seeds_, stateless_position_
 from gtape.ops.layout import broadcast_to_, identity_
-from gtape.ops.random_streams import mixed, sample, take
+from gtape.ops.random_streams import Position, mixed, take
+from gtape.ops.transfer import cpu, move
 
-Source = Callable[[int], tuple[tuple[int, int], int]]
+Source = Callable[[int], Position]
 
 
 def stream(seed: Any) -> Source:
@@ -44,6 +46,9 @@ def stateless(name: str, seed: Any) -> Source:
     Raises:
         InvalidArgumentError: the seed is not two integers.
     """
+    if type(seed) is SymbolicTensor:
+        position = stateless_position_(cpu(seed))
+        return lambda count: position
     first, second = seed_pair(name, seed)
     key = mixed(2, first, second)
     return lambda count: (key, 0)
@@ -65,15 +70,11 @@ def _real_type(name: str, dtype: Any) -> ArrayType:
     return current_device().typed(wanted)
 
 
-def _made(array: Any, array_type: ArrayType) -> EagerTensor:
-    return EagerTensor(array, array_type)
-
-
 def _numbers(*values: Any) -> bool:
     return all(type(v) in (float, int) for v in values)
 
 
-def _located(noise: EagerTensor, mean: Any, stddev: Any, name: str) -> Tensor:
+def _located(noise: Tensor, mean: Any, stddev: Any, name: str) -> Tensor:
     """noise · stddev + mean, recorded."""
     from gtape.ops.scalars import add, multiply
 
@@ -85,12 +86,9 @@ def _normal_like(distribution: str, source: Source, shape: Any, mean: Any, stdde
                  dtype: Any) -> Tensor:
     array_type = _real_type(distribution, dtype)
     dims = as_shape(shape, f"{distribution}: shape")
-    key, offset = source(math.prod(dims))
     plain = _numbers(mean, stddev)
     parameters = {"mean": mean, "stddev": stddev} if plain else {}
-    array = sample(distribution, key, offset, dims, array_type.xp,
-                   dtype=array_type.dtype.np_dtype, **parameters)
-    noise = _made(array, array_type)
+    noise = drawn(distribution, source(math.prod(dims)), dims, array_type, **parameters)
     return noise if plain else _located(noise, mean, stddev, distribution)
 
 
@@ -122,12 +120,9 @@ def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any) ->
     array_type = _real_type("uniform", wanted)
     minval = 0.0 if minval is None else minval
     maxval = 1.0 if maxval is None else maxval
-    key, offset = source(math.prod(dims))
     plain = _numbers(minval, maxval)
     parameters = {"low": float(minval), "high": float(maxval)} if plain else {}
-    array = sample("uniform", key, offset, dims, array_type.xp, dtype=wanted.np_dtype,
-                   **parameters)
-    noise = _made(array, array_type)
+    noise = drawn("uniform", source(math.prod(dims)), dims, array_type, **parameters)
     if plain:
         return noise
     from gtape.ops.scalars import subtract
@@ -141,10 +136,7 @@ def _integers(source: Source, dims: tuple[int, ...], low: int, high: int, dtype:
         raise InvalidArgumentError(f"uniform: integers need minval < maxval; got [{low}, {high}), "
                                    f"whose upper end is excluded")
     array_type = current_device().typed(dtype)
-    key, offset = source(math.prod(dims))
-    array = sample("uniform_int", key, offset, dims, array_type.xp, dtype=dtype.np_dtype, low=low,
-                   high=high)
-    return _made(array, array_type)
+    return drawn("uniform_int", source(math.prod(dims)), dims, array_type, low=low, high=high)
 
 
 def full_integers(source: Source, shape: Any, dtype: Any) -> Tensor:
@@ -158,20 +150,6 @@ def full_integers(source: Source, shape: Any, dtype: Any) -> Tensor:
         raise TypeError(f"uniform_full_int: dtype must be an integer type; got {wanted!r}")
     dims = as_shape(shape, "uniform_full_int: shape")
     return _integers(source, dims, int(wanted.min), int(wanted.max) + 1, wanted)
-
-
-def _classes(x: Tensor, key: tuple[int, int], offset: int, count: int) -> Any:
-    """The array of `categorical`, by kernels where x has them."""
-    gpu = x._t.device.executor
-    if gpu is not None:
-        from gtape.devices.cuda.kernels import random_numbers
-
-        found = random_numbers.categorical(gpu, key, offset, x._array_(), count)
-        if found is not None:
-            return found
-    from gtape.numerics.distributions import categorical as drawn
-
-    return drawn(x._t.xp, key, offset, x._array_(), count)
 
 
 @at_home
@@ -188,12 +166,9 @@ def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Te
     count = as_int(num_samples, "categorical: num_samples")
     if count < 0:
         raise InvalidArgumentError(f"categorical: num_samples must not be negative; got {count}")
-    key, offset = source(x.spec.shape[0] * count)
-    found = _classes(x, key, offset, count)
     wanted = dtypes.int64 if dtype is None else as_dtype(dtype)
-    made = _made(found.astype(wanted.np_dtype), x._t.device.typed(wanted))
-    mark_all(CUT, "categorical", (x,), (made,))
-    return made
+    shape = (x.spec.shape[0], count)
+    return drawn("categorical", source(math.prod(shape)), shape, x._t.device.typed(wanted), x)
 
 
 @primitive(nondifferentiable=True, tf_name="RandomGammaGrad")
@@ -220,12 +195,12 @@ def _(alpha: Spec, drawn: Spec) -> Spec:
 
 
 @custom_gradient
-def _as_function_of_alpha(alpha: Tensor, drawn: Tensor) -> Any:
-    """`drawn`, values of the gamma distribution of shape alpha, with its derivative in alpha."""
+def _as_function_of_alpha(alpha: Tensor, values: Tensor) -> Any:
+    """`values`, drawn from the gamma distribution of shape alpha, with the derivative in alpha."""
     def grad(g: Tensor) -> tuple[Any, None]:
-        return g * gamma_slope_(alpha, drawn), None  # type: ignore[operator]
+        return g * gamma_slope_(alpha, values), None  # type: ignore[operator]
 
-    return identity_(drawn), grad
+    return identity_(values), grad
 
 
 def gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tensor:
@@ -239,14 +214,12 @@ def gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tens
     a = convert(alpha, array_type.dtype, array_type.device)
     b = convert(1.0 if beta is None else beta, array_type.dtype, array_type.device)
     dims = (*as_shape(shape, "gamma: shape"), *broadcast_shapes("gamma", a.spec, b.spec))
-    key, offset = source(math.prod(dims))
     spread = broadcast_to_(a, shape=dims)
-    array = sample("gamma", key, offset, dims, array_type.xp, dtype=array_type.dtype.np_dtype,
-                   alpha=spread._array_(), beta=1.0)
-    drawn = _as_function_of_alpha(spread, _made(array, array_type))
+    made = _as_function_of_alpha(
+        spread, drawn("gamma", source(math.prod(dims)), dims, array_type, spread))
     if beta is not None:
-        drawn = divide(drawn, b)
-    return maximum(drawn, float(np.finfo(array_type.dtype.np_dtype).tiny))
+        made = divide(made, b)
+    return maximum(made, float(np.finfo(array_type.dtype.np_dtype).tiny))
 
 
 def poisson(source: Source, shape: Any, lam: Any, dtype: Any, outer: bool = True) -> Tensor:
@@ -257,11 +230,8 @@ def poisson(source: Source, shape: Any, lam: Any, dtype: Any, outer: bool = True
     mean = convert(lam)
     dims = as_shape(shape, "poisson: shape")
     dims = (*dims, *mean.spec.shape) if outer else dims
-    key, offset = source(math.prod(dims))
-    array_type = mean._t.device.typed(as_dtype(dtype))
-    array = sample("poisson", key, offset, dims, array_type.xp, dtype=array_type.dtype.np_dtype,
-                   mean=mean._array_())
-    return _made(array, array_type)
+    return drawn("poisson", source(math.prod(dims)), dims, mean._t.device.typed(as_dtype(dtype)),
+                 mean)
 
 
 def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) -> Tensor:
@@ -269,11 +239,8 @@ def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) ->
     n = convert(counts)
     p = convert(probs, None, n._t.device)
     dims = as_shape(shape, "binomial: shape")
-    key, offset = source(math.prod(dims))
-    array_type = n._t.device.typed(as_dtype(dtype))
-    array = sample("binomial", key, offset, dims, array_type.xp, dtype=array_type.dtype.np_dtype,
-                   counts=n._array_(), probs=p._array_())
-    return _made(array, array_type)
+    return drawn("binomial", source(math.prod(dims)), dims, n._t.device.typed(as_dtype(dtype)), n,
+                 p)
 
 
 @at_home
@@ -283,19 +250,11 @@ def parameterized_truncated_normal(source: Source, shape: Any, means: Any, stdde
 
     Not differentiable.
     """
-    from gtape.numerics.special import erfc, ndtri
-
     mean = convert(means)
-    array_type = mean._t
-    xp = array_type.xp
     dims = as_shape(shape, "parameterized_truncated_normal: shape")
-    key, offset = source(math.prod(dims))
-    m, s, low, high = (convert_like(v, array_type, "parameterized_truncated_normal")._array_()
-                       .astype(np.float64) for v in (mean, stddevs, minvals, maxvals))
-    below, above = (0.5 * erfc(xp, -(xp.asarray(v) - m) / (s * math.sqrt(2))) for v in (low, high))
-    u = sample("uniform", key, offset, dims, xp, dtype=np.float64)
-    drawn = m + s * ndtri(xp, below + u * (above - below))
-    return _made(xp.clip(drawn, low, high).astype(array_type.dtype.np_dtype), array_type)
+    others = [convert_like(v, mean._t, "parameterized_truncated_normal")
+              for v in (stddevs, minvals, maxvals)]
+    return drawn("bounded_normal", source(math.prod(dims)), dims, mean._t, mean, *others)
 
 
 @primitive(nondifferentiable=True, tf_name="RandomShuffle")
@@ -323,16 +282,11 @@ def shuffle(source: Source, value: Any) -> Tensor:
     if not x.ndim:
         raise InvalidArgumentError(f"shuffle: a scalar has no rows; got {x.spec}")
     rows = x.spec.shape[0]
-    key, offset = source(rows)
-    from gtape.numerics.distributions import permutation
-
-    order = permutation(x._t.xp, key, offset, rows)
-    return shuffle_(x, _made(order, x._t.device.typed(dtypes.int64)))
+    order = drawn("permutation", source(rows), (rows,), x._t.device.typed(dtypes.int64))
+    return shuffle_(x, order)
 
 
 def stateless_seeds(name: str, seed: Any, data: Any) -> Tensor:
     """[n, 2]: a new stateless seed for each number of `data`, of the dtype of `seed`."""
-    first, second = seed_pair(name, seed)
     found = convert(seed)
-    wide = np.array([mixed(3, first, second, int(n)) for n in data], np.uint32)
-    return convert(wide.astype(np.int32).astype(found.dtype.np_dtype).reshape(-1, 2))
+    return move(folded_seeds_(cpu(found), cpu(convert(data))), found._t.device)

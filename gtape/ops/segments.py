@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
+from gtape.core.dtypes import DType, float32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.placement import at_home
 from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics import scatter
 from gtape.ops.arguments import as_int, index_tensor
 from gtape.ops.cumulative import linear_scan_, shift_
 from gtape.ops.gathering import rows_or_zero_, scatter_rows_
 from gtape.ops.layout import broadcast_to_, reshape_
+from gtape.ops.range_checks import within
 
 
 @primitive(tf_name="UnsortedSegmentMax")
@@ -157,10 +159,8 @@ def _unsorted(name: str, data: Any, segment_ids: Any, num_segments: Any,
         raise InvalidArgumentError(f"{name}: the shape of data must begin with that of segment_ids,"
                                    f" and num_segments must be >= 0; got data {x.spec}, "
                                    f"segment_ids {ids.spec}, num_segments={count}")
-    array = ids._array_()
-    if ids._t.xp is np and array.size and int(array.max()) >= count:
-        raise InvalidArgumentError(f"{name}: segment_ids must be below num_segments={count}; got "
-                                   f"{int(array.max())}")
+    if ids._t.device.is_host:
+        ids = within(ids, None, count, f"{name}: with num_segments={count}, segment_ids")
     if len(lead) != 1:
         total = math.prod(lead)
         x = reshape_(x, shape=(total, *shape[len(lead):]))
@@ -168,13 +168,24 @@ def _unsorted(name: str, data: Any, segment_ids: Any, num_segments: Any,
     return x, ids, count
 
 
-@at_home
+@primitive(nondifferentiable=True)
+def sizes_(xp: Any, ids: Any, *, count: int, axes: int, dtype: DType) -> Any:
+    """The number of rows of each segment, at least 1, with so many axes of length 1 behind."""
+    found = xp.maximum(scatter.segment_count(xp, ids, count), 1)
+    return found.reshape((count,) + (1,) * axes).astype(dtype.np_dtype)
+
+
+@sizes_.infer
+def _(ids: Spec, *, count: int, axes: int, dtype: DType) -> Spec:
+    return Spec((count,) + (1,) * axes, dtype)
+
+
+sizes_.cases = [case(ints(6, below=4), count=5, axes=1, dtype=float32)]
+
+
 def _sizes(x: Tensor, ids: Tensor, count: int) -> Tensor:
     """The number of rows of each segment, at least 1, beside sums of x."""
-    xp = x._t.xp
-    found = xp.maximum(scatter.segment_count(xp, ids._array_(), count), 1)
-    array = found.reshape((count,) + (1,) * (x.ndim - 1)).astype(x.dtype.np_dtype)
-    return EagerTensor(array, x._t)
+    return sizes_(ids, count=count, axes=x.ndim - 1, dtype=x.dtype)
 
 
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:

@@ -11,10 +11,12 @@ from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import at_home
 from gtape.core.recording import CUT, mark_all
+from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.functions import operands
 from gtape.ops import scalars as s
 from gtape.ops.arguments import as_int
+from gtape.ops.branches import chosen_case, chosen_cond, chosen_switch
 
 
 def _dense(value: Any) -> Any:
@@ -64,8 +66,8 @@ def _positions(condition: Tensor) -> Tensor:
     return made
 
 
-def _truth(name: str, pred: Any) -> bool:
-    """A condition as a Python bool."""
+def _truth(name: str, pred: Any) -> Any:
+    """A condition as a Python bool, or as the symbol that it is."""
     if not _has_type(pred):
         return bool(pred)
     found = convert(pred)
@@ -73,7 +75,7 @@ def _truth(name: str, pred: Any) -> bool:
         raise InvalidArgumentError(f"{name}: the condition must be a scalar; got {found.spec}. "
                                    f"Write tf.reduce_all(condition), or tf.where to choose "
                                    f"element by element")
-    return bool(found)
+    return found if type(found) is SymbolicTensor else bool(found)
 
 
 def _function(name: str, what: str, function: Any) -> Callable[[], Any]:
@@ -86,13 +88,20 @@ def _function(name: str, what: str, function: Any) -> Callable[[], Any]:
 def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
     """`true_fn()` if the condition holds, else `false_fn()`. Only that function runs.
 
+    In a traced function both are traced, and the one is applied for which the condition holds at a
+    call. Their results must be alike there: one structure, and dtypes and shapes that agree.
+
     Raises:
-        TypeError: a function is not callable.
+        TypeError: a function is not callable, or the dtypes of traced results differ.
+        ValueError: structures or shapes of traced results differ.
         InvalidArgumentError: the condition is a tensor of several elements.
     """
     taken = _function("cond", "true_fn", true_fn)
     other = _function("cond", "false_fn", false_fn)
-    return taken() if _truth("cond", pred) else other()
+    held = _truth("cond", pred)
+    if type(held) is SymbolicTensor:
+        return chosen_cond(held, taken, other)
+    return taken() if held else other()
 
 
 def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False,
@@ -117,8 +126,12 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, stric
         _function("case", "each second item of a pair", function)
     chosen = None if default is None else _function("case", "default", default)
     held = []
-    for pred, function in pairs:
-        if _truth("case", pred):
+    for at, (pred, function) in enumerate(pairs):
+        truth = _truth("case", pred)
+        if type(truth) is SymbolicTensor:
+            rest = pairs if exclusive else pairs[at:]
+            return chosen_case([p for p, _ in rest], [f for _, f in rest], chosen, exclusive)
+        if truth:
             held.append(function)
             if not exclusive:
                 break
@@ -145,6 +158,12 @@ def _branches(branch_fns: Any) -> Sequence[Any]:
     return [_function("switch_case", "each branch", function) for function in items]
 
 
+def _scalar_index(index: Tensor) -> Tensor:
+    if index.spec.shape or not index.dtype.is_integer:
+        raise TypeError(f"switch_case: branch_index must be an integer scalar; got {index.spec}")
+    return index
+
+
 def switch_case(branch_index: Any, branch_fns: Any, default: Any = None,
                 name: str = "switch_case") -> Any:
     """The result of `branch_fns[branch_index]()`; out of range that of `default`, or of the last.
@@ -159,6 +178,9 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None,
         ValueError: no functions, or keys missing or repeated.
     """
     functions = _branches(branch_fns)
+    if type(branch_index) is SymbolicTensor:
+        chosen = None if default is None else _function("switch_case", "default", default)
+        return chosen_switch(_scalar_index(branch_index), functions, chosen)
     index = as_int(branch_index, "switch_case: branch_index")
     if 0 <= index < len(functions):
         return functions[index]()

@@ -13,10 +13,13 @@ from gtape.core.convert import convert
 from gtape.core.device import Device
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.placement import at_home, current_device
+from gtape.core.lengths import known
+from gtape.core.op import case, ints
+from gtape.core.placement import current_device
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_ints, host_value
 
 
@@ -25,7 +28,7 @@ def _described(value: Any) -> tuple[tuple[int, ...], Device]:
     if hasattr(value, "to_dense"):
         return tuple(value.shape.as_list()), value.values._t.device
     x = value if isinstance(value, Tensor) or hasattr(value, "_resource_") else convert(value)
-    return x.spec.shape, x._t.device
+    return known(x.spec.shape), x._t.device
 
 
 def _integers(values: Any, out_type: Any, device: Device) -> Tensor:
@@ -99,7 +102,26 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     return _integers(made, dtypes.int64 if wide else dtypes.int32, current_device())
 
 
-@at_home
+@primitive(nondifferentiable=True)
+def unravel_index_(xp: Any, indices: Any, *, dims: tuple[int, ...]) -> Any:
+    """[rank, …]: the coordinates of flat indices."""
+    count = math.prod(dims)
+    if indices.size and not (int(indices.min()) >= 0 and int(indices.max()) < count):
+        raise InvalidArgumentError(f"unravel_index: indices must lie in [0, {count}) for dims "
+                                   f"{list(dims)}; got {int(indices.min())} to "
+                                   f"{int(indices.max())}")
+    parts = xp.stack([xp.asarray(p) for p in xp.unravel_index(indices, dims)])
+    return parts.astype(indices.dtype)
+
+
+@unravel_index_.infer
+def _(indices: Spec, *, dims: tuple[int, ...]) -> Spec:
+    return indices.reshaped((len(dims), *indices.shape))
+
+
+unravel_index_.cases = [case(ints(4, below=12), dims=(3, 4))]
+
+
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     """The coordinates [rank, *indices.shape] of flat `indices` in an array of shape `dims`.
 
@@ -110,11 +132,4 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     lengths = tuple(int(n) for n in host_value(dims, "unravel_index: dims").reshape(-1))
     if not flat.dtype.is_integer:
         raise InvalidArgumentError(f"unravel_index: indices must be integers; got {flat.spec}")
-    array, xp = flat._array_(), flat._t.xp
-    count = math.prod(lengths)
-    if array.size and not (int(array.min()) >= 0 and int(array.max()) < count):
-        raise InvalidArgumentError(f"unravel_index: indices must lie in [0, {count}) for dims "
-                                   f"{list(lengths)}; got {int(array.min())} to "
-                                   f"{int(array.max())}")
-    parts = xp.stack([xp.asarray(p) for p in xp.unravel_index(array, lengths)])
-    return EagerTensor(parts.astype(flat.dtype.np_dtype), flat._t)
+    return unravel_index_(flat, dims=lengths)

@@ -11,10 +11,10 @@ from gtape.core import dtypes
 from gtape.core.convert import convert, convert_like
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.op import case
+from gtape.core.op import case, ints
 from gtape.core.placement import at_home
 from gtape.core.spec import Spec, normal_axes
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, index_tensor
 from gtape.ops.layout import transpose_
@@ -341,6 +341,22 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left",
     return searchsorted_(rows, found, side=side, dtype=as_dtype(out_type))
 
 
+@primitive(nondifferentiable=True)
+def in_top_k_(xp: Any, scores: Any, target: Any, *, k: int) -> Any:
+    """Whether fewer than k scores of a row exceed that of its target."""
+    valid = (target >= 0) & (target < scores.shape[1]) & xp.isfinite(scores).all(axis=1)
+    own = xp.take_along_axis(scores, xp.where(valid, target, 0)[:, None].astype(np.int64), 1)
+    return valid & ((scores > own).sum(axis=1) < k)
+
+
+@in_top_k_.infer
+def _(scores: Spec, target: Spec, *, k: int) -> Spec:
+    return Spec(target.shape, dtypes.bool_)
+
+
+in_top_k_.cases = [case((4, 3), ints(4, below=3), k=2)]
+
+
 @at_home
 def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:
     """Whether fewer than k predictions [n, classes] exceed that of the target [n]: bool [n].
@@ -355,8 +371,4 @@ def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) ->
     if scores.ndim != 2 or target.spec.shape != scores.spec.shape[:1]:
         raise InvalidArgumentError(f"in_top_k: predictions must be [n, classes] and targets [n]; "
                                    f"got {scores.spec} and {target.spec}")
-    xp, table, wanted = scores._t.xp, scores._array_(), target._array_()
-    valid = (wanted >= 0) & (wanted < table.shape[1]) & xp.isfinite(table).all(axis=1)
-    own = xp.take_along_axis(table, xp.where(valid, wanted, 0)[:, None].astype(np.int64), 1)
-    hit = valid & ((table > own).sum(axis=1) < as_int(k, "in_top_k: k"))
-    return EagerTensor(hit, scores._t.device.typed(dtypes.bool_))
+    return in_top_k_(scores, target, k=as_int(k, "in_top_k: k"))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NoReturn
 
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
-from gtape.core.errors import InvalidArgumentError, OutOfRangeError
+from gtape.core.errors import InvalidArgumentError, NotTraceableError, OutOfRangeError
 from gtape.core.shape import TensorShape
+from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, as_ints
+from gtape.ops.gathering import gather_
+from gtape.ops.layout import reshape_
 from gtape.ops.packing import concat_, split_, stack_, unstack_
+from gtape.ops.scattering import tensor_scatter_update_
 
 
 class TensorArray:
@@ -41,8 +46,53 @@ class TensorArray:
         self._clear = True if clear_after_read is None else bool(clear_after_read)
         self._infer = bool(infer_shape)
         self._shape = TensorShape(element_shape)
-        self._items: list[Tensor | None] = [None] * as_int(size, "TensorArray: size")
+        self._list: list[Tensor | None] = [None] * as_int(size, "TensorArray: size")
+        #: All elements in one tensor, in place of the list: after an index that is traced.
+        self._whole: Tensor | None = None
         self._read: set[int] = set()
+
+    @property
+    def _items(self) -> list[Tensor | None]:
+        if self._whole is not None:
+            self._list, self._whole = list(unstack_(self._whole, axis=0)), None
+        return self._list
+
+    def together(self) -> Tensor:
+        """All elements in one tensor, which loops of traced functions pass on.
+
+        Raises:
+            InvalidArgumentError: the shape of the elements is unknown.
+        """
+        if self._whole is None:
+            self._whole = self._stacked(range(len(self._list)))
+        return self._whole
+
+    def like(self, whole: Tensor) -> TensorArray:
+        """An array of the same kind with other elements."""
+        made = copy.copy(self)
+        made._whole, made._read = whole, set()
+        return made
+
+    def blank(self) -> TensorArray:
+        """A copy to write to on trial."""
+        made = copy.copy(self)
+        made._list, made._read = list(self._list), set()
+        return made
+
+    def learn(self, shape: TensorShape) -> None:
+        """Know the shape of the elements, as far as `shape` does."""
+        if self._infer and not self._shape.is_fully_defined():
+            self._shape = shape
+
+    def _row(self, index: Any, what: str) -> Tensor | None:
+        """An index that is known only when the traced function runs, as int32[1]."""
+        if type(index) is not SymbolicTensor:
+            return None
+        if self._dynamic:
+            raise NotTraceableError(f"{what}: the index is known only when the traced function "
+                                    f"runs, and so would be the size of an array that grows; make "
+                                    f"the array with size=n and without dynamic_size")
+        return reshape_(index, shape=(1,))
 
     @property
     def dtype(self) -> DType:
@@ -67,7 +117,7 @@ class TensorArray:
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of elements, written or not."""
-        return convert(len(self._items))
+        return convert(len(self._list) if self._whole is None else self._whole.spec.shape[0])
 
     def identity(self) -> TensorArray:
         """This array."""
@@ -88,6 +138,13 @@ class TensorArray:
             OutOfRangeError: an index below 0, or beyond the end of an array of fixed size.
             InvalidArgumentError: another dtype or shape.
         """
+        row = self._row(index, "TensorArray.write")
+        if row is not None:
+            item = self._fitting(value)
+            self.learn(item.shape)
+            self._whole = tensor_scatter_update_(self.together(), reshape_(row, shape=(1, 1)),
+                                                 reshape_(item, shape=(1, *item.spec.shape)))
+            return self
         at = as_int(index, "TensorArray.write: index")
         if at < 0 or (at >= len(self._items) and not self._dynamic):
             raise OutOfRangeError(f"TensorArray.write: the index must lie in "
@@ -109,8 +166,7 @@ class TensorArray:
             raise InvalidArgumentError(f"TensorArray.write: the elements have shape {self._shape}, "
                                        f"the value {item.shape}; use infer_shape=False for "
                                        f"elements of different shapes")
-        if self._infer and not self._shape.is_fully_defined():
-            self._shape = item.shape
+        self.learn(item.shape)
         return item
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
@@ -121,6 +177,10 @@ class TensorArray:
             InvalidArgumentError: it was read before, and `clear_after_read` holds; or it was not
                 written, and its shape is unknown.
         """
+        row = self._row(index, "TensorArray.read")
+        if row is not None:
+            return reshape_(gather_(self.together(), row, axis=0),
+                            shape=self.together().spec.shape[1:])
         at = as_int(index, "TensorArray.read: index")
         if not 0 <= at < len(self._items):
             raise OutOfRangeError(f"TensorArray.read: the index must lie in "
@@ -147,7 +207,7 @@ class TensorArray:
 
     def stack(self, name: str | None = None) -> Tensor:
         """All elements along a new first axis."""
-        return self._stacked(range(len(self._items)))
+        return self._stacked(range(len(self._list))) if self._whole is None else self._whole
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices` along a new first axis."""
@@ -180,7 +240,7 @@ class TensorArray:
         if len(parts) > len(self._items) and not self._dynamic:
             raise ValueError(f"a TensorArray of size {len(self._items)} cannot hold {len(parts)} "
                              f"elements; use dynamic_size=True")
-        self._items = [self._fitting(p) for p in parts]
+        self._list, self._whole = [self._fitting(p) for p in parts], None
         self._read.clear()
         return self
 

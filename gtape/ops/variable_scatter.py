@@ -11,15 +11,19 @@ from gtape.core import variable as variables
 from gtape.core.convert import convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
-from gtape.core.placement import at_home
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.op import case, ints
+from gtape.core.spec import Spec
+from gtape.core.state import paused
+from gtape.core.tensor import Tensor
 from gtape.core.variable import Variable
+from gtape.kinds.primitive import primitive
 from gtape.kinds.typing_rules import same_device
 from gtape.numerics.scatter import segment_max, segment_min, segment_prod, segment_sum
 from gtape.ops.arguments import index_tensor
-from gtape.ops.gathering import _checked_rows, check_rows, gather, gather_nd
-from gtape.ops.layout import identity_
+from gtape.ops.gathering import _checked_rows, gather, gather_nd
+from gtape.ops.layout import broadcast_to_, identity_
 from gtape.ops.letters import truncatediv
+from gtape.ops.range_checks import check_rows
 
 _ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "min": "minimum",
                "max": "maximum"}
@@ -46,21 +50,51 @@ def _written_rows(xp: Any, how: str, table: Any, rows: Any, values: Any) -> None
     table[rows] = _combine(xp, how, table[rows], values).astype(table.dtype, copy=False)
 
 
-@at_home
-def _assigned(variable: Variable, how: str, rows: Any, depth: int, values: Tensor) -> Any:
-    """The variable after its rows, numbered over the first `depth` axes, were written."""
-    state = variable._resource_()
-    old = state._value._array_()
-    xp = state._value._t.xp
+def _changed(xp: Any, old: Any, rows: Any, updates: Any, how: str, depth: int) -> Any:
+    """`old` after its rows, numbered over the first `depth` axes, were written."""
     made = xp.array(old)
     table = made.reshape((math.prod(old.shape[:depth]), *old.shape[depth:]))
-    updates = values._array_().reshape((rows.size, *table.shape[1:]))
+    updates = updates.reshape((rows.size, *table.shape[1:]))
     if xp is not np:
         kept = (rows >= 0) & (rows < table.shape[0])
         rows, updates = rows[kept], updates[kept]
-    with np.errstate(all="ignore"):
-        _written_rows(xp, how, table, rows, updates)
-    return variable._written(EagerTensor(made, state._value._t), True, values, state)
+    _written_rows(xp, how, table, rows, updates)
+    return made
+
+
+@primitive(nondifferentiable=True)
+def changed_rows_(xp: Any, value: Any, indices: Any, updates: Any, *, how: str) -> Any:
+    """`value` with rows along axis 0 written."""
+    rows = indices.reshape(-1)
+    check_rows(xp, rows, value.shape[0], f"scatter_{how}")
+    return _changed(xp, value, rows, updates, how, 1)
+
+
+@primitive(nondifferentiable=True)
+def changed_slices_(xp: Any, value: Any, indices: Any, updates: Any, *, how: str) -> Any:
+    """`value` with the slices at index tuples written."""
+    rows = _checked_rows(xp, indices, value.shape, f"scatter_nd_{how}").reshape(-1)
+    return _changed(xp, value, rows, updates, how, indices.shape[-1])
+
+
+@changed_rows_.infer
+@changed_slices_.infer
+def _(value: Spec, indices: Spec, updates: Spec, *, how: str) -> Spec:
+    return value
+
+
+changed_rows_.cases = [case((4, 3), ints(5, below=4), (5, 3), how=how)
+                       for how in ("update", "add", "mul", "max")]
+changed_slices_.cases = [case((4, 3), ints(5, 2, below=3), (5,), how=how)
+                         for how in ("update", "sub")]
+
+
+def _assigned(variable: Variable, change: Any, how: str, index: Tensor, values: Tensor) -> Any:
+    """The variable after `change`."""
+    state = variable._resource_()
+    with paused():
+        made = change(state._value, index, values, how=how)
+    return variable._written(made, True, values, state)
 
 
 def _updates(variable: Variable, given: Any, wanted: tuple[int, ...], name: str) -> Tensor:
@@ -73,7 +107,8 @@ def _updates(variable: Variable, given: Any, wanted: tuple[int, ...], name: str)
                                    f"tf.{like.dtype.name})")
     same_device(name, (like, values))
     if values.spec.shape == ():
-        return EagerTensor(like._t.xp.broadcast_to(values._array_(), wanted), like._t)
+        with paused():
+            return broadcast_to_(values, shape=wanted)
     if values.spec.shape != wanted:
         raise InvalidArgumentError(f"{name}: for the Variable '{variable.name}' of shape "
                                    f"{variable.shape} the values must have shape {list(wanted)}; "
@@ -94,12 +129,9 @@ def _scatter(variable: Variable, sparse_delta: Any, how: str) -> Any:
     index = index_tensor(sparse_delta.indices, name, like)
     wanted = (*index.spec.shape, *like.spec.shape[1:])
     values = _updates(variable, sparse_delta.values, wanted, name)
-    rows = index._array_().reshape(-1)
-    check_rows(like._t.xp, rows, like.spec.shape[0], name)
-    return _assigned(variable, how, rows, 1, values)
+    return _assigned(variable, changed_rows_, how, index, values)
 
 
-@at_home
 def _scatter_nd(variable: Variable, indices: Any, updates: Any, how: str) -> Any:
     """`Variable.scatter_nd_*`: slices at index tuples."""
     name = f"scatter_nd_{how}"
@@ -111,8 +143,7 @@ def _scatter_nd(variable: Variable, indices: Any, updates: Any, how: str) -> Any
                                    f"most {like.ndim} entries; got {index.spec}")
     wanted = (*index.spec.shape[:-1], *like.spec.shape[depth:])
     values = _updates(variable, updates, wanted, name)
-    rows = _checked_rows(like._t.xp, index._array_(), like.spec.shape, name).reshape(-1)
-    return _assigned(variable, how, rows, depth, values)
+    return _assigned(variable, changed_slices_, how, index, values)
 
 
 variables.hooks.update(identity=identity_, gather=gather, gather_nd=gather_nd, scatter=_scatter,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.module import is_variable
+from gtape.core.state import init_scope, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.keras import config, naming
 from gtape.keras.layers import context, tracking
@@ -17,17 +19,27 @@ from gtape.keras.layers.arguments import first_shape, layer_inputs, leftover_arg
 from gtape.keras.layers.tracking import Tracker
 from gtape.keras.variables import KerasVariable
 
+_NOTHING: Any = nullcontext()
 #: Layers that hold losses added in a call; the next outermost call drops them.
 _with_losses: list[Any] = []
 
 
 def _building(build: Any) -> Any:
-    """A `build` that names variables after the layer, and marks the layer as built."""
+    """A `build` that names variables after the layer, and marks the layer as built.
+
+    Weights have first values that are there at once, also where a traced function makes them.
+    """
     @functools.wraps(build)
     def wrapped(self: Layer, *args: Any, **kwargs: Any) -> None:
-        with naming.scope(self.name):
+        tracer = tracer_now()
+        known = set() if tracer is None else {v._resource_()._k for v in self.weights}
+        with naming.scope(self.name), init_scope() if tracer is not None else _NOTHING:
             build(self, *args, **kwargs)
         self.built = True
+        if tracer is not None:
+            for state in [v._resource_() for v in self.weights]:
+                if state._k not in known:
+                    tracer.creating(state)
 
     return wrapped
 

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gtape.core.tensor import EagerTensor
 from gtape.keras.layers.arguments import channels_first, share
 from gtape.keras.layers.layer import Layer
 from gtape.keras.seeds import SeedGenerator
+from gtape.ops.draws import drawn
 from gtape.ops.dropout import dropped
-from gtape.ops.random_streams import sample
 from gtape.ops.scalars import add
-
-
-def _on_device_of(x: Any, array: Any) -> EagerTensor:
-    return EagerTensor(array, x._t.device.type_of(array.dtype))
 
 
 class Dropout(Layer):
@@ -45,7 +38,7 @@ class Dropout(Layer):
     def call(self, inputs: Any, training: bool | None = False) -> Any:
         if not training or not self.rate:
             return inputs
-        return dropped(inputs, self._mask_shape(inputs.spec.shape), self.seed_generator.next(), 0,
+        return dropped(inputs, self._mask_shape(inputs.spec.shape), self.seed_generator.next(),
                        self.rate)
 
 
@@ -85,6 +78,5 @@ class GaussianNoise(Layer):
     def call(self, inputs: Any, training: bool | None = False) -> Any:
         if not training or not self.stddev:
             return inputs
-        noise = sample("normal", self.seed_generator.next(), 0, inputs.spec.shape, inputs._t.xp,
-                       dtype=np.dtype(inputs.dtype.np_dtype), mean=0.0, stddev=self.stddev)
-        return add(inputs, _on_device_of(inputs, noise))
+        return add(inputs, drawn("normal", self.seed_generator.next(), inputs.spec.shape,
+                                 inputs._t, mean=0.0, stddev=self.stddev))

@@ -8,6 +8,7 @@ import numpy as np
 
 from gtape.keras.metrics.means import MeanMetricWrapper
 from gtape.keras.metrics.metric import host
+from gtape.keras.metrics.traced import on_arrays
 
 
 def _aligned(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -19,12 +20,14 @@ def _aligned(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
+@on_arrays
 def accuracy(y_true: Any, y_pred: Any) -> np.ndarray:
     """1 where the two are equal, else 0."""
     a, b = _aligned(y_true, y_pred)
     return (a == b).astype(np.float32)
 
 
+@on_arrays
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> np.ndarray:
     """1 where y_pred > threshold agrees with the label, else 0."""
     a, b = _aligned(y_true, y_pred)
@@ -38,11 +41,13 @@ def _numbers(y_true: Any, scores: np.ndarray) -> np.ndarray:
     return labels.astype(np.int64)
 
 
+@on_arrays
 def categorical_accuracy(y_true: Any, y_pred: Any) -> np.ndarray:
     """1 where the largest score is that of the one-hot label, else 0."""
     return (host(y_true).argmax(-1) == host(y_pred).argmax(-1)).astype(np.float32)
 
 
+@on_arrays
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> np.ndarray:
     """1 where the largest score is that of the class number, else 0."""
     scores = host(y_pred)
@@ -54,11 +59,13 @@ def _in_top(labels: np.ndarray, scores: np.ndarray, k: int) -> np.ndarray:
     return (((scores > own).sum(-1) < k) & np.isfinite(own[..., 0])).astype(np.float32)
 
 
+@on_arrays
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> np.ndarray:
     """1 where the one-hot label is among the k largest scores, else 0."""
     return _in_top(host(y_true).argmax(-1), host(y_pred), k)
 
 
+@on_arrays
 def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5,
                                       from_sorted_ids: bool = False) -> np.ndarray:
     """1 where the class number is among the k largest scores, else 0.

@@ -10,7 +10,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.module import is_variable
-from gtape.core.state import paused
+from gtape.core.state import paused, tracer_now
 from gtape.core.tensor import Tensor
 from gtape.keras import config, naming
 from gtape.keras.variables import KerasVariable
@@ -41,7 +41,11 @@ def _unrecorded(method: Any) -> Any:
             if isinstance(value, Tensor):
                 Tensor._on_exit(value, f"{type(self).__name__}.{method.__name__}")
         with paused():
-            return method(self, *args, **kwargs)
+            if tracer_now() is None:
+                return method(self, *args, **kwargs)
+            from gtape.keras.metrics.traced import traced
+
+            return traced(self, method, args, kwargs)
 
     return wrapped
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from gtape.core.files import write_whole
 
 
 def _named(model: Any) -> dict[str, Any]:
@@ -26,27 +26,16 @@ def _format(filepath: Any) -> tuple[Path, str]:
     return path, path.suffix
 
 
-def _write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    with path.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+def _npz(arrays: dict[str, np.ndarray]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
 
 
-def _write_safetensors(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    from safetensors.numpy import save_file
+def _safetensors(arrays: dict[str, np.ndarray]) -> bytes:
+    from safetensors.numpy import save
 
-    save_file(arrays, path)
-
-
-def _atomically(path: Path, write: Callable[[Path], None]) -> None:
-    """Write beside the file and then take its place, so that it is never seen half written."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    os.close(handle)
-    part = Path(name)
-    try:
-        write(part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    return save(arrays)
 
 
 def save(model: Any, filepath: Any, overwrite: bool) -> None:
@@ -54,12 +43,11 @@ def save(model: Any, filepath: Any, overwrite: bool) -> None:
     path, kind = _format(filepath)
     if path.exists() and not overwrite:
         raise FileExistsError(f"'{path}' exists; pass overwrite=True to replace it")
-    arrays = {name: np.ascontiguousarray(v._resource_()._value._peek())
+    arrays = {name: np.asarray(v._resource_()._value._peek(), order="C")
               for name, v in _named(model).items()}
     if not arrays:
         raise ValueError(f"the model '{model.name}' has no weights to save")
-    write = _write_npz if kind == ".npz" else _write_safetensors
-    _atomically(path, lambda part: write(part, arrays))
+    write_whole(path, _npz(arrays) if kind == ".npz" else _safetensors(arrays))
 
 
 def _read(path: Path, kind: str) -> dict[str, np.ndarray]:

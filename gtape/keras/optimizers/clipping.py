@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 
-def _square_sum(xp: Any, g: Any) -> Any:
+def square_sum(xp: Any, g: Any) -> Any:
     wide = g.astype(np.float32) if g.dtype.itemsize < 4 else g
     return xp.sum(wide * wide)
 
 
 def clipped_by_norm(xp: Any, g: Any, limit: float) -> Any:
     """g limit / max(‖g‖, limit)."""
-    norm = xp.sqrt(_square_sum(xp, g))
+    norm = xp.sqrt(square_sum(xp, g))
     return g * (limit / xp.maximum(norm, limit)).astype(g.dtype)
 
 
@@ -28,6 +28,6 @@ def clipped_by_global_norm(xps: list[Any], gradients: list[Any], limit: float) -
 
     A norm that is not finite makes every gradient nan.
     """
-    norm = float(np.sqrt(sum(float(_square_sum(xp, g)) for xp, g in zip(xps, gradients))))
+    norm = float(np.sqrt(sum(float(square_sum(xp, g)) for xp, g in zip(xps, gradients))))
     scale = limit / max(norm, limit) if np.isfinite(norm) else float("nan")
     return [g * g.dtype.type(scale) for g in gradients]

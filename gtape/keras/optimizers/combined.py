@@ -8,8 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.state import tracer_now
+from gtape.core.tensor import Tensor, wrap
+from gtape.keras import naming
 from gtape.keras.optimizers.gradients import Settings, prepared
 from gtape.keras.optimizers.optimizer import Optimizer
+from gtape.keras.variables import HostNumber
+from gtape.ops.casting import cast
+from gtape.ops.transfer import move
 
 
 class OptimizerMap(MutableMapping[str, Any]):
@@ -104,7 +110,7 @@ class MultiOptimizer(_Delegating):
             part = [given[i] for i in at]
             if any(g is not None for g in part):
                 optimizer.apply(part, [variables[i] for i in at])
-        self._iterations.put(self._iterations.number() + 1)
+        self._iterations.advance()
 
 
 class LossScaleOptimizer(_Delegating):
@@ -123,9 +129,27 @@ class LossScaleOptimizer(_Delegating):
                              f"{inner_optimizer!r}")
         super().__init__(name)
         self.inner_optimizer = inner_optimizer
-        self.dynamic_scale = float(initial_scale)
+        with naming.scope(self.name):
+            self._scale = HostNumber(initial_scale, "float64", "dynamic_scale")
+            self._good = HostNumber(0, "int64", "good_steps")
         self.dynamic_growth_steps = dynamic_growth_steps
-        self._good_steps = 0
+
+    @property
+    def dynamic_scale(self) -> Any:
+        """The present factor: a number, or in a traced function a tensor."""
+        return self._scale._state._value if tracer_now() else float(self._scale.number())
+
+    @dynamic_scale.setter
+    def dynamic_scale(self, value: Any) -> None:
+        self._scale.assign(value)
+
+    @property
+    def _good_steps(self) -> int:
+        return int(self._good.number())
+
+    @_good_steps.setter
+    def _good_steps(self, value: int) -> None:
+        self._good.put(value)
 
     @property
     def learning_rate(self) -> Any:
@@ -148,26 +172,33 @@ class LossScaleOptimizer(_Delegating):
 
     def scale_loss(self, loss: Any) -> Any:
         """loss times the present factor."""
-        return self.inner_optimizer.scale_loss(loss) * self.dynamic_scale
+        scaled, factor = self.inner_optimizer.scale_loss(loss), self.dynamic_scale
+        if isinstance(factor, Tensor):
+            factor = move(cast(factor, scaled.dtype), scaled._t.device)
+        return scaled * factor
 
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
         given = list(grads)
         variables = self._variables_for(given, trainable_variables)
         pairs = [(g, v) for g, v in zip(given, variables) if g is not None]
+        if tracer_now() is not None:
+            from gtape.keras.optimizers import traced
+
+            traced.scaled_update(self, pairs)
+            self._iterations.advance()
+            return
         settings = Settings(None, None, None, None, False, 0.0, None, self.dynamic_scale, None)
         with np.errstate(all="ignore"):
             arrays = prepared(settings, [g for g, _ in pairs],
                               [v._resource_() for _, v in pairs])
         if all(bool(_finite(v, a)) for a, (_, v) in zip(arrays, pairs)):
-            from gtape.core.tensor import wrap
-
             self.inner_optimizer.apply([wrap(a) for a in arrays], [v for _, v in pairs])
             self._good_steps += 1
             if self._good_steps >= self.dynamic_growth_steps:
                 self.dynamic_scale, self._good_steps = self.dynamic_scale * 2, 0
         else:
             self.dynamic_scale, self._good_steps = self.dynamic_scale / 2, 0
-        self._iterations.put(self._iterations.number() + 1)
+        self._iterations.advance()
 
 
 def _finite(variable: Any, array: Any) -> Any:

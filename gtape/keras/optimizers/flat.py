@@ -15,6 +15,7 @@ import numpy as np
 
 from gtape.core.state import active
 from gtape.core.tensor import EagerTensor
+from gtape.keras.optimizers.slot_variable import SlotCell
 
 #: Larger variables are not laid out with others: copying their gradients would cost more.
 SHARED_HOST, SHARED_DEVICE = 1 << 16, 1 << 20
@@ -50,8 +51,8 @@ class Group:
     compute, every variable begins at a multiple of 64 bytes, which they read faster.
     """
 
-    __slots__ = ("_flat", "_gaps", "_spare", "_views", "bounds", "decayed", "shapes", "size",
-                 "slots", "states", "type")
+    __slots__ = ("_cells", "_flat", "_gaps", "_spare", "_views", "bounds", "decayed", "shapes",
+                 "size", "slots", "states", "type")
 
     def __init__(self, states: Sequence[Any], initial: Sequence[float], decayed: bool) -> None:
         self.states = list(states)
@@ -65,6 +66,14 @@ class Group:
         self._flat: Any = None
         self._views: list[Any] = []
         self._spare: _Spare | None = None
+        self._cells: dict[tuple[int, int], SlotCell] = {}
+
+    def cell(self, slot: int, at: int) -> SlotCell:
+        """The state in a slot of the variable at a position, as traces know it."""
+        found = self._cells.get((slot, at))
+        if found is None:
+            found = self._cells[slot, at] = SlotCell(self, slot, at)
+        return found
 
     def laid_out(self) -> Any:
         """The flat array of which the variables hold their slices, or None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,3 +99,21 @@ def limited(settings: Settings, arrays: list[Any], states: list[Any]) -> list[An
         return clipping.clipped_by_global_norm([s._value._t.xp for s in states], arrays,
                                                settings.global_clipnorm)
     return arrays
+
+
+def with_gradients(grads: list[Any], variables: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The pairs that have a gradient.
+
+    Raises:
+        ValueError: there are none.
+    """
+    from gtape.core.tape_recording import stack_level
+
+    missing = [v.name for g, v in zip(grads, variables) if g is None]
+    if len(missing) == len(grads):
+        raise ValueError(f"no gradient for any variable: {', '.join(missing)}. "
+                         f"tape.explain(loss, variable) says why")
+    warnings.warn(f"no gradient for the variables {', '.join(missing)}; they stay as they are. "
+                  f"tape.explain(loss, variable) says why", UserWarning, stacklevel=stack_level())
+    kept = [(g, v) for g, v in zip(grads, variables) if g is not None]
+    return [g for g, _ in kept], [v for _, v in kept]

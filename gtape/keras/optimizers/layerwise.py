@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.keras.optimizers.adam import Adam, powers
-from gtape.keras.optimizers.optimizer import Optimizer
+from gtape.keras.optimizers.optimizer import Optimizer, wide
 
 
 def _moments(g: Any, m: Any, v: Any, c1: Any, c2: Any) -> None:
@@ -66,8 +66,9 @@ class Adafactor(Optimizer):
         self.clip_threshold, self.relative_step = clip_threshold, bool(relative_step)
 
     def constants(self, real: Any, rate: Any, step: int) -> Any:
-        limited = min(float(rate), step**-0.5)
-        beta = 1 - float(step) ** self.beta_2_decay
+        count = wide(step)
+        limited = np.minimum(wide(rate), count**-0.5)
+        beta = 1 - count**self.beta_2_decay
         return (real(limited), real(beta), real(1 - beta), real(self.epsilon_1),
                 real(self.epsilon_2), real(self.clip_threshold))
 
@@ -75,11 +76,9 @@ class Adafactor(Optimizer):
         rate, beta, rest, epsilon_1, epsilon_2, threshold = k
         squares = g * g + epsilon_1
         if w.ndim >= 2:
-            rows, columns = slots[0][..., 0], slots[1][..., 0, :]
-            rows *= beta
-            rows += xp.mean(squares, axis=-1) * rest
-            columns *= beta
-            columns += xp.mean(squares, axis=-2) * rest
+            rows = slots[0][..., 0] * beta + xp.mean(squares, axis=-1) * rest
+            columns = slots[1][..., 0, :] * beta + xp.mean(squares, axis=-2) * rest
+            slots[0][..., 0], slots[1][..., 0, :] = rows, columns
             share = rows / xp.mean(rows, axis=-1, keepdims=True)
             spread = share[..., None] * columns[..., None, :]
         else:
@@ -127,10 +126,8 @@ class Muon(Optimizer):
         return state._value.ndim != 2 or any(
             re.search(pattern, state._name.lower()) for pattern in self._excluded)
 
-    def _update_group(self, group: Any, places: Any, gradients: Any, rate: Any,
-                      step: int) -> None:
-        self._adam_now = self._by_adam(group.states[0])
-        super()._update_group(group, places, gradients, rate, step)
+    def facing(self, state: Any) -> None:
+        self._adam_now = self._by_adam(state)
 
     def constants(self, real: Any, rate: Any, step: int) -> Any:
         p1, p2 = powers(self, real, step)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gtape.core.quiet import hush, unhush
+from gtape.core.state import tracer_now
+from gtape.core.tensor import Tensor
 from gtape.keras import naming
 from gtape.keras.optimizers import flat
-from gtape.keras.optimizers.gradients import Settings, dense, limited, unscaled
+from gtape.keras.optimizers.gradients import Settings, dense, limited, unscaled, with_gradients
 from gtape.keras.optimizers.slot_variable import SlotVariable
 from gtape.keras.variables import HostNumber
 
@@ -88,14 +89,20 @@ class Optimizer:
     def begin(self, group: flat.Group) -> None:
         """Called when state was made for variables, with the numbers in `_initial`."""
 
+    def facing(self, state: Any) -> None:
+        """Called before `step`, with the variable, by a rule that is not elementwise."""
+
     # ------------------------------------------------------------------ settings
 
     @property
-    def iterations(self) -> HostNumber:
-        """How often variables were updated, int64."""
+    def iterations(self) -> Any:
+        """How often variables were updated, int64: a variable, or with gradient accumulation in a
+        traced function a tensor."""
         count = self._settings.gradient_accumulation_steps
         if not count:
             return self._iterations
+        if tracer_now() is not None:
+            return self._iterations._state._value // count
         return HostNumber(self._iterations.number() // count, "int64", "iterations")
 
     @property
@@ -114,7 +121,8 @@ class Optimizer:
         if callable(value) and not hasattr(value, "_read_"):
             self._rate = value
         elif isinstance(self._rate, HostNumber):
-            self._rate.assign(np.float32(value))
+            self._rate.assign(value if isinstance(value, Tensor) or hasattr(value, "_read_")
+                              else np.float32(value))
         else:
             raise TypeError("this optimizer follows a schedule, so its learning rate cannot be "
                             "set to a number; make the optimizer with a number instead")
@@ -188,7 +196,7 @@ class Optimizer:
         for key, variable in self._known.items():
             group, at = self._place[key]
             owner = getattr(variable, "path", variable.name.removesuffix(":0")).replace("/", "_")
-            found += [SlotVariable(group, i, at, f"{self.name}/{owner}_{slot}")
+            found += [SlotVariable(group.cell(i, at), f"{self.name}/{owner}_{slot}")
                       for i, slot in enumerate((*self.slots, *self._extra))]
         return found
 
@@ -229,18 +237,23 @@ class Optimizer:
             return
         variables = self._variables_for(grads, trainable_variables)
         if any(g is None for g in grads):
-            grads, variables = _with_gradients(grads, variables)
+            grads, variables = with_gradients(grads, variables)
         states = [v._resource_() for v in variables]
-        state = hush()
-        try:
-            with states[0]._t.device.scope():
-                self._update(dense(grads, states), states)
-        finally:
-            unhush(state)
+        if tracer_now() is not None:
+            from gtape.keras.optimizers import traced
+
+            traced.update(self, grads, states)
+        else:
+            state = hush()
+            try:
+                with states[0]._t.device.scope():
+                    self._update(dense(grads, states), states)
+            finally:
+                unhush(state)
         for variable, owner in zip(variables, states):
             if owner._constraint is not None:
                 variable.assign(owner._constraint(variable))
-        self._iterations.put(self._iterations.number() + 1)
+        self._iterations.advance()
 
     def _variables_for(self, grads: list[Any], given: Any) -> list[Any]:
         if given is None:
@@ -325,6 +338,7 @@ class Optimizer:
 
         if not self.elementwise:
             shape = group.shapes[0]
+            self.facing(group.states[0])
 
             def formula(xp: Any, w: Any, g: Any, *slots: Any) -> Any:
                 shaped = [a.reshape(shape) for a in (w, g, *slots[:count])]
@@ -372,9 +386,8 @@ class Optimizer:
         slot = len(self.slots) + len(self._extra) - 1
         for variable in var_list:
             group, at = self._place[variable._resource_()._k]
-            start, end = group.bounds[at]
-            average = group.type.xp.array(group.slots[slot][start:end])
-            flat.assign(variable._resource_(), average.reshape(group.shapes[at]), group.type)
+            average = group.cell(slot, at)._value
+            variable._resource_()._written(average, False, average, variable._resource_())
 
     def scale_loss(self, loss: Any) -> Any:
         """loss times loss_scale_factor, whose gradients `apply` divides again."""
@@ -382,19 +395,6 @@ class Optimizer:
         return loss if factor is None else loss * factor
 
 
-def _with_gradients(grads: list[Any], variables: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The pairs that have a gradient.
-
-    Raises:
-        ValueError: there are none.
-    """
-    from gtape.core.tape_recording import stack_level
-
-    missing = [v.name for g, v in zip(grads, variables) if g is None]
-    if len(missing) == len(grads):
-        raise ValueError(f"no gradient for any variable: {', '.join(missing)}. "
-                         f"tape.explain(loss, variable) says why")
-    warnings.warn(f"no gradient for the variables {', '.join(missing)}; they stay as they are. "
-                  f"tape.explain(loss, variable) says why", UserWarning, stacklevel=stack_level())
-    kept = [(g, v) for g, v in zip(grads, variables) if g is not None]
-    return [g for g, _ in kept], [v for _, v in kept]
+def wide(number: Any) -> Any:
+    """A number in float64, in which rules compute what depends on the step."""
+    return number.astype(np.float64) if hasattr(number, "astype") else np.float64(number)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gtape.keras.optimizers.optimizer import Optimizer
+import numpy as np
+
+from gtape.keras.optimizers.optimizer import Optimizer, wide
 
 
 class ScheduleFreeAdamW(Optimizer):
@@ -29,10 +31,10 @@ class ScheduleFreeAdamW(Optimizer):
 
     def constants(self, real: Any, rate: Any, step: int) -> Any:
         if self.warmup_steps > 0:
-            rate = rate * real(min(step / self.warmup_steps, 1.0))
+            rate = rate * real(np.minimum(wide(step) / self.warmup_steps, 1.0))
         b1, b2 = real(self.beta_1), real(self.beta_2)
         return (rate, b1, real(1) - b1, real(1) - b2, real(1) - b2 ** real(step),
-                real(self.epsilon), real(1 / step))
+                real(self.epsilon), real(1 / wide(step)))
 
     def step(self, k: Any, xp: Any, w: Any, g: Any, *slots: Any) -> Any:
         rate, b1, c1, c2, left, epsilon, share = k

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from gtape.core.convert import convert
 from gtape.core.device import CPU
+from gtape.core.state import tracer_now
+from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import host_value
 
@@ -22,13 +24,29 @@ class LearningRateSchedule:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(step)")
 
 
+#: The functions that formulas use, on Python numbers.
+_ON_NUMBERS = SimpleNamespace(
+    floor=math.floor, ceil=math.ceil, cos=math.cos, log=math.log, minimum=min, maximum=max,
+    where=lambda condition, a, b: a if condition else b)
+
+
 class _Formula(LearningRateSchedule):
-    """A schedule that is a function of numbers: `_rate(step)`."""
+    """A schedule that is a function of numbers: `_rate(step, m)`.
+
+    `m` has the functions of `_ON_NUMBERS`; in a traced function those of traced arrays.
+    """
 
     def __call__(self, step: Any) -> Tensor:
-        return convert(np.float32(self._rate(float(host_value(step, "step")))), None, CPU)
+        if tracer_now() is not None:
+            found = convert(step)
+            if type(found) is SymbolicTensor:
+                from gtape.keras.optimizers.traced import of_numbers
 
-    def _rate(self, step: float) -> float:
+                return of_numbers(self._rate, found)
+        return convert(np.float32(self._rate(float(host_value(step, "step")), _ON_NUMBERS)), None,
+                       CPU)
+
+    def _rate(self, step: Any, m: Any) -> Any:
         raise NotImplementedError
 
 
@@ -41,10 +59,10 @@ class ExponentialDecay(_Formula):
         self.decay_rate, self.staircase, self.name = decay_rate, staircase, name
         _positive("decay_steps", decay_steps)
 
-    def _rate(self, step: float) -> float:
+    def _rate(self, step: Any, m: Any) -> Any:
         turns = step / self.decay_steps
         return self.initial_learning_rate * self.decay_rate ** (
-            math.floor(turns) if self.staircase else turns)
+            m.floor(turns) if self.staircase else turns)
 
 
 class InverseTimeDecay(_Formula):
@@ -56,9 +74,9 @@ class InverseTimeDecay(_Formula):
         self.decay_rate, self.staircase, self.name = decay_rate, staircase, name
         _positive("decay_steps", decay_steps)
 
-    def _rate(self, step: float) -> float:
+    def _rate(self, step: Any, m: Any) -> Any:
         turns = step / self.decay_steps
-        turns = math.floor(turns) if self.staircase else turns
+        turns = m.floor(turns) if self.staircase else turns
         return self.initial_learning_rate / (1 + self.decay_rate * turns)
 
 
@@ -76,11 +94,11 @@ class PolynomialDecay(_Formula):
         self.cycle, self.name = cycle, name
         _positive("decay_steps", decay_steps)
 
-    def _rate(self, step: float) -> float:
+    def _rate(self, step: Any, m: Any) -> Any:
         length = self.decay_steps
         if self.cycle:
-            length *= max(1, math.ceil(step / length))
-        left = 1 - min(step, length) / length
+            length = length * m.maximum(1, m.ceil(step / length))
+        left = 1 - m.minimum(step, length) / length
         span = self.initial_learning_rate - self.end_learning_rate
         return span * left**self.power + self.end_learning_rate
 
@@ -99,8 +117,11 @@ class PiecewiseConstantDecay(_Formula):
                              f"{len(boundaries)} boundaries and {len(values)} values")
         self.boundaries, self.values, self.name = list(boundaries), list(values), name
 
-    def _rate(self, step: float) -> float:
-        return self.values[bisect_left(self.boundaries, step)]
+    def _rate(self, step: Any, m: Any) -> Any:
+        rate = self.values[0]
+        for boundary, value in zip(self.boundaries, self.values[1:]):
+            rate = m.where(step > boundary, value, rate)
+        return rate
 
 
 class CosineDecay(_Formula):
@@ -121,13 +142,18 @@ class CosineDecay(_Formula):
         self.alpha, self.name = alpha, name
         self.warmup_target, self.warmup_steps = warmup_target, warmup_steps
 
-    def _rate(self, step: float) -> float:
+    def _rate(self, step: Any, m: Any) -> Any:
         start = self.initial_learning_rate
-        if self.warmup_target is not None:
-            if step < self.warmup_steps:
-                return start + (self.warmup_target - start) * step / self.warmup_steps
-            start, step = self.warmup_target, step - self.warmup_steps
-        cosine = _half_cosine(min(step, self.decay_steps) / self.decay_steps)
+        if self.warmup_target is None:
+            return self._decayed(start, step, m)
+        after = self._decayed(self.warmup_target, step - self.warmup_steps, m)
+        if not self.warmup_steps:
+            return after
+        rising = start + (self.warmup_target - start) * step / self.warmup_steps
+        return m.where(step < self.warmup_steps, rising, after)
+
+    def _decayed(self, start: float, step: Any, m: Any) -> Any:
+        cosine = _half_cosine(m.minimum(step, self.decay_steps) / self.decay_steps, m)
         return start * ((1 - self.alpha) * cosine + self.alpha)
 
 
@@ -145,21 +171,21 @@ class CosineDecayRestarts(_Formula):
         self.t_mul, self.m_mul = t_mul, m_mul
         self.alpha, self.name = alpha, name
 
-    def _rate(self, step: float) -> float:
+    def _rate(self, step: Any, m: Any) -> Any:
         turns = step / self.first_decay_steps
         if self.t_mul == 1:
-            restarts = math.floor(turns)
-            turns -= restarts
+            restarts = m.floor(turns)
+            turns = turns - restarts
         else:
             growth = self.t_mul
-            restarts = math.floor(math.log(1 - turns * (1 - growth)) / math.log(growth))
+            restarts = m.floor(m.log(1 - turns * (1 - growth)) / math.log(growth))
             turns = (turns - (1 - growth**restarts) / (1 - growth)) / growth**restarts
-        height = self.m_mul**restarts * _half_cosine(turns)
+        height = self.m_mul**restarts * _half_cosine(turns, m)
         return self.initial_learning_rate * ((1 - self.alpha) * height + self.alpha)
 
 
-def _half_cosine(turns: float) -> float:
-    return 0.5 * (1 + math.cos(math.pi * turns))
+def _half_cosine(turns: Any, m: Any) -> Any:
+    return 0.5 * (1 + m.cos(math.pi * turns))
 
 
 def _positive(name: str, value: float) -> None:

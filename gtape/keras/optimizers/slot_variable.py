@@ -1,32 +1,53 @@
-"""The state of an optimizer that belongs to one variable, as a variable of its own."""
+"""The state of an optimizer that belongs to one variable: for traces, and as a variable."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gtape.core.tensor import EagerTensor
-from gtape.core.variable import ResourceVariable, Variable
+from gtape.core.device import ArrayType
+from gtape.core.variable import VariableView
+from gtape.kinds.array_cell import ArrayCell
 
 
-class SlotVariable(Variable):
-    """A view of a slice of an optimizer's flat state: reads copy it, `assign` writes to it."""
+class SlotCell(ArrayCell):
+    """A slice of an optimizer's flat state.
 
-    __slots__ = ("__weakref__", "_at", "_group", "_path", "_slot")
+    It stands where a variable holds its state, so that a variable can be a view of it.
+    """
 
-    def __init__(self, group: Any, slot: int, at: int, path: str) -> None:
+    __slots__ = ("_at", "_group", "_name", "_slot")
+
+    _constraint = _declared = None
+    _trainable = False
+
+    def __init__(self, group: Any, slot: int, at: int) -> None:
+        super().__init__()
         self._group, self._slot, self._at = group, slot, at
-        self._path = path
+        self._name = f"{group.states[at]._name}_slot_{slot}"
 
-    def _slice(self) -> Any:
+    def _resource_(self) -> SlotCell:
+        return self
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def _array(self) -> Any:
         start, end = self._group.bounds[self._at]
-        return self._group.slots[self._slot][start:end]
+        return self._group.slots[self._slot][start:end].reshape(self._group.shapes[self._at])
 
-    def _resource_(self) -> ResourceVariable:
-        """A variable that holds a copy of the present state."""
-        group = self._group
-        copy = group.type.xp.array(self._slice()).reshape(group.shapes[self._at])
-        return ResourceVariable(EagerTensor(copy, group.type), trainable=False,
-                                name=self._path)
+    def _type(self) -> ArrayType:
+        return self._group.type
+
+
+class SlotVariable(VariableView):
+    """A variable whose state is a `SlotCell`."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, cell: SlotCell, path: str) -> None:
+        super().__init__(cell)  # type: ignore[arg-type]
+        self._path = path
 
     @property
     def name(self) -> str:
@@ -37,9 +58,5 @@ class SlotVariable(Variable):
         """The optimizer's name, the variable's path and the name of the state."""
         return self._path
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None,
-               read_value: bool = True) -> Any:
-        """Replace the state. Raises as `Variable.assign`."""
-        fitting = self._fitting(value, "assign", ValueError)
-        self._slice()[...] = fitting._array_().reshape(-1)
-        return self if read_value else None
+    def _shown_name(self) -> str:
+        return self.name

@@ -1,0 +1,1 @@
+"""The workloads that every peer compiles: forward and gradients, or a whole training step."""

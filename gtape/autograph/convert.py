@@ -1,0 +1,97 @@
+"""convert: a function whose choices and loops understand traced tensors."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any, TypeVar
+
+from gtape.autograph import source
+from gtape.autograph.expressions import Expressions
+from gtape.autograph.nodes import PREFIX
+from gtape.autograph.statements import convert_function
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_SKIP = "_gtape_do_not_convert_"
+_SUSPENDING = (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
+#: Functions that look at the variables of the function that calls them.
+_FRAME_READERS = {"locals", "vars", "dir", "eval", "exec"}
+
+#: By code and file: the converted code, or None where the function stays as it is.
+_made: dict[tuple[CodeType, str], CodeType | None] = {}
+
+
+def do_not_convert(func: _F) -> _F:
+    """Leave `func` as it is where a traced function calls it: its conditions must be Python's."""
+    target = func.__func__ if isinstance(func, MethodType) else func
+    setattr(target, _SKIP, True)
+    return func
+
+
+def convert(fn: Any) -> Any:
+    """`fn` with `if`, `while`, `for`, `and`, `or`, `not` and calls by operators that accept
+    traced tensors.
+
+    On Python values and on eager tensors the result does what `fn` does. Globals, variables of
+    functions around it, defaults, name and documentation are those of `fn`; tracebacks show its
+    lines. Functions that it calls are converted when they are called, unless they belong to
+    Python, to gtape or to another installed package.
+
+    A function is given back unchanged where it cannot be converted soundly: its source is not to
+    be had or no longer the one that was run, it is a generator or a coroutine, it reads its own
+    variables by `locals`, `eval` and the like, or `do_not_convert` marks it.
+    """
+    if isinstance(fn, MethodType):
+        made = convert(fn.__func__)
+        return fn if made is fn.__func__ else MethodType(made, fn.__self__)
+    if type(fn) is not FunctionType or fn.__dict__.get(_SKIP):
+        return fn
+    key = (fn.__code__, fn.__code__.co_filename)
+    if key not in _made:
+        _made[key] = _converted_code(fn)
+    code = _made[key]
+    return fn if code is None else _rebuilt(fn, code)
+
+
+def _converted_code(fn: FunctionType) -> CodeType | None:
+    code = fn.__code__
+    if code.co_flags & _SUSPENDING or PREFIX in code.co_freevars:
+        return None
+    found = source.find(fn)
+    if found is None or not _sound(found.node):
+        return None
+    try:
+        if isinstance(found.node, ast.Lambda):
+            Expressions(None).convert(found.node)
+        else:
+            convert_function(found.node)
+        made = source.compiled(found, code, (PREFIX,))
+    except (RecursionError, SyntaxError):
+        return None
+    return source.named_as(made, code.co_name, code.co_qualname)
+
+
+def _sound(node: ast.AST) -> bool:
+    used = set(source.names(node))
+    return not used & _FRAME_READERS and not any(n.startswith(PREFIX) for n in used)
+
+
+def _rebuilt(fn: FunctionType, code: CodeType) -> FunctionType:
+    """A function of `code` that shares the variables and the attributes of `fn`."""
+    from gtape.autograph import operators
+
+    cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()))
+    cells[PREFIX] = CellType(operators)
+    made = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__,
+                        tuple(cells[name] for name in code.co_freevars))
+    made.__kwdefaults__ = fn.__kwdefaults__
+    made.__qualname__, made.__module__ = fn.__qualname__, fn.__module__
+    made.__doc__ = fn.__doc__
+    # From Python 3.14 on annotations are computed when they are asked for.
+    lazily = "__annotate__" if hasattr(fn, "__annotate__") else "__annotations__"
+    setattr(made, lazily, getattr(fn, lazily))
+    made.__dict__.update(fn.__dict__)
+    return made

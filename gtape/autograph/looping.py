@@ -1,0 +1,193 @@
+"""Loops: `while` and `for`, over Python's values and over traced ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sized
+from functools import partial
+from typing import Any
+
+from gtape.autograph.branches import decide, zeros
+from gtape.autograph.conditions import not_, run_branch, symbolic, truth
+from gtape.autograph.sequences import Sequence, sequence
+from gtape.autograph.state import UNSET, Snapshot, State
+from gtape.autograph.values import as_tensor, check, crosses, in_place_of, leaves, packed
+from gtape.core import nest
+from gtape.ops.tensor_array import TensorArray
+
+_SIDES = ("before the loop", "after one turn")
+
+#: How many turns of a loop over something without a length are traced behind a traced `break`.
+_LONGEST = 10_000
+
+
+def while_(test: Callable[[], Any] | None, body: Callable[[], Any],
+           stop: Callable[[], Any] | None, state: State | None, line: int) -> None:
+    """`while test(): body()`, until `stop()`; tf.while_loop from the first traced condition on.
+
+    Every condition is evaluated once: the one for the next turn at the end of a turn.
+    """
+    where = f"{body.__code__.co_filename}:{line}"
+
+    def going_on() -> Any:
+        stopped = stop() if stop is not None else False
+        if test is None:
+            return not_(stopped)
+        return test() if stop is None else decide(stopped, lambda: False, test, state, where)
+
+    while True:
+        again = going_on()
+        traced = symbolic(again)
+        if traced is not None:
+            _Loop(state, where).run_while(truth(traced), going_on, body)
+            return
+        if not again:
+            return
+        body()
+
+
+def for_(elements: Any, body: Callable[[Any], Any], stop: Callable[[], Any] | None,
+         state: State | None, line: int) -> None:
+    """`for item in elements: body(item)`, until `stop()`."""
+    where = f"{body.__code__.co_filename}:{line}"
+    traced = sequence(elements)
+    if traced is not None:
+        _Loop(state, where).run_for(traced, body, stop)
+        return
+    if stop is None:
+        for item in elements:
+            body(item)
+        return
+    stopped, guarded = None, 0
+    for item in elements:
+        if stopped is None:
+            body(item)
+        else:
+            guarded += 1
+            _check_length(elements, guarded, where)
+            decide(not_(stopped), partial(body, item), lambda: None, state, where)
+        found = stop()
+        stopped = symbolic(found)
+        if stopped is None and found:
+            break
+
+
+def _check_length(elements: Iterable[Any], guarded: int, where: str) -> None:
+    """Refuse to trace on and on where only a run can tell when the loop ends."""
+    if guarded > _LONGEST and not isinstance(elements, Sized):
+        raise ValueError(
+            f"{where}: the loop ends by a traced value, so that each of its turns is traced; "
+            f"{type(elements).__name__} gave more than {_LONGEST}. Write while, or for over "
+            f"range(n) with a tensor n, which trace one turn")
+
+
+class _Again(Exception):
+    """One turn told what an `open` variable holds."""
+
+
+class _Loop:
+    """A loop of which one turn is traced.
+
+    Its variables are those read at its head: tensors, and nests whose numbers become tensors.
+    Everything else in them must be the same after a turn. A variable that holds nothing before
+    the loop cannot be one, but for the result of a `return`, which begins as zeros.
+    """
+
+    def __init__(self, state: State | None, where: str) -> None:
+        self._where = where
+        self._state = Snapshot(state)
+        self._missing: dict[int, Any] = {}
+        self._entry: list[Any] = []
+
+    def _start(self) -> list[Any]:
+        """The tensors of the variables before the loop."""
+        self._entry = list(self._state.start)
+        for at, value in self._missing.items():
+            self._entry[at] = value
+        for slot, value in zip(self._state.read, self._entry):
+            if value is UNSET and slot.kind == "live":
+                raise ValueError(
+                    f"{self._where}: '{slot.name}' must be set before the loop, because the loop "
+                    f"runs by a traced tensor and may make no turn")
+        return self._crossing(self._entry)
+
+    def _crossing(self, values: Iterable[Any]) -> list[Any]:
+        return [leaf if isinstance(leaf, TensorArray) else as_tensor(leaf)
+                for value in values for leaf in leaves(value) if crosses(leaf)]
+
+    def _enter(self, tensors: Iterable[Any]) -> None:
+        rest = iter(tensors)
+        self._state.store([packed(value, rest) for value in self._entry])
+
+    def _leave(self) -> list[Any]:
+        """The tensors of the variables after a turn."""
+        made = []
+        for at, (slot, entry, value) in enumerate(
+                zip(self._state.read, self._entry, self._state.values())):
+            if entry is UNSET:
+                if slot.kind == "open" and value is not UNSET:
+                    self._missing[at] = _blank(value)
+                    raise _Again
+                continue
+            if value is UNSET:
+                raise ValueError(f"{self._where}: '{slot.name}' must keep a value through the "
+                                 f"loop, because the loop runs by a traced tensor")
+            check(f"'{slot.name}'", entry, value, self._where, _SIDES)
+            made += self._crossing([value])
+        return made
+
+    def _turn(self, function: Callable[[], Any], tensors: Iterable[Any]) -> None:
+        self._enter(tensors)
+        run_branch(function, self._where)
+
+    def _run(self, cond: Callable[..., Any], body: Callable[..., Any], first: list[Any],
+             limit: int | None) -> None:
+        import gtape as tf
+
+        while True:
+            try:
+                made = tf.while_loop(cond, body, [*first, *self._start()],
+                                     maximum_iterations=limit)
+            except _Again:
+                self._state.restore()
+                continue
+            self._enter(nest.flatten(made)[len(first):])
+            return
+
+    def run_while(self, again: Any, going_on: Callable[[], Any], body: Callable[[], Any]) -> None:
+        def turn(_: Any, *tensors: Any) -> list[Any]:
+            self._turn(body, tensors)
+            found = going_on()
+            traced = symbolic(found)
+            return [truth(traced) if traced is not None else as_tensor(bool(found)),
+                    *self._leave()]
+
+        self._run(lambda again, *_: again, turn, [again], None)
+
+    def run_for(self, elements: Sequence, body: Callable[[Any], Any],
+                stop: Callable[[], Any] | None) -> None:
+        import gtape as tf
+
+        known = elements.length if isinstance(elements.length, int) else None
+        if known == 0:
+            return
+
+        def cond(k: Any, *rest: Any) -> Any:
+            more = k < elements.length
+            return more if stop is None else tf.logical_and(more, rest[0])
+
+        def turn(k: Any, *rest: Any) -> list[Any]:
+            item = elements.item(k)
+            self._turn(lambda: body(item), rest if stop is None else rest[1:])
+            going_on = [] if stop is None else [as_tensor(not_(stop()))]
+            return [k + 1, *going_on, *self._leave()]
+
+        counter = tf.zeros((), elements.dtype)
+        first = [counter] if stop is None else [counter, tf.constant(True)]
+        self._run(cond, turn, first, known)
+
+
+def _blank(value: Any) -> Any:
+    """`value` with zeros in place of its tensors."""
+    found = [leaf for leaf in leaves(value) if crosses(leaf)]
+    made = zeros([as_tensor(leaf).spec for leaf in found])
+    return packed(value, (in_place_of(leaf, zero) for leaf, zero in zip(found, made)))

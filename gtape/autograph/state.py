@@ -1,0 +1,166 @@
+"""State: the variables, attributes and items that the blocks of a choice or loop may change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CellType
+from typing import Any
+
+
+class Unset:
+    """Stands for a variable that has no value."""
+
+    def __repr__(self) -> str:
+        return "unset"
+
+
+UNSET: Any = Unset()
+
+
+class _Variable:
+    """A local variable, by its cell."""
+
+    def __init__(self, cell: CellType, name: str, kind: str) -> None:
+        self.cell = cell
+        self.name = name
+        self.kind = kind
+
+    def get(self) -> Any:
+        try:
+            return self.cell.cell_contents
+        except ValueError:
+            return UNSET
+
+    def set(self, value: Any) -> None:
+        if value is not UNSET:
+            self.cell.cell_contents = value
+        elif self.get() is not UNSET:
+            del self.cell.cell_contents
+
+
+class _Global:
+    """A global variable."""
+
+    kind = "weak"
+
+    def __init__(self, space: dict[str, Any], name: str) -> None:
+        self.space = space
+        self.name = name
+
+    def get(self) -> Any:
+        return self.space.get(self.name, UNSET)
+
+    def set(self, value: Any) -> None:
+        if value is not UNSET:
+            self.space[self.name] = value
+        else:
+            self.space.pop(self.name, None)
+
+
+class _Attribute:
+    """An attribute of an object."""
+
+    kind = "live"
+
+    def __init__(self, holder: Any, attribute: str, name: str) -> None:
+        self.holder = holder
+        self.attribute = attribute
+        self.name = name
+
+    def get(self) -> Any:
+        return getattr(self.holder, self.attribute, UNSET)
+
+    def set(self, value: Any) -> None:
+        if value is not UNSET:
+            setattr(self.holder, self.attribute, value)
+        elif self.get() is not UNSET:
+            delattr(self.holder, self.attribute)
+
+
+class _Items:
+    """The items of a list or dict, as a copy of it."""
+
+    kind = "live"
+
+    def __init__(self, holder: Any, name: str) -> None:
+        self.holder = holder
+        self.name = name
+
+    def get(self) -> Any:
+        return list(self.holder) if isinstance(self.holder, list) else dict(self.holder)
+
+    def set(self, value: Any) -> None:
+        if isinstance(self.holder, list):
+            self.holder[:] = value
+        else:
+            self.holder.clear()
+            self.holder.update(value)
+
+
+def _place(kind: str, holder: Callable[[], Any] | None, attribute: str, text: str) -> Any:
+    """A place outside the variables, or None where it is made by the block itself."""
+    if holder is None:
+        raise ValueError(f"{text} is assigned to where the condition is a traced tensor. Give the "
+                         f"object that holds it a name before, so that both outcomes can be "
+                         f"joined")
+    try:
+        found = holder()
+    except (NameError, AttributeError):
+        return None
+    if kind == "attribute":
+        return _Attribute(found, attribute, text)
+    if isinstance(found, (list, dict)):
+        return _Items(found, text)
+    raise ValueError(f"items of {text}, a {type(found).__name__}, are assigned to where the "
+                     f"condition is a traced tensor: only lists and dicts can be joined. For "
+                     f"tensors use tf.tensor_scatter_nd_update or tf.where")
+
+
+class State:
+    """What the blocks of one statement may change.
+
+    `variables` is a function that reads the local variables and is never called: its closure has
+    their cells. `kinds`, in the order of their names, says who reads a variable later: 'live' the
+    statements behind; 'then', 'else' those that one branch leads to; 'open' only statements that
+    are reached by paths on which it is set; 'weak' perhaps a function or a handler; 'dead' nobody.
+    """
+
+    def __init__(self, variables: Callable[[], Any], kinds: tuple[str, ...],
+                 shared: tuple[str, ...], objects: tuple[Any, ...]) -> None:
+        self._variables = variables
+        self._kinds = dict(zip(variables.__code__.co_freevars, kinds))
+        self._shared = shared
+        self._objects = objects
+
+    def slots(self) -> list[Any]:
+        """The places, found at the time of the call."""
+        function: Any = self._variables
+        cells = zip(function.__code__.co_freevars, function.__closure__ or ())
+        found: list[Any] = [_Variable(cell, name, self._kinds[name]) for name, cell in cells]
+        found += [_Global(function.__globals__, name) for name in self._shared]
+        return found + [p for p in (_place(*o) for o in self._objects) if p is not None]
+
+
+class Snapshot:
+    """The places of a state, and their values when the statement began."""
+
+    def __init__(self, state: State | None) -> None:
+        self.slots = [] if state is None else state.slots()
+        self.read = [s for s in self.slots if s.kind != "dead"]
+        self._start = [s.get() for s in self.slots]
+        self.start = [s.get() for s in self.read]
+
+    def restore(self) -> None:
+        for slot, value in zip(self.slots, self._start):
+            slot.set(value)
+
+    def values(self) -> list[Any]:
+        return [s.get() for s in self.read]
+
+    def store(self, values: list[Any]) -> None:
+        """Set those that are read later; the others are unset, since they have no one value."""
+        for slot in self.slots:
+            if slot.kind == "dead":
+                slot.set(UNSET)
+        for slot, value in zip(self.read, values):
+            slot.set(value)

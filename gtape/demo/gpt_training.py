@@ -1,0 +1,66 @@
+"""The training step of the GPT, written out with GradientTape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gtape as tf
+from gtape.demo.gpt_data import windows
+from gtape.demo.gpt_model import GPT
+
+_PEAK, _FLOOR = 2e-3, 0.1
+_WARMUP = 100
+
+
+def mean_loss(model: GPT, inputs: Any, targets: Any) -> Any:
+    """Mean cross entropy of the next character, in nats: a scalar tensor."""
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=model(inputs))
+    return tf.reduce_mean(losses)
+
+
+def make_optimizer(model: GPT, steps: int) -> Any:
+    """AdamW with linear warm-up and half a cosine; gains and biases are not decayed."""
+    warmup = min(_WARMUP, steps // 10 + 1)
+    rate = tf.keras.optimizers.schedules.CosineDecay(
+        0.0, decay_steps=max(1, steps - warmup), alpha=_FLOOR, warmup_target=_PEAK,
+        warmup_steps=warmup)
+    optimizer = tf.keras.optimizers.AdamW(rate, weight_decay=0.1, beta_2=0.95,
+                                          global_clipnorm=1.0)
+    optimizer.exclude_from_weight_decay(
+        var_list=[v for v in model.trainable_variables if len(v.shape) < 2])
+    return optimizer
+
+
+def make_step(model: GPT, optimizer: Any, eager: bool) -> Callable[[Any, Any], Any]:
+    """A function of inputs and targets that updates the model and gives the loss before it."""
+    def train_step(inputs: Any, targets: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = mean_loss(model, inputs, targets)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    return train_step if eager else tf.function(train_step)
+
+
+def make_evaluation(model: GPT, held_out: np.ndarray, *, batches: int, size: int, eager: bool,
+                    ) -> Callable[[], float]:
+    """A function that gives the mean loss on windows spread evenly over the held-out text."""
+    context = model.size.context
+    starts = np.linspace(0, len(held_out) - context - 1, batches * size).astype(np.int64)
+    inputs, targets = windows(held_out, starts, context)
+
+    def loss_of(inputs: Any, targets: Any) -> Any:
+        return mean_loss(model, inputs, targets)
+
+    compiled = loss_of if eager else tf.function(loss_of)
+
+    def evaluate() -> float:
+        parts = [slice(i * size, (i + 1) * size) for i in range(batches)]
+        return float(np.mean([float(compiled(tf.constant(inputs[p]), tf.constant(targets[p])))
+                              for p in parts]))
+
+    return evaluate

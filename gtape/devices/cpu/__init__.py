@@ -1,0 +1,1 @@
+"""Native code on the CPU: the compiler, the cache, and the runtime library of threads and GEMM."""

@@ -1,0 +1,175 @@
+"""Checkpoint: named objects whose state is written to one file and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.module import Module
+from gtape.core.variable import Variable
+from gtape.keras.layers.layer import Layer
+from gtape.train import stored
+from gtape.train.graph import Holder, children, is_trackable
+from gtape.train.restoring import Match, restore
+from gtape.train.status import RestoreStatus
+from gtape.train.targets import Targets
+
+_COUNTER = "save_counter"
+
+
+class Checkpoint(Holder):
+    """Saves and restores the state of objects: models, optimizers, variables and random streams.
+
+        checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=tf.Variable(0))
+        path = checkpoint.save("folder/ckpt")
+        checkpoint.restore(path).assert_consumed()
+
+    A file holds every variable, every optimizer slot and average, the counters, and the positions
+    of random streams, under the paths of attributes, such as 'model/dense/kernel'. It is a
+    safetensors file that any program can read. Restoring into objects that were made anew in the
+    same way, and going on, gives bit by bit what going on without a stop gives.
+
+    Args:
+        root: a module or dict whose parts are saved without a name before theirs.
+        **kwargs: objects by name: `tf.Module` and `keras.Layer` objects, optimizers, Variables,
+            metrics, `tf.random.Generator`, `numpy.random.Generator`, `tf.train.RandomStreams()`,
+            `tf.train.experimental.PythonState`, other Checkpoints, and lists, tuples and dicts of
+            these.
+
+    Raises:
+        ValueError: something else, such as a Python number, which needs a tf.Variable.
+    """
+
+    def __init__(self, root: Any = None, **kwargs: Any) -> None:
+        self._objects: dict[str, Any] = {}
+        self._root = root
+        self._counter: Any = None
+        if root is not None and not isinstance(root, (Module, Holder, Mapping)):
+            raise ValueError(f"the root of a Checkpoint must be a module or a dict; got a "
+                             f"{type(root).__name__}. Write Checkpoint(name=object)")
+        for name, value in kwargs.items():
+            setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            _require_trackable(name, value)
+            if name == _COUNTER or "/" in name:
+                raise ValueError(f"a Checkpoint cannot hold an object called '{name}'; choose "
+                                 f"another name")
+            self._objects[name] = value
+        object.__setattr__(self, name, value)
+
+    def held(self) -> Mapping[str, Any]:
+        """The objects by name."""
+        of_root = {} if self._root is None else dict(children(self._root))
+        both = sorted(of_root.keys() & self._objects.keys())
+        if both:
+            raise ValueError(f"the root has the attributes {', '.join(both)} too; choose other "
+                             f"names")
+        return {**of_root, **self._objects}
+
+    @property
+    def save_counter(self) -> Any:
+        """How often `save` was called, int64; saved with the rest."""
+        return self._count()
+
+    def _count(self) -> Any:
+        if self._counter is None:
+            self._counter = Variable(np.int64(0), trainable=False, name=_COUNTER)
+        return self._counter
+
+    def _everything(self) -> dict[str, Any]:
+        counted = {} if self._counter is None else {_COUNTER: self._counter}
+        return {**self.held(), **counted}
+
+    # ------------------------------------------------------------------ writing
+
+    def write(self, file_prefix: Any, options: Any = None) -> str:
+        """Write the present state to a file, whole or not at all; gives the file's path.
+
+        '.safetensors' is added to `file_prefix` unless it ends so; missing folders are made. A
+        file of that name is replaced only when the new one is safely on the disk.
+
+        Raises:
+            InvalidArgumentError: there is nothing to save, or a model is not built yet.
+            UnavailableError: safetensors is not installed.
+            PermissionDeniedError: the folder cannot be written to.
+        """
+        path = stored.with_suffix(file_prefix)
+        _require_built(self.held())
+        stored.write(Targets(self._everything()).stored(), path)
+        return str(path)
+
+    def save(self, file_prefix: Any, options: Any = None) -> str:
+        """`write` to '<file_prefix>-<n>.safetensors', n counting the calls; gives the path."""
+        with self.counted() as number:
+            return self.write(f"{file_prefix}-{number}{stored.SUFFIX}")
+
+    def counted(self) -> _Counted:
+        """A block that counts as one more save, if it succeeds."""
+        return _Counted(self.save_counter)
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, save_path: Any, options: Any = None) -> RestoreStatus:
+        """Assign the state in a file to the objects; the status says what matched.
+
+        Names, shapes and dtypes are checked first, so that an error leaves everything as it was.
+        An optimizer that was not built yet is built for the variables it had, so
+        `exclude_from_weight_decay` comes before.
+
+        Raises:
+            NotFoundError: there is no such file.
+            DataLossError: the file is damaged.
+            InvalidArgumentError: a shape or dtype differs.
+        """
+        path = stored.with_suffix(save_path)
+        found = stored.read(path)
+        if _COUNTER in found.arrays:
+            self._count()
+        match = restore(self._everything(), found, path)
+        return RestoreStatus(str(path), _without_counter(match))
+
+    def restore(self, save_path: Any, options: Any = None) -> RestoreStatus:
+        """`read`; with None for a path nothing happens, as suits `latest_checkpoint`."""
+        return RestoreStatus(None, None) if save_path is None else self.read(save_path)
+
+
+def _without_counter(match: Match) -> Match:
+    return match._replace(missing=[name for name in match.missing if name != _COUNTER])
+
+
+class _Counted:
+    """Adds 1 to a counter, and takes it back when the block fails."""
+
+    def __init__(self, counter: Any) -> None:
+        self._counter = counter
+
+    def __enter__(self) -> int:
+        self._counter.assign_add(1)
+        return int(self._counter)
+
+    def __exit__(self, kind: Any, *exc: object) -> None:
+        if kind is not None:
+            self._counter.assign_sub(1)
+
+
+def _require_built(objects: Mapping[str, Any]) -> None:
+    if not objects:
+        raise InvalidArgumentError("there is nothing to save; write Checkpoint(model=model, …)")
+    for name, value in objects.items():
+        if isinstance(value, Layer) and not value.built:
+            raise InvalidArgumentError(f"'{name}' has no variables to save yet; build it first: "
+                                       f"call it once, or build(input_shape)")
+
+
+def _require_trackable(name: str, value: Any) -> None:
+    if not is_trackable(value):
+        raise ValueError(
+            f"a Checkpoint cannot save '{name}': {type(value).__name__} {value!r:.60}. It takes "
+            f"modules, layers, optimizers, Variables, random generators and lists and dicts of "
+            f"these; a number goes in a tf.Variable, other state in a subclass of "
+            f"tf.train.experimental.PythonState")

@@ -1,0 +1,98 @@
+"""From a file to the objects: everything is checked before anything is assigned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gtape.core.errors import DataLossError, InvalidArgumentError
+from gtape.core.state import paused
+from gtape.train.experimental import PythonState
+from gtape.train.stored import Stored
+from gtape.train.targets import Target, Targets
+
+
+class Match(NamedTuple):
+    """Names in both, names that only the objects have, names that only the file has."""
+
+    common: list[str]
+    missing: list[str]
+    unexpected: list[str]
+
+
+def restore(roots: Mapping[str, Any], stored: Stored, path: Path) -> Match:
+    """Assign what the file holds to the variables and states of the same names.
+
+    Raises:
+        InvalidArgumentError: a shape or dtype differs; nothing was assigned.
+        DataLossError: a Python object does not take its state; nothing was assigned.
+    """
+    targets = Targets(roots, stored.optimizers)
+    match = _matched(targets, stored)
+    _check(targets.arrays, stored, match, path)
+    if targets.build():
+        targets = Targets(roots)
+    _take_states(targets.states, stored.states, path)
+    with paused():
+        for name in match.common:
+            if name in stored.arrays:
+                targets.arrays[name].variable.assign(stored.arrays[name], read_value=False)
+    return match
+
+
+def _matched(targets: Targets, stored: Stored) -> Match:
+    wanted = [*targets.arrays, *targets.states]
+    held = stored.arrays.keys() | stored.states.keys()
+    return Match([name for name in wanted if name in held],
+                 [name for name in wanted if name not in held],
+                 sorted(held.difference(wanted)))
+
+
+def _check(arrays: Mapping[str, Target], stored: Stored, match: Match, path: Path) -> None:
+    wrong = []
+    for name in match.common:
+        if (name in arrays) != (name in stored.arrays):
+            wrong.append(f"'{name}' is a tensor here and a Python state there")
+        elif name in arrays:
+            target, array = arrays[name], stored.arrays[name]
+            if target.dtype != array.dtype.name or not target.shape.is_compatible_with(
+                    array.shape):
+                wrong.append(f"'{name}' is {target.dtype}{target.shape}, the file has "
+                             f"{array.dtype.name}{array.shape}")
+    if wrong:
+        also = "".join(f"; {text}" for text in differences(match))
+        raise InvalidArgumentError(f"the checkpoint '{path}' does not fit; nothing was restored. "
+                                   f"{listed(wrong, '; ')}{also}")
+
+
+def differences(match: Match) -> list[str]:
+    """What is missing and what is unexpected, in words."""
+    texts = []
+    if match.missing:
+        texts.append(f"not in the file: {listed(match.missing)}")
+    if match.unexpected:
+        texts.append(f"only in the file: {listed(match.unexpected)}")
+    return texts
+
+
+def listed(names: list[str], separator: str = ", ") -> str:
+    """The first ten of them, and how many there are besides."""
+    shown = separator.join(names[:10])
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+
+
+def _take_states(states: Mapping[str, PythonState], texts: Mapping[str, str], path: Path) -> None:
+    taken: list[tuple[PythonState, str]] = []
+    for name, state in states.items():
+        if name not in texts:
+            continue
+        before = state.serialize()
+        taken.append((state, before))
+        try:
+            state.deserialize(texts[name])
+        except (ValueError, TypeError, KeyError) as error:
+            for changed, old in reversed(taken):
+                changed.deserialize(old)
+            raise DataLossError(f"the checkpoint '{path}' does not fit; nothing was restored. "
+                                f"'{name}' does not take its state: {error!r}") from error
