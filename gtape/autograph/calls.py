@@ -14,9 +14,11 @@ import gtape
 from gtape.autograph.conditions import symbolic
 
 _PACKAGES = ("site-packages", "dist-packages")
-_LIBRARIES = tuple(os.path.join(os.path.realpath(path), "") for path in (
-    sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"),
-    os.path.dirname(gtape.__file__), os.path.dirname(np.__file__)))
+_LIBRARIES = tuple(os.path.join(path, "") for path in (
+    os.path.realpath(sysconfig.get_path("stdlib")),
+    os.path.realpath(sysconfig.get_path("platstdlib")),
+    os.path.dirname(os.path.realpath(gtape.__file__)),
+    os.path.dirname(os.path.realpath(np.__file__))))
 
 
 @functools.lru_cache(maxsize=1024)

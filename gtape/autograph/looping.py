@@ -38,7 +38,7 @@ def while_(test: Callable[[], Any] | None, body: Callable[[], Any],
         again = going_on()
         traced = symbolic(again)
         if traced is not None:
-            _Loop(state, where).run_while(truth(traced), going_on, body)
+            _Loop(state, where).run_while(truth(traced), going_on, body, stop)
             return
         if not again:
             return
@@ -118,8 +118,8 @@ class _Loop:
         rest = iter(tensors)
         self._state.store([packed(value, rest) for value in self._entry])
 
-    def _leave(self) -> list[Any]:
-        """The tensors of the variables after a turn."""
+    def _leave(self, stopping: bool) -> list[Any]:
+        """The tensors of the variables after a turn, which may be the last where `stopping`."""
         made = []
         for at, (slot, entry, value) in enumerate(
                 zip(self._state.read, self._entry, self._state.values())):
@@ -128,9 +128,11 @@ class _Loop:
                     self._missing[at] = _blank(value)
                     raise _Again
                 continue
-            if value is UNSET:
+            if value is UNSET and not stopping:
                 raise ValueError(f"{self._where}: '{slot.name}' must keep a value through the "
                                  f"loop, because the loop runs by a traced tensor")
+            if value is UNSET:  # it is not read on the paths that end the loop
+                value = entry
             check(f"'{slot.name}'", entry, value, self._where, _SIDES)
             made += self._crossing([value])
         return made
@@ -153,13 +155,14 @@ class _Loop:
             self._enter(nest.flatten(made)[len(first):])
             return
 
-    def run_while(self, again: Any, going_on: Callable[[], Any], body: Callable[[], Any]) -> None:
+    def run_while(self, again: Any, going_on: Callable[[], Any], body: Callable[[], Any],
+                  stop: Callable[[], Any] | None) -> None:
         def turn(_: Any, *tensors: Any) -> list[Any]:
             self._turn(body, tensors)
             found = going_on()
             traced = symbolic(found)
             return [truth(traced) if traced is not None else as_tensor(bool(found)),
-                    *self._leave()]
+                    *self._leave(stop is not None)]
 
         self._run(lambda again, *_: again, turn, [again], None)
 
@@ -179,7 +182,7 @@ class _Loop:
             item = elements.item(k)
             self._turn(lambda: body(item), rest if stop is None else rest[1:])
             going_on = [] if stop is None else [as_tensor(not_(stop()))]
-            return [k + 1, *going_on, *self._leave()]
+            return [k + 1, *going_on, *self._leave(stop is not None)]
 
         counter = tf.zeros((), elements.dtype)
         first = [counter] if stop is None else [counter, tf.constant(True)]

@@ -42,7 +42,7 @@ class ConcreteFunction:
         Raises:
             TypeError: too many or too few, or one of another dtype or shape.
         """
-        given = self._ordered(nest.flatten(list(args)), kwargs)
+        given = self._ordered([v for arg in args for v in _values(arg)], kwargs)
         tensors = [fitted(value, spec, name, self.name)
                    for value, spec, name in zip(given, self._specs, self._names)]
         filled, named = self._arguments.replaced(tensors)
@@ -126,6 +126,12 @@ class ConcreteFunction:
 
     def __repr__(self) -> str:
         return f"<tf.function {self.name}{self._signature()}>"
+
+
+def _values(argument: Any) -> list[Any]:
+    """What becomes one tensor each: the leaves, and nests of numbers as they are."""
+    leaves = nest.flatten(argument)
+    return [argument] if all(isinstance(v, (int, float, complex)) for v in leaves) else leaves
 
 
 def tensor_names(names: Sequence[str], arguments: Arguments) -> Iterator[str]:

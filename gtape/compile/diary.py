@@ -148,10 +148,10 @@ class Entry:
         """Note what changed from the most similar of the earlier traces, the latest of equals."""
         best: list[Change] | None = None
         for other in reversed(earlier):
-            found = compared(other.leaves, self.leaves) or [_ANOTHER]
+            found = compared(other.leaves, self.leaves)
             if best is None or len(found) < len(best):
                 best, self.nearest = found, other.number
-        self.changes = best or []
+        self.changes = [_ANOTHER] if best == [] else best or []
 
     def __str__(self) -> str:
         site = self.site

@@ -25,7 +25,8 @@ class Move(Op):
 
     def run(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
         (x,), (device,) = inputs, attrs
-        emitted = emit_or_none(self, inputs, attrs, lambda: [x.spec])
+        emitted = emit_or_none(self, inputs, attrs, lambda: [x.spec],
+                               [device.typed(x.dtype)])
         if emitted is None:
             emitted = (_moved(x, device),)
         record_general(self, inputs, emitted, attrs)

@@ -10,8 +10,8 @@ import pytest
 
 from gtape.core.errors import KernelError
 from gtape.devices import cache
+from gtape.devices.compiler import compiler
 from gtape.devices.cuda.source import expand
-from gtape.devices.emulator import build
 from gtape.devices.emulator.build import library
 
 
@@ -23,12 +23,12 @@ def test_text_that_does_not_compile_shows_its_line(emulator: None) -> None:
 
 
 def test_no_compiler(emulator: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    build._compiler.cache_clear()
+    compiler.cache_clear()
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(KernelError, match="CXX=no-such-compiler is none: install g"):
         library("__global__ void f(float* x) {}", ("f",))
     monkeypatch.undo()
-    build._compiler.cache_clear()
+    compiler.cache_clear()
 
 
 SCRIPT = """
@@ -58,7 +58,7 @@ def test_processes_that_build_at_once(emulator: None, tmp_path: Path,
 def test_a_damaged_library_is_built_again(emulator: None, tmp_path: Path,
                                           monkeypatch: pytest.MonkeyPatch) -> None:
     assert started(tmp_path, monkeypatch).communicate(timeout=200)[0] == "4.0\n"
-    for path in (tmp_path / "emulator").iterdir():
+    for path in (tmp_path / "emulator").rglob("*.so"):
         path.write_bytes(path.read_bytes()[:100])
     assert started(tmp_path, monkeypatch).communicate(timeout=200)[0] == "4.0\n"
 

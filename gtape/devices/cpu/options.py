@@ -15,7 +15,7 @@ from gtape.devices.compiler import Recipe, compiler, output
 #: Rounding stays what the program says: no reordered sums, no contraction, NaN and infinity kept.
 #: Only errno and floating-point traps are given up, which nobody reads here and which would keep
 #: loops from being vectorised.
-_STRICT = ("-std=c++17", "-O3", "-fPIC", "-w", "-fno-math-errno", "-fno-trapping-math",
+_STRICT = ("-std=c++17", "-O3", "-fPIC", "-w", "-fwrapv", "-fno-math-errno", "-fno-trapping-math",
            "-ffp-contract=off", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti",
            "-fvisibility=hidden")
 _IDENTITY = re.compile(r"^(model name|flags|CPU implementer|CPU part|Features)\s*:.*$",

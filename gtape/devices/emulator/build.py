@@ -6,26 +6,16 @@ which schedules the threads, is one library of its own.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
-import re
-import shlex
-import shutil
-import subprocess
 import sys
-import tempfile
-import threading
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from gtape.core.errors import KernelError
-from gtape.devices.cache import folder, key, write
-from gtape.devices.cuda.listing import excerpt
+from gtape.devices.compiler import Compiler, Recipe, compiler, load, output
 from gtape.devices.cuda.source import expand, expanded
 
-_KIND = "emulator"
 _STRICT = ("-std=c++17", "-fPIC", "-w", "-fsigned-char", "-fno-strict-aliasing",
            "-ffp-contract=off")
 _RUNTIME = ("-O2",)
@@ -36,7 +26,6 @@ _KERNELS = ("-fvisibility=hidden", "-nostdinc++")
 _CHECKED = ("-O0", "-fsanitize=alignment,bounds", "-nodefaultlibs")
 _SANITIZED = ("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _LIBRARIES = ("-lm", "-lc", "-lgcc")
-_ERROR = re.compile(r"^(.+?):(\d+):\d+: (?:fatal )?error: .*$", re.MULTILINE)
 _ENTRIES = """
 #undef __shared__
 extern "C" __attribute__((visibility("default")))
@@ -49,12 +38,6 @@ extern "C" unsigned char _end[] __attribute__((visibility("hidden")));
 extern "C" __attribute__((visibility("default")))
 unsigned char* const gtape_shared[] = {{__bss_start, _end}};
 """
-#: Libraries by name. The runtime must not be loaded twice: kernels would find the state of one, and
-#: be launched by the other.
-_LOADED: dict[str, ctypes.CDLL] = {}
-_LOCK = threading.Lock()
-
-
 class Entry(ctypes.Structure):
     """A kernel in a library: the function that calls it, and the letters of its parameters: p for
     a pointer, q for a `long long`, d for a `double`."""
@@ -116,11 +99,11 @@ def why_not() -> str:
 def sanitized_environment() -> dict[str, str]:
     """The environment in which a Python process can use `sanitize=True`: AddressSanitizer must be
     loaded before everything else."""
-    compiler = _compiler()[0]
-    found = [_output(*compiler, f"-print-file-name={name}").strip()
+    command = _compiler().command
+    found = [output(*command, f"-print-file-name={name}").strip()
              for name in ("libasan.so", "libubsan.so")]
     if any(not os.path.isabs(path) for path in found):
-        raise KernelError(f"{compiler[0]} has no AddressSanitizer; install it, or set CXX=g++")
+        raise KernelError(f"{command[0]} has no AddressSanitizer; install it, or set CXX=g++")
     return {**os.environ, "LD_PRELOAD": " ".join(found), "PYTHONMALLOC": "malloc",
             "ASAN_OPTIONS": "detect_leaks=0:detect_odr_violation=0:detect_stack_use_after_return=0",
             "UBSAN_OPTIONS": "print_stacktrace=1"}
@@ -132,72 +115,13 @@ def _neutral(text: str) -> str:
 
 
 def _loaded(program: str, sanitize: bool, runtime: bool = False) -> ctypes.CDLL:
-    """The shared library of a program: loaded already, in the cache folder, or compiled now."""
-    command, version = _compiler()
-    command = [*command, *_STRICT, *(_SANITIZED if sanitize else () if runtime else _CHECKED),
-               *(_RUNTIME if runtime else _KERNELS)]
-    libraries = ["-lpthread"] if sanitize or runtime else list(_LIBRARIES)
-    mode = ctypes.RTLD_GLOBAL if runtime else ctypes.RTLD_LOCAL
-    name = key(program, " ".join(command + libraries), version) + ".so"
-    with _LOCK:
-        if name not in _LOADED:
-            _LOADED[name] = _kept(name, mode) or _made(name, mode, command, libraries, program)
-        return _LOADED[name]
+    options = (*_STRICT, *(_SANITIZED if sanitize else () if runtime else _CHECKED),
+               *(_RUNTIME if runtime else _KERNELS))
+    libraries = ("-lpthread",) if sanitize or runtime else _LIBRARIES
+    return load("emulator", program, Recipe(_compiler(), options, libraries=libraries),
+                name="kernels", mode=ctypes.RTLD_GLOBAL if runtime else ctypes.RTLD_LOCAL)
 
 
-def _kept(name: str, mode: int) -> ctypes.CDLL | None:
-    """A library of the cache folder; None where it is not there, is damaged, or may not be run."""
-    with contextlib.suppress(OSError):
-        return ctypes.CDLL(str(folder(_KIND) / name), mode=mode)
-    return None
-
-
-def _made(name: str, mode: int, command: list[str], libraries: list[str],
-          program: str) -> ctypes.CDLL:
-    made = Path(_temporary().name) / name
-    source = made.with_suffix(".cpp")
-    source.write_text(program, "utf-8")
-    _compile([*command, str(source), "-shared", "-o", str(made), *libraries], program)
-    write(_KIND, name, made.read_bytes())
-    return ctypes.CDLL(str(made), mode=mode)
-
-
-@cache
-def _temporary() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="gtape-kernels-")
-
-
-@cache
-def _compiler() -> tuple[list[str], str]:
-    """The command of the C++ compiler, and its version. g++ before clang++, which lets misaligned
-    copies of structures pass."""
-    given = shlex.split(os.environ.get("CXX", ""))
-    for command in [given] if given else [["g++"], ["clang++"], ["c++"]]:
-        if shutil.which(command[0]):
-            return command, _output(*command, "--version")
-    raise KernelError("running kernels on the CPU needs a C++ compiler" + (
-        f", and CXX={given[0]} is none" if given else "") + ": install g++ (apt install g++, "
-        "dnf install gcc-c++) or clang++, or set CXX to one")
-
-
-def _output(*command: str) -> str:
-    with contextlib.suppress(OSError):
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    return ""
-
-
-def _compile(command: list[str], program: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise KernelError(f"a kernel does not compile with {command[0]}:\n"
-                          f"{_readable(done.stderr, program)}")
-
-
-def _readable(messages: str, program: str) -> str:
-    """The first error of a compiler, with the line of the program that it names."""
-    found = _ERROR.search(messages)
-    if found is None:
-        return "\n".join(messages.strip().splitlines()[-12:])
-    shown = excerpt(program, found[1], int(found[2]))
-    more = messages[found.end():].strip().splitlines()[:8]
-    return "\n".join([found[0], *filter(None, [shown]), *more])
+def _compiler() -> Compiler:
+    """g++ before clang++, which lets misaligned copies of structures pass."""
+    return compiler("running kernels on the CPU", ("g++", "clang++", "c++"))

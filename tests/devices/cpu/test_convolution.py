@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from gtape.devices.cpu import toolchain
+from gtape.devices.cpu import runtime, toolchain
 from gtape.numerics import convolution as numerics
 from gtape.numerics.windows import Pads, out_sizes, padding
 
@@ -117,6 +117,30 @@ GTAPE_EXPORT long filter_scratch_{i}_{T}() {{ return convolution_filter_grad_scr
 _INCLUDES = '#include "cpu_convolution.h"\n#include "cpu_convolution_filter.h"\n'
 
 
+_EPILOGUE = """
+struct BiasRelu {{
+    const float* bias;
+    float operator()(float value, long channel) const {{
+        const float sum = value + bias[channel];
+        return sum > 0 ? sum : 0;
+    }}
+}};
+struct G {{ {geometry} }};
+GTAPE_EXPORT void fused(const float* x, const float* k, float* y, float* scratch, const float* bias) {{
+    convolution<float, G>(x, k, y, scratch, BiasRelu{{bias}});
+}}
+"""
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Sets the number of threads for one test."""
+    library = runtime.runtime()
+    before = library.gtape_threads()
+    yield library.gtape_set_threads
+    library.gtape_set_threads(before)
+
+
 @pytest.fixture(scope="module")
 def compiled() -> Callable[[str, str], Kernels]:
     """The kernels of a case and a number type."""
@@ -204,3 +228,42 @@ def test_the_gradients_are_the_adjoints(compiled: Callable[[str, str], Kernels],
     product = np.vdot(kernels.forward(x, k, case.y_shape), gy)
     np.testing.assert_allclose(np.vdot(x, kernels.input_grad(gy, k, x.shape)), product, rtol=1e-10)
     np.testing.assert_allclose(np.vdot(k, kernels.filter_grad(x, gy, k.shape)), product, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["gray image", "two images at once", "stem", "to colours, wide"])
+def test_threads_change_no_bit(compiled: Callable[[str, str], Kernels], name: str,
+                               threads: Callable[[int], None]) -> None:
+    case, kernels = CASES[name], compiled(name, "float")
+    x, k, gy = _data(case)
+
+    def results(count: int) -> list[np.ndarray]:
+        threads(count)
+        return [kernels.forward(x, k, case.y_shape), kernels.input_grad(gy, k, case.x_shape),
+                kernels.filter_grad(x, gy, case.k_shape)]
+
+    for alone, together in zip(results(1), results(3)):
+        np.testing.assert_array_equal(alone, together)
+
+
+@pytest.mark.parametrize("name", ["wide", "overlapping blocks", "to three channels"])
+def test_an_epilogue_is_applied_once_to_every_output(name: str) -> None:
+    case = CASES[name]
+    library = toolchain.library(_INCLUDES + _EPILOGUE.format(geometry=case.geometry()))
+    x, k, _ = _data(case)
+    bias = np.linspace(-3, 3, case.features)
+    y, scratch = np.empty(case.y_shape, np.float32), np.empty(k.size, np.float32)
+    arrays = [x.astype(np.float32), k.astype(np.float32), y, scratch, bias.astype(np.float32)]
+    library.fused(*(ctypes.c_void_p(array.ctypes.data) for array in arrays))
+    wanted = np.maximum(numerics.conv_forward(np, x, k, *case.attributes) + bias, 0)
+    _require_close(y, wanted, int(np.prod(case.k_shape[:-1])))
+
+
+def test_the_checker_notices_a_shifted_window(compiled: Callable[[str, str], Kernels]) -> None:
+    case = CASES["explicit"]
+    x, k, _ = _data(case)
+    (top, bottom), sides = case.pads
+    shifted = (top - 1, bottom + 1), sides
+    wrong = numerics.conv_forward(np, x, k, case.strides, case.dilations, shifted)
+    with pytest.raises(AssertionError):
+        _require_close(compiled("explicit", "float").forward(x, k, case.y_shape), wrong,
+                       int(np.prod(case.k_shape[:-1])))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gtape.devices.cpu import toolchain
+from gtape.devices.cpu import runtime, toolchain
 from gtape.numerics import pooling as numerics
 from gtape.numerics.windows import out_sizes, padding
 
@@ -63,6 +63,7 @@ CASES = {
     "whole image": Case(5, (4, 3), 1, (4, 3), (1, 1)),
     "dilated": Case(2, (9, 10), 16, (2, 3), (2, 1), (3, 2), "SAME"),
     "dilated over the image": Case(1, (2, 3), 4, (2, 2), (1, 1), (4, 2), ((3, 3), (2, 2))),
+    "large": Case(6, (41, 40), 32, (3, 3), (2, 2), kind="SAME"),
     "explicit": Case(2, (5, 6), 24, (3, 4), (3, 4), kind=((2, 1), (1, 3))),
 }
 TYPES = {"float": np.float32, "double": np.float64, "int": np.int32,
@@ -208,3 +209,21 @@ def test_the_checker_notices_another_tie(compiled: Compiled) -> None:
     wanted = numerics.unpool(np, np.ones(kernels.case.y_shape, np.float32), found, x.shape,
                              *kernels.case.attributes)
     assert (flipped != wanted).any() and flipped.sum() == wanted.sum()
+
+
+def test_threads_change_no_bit(compiled: Compiled) -> None:
+    kernels, library = compiled("large", "float"), runtime.runtime()
+    x, g = kernels.data(*kernels.case.x_shape), np.random.normal(size=kernels.case.y_shape)
+    best = _maximum(kernels, x)[0]
+
+    def results(count: int) -> list[np.ndarray]:
+        library.gtape_set_threads(count)
+        return [kernels("maximum", x), kernels("maximum_grad", g, x, best),
+                kernels("average", x), kernels("average_grad", g)]
+
+    before = library.gtape_threads()
+    try:
+        for alone, together in zip(results(1), results(3)):
+            np.testing.assert_array_equal(alone, together)
+    finally:
+        library.gtape_set_threads(before)
