@@ -44,9 +44,21 @@ def _jumping(flags: Iterable[str], live: set[str], targets: _Targets) -> set[str
 
 def _at_end(stmts: list[ast.stmt], live: set[str], targets: _Targets) -> set[str]:
     """The names read behind a block that control leaves at its end."""
-    if not stmts or not is_jump(stmts[-1]):
-        return live
-    return _jumping(stored(stmts[-1].targets[0]), live, targets)  # type: ignore[attr-defined]
+    last = stmts[-1] if stmts else None
+    if isinstance(last, ast.Assign) and is_jump(last):
+        return _jumping(stored(last.targets[0]), live, targets)
+    if isinstance(last, ast.With) and not kept(last):
+        return _at_end(last.body, live, targets)
+    if isinstance(last, ast.If) and not kept(last):
+        skipped = _skipping(last, live, targets)
+        return _at_end(last.body, live, targets) | _at_end(last.orelse, skipped, targets)
+    return live
+
+
+def _skipping(node: ast.If, live: set[str], targets: _Targets) -> set[str]:
+    """The names read behind an `if` whose condition fails."""
+    flags = guard_flags(node)
+    return _jumping(flags, live, targets) if flags else live
 
 
 def _statement(node: ast.stmt, live: set[str], targets: _Targets) -> set[str]:
@@ -82,8 +94,7 @@ def _statement(node: ast.stmt, live: set[str], targets: _Targets) -> set[str]:
 
 
 def _if(node: ast.If, live: set[str], targets: _Targets) -> set[str]:
-    passed = guard_flags(node)
-    skipped = _jumping(passed, live, targets) if passed else live
+    skipped = _skipping(node, live, targets)
     node.then_live = _at_end(node.body, live, targets)  # type: ignore[attr-defined]
     node.else_live = _at_end(node.orelse, skipped, targets)  # type: ignore[attr-defined]
     inside = _before(node.body, live, targets) | _before(node.orelse, skipped, targets)

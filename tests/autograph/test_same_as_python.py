@@ -6,8 +6,10 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import corpus
+import corpus_jumps  # noqa: F401
+import corpus_names  # noqa: F401
 import pytest
+from corpus import CORPUS
 
 from gtape.autograph import convert
 
@@ -23,7 +25,7 @@ def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return "error", kind.__name__, text, cause
 
 
-@pytest.mark.parametrize(("fn", "calls"), corpus.CORPUS, ids=lambda p: getattr(p, "__name__", ""))
+@pytest.mark.parametrize(("fn", "calls"), CORPUS, ids=lambda p: getattr(p, "__name__", ""))
 def test_results_and_errors(fn: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
     converted = convert(fn)
     assert converted is not fn
@@ -32,6 +34,6 @@ def test_results_and_errors(fn: Callable[..., Any], calls: list[tuple[Any, ...]]
 
 
 def test_the_corpus_is_converted_and_large_enough() -> None:
-    assert len(corpus.CORPUS) >= 40
-    changed = [fn for fn, _ in corpus.CORPUS if "ag__" in convert(fn).__code__.co_freevars]
-    assert len(changed) >= len(corpus.CORPUS) - 2
+    assert len(CORPUS) >= 40
+    changed = [fn for fn, _ in CORPUS if "ag__" in convert(fn).__code__.co_freevars]
+    assert len(changed) >= len(CORPUS) - 2

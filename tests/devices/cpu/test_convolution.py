@@ -126,7 +126,8 @@ struct BiasRelu {{
     }}
 }};
 struct G {{ {geometry} }};
-GTAPE_EXPORT void fused(const float* x, const float* k, float* y, float* scratch, const float* bias) {{
+GTAPE_EXPORT void fused(const float* x, const float* k, float* y, float* scratch,
+                        const float* bias) {{
     convolution<float, G>(x, k, y, scratch, BiasRelu{{bias}});
 }}
 """
