@@ -15,8 +15,8 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 
 _ADVICE = {
-    "bool()": "Use tf.cond or tf.where for a choice, tf.while_loop for a loop, tf.debugging.assert_* "
-              "for a check",
+    "bool()": "Use tf.cond or tf.where for a choice, tf.while_loop for a loop, "
+              "tf.debugging.assert_* for a check",
     "an index": "Use tf.gather or tf.slice, or pass a Python integer to the function",
 }
 

@@ -7,9 +7,10 @@ from typing import Any
 from gtape.core.convert import convert
 from gtape.core.device import CPU
 from gtape.core.dtypes import as_dtype
+from gtape.core.resource import ResourceVariable, VariableView
+from gtape.core.scopes import scope_prefix
 from gtape.core.state import active, paused, tracer_now
 from gtape.core.tensor import EagerTensor
-from gtape.core.variable import ResourceVariable, VariableView, scope_prefix
 from gtape.keras.naming import path_of
 
 

@@ -11,12 +11,13 @@ import numpy as np
 from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
+from gtape.core.resource import ResourceVariable
 from gtape.core.sites import here
 from gtape.core.spec import Spec
 from gtape.core.state import paused
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.variable import ResourceVariable, Variable
+from gtape.core.variable import Variable
 from gtape.kinds.primitive import primitive
 from gtape.ops.indexing import getitem
 

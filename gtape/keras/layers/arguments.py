@@ -42,7 +42,7 @@ def layer_inputs(name: str, value: Any, dtype: DType | None) -> Any:
 
 def _shape(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return tuple(value.spec.shape)
+        return tuple(value.shape)
     if isinstance(value, (list, tuple)):
         return [_shape(v) for v in value]
     return {key: _shape(v) for key, v in value.items()} if isinstance(value, dict) else None

@@ -32,7 +32,7 @@ class _Held(KerasVariable):
     __slots__ = ()
 
     def __init__(self, variable: KerasVariable, value: Any) -> None:
-        from gtape.core.variable import ResourceVariable, VariableView
+        from gtape.core.resource import ResourceVariable, VariableView
 
         self._path, self.regularizer = variable._path, None
         VariableView.__init__(self, ResourceVariable(value, trainable=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.core.device import ArrayType
-from gtape.core.variable import VariableView
+from gtape.core.resource import VariableView
 from gtape.kinds.array_cell import ArrayCell
 
 
