@@ -4,7 +4,8 @@ It is written for each program, because that is what costs most in a small one:
 
     def entry(t0, t1):
         o0 = empty((32, 10), f4)
-        if call(t0._a, t1._a, o0) is not None: again((t0, t1), (o0,))
+        state = call(t0._a, t1._a, o0)
+        if state is not None: again(state, [t0, t1], [o0])
         writer.runs += 1
         r0 = new(Tensor); r0._a = o0; r0._t = T0; r0._k = 0
         return r0
@@ -56,7 +57,7 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
     Args:
         results: (shape, dtype, ArrayType) of the arrays that `call` fills; `order` says which of
             them each place of the structure has.
-        again: what to do when `call` does not give None.
+        again: what to do when `call` gives something else than None.
     """
     names = [f"r{i}" for i in order]
     packed = shown(structure, names)
@@ -70,7 +71,8 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
         space[f"d{i}"], space[f"T{i}"] = dtype, array_type
         lines.append(f"o{i} = empty({shape!r}, d{i})")
     arrays = ", ".join([*(f"{t}._a" for t in given), *made])
-    lines.append(f"if call({arrays}) is not None: again([{', '.join(given)}], "
+    lines.append(f"state = call({arrays})")
+    lines.append(f"if state is not None: again(state, [{', '.join(given)}], "
                  f"[{', '.join(made)}])")
     if writes:
         lines.append("writer.runs += 1")

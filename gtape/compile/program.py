@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.applied import Applied, why_not
+from gtape.compile.bodies import BareGraph
 from gtape.compile.entry import entry_of
 from gtape.compile.ir import Hosted, Node, Value
 from gtape.compile.lower import lowered
@@ -174,7 +175,7 @@ def _aligned(count: int) -> np.ndarray:
     return memory[start: start + count]
 
 
-def compiled(traced: Traced, *, fuse: bool = True) -> Program | Applied:
+def compiled(traced: Traced | BareGraph, *, fuse: bool = True) -> Program | Applied:
     """The program of a trace: native where that can be. Without `fuse` every node is a step."""
     from gtape.devices.cpu.toolchain import library
 

@@ -1,0 +1,56 @@
+"""Branches and loop bodies as programs of their own, once they have run often enough.
+
+A body is a graph that a step in Python applies. Compiling it takes as long as thousands of turns of
+a small loop, so the first turns apply it node by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.core.graph import Graph
+from gtape.core.tensor import Tensor
+from gtape.kinds import bodies
+
+#: Turns from which on a body is compiled.
+_OFTEN = 256
+
+
+class BareGraph:
+    """A graph that owns no state, in the form in which programs are made of traces."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.arguments = graph.inputs
+        self.captured: list[Tensor] = []
+        self.cells: list[Any] = []
+        self.written: list[Any] = []
+        self.results = len(graph.outputs)
+        self.structure = tuple(range(self.results))
+
+    def packed(self, results: Sequence[Any]) -> tuple[Any, ...]:
+        """The results, which have no structure."""
+        return tuple(results)
+
+
+def runner(graph: Graph) -> Callable[..., Sequence[Tensor]]:
+    """What applies the graph of a body; `gtape.kinds.bodies` asks for it."""
+    turns = 0
+    program: Any = None
+
+    def run(*values: Tensor) -> Sequence[Tensor]:
+        nonlocal turns, program
+        if program is None:
+            turns += 1
+            if turns < _OFTEN:
+                return graph(*values)
+            from gtape.compile.program import compiled
+
+            program = compiled(BareGraph(graph))
+        return program.entry(*values)
+
+    return run
+
+
+bodies.runner[0] = runner
