@@ -101,9 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if samples.first:
         tables += [FIRST_CALL, markdown(first_call_table(samples, rows, COLUMNS))]
     title = "Compiled programs: one call for forward and gradients, or for a training step"
-    text, record = document(
-        "compiled", title, samples, tables, entries(samples, rows), REMARKS
-    )
+    text, record = document("compiled", title, samples, tables, entries(samples, rows), REMARKS)
     if len(rows) == len(WORKLOADS):
         save("compiled", text, record)
     print(text)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -148,8 +149,9 @@ class Worker:
         """Seconds per call of `program` in one turn."""
         assert self.process.stdin is not None
         request = {"program": program, "calls": self.calls[program]}
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # the answer says that it has ended
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
         answer = self._answer()
         if "error" in answer:
             raise RuntimeError(f"{self.column}, {program}: {answer['error']}")

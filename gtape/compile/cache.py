@@ -16,7 +16,7 @@ from gtape.compile.signature import Arguments, specs_of
 from gtape.compile.traced import Traced, traced
 from gtape.compile.traces import Trace
 from gtape.core.errors import EagerFunctionWarning, NotTraceableError, RetraceWarning
-from gtape.core.lengths import Length, comparable
+from gtape.core.lengths import comparable, is_open
 from gtape.core.sites import here
 from gtape.core.spec import Spec
 from gtape.core.specs import TensorSpec
@@ -58,7 +58,7 @@ class Cache:
         missing: Any = self
         tracer = tracer_now()
         if tracer is not None:
-            if any(type(n) is Length for dims in arguments.shapes for n in dims):
+            if any(map(is_open, arguments.shapes)):
                 return self._inlined(arguments)
             if (self, key) in tracer.inlined:
                 return tracer.inlined[self, key]

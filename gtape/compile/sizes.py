@@ -12,7 +12,7 @@ from gtape.compile.traced import Traced
 from gtape.core.device import ArrayType, Device
 from gtape.core.dtypes import DType
 from gtape.core.graph import Node
-from gtape.core.lengths import Length, SizeNeeded, Sizes, number
+from gtape.core.lengths import Length, SizeNeeded, Sizes, is_open, number
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
 from gtape.core.state import paused
@@ -76,14 +76,9 @@ class Template:
         with paused():
             try:
                 return _resized(self.traced, lengths)
-            except (ValueError, TypeError, LookupError, NotImplementedError, ArithmeticError):
+            except Exception:
                 # The function itself will say it better.
                 return None
-
-
-def is_open(shape: Sequence[Any]) -> bool:
-    """Whether a length in `shape` is open."""
-    return any(type(n) is Length for n in shape)
 
 
 def _can_be_applied(node: Node) -> bool:

@@ -103,7 +103,8 @@ class _Slices:
 def _rebuilt(at: Any, results: Sequence[Any]) -> Any:
     if not isinstance(at, _Slices):
         return at
-    return IndexedSlices(*(results[i] for i in at.parts), at.shape)
+    values, indices = (results[i] for i in at.parts)
+    return IndexedSlices(values, indices, at.shape)
 
 
 def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicTensor],

@@ -69,8 +69,8 @@ class Trace:
                 return made
         if any(t.alike == alike(shapes, axes) for t in serving):
             return None
-        made = self._template(shapes, axes, run)
-        return None if made is None else made.at(shapes)
+        new = self._template(shapes, axes, run)
+        return None if new is None else new.at(shapes)
 
     def _template(self, shapes: Sequence[Any], axes: Sequence[tuple[int, int]], run: Run,
                   ) -> Template | None:

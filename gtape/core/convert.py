@@ -208,7 +208,11 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
     place = device or current_device()
     if type(value) is Length:
         return tensor_of(value, dtype or dtypes.int32, place)
-    foreign = _foreign(value) if not isinstance(value, (*_WEAK, list, tuple, np.ndarray)) else None
+    foreign = None
+    if not isinstance(value, (*_WEAK, list, tuple, np.ndarray)):
+        if hasattr(value, "to_dense"):
+            return _retyped(value.to_dense(), dtype)
+        foreign = _foreign(value)
     if foreign is not None:
         owner, array = foreign
         if dtype is not None:

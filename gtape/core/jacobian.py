@@ -1,14 +1,21 @@
-"""jacobian and batch_jacobian: one backward walk for each element of the target."""
+"""jacobian and batch_jacobian: one backward walk for all elements of the target at once.
+
+The walk pulls back one cotangent that stands for all: the one-hot cotangents of the elements form a
+batch (`kinds.batching`).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from gtape.core import nest, tapeargs
+from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.lengths import known
 from gtape.core.state import active
-from gtape.core.tensor import EagerTensor, Tensor, wrap
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.walk import useful_keys, walk
 
 
@@ -33,61 +40,151 @@ def _value(leaf: Any) -> Tensor:
     return leaf if isinstance(leaf, Tensor) else leaf._value
 
 
-def _one_hot(like: Tensor, index: int) -> EagerTensor:
-    """Zeros like the target with a one at a flat position."""
-    made = like._filled_(0)
-    assert made is not None
-    with made._t.device.scope():
-        flat = made._a.reshape(-1).copy()
-        flat[index] = 1
-    made._a = flat.reshape(made._a.shape)
-    return made
-
-
 class _Rows:
     """The rows of jacobians of one target with respect to several sources."""
 
     def __init__(self, tape: Any, target: Any, sources: list[Any]) -> None:
         self.tape = tape
         self.target = target
-        self.sources = sources
+        self.value = _value(target)
         if tape._recording:
             if tape._persistent:
                 tape._warn_inside()
             else:
                 tape._stop()
-        self.tensors = bool(active()) or not isinstance(_value(target), EagerTensor)
+        self.tensors = bool(active()) or not isinstance(self.value, EagerTensor)
         self.groups = [tape._keys_of(s) for s in sources]
         self.wanted = {k for group in self.groups for k in group}
         self.useful = useful_keys(tape._records, self.wanted)
         self.key = tape._target_key(target)
         self.records = list(tape._records)
-
-    def pull(self, seed: Tensor) -> list[Any]:
-        """The gradients for one cotangent, dense."""
-        grads = {self.key: seed if self.tensors else seed._array_()}
-        walk(self.records, grads, self.wanted, self.useful, False, self.tensors, IndexedSlices)
-        found = [self.tape._answer(grads, group, self.tensors) for group in self.groups]
-        return [a.to_dense() if isinstance(a, IndexedSlices) else a for a in found]
+        self.sources = sources
 
     def connected(self) -> bool:
         return self.key in self.useful and self.target.dtype.is_differentiable
+
+    @property
+    def largest(self) -> int:
+        """The bytes of the largest of a cotangent and the gradients."""
+        return max([_bytes(self.value), *(_bytes(_value(s)) for s in self.sources)])
 
     def done(self) -> None:
         if not self.tape._persistent:
             self.tape._spend()
 
+    def all(self, lead: int) -> list[Any]:
+        """For each source the rows, along a new first axis; None where nothing connects.
 
-def _stacked(rows: list[Any], shape: tuple[int, ...], like: Tensor, as_tensors: bool) -> Any:
-    """Rows joined along a new first axis, then shaped; missing rows are zeros."""
+        Row i is the gradient for the cotangent that is one at the flat position i of the target,
+        not counting its first `lead` axes, and zero elsewhere.
+        """
+        count = math.prod(known(self.value.spec.shape)[lead:])
+        if count > 1 and (self.tensors or not self._few(count)):
+            try:
+                return self._at_once(lead, count)
+            except _UNTRACEABLE:
+                pass
+        seeds = _one_hots(self.value, lead, 0, count)
+        rows = [self._pull(EagerTensor(seed, seeds._t), self.tensors) for seed in seeds._a]
+        return [_stacked(column, self.tensors) for column in zip(*rows)]
+
+    def _few(self, count: int) -> bool:
+        """Whether so few and small rows are found sooner one by one.
+
+        In a walk of bare arrays most steps cost four times those of elementwise ops. A batch costs
+        ten of these for each record, and forty besides.
+        """
+        from gtape.kinds.elementwise import Elementwise
+
+        records = self.records
+        if count > _FEW or self.largest > _SMALL:
+            return False
+        steps = sum(1 if isinstance(record[4], Elementwise) else 4 for record in records)
+        return count * (steps + 1) <= 10 * len(records) + 40
+
+    def _at_once(self, lead: int, count: int) -> list[Any]:
+        from gtape.kinds.batched import Operand
+
+        step = max(_CHUNK // self.largest, 1)
+        if step >= count:
+            ones = self.value._filled_(1)
+            return self._batched(Operand.onehot(ones, lead, ones=True))
+        parts = [self._batched(Operand.of(_one_hots(self.value, lead, i, min(i + step, count))))
+                 for i in range(0, count, step)]
+        return [_joined(column) for column in zip(*parts)]
+
+    def _batched(self, cotangents: Any) -> list[Any]:
+        """The gradients for the cotangents of an Operand."""
+        from gtape.kinds.batching import Batch
+
+        batch = Batch(cotangents.size)
+        found = batch.run(self._pull, batch.enter(cotangents), True)
+        rows = iter(batch.results([a for a in found if a is not None]))
+        return [None if a is None else next(rows) for a in found]
+
+    def _pull(self, seed: Tensor, tensors: bool) -> list[Any]:
+        """The gradients for one cotangent, dense."""
+        grads = {self.key: seed if tensors else seed._array_()}
+        walk(self.records, grads, self.wanted, self.useful, False, tensors, IndexedSlices)
+        found = [self.tape._answer(grads, group, tensors) for group in self.groups]
+        return [a.to_dense() if isinstance(a, IndexedSlices) else a for a in found]
+
+
+#: What code says that needs the numbers of a tensor which stands for many: a gradient of the
+#: user's. Then the rows are found one by one.
+_UNTRACEABLE = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplementedError,
+                AttributeError)
+#: How many bytes the cotangents of one walk may have, where they are largest. Products of matrices
+#: are at their best long before; the steps of the walk hold a few of that size at a time.
+_CHUNK = 1 << 26
+#: More rows, or rows of more bytes, always go at once.
+_FEW, _SMALL = 24, 1 << 14
+
+
+def _bytes(tensor: Tensor) -> int:
+    return math.prod(known(tensor.spec.shape)) * tensor.dtype.size or 1
+
+
+def _one_hots(like: Tensor, lead: int, start: int, stop: int) -> EagerTensor:
+    """Zeros like the target, along a new first axis: each with ones at one of the flat positions
+    from `start` to `stop`, not counting the first `lead` axes."""
+    shape, array_type = known(like.spec.shape), like._t
+    xp, count = array_type.xp, stop - start
+    with array_type.device.scope():
+        hot = xp.eye(count, math.prod(shape[lead:]), start, like.dtype.np_dtype)
+        hot = hot.reshape((count, *(1,) * lead, *shape[lead:]))
+        if lead:
+            hot = xp.ascontiguousarray(xp.broadcast_to(hot, (count, *shape)))
+        return EagerTensor(hot, array_type)
+
+
+def _stacked(rows: Sequence[Any], tensors: bool) -> Any:
+    """Rows joined along a new first axis; missing rows are zeros. None where all are missing."""
+    like = next((r for r in rows if r is not None), None)
+    if like is None:
+        return None
     filled = [like._filled_(0) if r is None else r for r in rows]
-    if as_tensors:
-        from gtape.ops.layout import reshape_
-        from gtape.ops.packing import stack_
+    if not tensors:
+        with like._t.device.scope():
+            return EagerTensor(like._t.xp.stack([r._a for r in filled]), like._t)
+    from gtape.ops.packing import stack_
 
-        return reshape_(stack_(*filled, axis=0), shape=shape)
-    xp = like._t.xp
-    return wrap(xp.stack([r._a for r in filled]).reshape(shape))
+    return stack_(*filled, axis=0)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Rows of rows; what connects, connects in every part."""
+    from gtape.ops.packing import concat_
+
+    return None if parts[0] is None else concat_(*parts, axis=0)
+
+
+def _shaped(rows: Tensor, shape: tuple[int, ...]) -> Tensor:
+    if type(rows) is EagerTensor and not active():
+        return EagerTensor(rows._a.reshape(shape), rows._t)
+    from gtape.ops.layout import reshape_
+
+    return reshape_(rows, shape=shape)
 
 
 def _empty(shape: tuple[int, ...], like: Tensor) -> EagerTensor:
@@ -102,19 +199,16 @@ def jacobian(tape: Any, target: Any, sources: Any, unconnected_gradients: Any,
     ask = tapeargs.Request.of(target, sources, None, unconnected_gradients)
     _check_flags(tape, use_pfor)
     work = _Rows(tape, leaf, ask.sources)
-    value = _value(leaf)
-    shape = value.spec.shape
-    size = math.prod(shape)
-    rows = [work.pull(_one_hot(value, i)) for i in range(size)] if work.connected() else []
+    shape = known(work.value.spec.shape)
+    rows = work.all(0) if work.connected() and math.prod(shape) else []
     work.done()
     answers = []
     for position, source in enumerate(ask.sources):
         like = _value(source)
         full = (*shape, *like.spec.shape)
-        column = [row[position] for row in rows]
-        if any(part is not None for part in column):
-            answers.append(_stacked(column, full, like, work.tensors))
-        elif zero or (not size and work.connected()):
+        if rows and rows[position] is not None:
+            answers.append(_shaped(rows[position], full))
+        elif zero or (not math.prod(shape) and work.connected()):
             answers.append(_empty(full, like))
         else:
             answers.append(None)
@@ -136,34 +230,19 @@ def batch_jacobian(tape: Any, target: Any, source: Any, unconnected_gradients: A
                          f"of source {x.spec}")
     _check_flags(tape, use_pfor)
     work = _Rows(tape, leaf, [origin])
-    batch, inner = y.spec.shape[0], math.prod(y.spec.shape[1:])
-    rows = [work.pull(_column(y, i, inner))[0] for i in range(inner)] if (
-        work.connected() and batch) else []
+    rows = work.all(1) if work.connected() and math.prod(known(y.spec.shape)) else [None]
     work.done()
     full = (*y.spec.shape, *x.spec.shape[1:])
-    if not any(part is not None for part in rows):
-        return _empty(full, x)
-    made = _stacked(rows, (inner, *x.spec.shape), x, work.tensors)
-    return _batch_first(made, full, work.tensors)
+    return _empty(full, x) if rows[0] is None else _batch_first(rows[0], full)
 
 
-def _column(like: Tensor, index: int, inner: int) -> EagerTensor:
-    """Ones at one position of every example."""
-    made = like._filled_(0)
-    assert made is not None
-    with made._t.device.scope():
-        flat = made._a.reshape(-1, inner).copy()
-        flat[:, index] = 1
-    made._a = flat.reshape(made._a.shape)
-    return made
-
-
-def _batch_first(rows: Tensor, shape: tuple[int, ...], as_tensors: bool) -> Tensor:
+def _batch_first(rows: Tensor, shape: tuple[int, ...]) -> Tensor:
     """[inner, batch, x…] as [batch, y…, x…]."""
-    order = (1, 0, *range(2, rows.ndim))
-    if as_tensors:
-        from gtape.ops.layout import reshape_, transpose_
+    perm = (1, 0, *range(2, rows.ndim))
+    if type(rows) is EagerTensor and not active():
+        with rows._t.device.scope():
+            found = rows._t.xp.ascontiguousarray(rows._a.transpose(perm))
+        return EagerTensor(found.reshape(shape), rows._t)
+    from gtape.ops.layout import transpose_
 
-        return reshape_(transpose_(rows, perm=order), shape=shape)
-    xp = rows._t.xp
-    return wrap(xp.ascontiguousarray(rows._array_().transpose(order)).reshape(shape))
+    return _shaped(transpose_(rows, perm=perm), shape)

@@ -257,6 +257,11 @@ def _divided(a: Any, b: Any, how: str) -> Any:
     return length._with(value, ((((how, pa, pb),), 1),))
 
 
+def is_open(shape: Iterable[Any]) -> bool:
+    """Whether a length in `shape` is open."""
+    return any(type(n) is Length for n in shape)
+
+
 def comparable(shape: Iterable[int]) -> tuple[Any, ...]:
     """A shape as a key, whose comparison notes no conditions."""
     return tuple([n._polynomial if type(n) is Length else n for n in shape])

@@ -14,6 +14,7 @@ from gtape.core import nest
 from gtape.core.convert import convert, host_array
 from gtape.core.errors import InvalidArgumentError, NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
 
 
@@ -175,10 +176,8 @@ class Request:
 
     @property
     def symbolic(self) -> bool:
-        for leaf in self.targets:
-            if type(leaf) is not EagerTensor and isinstance(leaf, Tensor):
-                return True
-        return False
+        """Whether a target or a cotangent may be a value of a trace."""
+        return tracer_now() is not None
 
     def seeds(self) -> list[Tensor | None]:
         if self._given is None:

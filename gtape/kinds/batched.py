@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from gtape.core.device import ArrayType
-from gtape.core.dtypes import bool_
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 
@@ -72,16 +70,18 @@ class Operand:
 
     def _spread(self) -> Tensor:
         from gtape.ops.layout import broadcast_to_
-        from gtape.ops.scalars import where
+        from gtape.ops.scalars import multiply
 
         assert self.diagonal is not None
-        array_type = self.array_type
-        shape = (self.size, *(1,) * self.lead, *self.shape[self.lead:])
-        if self.ones:
-            eye = _eye(self.size, shape, array_type)
-            return broadcast_to_(eye, shape=(self.size, *self.shape)) if self.lead else eye
-        here = _eye(self.size, shape, array_type.device.typed(bool_))
-        return where(here, self.diagonal, 0)
+        array_type, shape = self.array_type, self.shape
+        with array_type.device.scope():
+            eye = array_type.xp.eye(self.size, dtype=array_type.dtype.np_dtype)
+            eye = eye.reshape((self.size, *(1,) * self.lead, *shape[self.lead:]))
+        hot = EagerTensor(eye, array_type)
+        if not self.ones:
+            # Not a choice: what is infinite makes nan of the zeros beside it, as in any product.
+            return multiply(hot, self.diagonal)
+        return broadcast_to_(hot, shape=(self.size, *shape)) if self.lead else hot
 
     def full(self) -> Tensor:
         """With the elements along the first axis, whether they differ or not."""
@@ -115,9 +115,3 @@ def moved(tensor: Tensor, source: int, target: int) -> Tensor:
     order.insert(target, source)
     return tensor if source == target else transpose_(tensor, perm=tuple(order))
 
-
-def _eye(size: int, shape: tuple[int, ...], array_type: ArrayType) -> EagerTensor:
-    """The identity matrix under another shape."""
-    with array_type.device.scope():
-        eye = array_type.xp.eye(size, dtype=array_type.dtype.np_dtype)
-        return EagerTensor(eye.reshape(shape), array_type)

@@ -85,8 +85,9 @@ class HostedOp(Op):
                 for i, source in zip(wanted, sources):
                     primals[i] = source
                 made = self.run(*primals)
-            return tape.gradient([made[i] for i in given], sources, list(values[count:]),
-                                 unconnected_gradients="zero")
+            found = tape.gradient([made[i] for i in given], sources, list(values[count:]),
+                                  unconnected_gradients="zero")
+            return [g.to_dense() if hasattr(g, "to_dense") else g for g in found]
 
         return HostedOp(f"gradient of {self.name}", run, [inputs[i].spec for i in wanted],
                         [inputs[i]._t for i in wanted], parts=self.parts)

@@ -18,17 +18,14 @@ _ALL = {"negative": (0,), "conj": (0,), "real": (0,), "imag": (0,), "complex": (
 
 
 @lru_cache(4096)
-def keeps_zero(op: Elementwise, position: int) -> bool:
-    """Whether `op` gives zero wherever its input at `position` is: it is linear in a cotangent.
-
-    What it multiplies with is taken to be finite there: the zeros of a one-hot cotangent stand for
-    elements that it has nothing to do with.
-    """
+def keeps_zero(op: Elementwise, positions: tuple[int, ...]) -> bool:
+    """Whether `op` gives zero wherever its inputs at `positions` are zero."""
     zero: set[int] = set()
+    names = {op.params[i] for i in positions}
     body = op.body()
     for node in topological([body]):
         if node.letter is None:
-            if (node.is_input and node.value == op.params[position]) or node.is_number(0):
+            if node.value in names if node.is_input else node.is_number(0):
                 zero.add(id(node))
             continue
         name = node.letter.name
@@ -39,14 +36,17 @@ def keeps_zero(op: Elementwise, position: int) -> bool:
 
 
 def elementwise_diagonal(op: Elementwise, operands: Sequence[Operand]) -> Operand | None:
-    """The result as a diagonal; None where it is none."""
-    at = [i for i, x in enumerate(operands) if x.batched]
-    if len(at) != 1 or operands[at[0]].diagonal is None:
+    """The result as a diagonal, where all that differs from element to element is one."""
+    hot = [i for i, x in enumerate(operands) if x.batched]
+    first = operands[hot[0]]
+    for i in hot:
+        x = operands[i]
+        if x.diagonal is None or x.lead != first.lead or x.shape != first.shape:
+            return None
+    if any(x.shape and x.shape != first.shape for x in operands) and broadcast_shapes(
+            op.name, *(x.spec for x in operands)) != first.shape:
         return None
-    hot = operands[at[0]]
-    if len(operands) > 1 and broadcast_shapes(op.name, *(x.spec for x in operands)) != hot.shape:
+    if not keeps_zero(op, tuple(hot)):
         return None
-    if not keeps_zero(op, at[0]):
-        return None
-    values = [x.diagonal if x is hot else x.tensor for x in operands]
-    return Operand.onehot(op.apply(values), hot.lead)  # type: ignore[arg-type]
+    values = [x.tensor if x.diagonal is None else x.diagonal for x in operands]
+    return Operand.onehot(op.apply(values), first.lead)

@@ -11,6 +11,7 @@ import numpy as np
 from gtape.core.convert import convert, convert_like
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.lengths import Length
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import Tensor
 
@@ -34,7 +35,7 @@ def as_int(value: Any, what: str) -> int:
     if isinstance(value, Tensor) or hasattr(value, "_read_"):
         value = host_value(value, what)[()]
     try:
-        return operator.index(value)
+        return value if type(value) is Length else operator.index(value)  # type: ignore[return-value]
     except TypeError:
         raise TypeError(f"{what} must be an integer; got {value!r:.80}") from None
 

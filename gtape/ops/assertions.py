@@ -44,7 +44,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
     if found.ndim:
         raise InvalidArgumentError(f"Assert: the condition must be a scalar; got {found.spec}. "
                                    f"Write tf.reduce_all(condition)")
-    if tracer_now() is None and bool(found._peek()):  # type: ignore[attr-defined]
+    if isinstance(found, EagerTensor) and bool(found._peek()):
         return
     values = [v if isinstance(v, str) else convert(v)
               for v in (data if isinstance(data, (list, tuple)) else [data])]

@@ -12,14 +12,19 @@ from gtape.core.convert import convert
 from gtape.core.device import CPU, ArrayType
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.lengths import is_open
 from gtape.core.placement import current_device
-from gtape.core.state import paused
+from gtape.core.spec import Spec
+from gtape.core.state import paused, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.ops.arguments import as_int, as_ints, as_shape, optional_dtype
 from gtape.ops.layout import broadcast_to_, reshape
 
 
-def _full(shape: tuple[int, ...], value: Any, array_type: ArrayType) -> EagerTensor:
+def _full(shape: tuple[int, ...], value: Any, array_type: ArrayType) -> Tensor:
+    tracer = tracer_now()
+    if tracer is not None and is_open(shape):
+        return tracer.filled(Spec(shape, array_type.dtype), array_type, value)
     with array_type.device.scope():
         made = array_type.xp.full(shape, value, dtype=array_type.dtype.np_dtype)
     return noted(EagerTensor(made, array_type))
@@ -220,22 +225,28 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     if wanted is None:
         given = on_value if on_value is not None else off_value
         wanted = dtypes.float32 if given is None else convert(given).dtype
-    on = 1 if on_value is None else on_value
-    return _hot(found, wanted, at, count, on, 0 if off_value is None else off_value)
+    xp = found._t.xp
+    shape = [1] * (found.ndim + 1)
+    shape[at] = count
+    classes = np.arange(count).reshape(shape)
+    on = convert(1 if on_value is None else on_value, wanted, CPU)
+    off = convert(0 if off_value is None else off_value, wanted, CPU)
+    if any(type(v) is not EagerTensor for v in (found, on, off)):
+        return _hot(found, at, classes, on, off)
+    with found._t.device.scope():
+        hit = xp.expand_dims(found._array_(), at) == xp.asarray(classes)
+        array = xp.where(hit, on.numpy(), off.numpy()).astype(wanted.np_dtype)
+    return noted(EagerTensor(array, found._t.device.type_of(array.dtype)))
 
 
-def _hot(found: Tensor, wanted: Any, at: int, count: int, on: Any, off: Any) -> Tensor:
+def _hot(found: Tensor, at: int, classes: np.ndarray, on: Tensor, off: Tensor) -> Tensor:
+    """`one_hot` of a traced tensor, as formulas that compile."""
     from gtape.ops.casting import cast
     from gtape.ops.layout import expand_dims
     from gtape.ops.scalars import equal, where
     from gtape.ops.transfer import move
 
     device = found._t.device
-    shape = [1] * (found.ndim + 1)
-    shape[at] = count
-    classes = convert(np.arange(count, dtype=np.int64).reshape(shape), None, device)
     with paused():
-        hit = equal(expand_dims(cast(found, dtypes.int64), at), classes)
-        values = [move(v, device) if isinstance(v, Tensor) else v
-                  for v in (convert(on, wanted, device), convert(off, wanted, device))]
-        return where(hit, *values)
+        hit = equal(expand_dims(cast(found, dtypes.int64), at), convert(classes, None, device))
+        return where(hit, move(on, device), move(off, device))

@@ -147,16 +147,33 @@ def _empty(name: str, fn: Callable[[Any], Any], elems: Any) -> Any:
 
 def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True,
                    warn: bool = True) -> Any:
-    """`map_fn`, where a first axis of length 1 goes with any other.
+    """`map_fn` by operations on all elements at once; a first axis of length 1 goes with any other.
 
-    A loop: for speed, write `fn` for the whole batch. Raises as `map_fn`.
+    `fn` runs once, on values that stand for those of every element. Where it needs their numbers,
+    draws random ones or changes a Variable, it is applied to one element after another.
+
+    Args:
+        fallback_to_while_loop: False raises instead.
+        warn: accepted and without effect.
+
+    Raises:
+        ValueError, InvalidArgumentError: as `map_fn`.
+        NotTraceableError: `fn` must see the elements one by one, and may not.
     """
+    from gtape.ops.vectorized import NEEDS_ELEMENTS, at_once
+
+    leaves, count = _length("vectorized_map", elems, broadcast=True)
+    if count == 0:
+        return _empty("vectorized_map", fn, elems)
+    try:
+        return at_once(fn, elems, leaves, count)
+    except NEEDS_ELEMENTS:
+        if not fallback_to_while_loop:
+            raise
     scanned = _scanned("vectorized_map", lambda a, x: (a, fn(x)), (), elems, broadcast=True)
     if scanned is not None:
         return scanned[1]
     found = _elements("vectorized_map", elems, broadcast=True)
-    if not found:
-        return _empty("vectorized_map", fn, elems)
     return _joined("vectorized_map", [fn(e) for e in found])
 
 

@@ -25,7 +25,8 @@ class TensorArray:
         dtype: of every element.
         size: the number of elements.
         dynamic_size: writing beyond the end makes it longer.
-        clear_after_read: an element can be read once; True unless given.
+        clear_after_read: an element can be read once; True unless given. What is read at an index
+            that is known only when a traced function runs stays.
         infer_shape: every element must have the shape of the first.
         element_shape: that shape, where known; None for free lengths.
 

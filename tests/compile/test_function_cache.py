@@ -267,7 +267,7 @@ def test_a_concrete_function_that_needs_its_lengths_has_no_graph():
     made = f.get_concrete_function(tf.TensorSpec(None))
     np.testing.assert_array_equal(made([[1.0], [2.0]]), [1.0, 2.0])
     with pytest.raises(ValueError, match="give full shapes"):
-        made.graph  # noqa: B018
+        made.graph
 
 
 def test_the_signature_makes_a_concrete_function():

@@ -216,7 +216,7 @@ def test_second_derivatives(how):
     if how == "gradient of function":
         traced = tf.function(_loss)
 
-        def inner(x):  # noqa: F811
+        def inner(x):
             with tf.GradientTape() as tape:
                 tape.watch(x)
                 y = traced(x)

@@ -40,6 +40,7 @@ CALLS = {
     "bitcast": (lambda x: tf.bitcast(x, tf.int32), X),
     # picking and placing
     "index_scalar": (lambda x, n: x[n[1]], X, N),
+    "index_sum": (lambda x, n: x[n[1]] + x[1, n[2]] + x[n[2], n[1]], X, N),
     "index_scalars": (lambda x, n: x[1, n[2]] + x[n[2], n[1]], X, N),
     "index_negative": (lambda x, n: x[n - 3], X, N),
     "index_mixed": (lambda x, n: x[n[0], 1:, None] * x[..., n[1]][:, None, None], X, N),

@@ -91,7 +91,7 @@ def reference(values: list[np.ndarray]) -> tuple[float, list[np.ndarray]]:
     """The value and all gradients in float64."""
     x, gain, shift, kernel, bias, *last = (value.astype(np.float64) for value in values)
     unit, norm_rule = exact.norm(x, gain, shift)
-    heads, attention_rule = exact.attention(unit, kernel, bias, SIZES)
+    heads, attention_rule = exact.attention(SIZES, unit, kernel, bias)
     added, last_rule = exact.dense(heads, *last)
     y = x + added
     g = 2 * y / y.size

@@ -40,9 +40,7 @@ class Problem:
 
         images = rng.uniform(size=(batch, side, side, 1)).astype(np.float32)
         labels = rng.integers(0, 10, batch).astype(np.int32)
-        return cls(
-            images, labels, layer(3, 3, 1, 16) + layer(3, 3, 16, 32) + layer(features, 10)
-        )
+        return cls(images, labels, layer(3, 3, 1, 16) + layer(3, 3, 16, 32) + layer(features, 10))
 
 
 def conv(x: Array, kernel: Array) -> Array:

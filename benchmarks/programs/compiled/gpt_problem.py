@@ -66,7 +66,7 @@ class Problem:
 def block(x: Array, p: list[Array]) -> tuple[Array, exact.Rule]:
     """One layer: attention and perceptron, each after a norm and added to its input."""
     unit1, norm1 = exact.norm(x, *p[0:2])
-    heads, attention = exact.attention(unit1, *p[2:4], SIZES)
+    heads, attention = exact.attention(SIZES, unit1, *p[2:4])
     attended, last = exact.dense(heads, *p[4:6])
     middle = x + attended
     unit2, norm2 = exact.norm(middle, *p[6:8])
@@ -87,9 +87,7 @@ def block(x: Array, p: list[Array]) -> tuple[Array, exact.Rule]:
     return middle + narrow, rule
 
 
-def gradients(
-    parameters: list[Array], tokens: Array, targets: Array
-) -> tuple[Array, list[Array]]:
+def gradients(parameters: list[Array], tokens: Array, targets: Array) -> tuple[Array, list[Array]]:
     """The loss, and its derivative by every parameter, in the dtype of the parameters."""
     x = (parameters[0][tokens] + parameters[1]).reshape(-1, SIZES.width)
     rules = []

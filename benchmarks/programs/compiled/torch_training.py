@@ -71,9 +71,7 @@ def compiled_step(compile: Compile, loss_of: Loss, start: Sequence[np.ndarray]) 
     count = torch.zeros(())
 
     @compile
-    def update(
-        parameters: Any, means: Any, squares: Any, count: Any, *batch: Any
-    ) -> Any:
+    def update(parameters: Any, means: Any, squares: Any, count: Any, *batch: Any) -> Any:
         gradients, loss = torch.func.grad_and_value(loss_of)(parameters, *batch)
         count.add_(1)
         rate = RATE / (1 - BETA1**count)

@@ -122,7 +122,7 @@ class JaxWords:
         return x @ kernel + bias
 
     def attention(self, rows: Any, kernel: Any, bias: Any) -> Any:
-        jnp, s = self.jax.numpy, self.sizes
+        s = self.sizes
         qkv = self.dense(rows, kernel, bias).reshape(s.batch, s.time, 3, s.heads, s.head)
         q, k, v = qkv.transpose(2, 0, 3, 1, 4)
         scores = q @ k.swapaxes(-1, -2) * s.scale

@@ -39,7 +39,7 @@ def norm(x: Array, gain: Array, shift: Array) -> tuple[Array, Rule]:
     return unit * gain + shift, rule
 
 
-def attention(rows: Array, kernel: Array, bias: Array, s: Sizes) -> tuple[Array, Rule]:
+def attention(s: Sizes, rows: Array, kernel: Array, bias: Array) -> tuple[Array, Rule]:
     """The heads' results as rows (Vaswani et al., arXiv:1706.03762)."""
     projected, back = dense(rows, kernel, bias)
     split = projected.reshape(s.batch, s.time, 3, s.heads, s.head)

@@ -18,6 +18,11 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return x[0]
 
 
+@lowers("custom_step")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Sequence[Value]:
+    return x[attrs["count"]: attrs["count"] + attrs["size"]]
+
+
 @lowers("apart_")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return b.apart(x[0])

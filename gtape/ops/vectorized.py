@@ -1,0 +1,37 @@
+"""A function of one element applied to all elements at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.core import nest
+from gtape.core.convert import convert
+from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
+from gtape.core.lengths import known
+from gtape.core.tensor import Tensor
+from gtape.kinds.batching import Batch
+from gtape.ops.indexing import getitem_
+
+#: What a function says that needs the numbers of an element, or draws other ones for each.
+NEEDS_ELEMENTS = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplementedError,
+                  AttributeError)
+
+
+def at_once(fn: Callable[[Any], Any], elems: Any, leaves: Sequence[Tensor], count: int) -> Any:
+    """fn of every element of `elems`, whose tensors are `leaves`, by one application of its ops.
+
+    Raises:
+        NEEDS_ELEMENTS: that cannot be.
+    """
+    (size,) = known((count,))
+    batch = Batch(size)
+    elements = [getitem_(x, key=(0,)) if x.spec.shape[0] == 1 != size else batch.enter(x)
+                for x in leaves]
+    made = batch.run(fn, nest.pack_sequence_as(elems, elements))
+    flat = batch.run(lambda: [_tensor(leaf) for leaf in nest.flatten(made)])
+    return nest.pack_sequence_as(made, batch.results(flat))
+
+
+def _tensor(leaf: Any) -> Tensor:
+    return convert(leaf.to_dense() if hasattr(leaf, "to_dense") else leaf)
