@@ -362,6 +362,8 @@ def _moved(stride: int, shape: Shape, places: Sequence[int],
 
 def restrided(shape: Shape, strides: Sequence[int], new: Shape) -> tuple[int, ...] | None:
     """The strides of a view under another shape; None where it would have to be copied."""
+    if 0 in new:
+        return dense(new)
     old = [(n, s) for n, s in zip(shape, strides) if n != 1]
     made: list[int] = []
     position = 0

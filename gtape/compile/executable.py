@@ -12,7 +12,7 @@ from gtape.core.state import tracer_now
 class Executable:
     """What a call of a traced function runs. `calls` counts how often it was used."""
 
-    __slots__ = ("_flexible", "calls", "entry", "program", "tensors_only", "traced")
+    __slots__ = ("_flexible", "_recorded", "calls", "entry", "program", "tensors_only", "traced")
 
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
@@ -20,6 +20,7 @@ class Executable:
         self.program: Any = None
         #: The function of the program: tensors -> the packed result.
         self.entry: Any = None
+        self._recorded: Any = None
         #: Whether the arguments of the calls that it is found by at once are all tensors.
         self.tensors_only = False
         #: Cells whose shape may change, and the spec that they are traced with.
@@ -44,6 +45,14 @@ class Executable:
         if self.entry is None:
             self.compile()
         return self.entry(*tensors)
+
+    def recorded(self, tensors: Sequence[Any], name: str) -> Any:
+        """The result of a call of the function `name` that recorders look on."""
+        if self._recorded is None:
+            from gtape.compile.differentiable import Differentiable
+
+            self._recorded = Differentiable(self.traced, self.result, name)
+        return self._recorded(tensors)
 
     def compile(self) -> Any:
         """Make the program, where there is none yet."""

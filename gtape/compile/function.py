@@ -95,8 +95,10 @@ class Function:
         if found is None:
             return self._python()(*arguments.args, **arguments.kwargs)
         found.calls += 1
-        if tracer_now() is not None or active():
+        if tracer_now() is not None:
             return found.traced.apply(arguments.tensors)
+        if active():
+            return found.recorded(arguments.tensors, self._name)
         made = found.result(arguments.tensors)
         if fast is not None and found.lasts():
             found.tensors_only = all(type(v) is EagerTensor for v in args)

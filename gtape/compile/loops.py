@@ -255,6 +255,7 @@ class Kernel:
         for phase in range(self.last + 1):
             writer.row_level(phase)
             writer.sweep(phase)
+        writer.finish_row()
         return writer.before, writer.lines, writer.after
 
 
@@ -271,6 +272,9 @@ class _Writer:
         self._count = 0
         self._offsets: dict[Any, str] = {}
         self._buffers: dict[int, str] = {}
+        #: Stores of values that hold for the whole row. All stores come after all loads: a value
+        #: may take the place of another one that the same kernel reads.
+        self._row_stores: list[str] = []
 
     # -------------------------------------------------------------- places
 
@@ -322,7 +326,11 @@ class _Writer:
             elif isinstance(node, Reduce) and self.k.group.kind(node) != "row":
                 continue
             if value.number in self.k.stored and value.number in self.row_names:
-                self._store(value, self.row_names[value.number], self.lines)
+                self._store(value, self.row_names[value.number], self._row_stores)
+
+    def finish_row(self) -> None:
+        """What comes after the last pass."""
+        self.lines += self._row_stores
 
     def _rows_sum(self, node: Reduce) -> None:
         """A reduction of numbers that are one for each row."""
@@ -341,6 +349,7 @@ class _Writer:
     def sweep(self, phase: int) -> None:
         """One pass over the row."""
         body: list[str] = []
+        stores: list[str] = []
         names: dict[int, str] = {}
         clauses: list[str] = []
         closing: list[str] = []
@@ -360,11 +369,11 @@ class _Writer:
                 continue
             name = self._name(value, names, body, phase)
             if value.number in self.k.stored:
-                self._store(value, name, body)
+                self._store(value, name, stores)
             if value.number in self.k.kept:
                 body.append(f"{self._buffer(value)}[{self._linear()}] = {name};")
-        if body:
-            self._loop(body, clauses)
+        if body or stores:
+            self._loop(body + stores, clauses)
         self.lines += closing
 
     def _loop(self, body: list[str], clauses: list[str]) -> None:

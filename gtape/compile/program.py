@@ -15,6 +15,7 @@ from gtape.compile.bodies import BareGraph
 from gtape.compile.entry import entry_of
 from gtape.compile.ir import Hosted, Node, Value
 from gtape.compile.lower import lowered
+from gtape.compile.numpy_program import NumpyProgram, on_host
 from gtape.compile.plan import Plan
 from gtape.compile.report import described
 from gtape.compile.source import Source, source_of
@@ -175,13 +176,14 @@ def _aligned(count: int) -> np.ndarray:
     return memory[start: start + count]
 
 
-def compiled(traced: Traced | BareGraph, *, fuse: bool = True) -> Program | Applied:
+def compiled(traced: Traced | BareGraph, *, fuse: bool = True,
+             ) -> Program | NumpyProgram | Applied:
     """The program of a trace: native where that can be. Without `fuse` every node is a step."""
     from gtape.devices.cpu.toolchain import library
 
     reason = why_not(traced)
     if reason:
-        return Applied(traced, reason)
+        return NumpyProgram(traced, reason) if on_host(traced) else Applied(traced, reason)
     module = sparse_updates(lowered(traced))
     module.check()
     plan = Plan(module, fused=fuse)
@@ -191,4 +193,4 @@ def compiled(traced: Traced | BareGraph, *, fuse: bool = True) -> Program | Appl
     except KernelError as error:
         warnings.warn(f"a traced function runs without native code, slower: {error}",
                       NativeCodeWarning, stacklevel=stack_level())
-        return Applied(traced, str(error))
+        return NumpyProgram(traced, str(error))

@@ -104,7 +104,7 @@ def _key(seed: int, count: int) -> Key:
 @primitive(nondifferentiable=True)
 def seeded_position_(xp: Any, state: Any) -> Any:
     """The position int64[4] of draw number state[1] of the seed state[0]."""
-    return np.array([*_key(*state.tolist()), 0, 0], np.int64)
+    return xp.asarray(np.array([*_key(*state.tolist()), 0, 0], np.int64))
 
 
 @seeded_position_.infer

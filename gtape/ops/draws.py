@@ -158,8 +158,7 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
 @primitive(nondifferentiable=True)
 def stateless_position_(xp: Any, seed: Any) -> Any:
     """The position int64[4] of two seed numbers."""
-    first, second = (int(n) for n in seed)
-    return np.array([*mixed(2, first, second), 0, 0], np.int64)
+    return xp.asarray(np.array([*mixed(2, *seed.tolist()), 0, 0], np.int64))
 
 
 @stateless_position_.infer
@@ -176,9 +175,8 @@ stateless_position_.cases = [case(np.array([1, 2], np.int32))]
 @primitive(nondifferentiable=True)
 def folded_seeds_(xp: Any, seed: Any, data: Any) -> Any:
     """[n, 2]: a stateless seed for each number of `data`, of the dtype of `seed`."""
-    first, second = (int(n) for n in seed)
-    wide = np.array([mixed(3, first, second, int(n)) for n in data], np.uint32)
-    return wide.astype(np.int32).astype(seed.dtype).reshape(-1, 2)
+    wide = np.array([mixed(3, *seed.tolist(), n) for n in data.tolist()], np.uint32)
+    return xp.asarray(wide.astype(np.int32).astype(seed.dtype).reshape(-1, 2))
 
 
 @folded_seeds_.infer

@@ -67,8 +67,8 @@ def create_rng_state(seed: Any, alg: Any = "philox") -> Tensor:
 @primitive(nondifferentiable=True)
 def position_of_state_(xp: Any, state: Any) -> Any:
     """The position int64[4] at which a Generator in this state draws."""
-    low, high, key = (int(n) & _MASK64 for n in state)
-    return np.array([*mixed(4, key), _signed(low), _signed(high)], np.int64)
+    low, high, key = (n & _MASK64 for n in state.tolist())
+    return xp.asarray(np.array([*mixed(4, key), _signed(low), _signed(high)], np.int64))
 
 
 @position_of_state_.infer
@@ -79,8 +79,8 @@ def _(state: Spec) -> Spec:
 @primitive(nondifferentiable=True)
 def skipped_state_(xp: Any, state: Any, *, count: int) -> Any:
     """The state of a Generator after `count` more values."""
-    low, high, key = (int(n) & _MASK64 for n in state)
-    return _state(key, (low | high << 64) + count)
+    low, high, key = (n & _MASK64 for n in state.tolist())
+    return xp.asarray(_state(key, (low | high << 64) + count))
 
 
 @skipped_state_.infer

@@ -154,7 +154,8 @@ def test_nested_checkpoints_and_metrics(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- what is refused
 
-@pytest.mark.parametrize("value", [3, "text", None, [1, 2], object()], ids=str)
+@pytest.mark.parametrize("value", [3, "text", None, [1, 2], object()],
+                         ids=lambda value: type(value).__name__)
 def test_only_what_has_state_can_be_saved(value: Any) -> None:
     with pytest.raises(ValueError, match=r"tf\.Variable"):
         Checkpoint(step=value)
