@@ -95,7 +95,7 @@ MODULES = ("autodiff", "autograph", "bitwise", "config", "debugging", "errors", 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {
     "Graph": "decorate a Python function with gtape.function",
-    "Session": "gtape runs eagerly; call the functions themselves",
+    "Session": "call the functions themselves",
     "placeholder": "pass tensors as function arguments",
     "queue": "use queue.Queue of the standard library",
     "data": "iterate over NumPy arrays, or use a Python generator",

@@ -5,6 +5,7 @@ Performance, MLSys 2019 (arXiv:1810.08061): source to syntax tree to operators t
 the function runs, between Python's behaviour and a node of the graph.
 """
 
+from gtape.autograph import experimental
 from gtape.autograph.convert import convert, do_not_convert
 
-__all__ = ["convert", "do_not_convert"]
+__all__ = ["convert", "do_not_convert", "experimental"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,8 @@ class Builder:
         array = np.asarray(array)
         if array.size == 1 and dtype in _NUMBERS:
             return self.splat(array.reshape(-1)[0].item(), array.shape, dtype)
-        if 1 < array.size <= 1 << 16 and dtype in _NUMBERS and array.dtype.kind != "O":
-            first = array.reshape(-1)[0]
-            if (array == first).all():
-                return self.splat(first.item(), array.shape, dtype)
+        if array.size > 1 and dtype in _NUMBERS and array.dtype.kind != "O" and _uniform(array):
+            return self.splat(array.reshape(-1)[0].item(), array.shape, dtype)
         kept = np.ascontiguousarray(array)
         key = (kept.shape, kept.tobytes()) if kept.nbytes <= 4096 else id(array)
         return self.source("constant", kept if kept.shape == array.shape else array, array.shape,
@@ -97,8 +96,8 @@ class Builder:
             if at is None:
                 at = len(kept)
                 kept.append(value)
-                names.append(f"x{at}")
-            args.append(self.scope.input(f"x{at}"))
+                names.append(_called(value))
+            args.append(self.scope.input(_called(value)))
         body = expression(self.scope, args)
         if not isinstance(body, Expr):
             body = self.scope.constant(body)
@@ -116,17 +115,19 @@ class Builder:
     def copied(self, x: Value) -> Value:
         """The elements of `x`, dense."""
         key = ("copy", x.number)
-        body = self.scope.input("x0")
-        return self.add(Elem("copy", body, ("x0",), (x,)), [(x.shape, x.dtype)], key)[0]
+        name = _called(x)
+        body = self.scope.input(name)
+        return self.add(Elem("copy", body, (name,), (x,)), [(x.shape, x.dtype)], key)[0]
 
     def cast(self, x: Value, dtype: str) -> Value:
         if x.dtype == dtype:
             return x
-        body = self.scope.input("x0")
+        name = _called(x)
+        body = self.scope.input(name)
         number = number_of(x)
         if number is not None and dtype in _NUMBERS:
             return self.splat(np.asarray(number, x.dtype).astype(dtype).item(), x.shape, dtype)
-        return self._elem(f"cast {dtype}", body, ("x0",), (x,), x.shape, dtype)
+        return self._elem(f"cast {dtype}", body, (name,), (x,), x.shape, dtype)
 
     # ------------------------------------------------------------------ arrangement
 
@@ -159,6 +160,8 @@ class Builder:
         number = number_of(x)
         if number is not None:
             return self.splat(number, shape, x.dtype)
+        if 0 in shape:
+            return self.view(x, shape, Layout(dense(shape)), None)
         axes = _same_axes(x.shape, shape)
         node = x.node
         if isinstance(node, View):
@@ -186,6 +189,9 @@ class Builder:
              axes: tuple[int | None, ...] | None) -> Value:
         """A view of `x`, whose layout is in terms of a dense x."""
         node = x.node
+        if 0 in shape:
+            root = node.inputs[0] if isinstance(node, View) else x
+            return self._view(root, shape, Layout(dense(shape)), None)
         if not isinstance(node, View):
             return self._view(x, shape, layout, axes)
         whole = node.layout
@@ -313,6 +319,19 @@ _NUMBERS = (*_FLOATS, "int8", "int16", "int32", "int64", "uint8", "uint16", "uin
             "bool")
 
 
+def _uniform(array: np.ndarray) -> bool:
+    """Whether all elements are one number, bit for bit; arrays of data are seen at once not to be."""
+    if all(s == 0 for s, n in zip(array.strides, array.shape) if n > 1):
+        return True
+    bits = np.ascontiguousarray(array).reshape(-1).view(f"u{array.itemsize}")
+    return bits[0] == bits[-1] == bits[bits.size // 2] and bool((bits == bits[0]).all())
+
+
+def _called(value: Value) -> str:
+    """The name of a value in formulas: the same in all of them, so that they share their parts."""
+    return f"n{value.number}"
+
+
 def number_of(value: Value) -> Any:
     """The number that a value has everywhere, or None."""
     node = value.node
@@ -362,8 +381,6 @@ def _moved(stride: int, shape: Shape, places: Sequence[int],
 
 def restrided(shape: Shape, strides: Sequence[int], new: Shape) -> tuple[int, ...] | None:
     """The strides of a view under another shape; None where it would have to be copied."""
-    if 0 in new:
-        return dense(new)
     old = [(n, s) for n, s in zip(shape, strides) if n != 1]
     made: list[int] = []
     position = 0
@@ -392,4 +409,4 @@ def restrided(shape: Shape, strides: Sequence[int], new: Shape) -> tuple[int, ..
 
 def _joined(axes: Sequence[tuple[int, int]]) -> bool:
     """Whether axes lie in memory like one."""
-    return all(outer == inner * n for (_, outer), (n, inner) in zip(axes, axes[1:]))
+    return all(outer == inner * n for (_, outer), (n, inner) in pairwise(axes))

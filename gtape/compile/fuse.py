@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir import Elem, Library, Module, Node, Reduce, Shape, Value, View
+from gtape.compile.ir import Elem, Hosted, Library, Module, Node, Reduce, Shape, Value, View
 
 Place = tuple[int | None, ...]
 #: Rows up to here are gone over several times; longer ones would leave the cache in between.
@@ -77,6 +77,8 @@ class Fuser:
         self.groups: list[Group] = []
         self.of: dict[int, Group] = {}
         self._turns = turns(module)
+        #: The last step in Python that does something besides making its results.
+        self._deed: Group | None = None
 
     def run(self) -> list[Group]:
         """The groups in an order in which they can run."""
@@ -88,13 +90,17 @@ class Fuser:
                 self._loop(node)
             else:
                 self._alone(node)
-        return self._ordered()
+        return self.ordered()
 
     # ------------------------------------------------------------------ placing
 
     def _alone(self, node: Node) -> None:
         group = self._new(None)
         self._add(group, node)
+        if isinstance(node, Hosted) and node.lasting:
+            if self._deed is not None:
+                self.precede(group, self._deed.after | 1 << self._deed.number)
+            self._deed = group
 
     def _new(self, domain: Shape | None) -> Group:
         group = Group(len(self.groups), domain)
@@ -242,8 +248,7 @@ class Fuser:
         if split is not None and 0 < split < rank:
             ok = axes in (set(range(split)), set(range(split, rank)))
             return split if ok else None
-        if split is not None and any(isinstance(n, Reduce) for n in group.nodes) and not (
-                split == rank):
+        if split not in (None, rank) and any(isinstance(n, Reduce) for n in group.nodes):
             return None
         low, high = min(axes), max(axes)
         if axes != set(range(low, high + 1)):
@@ -270,9 +275,9 @@ class Fuser:
                 before |= other.after | 1 << other.number
         for out in node.outputs:
             self.of[out.number] = group
-        self._precede(group, before)
+        self.precede(group, before)
 
-    def _precede(self, group: Group, before: int) -> None:
+    def precede(self, group: Group, before: int) -> None:
         """The groups in `before` have to run before `group`, and before all that follow it."""
         if before & ~group.after:
             group.after |= before
@@ -281,13 +286,21 @@ class Fuser:
                 if other.after & bit:
                     other.after |= before
 
-    def _ordered(self) -> list[Group]:
-        """Kernels in an order that respects `after`: first tests of arguments and what they need,
-        so that a test fails before anything is written; then as their first nodes came."""
-        urgent = 0
+    def urgent(self) -> int:
+        """The numbers, as bits, of the groups that may fail, and of all that they need: they run
+        before any cell is written, so that a failed call leaves all state as it was. Python code
+        finds the variables as they were before the call."""
+        found = 0
         for group in self.groups:
-            if any(isinstance(n, Library) and n.checks for n in group.nodes):
-                urgent |= group.after | 1 << group.number
+            if any(isinstance(n, Hosted) or (isinstance(n, Library) and n.checks)
+                   for n in group.nodes):
+                found |= group.after | 1 << group.number
+        return found
+
+    def ordered(self) -> list[Group]:
+        """Kernels in an order that respects `after`: first the urgent ones; then as their first
+        nodes came."""
+        urgent = self.urgent()
         left = [g for g in self.groups if g.nodes and urgent >> g.number & 1]
         left += [g for g in self.groups if g.nodes and not urgent >> g.number & 1]
         done, made = 0, []

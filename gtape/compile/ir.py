@@ -232,7 +232,7 @@ def _text(node: Node) -> str:
     """A node as the right side of a line: formulas with the values in them."""
     if isinstance(node, Elem):
         named = dict(zip(node.names, node.inputs))
-        return re.sub(r"\bx\d+\b", lambda m: f"%{named[m[0]].number}", repr(node.body))
+        return re.sub(r"\bn\d+\b", lambda m: f"%{named[m[0]].number}", repr(node.body))
     return f"{node.label}({', '.join(f'%{v.number}' for v in node.inputs)})"
 
 

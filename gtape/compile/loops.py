@@ -34,6 +34,10 @@ _CHEAP = frozenset((
     "minimum", "where", "clip", "relu", "relu_gate", "zero", "sign", "equal", "not_equal", "less",
     "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
     "logical_not", "conj"))
+#: Rows from this many elements on are summed in parts, added up in double precision.
+_LONG = 1 << 12
+#: Bytes of rows that a kernel keeps on the stack of its thread.
+_STACK = 1 << 17
 _IDENTITY = {"sum": "0", "prod": "1", "all": "1", "any": "0"}
 
 
@@ -259,6 +263,20 @@ class Kernel:
         return writer.before, writer.lines, writer.after
 
 
+class _Pass:
+    """The statements of one pass: in the innermost loop, before and after each run of it, and
+    after all runs. Stores come after all loads: what is stored may take the place of what is
+    read."""
+
+    def __init__(self) -> None:
+        self.opening: list[str] = []
+        self.body: list[str] = []
+        self.stores: list[str] = []
+        self.clauses: list[str] = []
+        self.ending: list[str] = []
+        self.closing: list[str] = []
+
+
 class _Writer:
     """The statements of one row, pass by pass."""
 
@@ -272,8 +290,12 @@ class _Writer:
         self._count = 0
         self._offsets: dict[Any, str] = {}
         self._buffers: dict[int, str] = {}
-        #: Stores of values that hold for the whole row. All stores come after all loads: a value
-        #: may take the place of another one that the same kernel reads.
+        #: The variables of parts of formulas, by id: of the row, and of the present pass.
+        self._row_known: dict[int, str] = {}
+        self._known: dict[int, str] = {}
+        #: The bytes of buffers on the stack.
+        self._stack = 0
+        #: Stores of values that hold for the whole row, which come after all loads as well.
         self._row_stores: list[str] = []
 
     # -------------------------------------------------------------- places
@@ -348,11 +370,10 @@ class _Writer:
 
     def sweep(self, phase: int) -> None:
         """One pass over the row."""
-        body: list[str] = []
-        stores: list[str] = []
+        self._known = dict(self._row_known)
+        made = _Pass()
+        body = made.body
         names: dict[int, str] = {}
-        clauses: list[str] = []
-        closing: list[str] = []
         for node in self.k.group.nodes:
             value = node.outputs[0]
             at = self.k.phase[value.number]
@@ -361,7 +382,7 @@ class _Writer:
                 if kind == "rows" or (at - (kind == "row")) != phase:
                     continue
                 element = self._name(node.inputs[0], names, body, phase)
-                self._reduce(node, kind, element, body, clauses, closing)
+                self._reduce(node, kind, element, made)
                 continue
             if at != phase or (self.k._is_row(value) and self.k.domain):
                 continue
@@ -369,30 +390,39 @@ class _Writer:
                 continue
             name = self._name(value, names, body, phase)
             if value.number in self.k.stored:
-                self._store(value, name, stores)
+                self._store(value, name, made.stores)
             if value.number in self.k.kept:
                 body.append(f"{self._buffer(value)}[{self._linear()}] = {name};")
-        if body or stores:
-            self._loop(body + stores, clauses)
-        self.lines += closing
+        if body or made.stores:
+            self._loop(made)
+        self.lines += made.closing
 
-    def _loop(self, body: list[str], clauses: list[str]) -> None:
+    def _loop(self, made: _Pass) -> None:
+        """The loops over a row. Sums of float32 along a long one are taken in parts."""
         lengths = [str(n) for n in self.k.lengths[self.k.outer:]]
         if self.k.flat:
             lengths = ["count"]
-        pad = ""
-        for i, n in enumerate(lengths):
-            last = i == len(lengths) - 1
-            if last and n != "1":
-                self.lines.append(pad + " ".join(["#pragma omp simd", *_grouped(clauses)]))
-            self.lines.append(f"{pad}for (long j{i} = 0; j{i} < {n}; j{i}++) {{")
-            pad += "    "
-        if not lengths:
-            self.lines.append("{")
-            pad = "    "
-        self.lines += [pad + line for line in body]
-        for i in range(max(1, len(lengths))):
-            self.lines.append("    " * (max(1, len(lengths)) - 1 - i) + "}")
+        lines: list[str] = []
+        ends: list[str] = []
+        for i, n in enumerate(lengths[:-1]):
+            lines.append("    " * i + f"for (long j{i} = 0; j{i} < {n}; j{i}++) {{")
+            ends.insert(0, "    " * i + "}")
+        pad, last, begin, end = "    " * len(ends), len(lengths) - 1, "0", ""
+        if lengths:
+            end = lengths[-1]
+        if made.opening and int(end) > BLOCK:
+            lines += [f"{pad}for (long b = 0; b < {end}; b += {BLOCK}) {{",
+                      f"{pad}    const long e = {end} - b < {BLOCK} ? {end} : b + {BLOCK};"]
+            ends.insert(0, pad + "}")
+            pad, begin, end = pad + "    ", "b", "e"
+        lines += [pad + line for line in made.opening]
+        if end not in ("", "1"):
+            lines.append(pad + " ".join(["#pragma omp simd", *_grouped(made.clauses)]))
+        lines.append(pad + (f"for (long j{last} = {begin}; j{last} < {end}; j{last}++) {{"
+                            if end else "{"))
+        lines += [pad + "    " + line for line in made.body + made.stores]
+        lines += [pad + "}", *(pad + line for line in made.ending), *ends]
+        self.lines += lines
 
     def _buffer(self, value: Value) -> str:
         name = self._buffers.get(value.number)
@@ -400,36 +430,49 @@ class _Writer:
             name = self._buffers[value.number] = f"kept{len(self._buffers)}"
             count = BLOCK if self.k.flat else math.prod(self.k.lengths[self.k.outer:])
             kind = C_TYPES[compute_dtype(value.dtype)]
-            self.before.append(f"alignas(64) {kind} {name}[{count}];")
+            self._stack += _padded(count * 8)
+            if self._stack <= _STACK:
+                self.before.append(f"alignas(64) {kind} {name}[{count}];")
+            else:
+                start, self.k.scratch = self.k.scratch, (
+                    self.k.scratch + _padded(count * 8) * PARTS)
+                self.before.append(
+                    f"{kind}* const __restrict__ {name} = ({kind}*)(q[SCRATCH] + {start} + part * "
+                    f"{_padded(count * 8)}L);")
         return name
 
-    def _reduce(self, node: Reduce, kind: str, element: str, body: list[str],
-                clauses: list[str], closing: list[str]) -> None:
+    def _reduce(self, node: Reduce, kind: str, element: str, made: _Pass) -> None:
         dtype = compute_dtype(node.outputs[0].dtype)
         if kind == "column":
             column = self._column(node)
-            body.append(_combined(node.how, f"{column}[{self._linear()}]", element))
+            made.body.append(_combined(node.how, f"{column}[{self._linear()}]", element))
             return
         name = self._fresh("a")
         type_ = "int" if dtype == "bool" else C_TYPES[dtype]
-        self.lines.append(f"{type_} {name} = {_identity(node.how, dtype)};")
-        nan = None
+        start = f"{type_} {name} = {_identity(node.how, dtype)};"
+        row = math.prod(self.k.lengths[self.k.outer:])
+        if self.k.rows and row > _LONG and node.how == "sum" and dtype == "float32":
+            whole = self._fresh("w")
+            self.lines.append(f"double {whole} = 0;")
+            made.opening.append(start)
+            made.ending.append(f"{whole} += {name};")
+            made.closing.append(f"const float {name} = (float){whole};")
+        else:
+            self.lines.append(start)
         if node.how in ("max", "min") and dtype.startswith("float"):
             nan = self._fresh("nan")
             self.lines.append(f"int {nan} = 0;")
-            body.append(f"{nan} |= {element} != {element};")
-            clauses.append(f"|:{nan}")
-        body.append(_plain(node.how, name, element))
-        clauses.append(f"{_CLAUSE[node.how]}:{name}")
-        result = name
-        if nan is not None:
-            closing.append(f"if ({nan}) {name} = not_a_number<{type_}>();")
+            made.body.append(f"{nan} |= {element} != {element};")
+            made.clauses.append(f"|:{nan}")
+            made.closing.append(f"if ({nan}) {name} = not_a_number<{type_}>();")
+        made.body.append(_plain(node.how, name, element))
+        made.clauses.append(f"{_CLAUSE[node.how]}:{name}")
         if kind == "row":
-            self.row_names[node.outputs[0].number] = result
+            self.row_names[node.outputs[0].number] = name
             if node.outputs[0].number in self.k.stored:
-                self._store(node.outputs[0], result, closing)
+                self._store(node.outputs[0], name, made.closing)
         else:
-            closing.append(_combined(node.how, self._total(node), result))
+            made.closing.append(_combined(node.how, self._total(node), name))
 
     # -------------------------------------------------------------- what ends with the kernel
 
@@ -527,7 +570,9 @@ class _Writer:
         dtypes = {name: v.dtype for name, v in zip(node.names, node.inputs)}
         out = node.outputs[0].dtype
         default = next(iter(dtypes.values()), out) if node.label.startswith("cast") else out
-        printer = CudaPrinter([node.body], dtypes, variables, default, self._fresh("v") + "_")
+        known = self._row_known if body is self.lines else self._known
+        printer = CudaPrinter([node.body], dtypes, variables, default, self._fresh("v") + "_",
+                              known)
         body += printer.lines()
         (text,) = printer.results()
         name = self._fresh("t")

@@ -1,4 +1,4 @@
-"""From a traced graph to the compiler's form: composites open, every op becomes few kinds of nodes."""
+"""From a traced graph to the compiler's form: composites open, ops become few kinds of nodes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.builder import Builder, spelled
-from gtape.compile.ir import Hosted, Module, Source, Value, View
+from gtape.compile.ir import Hosted, Layout, Module, Source, Value, View, dense
 from gtape.compile.traced import Traced
+from gtape.core.custom_step import CustomStep
 from gtape.core.graph import Graph
 from gtape.core.spec import Spec
 from gtape.core.state import init_scope, paused
@@ -21,11 +22,15 @@ from gtape.core.tracer import trace
 from gtape.kinds.composite import Composite
 from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.expr import topological
+from gtape.kinds.primitive import Primitive
+from gtape.ops.draws import Draw
 
 #: (builder, values, attributes by name, specs of the results) -> values, or None where the op has
 #: to run in Python for these inputs. By the op's name.
 Rule = Callable[[Builder, list[Value], dict[str, Any], Sequence[Spec]], Any]
 RULES: dict[str, Rule] = {}
+#: The kinds of ops that rules are for; a hosted op may have any name.
+_RULED = (Primitive, Elementwise, Draw, CustomStep)
 
 
 def lowers(*names: str) -> Callable[[Rule], Rule]:
@@ -54,7 +59,7 @@ def lowered(program: Traced) -> Module:
         env[id(use.start)] = builder.source("cell", use.cell, *_spec(use.start), use.cell._k)
     _nodes(builder, graph, env)
     outputs = [_value(builder, env, t) for t in graph.outputs]
-    results = [_own(builder, v) for v in outputs[: program.results]]
+    results = _results(builder, outputs[: program.results])
     writes = []
     taken = {v.number for v in results}
     for use, value in zip(program.written, outputs[program.results:]):
@@ -64,6 +69,27 @@ def lowered(program: Traced) -> Module:
         taken.add(made.number)
         writes.append((use.cell, made))
     return Module(tuple(builder.nodes), tuple(results), tuple(writes)).live()
+
+
+def _results(builder: Builder, values: Sequence[Value]) -> list[Value]:
+    """The results, each with memory of its own. What is only shaped otherwise is not copied."""
+    made: list[Value] = []
+    taken = {v.number for v in values if not isinstance(v.node, View)}
+    for value in values:
+        if _reshaped(value) and value.node.inputs[0].number not in taken:
+            taken.add(value.node.inputs[0].number)
+            made.append(value)
+        else:
+            made.append(next((m for m in made if m is value), None) or _own(builder, value))
+    return made
+
+
+def _reshaped(value: Value) -> bool:
+    """Whether a value has all elements of one that is computed, in their order."""
+    node = value.node
+    if not isinstance(node, View) or isinstance(node.inputs[0].node, Source):
+        return False
+    return node.layout == Layout(dense(value.shape)) and value.size == node.inputs[0].size
 
 
 def _own(builder: Builder, value: Value) -> Value:
@@ -93,15 +119,14 @@ def _nodes(builder: Builder, graph: Graph, env: dict[int, Value]) -> None:
 
 def _node(builder: Builder, node: Any, inputs: list[Value], specs: list[Spec]) -> Sequence[Value]:
     op = node.op
+    made: Any = None
+    if isinstance(op, Composite):
+        return _opened(builder, op, node, inputs)
     if isinstance(op, Elementwise):
         made = _elementwise(builder, op, inputs, specs[0])
-    elif isinstance(op, Composite):
-        return _opened(builder, op, node, inputs)
-    else:
-        rule = RULES.get(op.name) if hasattr(op, "attr_names") and op.attr_names is not None else None
+    if made is None and op.name in RULES and isinstance(op, _RULED):
         named = dict(zip(getattr(op, "attr_names", ()), node.attrs))
-        made = None if rule is None or type(op).__name__ == "HostedOp" else rule(
-            builder, inputs, named, specs)
+        made = RULES[op.name](builder, inputs, named, specs)
     if made is None:
         return builder.add(Hosted(op, node.attrs, inputs),
                            [(tuple(s.shape), s.dtype.name) for s in specs])
@@ -113,8 +138,7 @@ def _elementwise(builder: Builder, op: Elementwise, inputs: list[Value], spec: S
     dtypes = [v.dtype for v in inputs]
     if not spelled(op.body(), op.params, dtypes) or spec.dtype.name.startswith("complex"):
         return None
-    made = builder.elem(op.name, op.expression, inputs, spec.dtype.name, tuple(spec.shape))
-    return made
+    return builder.elem(op.name, op.expression, inputs, spec.dtype.name, tuple(spec.shape))
 
 
 def _opened(builder: Builder, op: Composite, node: Any, inputs: list[Value]) -> list[Value]:

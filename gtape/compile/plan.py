@@ -2,7 +2,8 @@
 
 Arguments, results and cells have memory of their own; what is made in between lies in one arena,
 two values in the same place where the first is no longer needed when the second is made. A cell's
-new value is written straight into the cell when nothing reads the old one afterwards.
+new value is written straight into the cell when nothing reads the old one afterwards, and nothing
+that may fail comes afterwards.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Plan:
         self.module = module
         self._fuser = Fuser(module, fused=fused)
         self._fuser.run()
+        self._urgent = self._fuser.urgent()
         self.constants: list[Any] = []
         self.cells: list[Any] = []
         self.places: dict[int, Place] = {}
@@ -52,7 +54,7 @@ class Plan:
         self.copies: list[tuple[int, Value]] = []
         self._results()
         self._writes()
-        self.groups = self._fuser._ordered()
+        self.groups = self._fuser.ordered()
         self.stored = self._stored()
         self.arena = self._arena()
         self.steps = [Step(g, Kernel(g, self.stored, self.in_place) if g.is_loop else None)
@@ -89,7 +91,7 @@ class Plan:
             if at is None:
                 at = len(self.outputs)
                 self.outputs.append(value)
-                self.places[value.number] = Place("result", at)
+                self.places[v_root(value).number] = Place("result", at)
             self.result_of.append(at)
 
     def _writes(self) -> None:
@@ -106,6 +108,8 @@ class Plan:
         """Whether the value can be made where the old one lies; then readers of the old one are
         made to run before."""
         maker = self._fuser.of[value.number]
+        if self._urgent >> maker.number & 1:
+            return False
         if old is None:
             return True
         readers = [g for g in self._fuser.groups if old.number in g.reads and g is not maker]
@@ -116,7 +120,7 @@ class Plan:
         before = 0
         for group in readers:
             before |= group.after | 1 << group.number
-        self._fuser._precede(maker, before)
+        self._fuser.precede(maker, before)
         if old.number in maker.reads:
             self.in_place[value.number] = old.number
         return True
@@ -125,10 +129,11 @@ class Plan:
         """Whether every element of the new value is made of the old one's at the same place."""
         if not group.is_loop:
             (node,) = group.nodes
-            return isinstance(node, Library) and node.takes_place == old.number
+            return isinstance(node, Library) and node.takes_place == old.number and sum(
+                v_root(v) is old for v in node.inputs) == 1
         kernel = Kernel(group, {value.number}, {})
         if kernel.last or not isinstance(value.node, Elem) or len(
-                kernel.group.place[value.number]) != len([n for n in value.shape]):
+                kernel.group.place[value.number]) != len(value.shape):
             return False
         target = kernel._access(value)
         for node in group.nodes:

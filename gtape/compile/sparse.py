@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gtape.compile.ir import Elem, Library, Module, Node, Value
-from gtape.kinds.print_cuda import C_TYPES
+from gtape.compile.ir import Elem, Library, Module, Node, Value, View
+from gtape.kinds.print_cuda import C_TYPES, number
 
 
 class _Chain(NamedTuple):
@@ -98,7 +98,8 @@ def _sum(node: Elem, value: Value) -> tuple[int, Value] | None:
     base, sign = (a, -1 if letter == "subtract" else 1) if b is value else (b, 1)
     if letter == "subtract" and b is not value:
         return None
-    if not isinstance(base, Value) or base is value or base.shape != value.shape:
+    if not isinstance(base, Value) or base is value or base.shape != value.shape or isinstance(
+            base.node, View):
         return None
     return sign, base
 
@@ -109,13 +110,12 @@ def _update(chain: _Chain) -> Library:
     kind = C_TYPES[out.dtype]
     rows, inner = out.shape[0], math.prod(out.shape[1:])
     scalars = [f for f in chain.factors if isinstance(f, Value)]
-    numbers = [repr(float(f)) for f in chain.factors if not isinstance(f, Value)]
+    numbers = [number(f, out.dtype) for f in chain.factors if not isinstance(f, Value)]
 
     def emit(program: Any, node: Library) -> str:
         base, values, where, *rest = [program.pointer(v) for v in node.inputs]
         target = program.pointer(node.outputs[0])
-        scale = " * ".join([f"({kind}){chain.sign}", *(f"({kind}){n}" for n in numbers),
-                            *(f"*{p}" for p in rest)])
+        scale = " * ".join([f"({kind}){chain.sign}", *numbers, *(f"*{p}" for p in rest)])
         copy = "" if base == target else (
             f"__builtin_memcpy({target}, {base}, sizeof({kind}) * {rows * inner}L); ")
         return (f"{{ {copy}scatter_rows({values}, {where}, {target}, {rows}, {inner}, "

@@ -73,20 +73,20 @@ class _Rows:
             self.tape._spend()
 
     def all(self, lead: int) -> list[Any]:
-        """For each source the rows, along a new first axis; None where nothing connects.
+        """For each source the rows along a new axis behind `lead` others; None where nothing
+        connects.
 
         Row i is the gradient for the cotangent that is one at the flat position i of the target,
         not counting its first `lead` axes, and zero elsewhere.
         """
         count = math.prod(known(self.value.spec.shape)[lead:])
         if count > 1 and (self.tensors or not self._few(count)):
-            try:
-                return self._at_once(lead, count)
-            except _UNTRACEABLE:
-                pass
+            found = self._at_once(lead, count)
+            if found is not None:
+                return found
         seeds = _one_hots(self.value, lead, 0, count)
         rows = [self._pull(EagerTensor(seed, seeds._t), self.tensors) for seed in seeds._a]
-        return [_stacked(column, self.tensors) for column in zip(*rows)]
+        return [_stacked(column, lead, self.tensors) for column in zip(*rows)]
 
     def _few(self, count: int) -> bool:
         """Whether so few and small rows are found sooner one by one.
@@ -102,24 +102,33 @@ class _Rows:
         steps = sum(1 if isinstance(record[4], Elementwise) else 4 for record in records)
         return count * (steps + 1) <= 10 * len(records) + 40
 
-    def _at_once(self, lead: int, count: int) -> list[Any]:
+    def _at_once(self, lead: int, count: int) -> list[Any] | None:
+        """All rows; None where a gradient needs the numbers of each."""
         from gtape.kinds.batched import Operand
 
         step = max(_CHUNK // self.largest, 1)
         if step >= count:
             ones = self.value._filled_(1)
-            return self._batched(Operand.onehot(ones, lead, ones=True))
-        parts = [self._batched(Operand.of(_one_hots(self.value, lead, i, min(i + step, count))))
-                 for i in range(0, count, step)]
-        return [_joined(column) for column in zip(*parts)]
+            return self._batched(Operand.onehot(ones, lead, ones=True), lead)
+        parts = []
+        for i in range(0, count, step):
+            seeds = _one_hots(self.value, lead, i, min(i + step, count))
+            part = self._batched(Operand.of(seeds), lead)
+            if part is None:
+                return None
+            parts.append(part)
+        return [_joined(column, lead) for column in zip(*parts)]
 
-    def _batched(self, cotangents: Any) -> list[Any]:
+    def _batched(self, cotangents: Any, lead: int) -> list[Any] | None:
         """The gradients for the cotangents of an Operand."""
         from gtape.kinds.batching import Batch
 
-        batch = Batch(cotangents.size)
-        found = batch.run(self._pull, batch.enter(cotangents), True)
-        rows = iter(batch.results([a for a in found if a is not None]))
+        batch = Batch(cotangents.size, lead)
+        try:
+            found = batch.run(self._pull, batch.enter(cotangents), True)
+        except _UNTRACEABLE:
+            return None
+        rows = iter(batch.results([a for a in found if a is not None], axis=lead))
         return [None if a is None else next(rows) for a in found]
 
     def _pull(self, seed: Tensor, tensors: bool) -> list[Any]:
@@ -142,7 +151,8 @@ _FEW, _SMALL = 24, 1 << 14
 
 
 def _bytes(tensor: Tensor) -> int:
-    return math.prod(known(tensor.spec.shape)) * tensor.dtype.size or 1
+    """The size of a tensor; for open lengths, the numbers that stand in will do."""
+    return math.prod(int.__add__(n, 0) for n in tensor.spec.shape) * tensor.dtype.size or 1
 
 
 def _one_hots(like: Tensor, lead: int, start: int, stop: int) -> EagerTensor:
@@ -158,25 +168,25 @@ def _one_hots(like: Tensor, lead: int, start: int, stop: int) -> EagerTensor:
         return EagerTensor(hot, array_type)
 
 
-def _stacked(rows: Sequence[Any], tensors: bool) -> Any:
-    """Rows joined along a new first axis; missing rows are zeros. None where all are missing."""
+def _stacked(rows: Sequence[Any], axis: int, tensors: bool) -> Any:
+    """Rows joined along a new axis; missing rows are zeros. None where all are missing."""
     like = next((r for r in rows if r is not None), None)
     if like is None:
         return None
-    filled = [like._filled_(0) if r is None else r for r in rows]
+    filled: list[Any] = [like._filled_(0) if r is None else r for r in rows]
     if not tensors:
         with like._t.device.scope():
-            return EagerTensor(like._t.xp.stack([r._a for r in filled]), like._t)
+            return EagerTensor(like._t.xp.stack([r._a for r in filled], axis), like._t)
     from gtape.ops.packing import stack_
 
-    return stack_(*filled, axis=0)
+    return stack_(*filled, axis=axis)
 
 
-def _joined(parts: Sequence[Any]) -> Any:
-    """Rows of rows; what connects, connects in every part."""
+def _joined(parts: Sequence[Any], axis: int) -> Any:
+    """Pieces of rows joined; what connects, connects in every piece."""
     from gtape.ops.packing import concat_
 
-    return None if parts[0] is None else concat_(*parts, axis=0)
+    return None if parts[0] is None else concat_(*parts, axis=axis)
 
 
 def _shaped(rows: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -200,15 +210,16 @@ def jacobian(tape: Any, target: Any, sources: Any, unconnected_gradients: Any,
     _check_flags(tape, use_pfor)
     work = _Rows(tape, leaf, ask.sources)
     shape = known(work.value.spec.shape)
-    rows = work.all(0) if work.connected() and math.prod(shape) else []
+    size = math.prod(shape)
+    rows = work.all(0) if size and work.connected() else []
     work.done()
-    answers = []
+    answers: list[Any] = []
     for position, source in enumerate(ask.sources):
         like = _value(source)
         full = (*shape, *like.spec.shape)
         if rows and rows[position] is not None:
             answers.append(_shaped(rows[position], full))
-        elif zero or (not math.prod(shape) and work.connected()):
+        elif zero or (not size and work.connected()):
             answers.append(_empty(full, like))
         else:
             answers.append(None)
@@ -230,19 +241,8 @@ def batch_jacobian(tape: Any, target: Any, source: Any, unconnected_gradients: A
                          f"of source {x.spec}")
     _check_flags(tape, use_pfor)
     work = _Rows(tape, leaf, [origin])
-    rows = work.all(1) if work.connected() and math.prod(known(y.spec.shape)) else [None]
+    size = math.prod(known(y.spec.shape))
+    rows = work.all(1) if size and work.connected() else [None]
     work.done()
     full = (*y.spec.shape, *x.spec.shape[1:])
-    return _empty(full, x) if rows[0] is None else _batch_first(rows[0], full)
-
-
-def _batch_first(rows: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """[inner, batch, x…] as [batch, y…, x…]."""
-    perm = (1, 0, *range(2, rows.ndim))
-    if type(rows) is EagerTensor and not active():
-        with rows._t.device.scope():
-            found = rows._t.xp.ascontiguousarray(rows._a.transpose(perm))
-        return EagerTensor(found.reshape(shape), rows._t)
-    from gtape.ops.layout import transpose_
-
-    return _shaped(transpose_(rows, perm=perm), shape)
+    return _empty(full, x) if rows[0] is None else _shaped(rows[0], full)

@@ -24,22 +24,28 @@ class Operand:
     elsewhere; the tensor is made when it is asked for. `ones`: d holds nothing else.
     """
 
-    __slots__ = ("_tensor", "batched", "diagonal", "lead", "ones", "shape", "size")
+    __slots__ = ("_axis", "_made", "_tensor", "batched", "diagonal", "lead", "ones", "shape",
+                 "size")
 
     def __init__(self, tensor: Tensor | None, size: int, batched: bool,
-                 diagonal: Tensor | None = None, lead: int = 0, ones: bool = False) -> None:
-        self._tensor = tensor
+                 diagonal: Tensor | None = None, lead: int = 0, ones: bool = False,
+                 axis: int = 0) -> None:
+        self._made = self._tensor = tensor
+        self._axis = axis
         self.size = size
         self.batched = batched
         self.diagonal = diagonal
         self.lead = lead
         self.ones = ones
         shape = self._known.spec.shape
-        self.shape = shape[1:] if batched and diagonal is None else shape
+        if batched and diagonal is None:
+            shape = (*shape[:axis], *shape[axis + 1:])
+        self.shape = shape
 
     @staticmethod
-    def of(whole: Tensor) -> Operand:
-        return Operand(whole, whole.spec.shape[0], True)
+    def of(whole: Tensor, axis: int = 0) -> Operand:
+        """The operand of a tensor with the elements along one of its axes."""
+        return Operand(whole, whole.spec.shape[axis], True, axis=axis)
 
     @staticmethod
     def onehot(diagonal: Tensor, lead: int = 0, ones: bool = False) -> Operand:
@@ -65,8 +71,16 @@ class Operand:
     def tensor(self) -> Tensor:
         """As it is, with the first axis if `batched`."""
         if self._tensor is None:
-            self._tensor = self._spread()
+            self._tensor = self._made = self._spread()
+        elif self._axis and self._made is self._tensor:
+            self._tensor = moved(self._tensor, self._axis, 0)
         return self._tensor
+
+    def along(self, axis: int) -> Tensor:
+        """The full tensor with the elements along `axis`."""
+        if self._axis == axis and self._made is not None and self.batched:
+            return self._made
+        return moved(self.full(), 0, axis)
 
     def _spread(self) -> Tensor:
         from gtape.ops.layout import broadcast_to_
@@ -101,10 +115,6 @@ class Operand:
         made = (self.size, *shape) if self.batched else shape
         tensor = self.tensor
         return tensor if tensor.spec.shape == made else reshape_(tensor, shape=made)
-
-    def moved(self, axis: int) -> Tensor:
-        """The full tensor with the axis of the elements at position `axis`."""
-        return moved(self.full(), 0, axis)
 
 
 def moved(tensor: Tensor, source: int, target: int) -> Tensor:

@@ -24,7 +24,7 @@ from gtape.core.state import active, recorders, tracer_now, tracing
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
 from gtape.core.tracer import CellUse, Tracer
-from gtape.kinds.batched import Operand, broadcast_rows
+from gtape.kinds.batched import Operand
 from gtape.kinds.composite import Composite
 from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.hosted import HostedOp
@@ -87,13 +87,15 @@ class Batch(Tracer):
     """The trace of a function of one of `size` elements; `results` gives those for all.
 
     Ops are noted while the function runs, and only those that matter are applied to all elements.
+    `lead`: so many axes of an element would better come before that of the elements in memory.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, lead: int = 0) -> None:
         super().__init__(tracer_now())
         self.size = size
-        self._around = active()
-        self._outside = (_Outside(self, self._around),)
+        self.lead = lead
+        self._observers = active()
+        self._outside = (_Outside(self, self._observers),)
         #: By id, with the symbols of one element: what stands behind them.
         self._operands: dict[int, Operand] = {}
         self._entered: list[SymbolicTensor] = []
@@ -118,14 +120,15 @@ class Batch(Tracer):
         finally:
             recorders.reset(token)
 
-    def results(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """The tensors with the values of all elements, and the end of the batch."""
+    def results(self, values: Sequence[Tensor], axis: int = 0) -> list[Tensor]:
+        """The tensors with the values of all elements along `axis`, and the end of the batch."""
         self.finished = True
         needed = Graph((), tuple(self.nodes), tuple(values)).live().nodes
         self.nodes.clear()
         self._around_it(lambda: self._apply(needed, values))
-        return [self._operands[id(v)].tensor if self._own(v) else
-                broadcast_rows(self.local(v), self.size) for v in values]
+        found = [self._operands.get(id(v)) or Operand(self.local(v), self.size, False)
+                 for v in values]
+        return [x.along(axis) for x in found]
 
     def _apply(self, nodes: Sequence[Node], values: Sequence[Tensor]) -> None:
         """Find the operands of the nodes' results; each is forgotten when nothing needs it."""
@@ -140,6 +143,8 @@ class Batch(Tracer):
                 if operand.shape != value._spec.shape or operand.size != size:
                     raise InternalError(f"the batching rule of {node.op.name} makes {size} times "
                                         f"{operand.spec}, not {value._spec}")
+                if operand.diagonal is None:
+                    operand.lead = min(self.lead, len(operand.shape))
                 operands[id(value)] = operand
             for x in node.inputs:
                 if last[id(x)] is node and id(x) not in kept:
@@ -179,7 +184,7 @@ class Batch(Tracer):
 
     def _around_it(self, fn: Callable[[], Any]) -> Any:
         """`fn()` as if called around the batch."""
-        traced, recorded = tracing.set(self.outer), recorders.set(self._around)
+        traced, recorded = tracing.set(self.outer), recorders.set(self._observers)
         try:
             return fn()
         finally:

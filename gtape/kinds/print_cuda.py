@@ -71,11 +71,14 @@ class CudaPrinter:
     """The statements that compute `outputs` from C++ variables."""
 
     def __init__(self, outputs: Sequence[Expr], dtypes: Mapping[str, str],
-                 variables: Mapping[str, str], default: str, prefix: str = "v") -> None:
+                 variables: Mapping[str, str], default: str, prefix: str = "v",
+                 known: dict[int, str] | None = None) -> None:
         """`dtypes` and `variables` say of each input its dtype and the C++ variable that holds it
         in its compute dtype; `default` is the dtype where only constants take part. The variables
-        made are called `prefix` and a number."""
+        made are called `prefix` and a number; `known` has those of nodes made before, by id, and
+        those made here are added to it."""
         self._prefix = prefix
+        self._known = {} if known is None else known
         self._order = topological(outputs)
         self._dtypes = _dtypes_of(self._order, dtypes)
         self._default = compute_dtype(default)
@@ -86,11 +89,13 @@ class CudaPrinter:
         """The statements, in order."""
         made: list[str] = []
         for node in self._order:
-            if node.letter is not None:
+            if id(node) in self._known:
+                self._names[id(node)] = self._known[id(node)]
+            elif node.letter is not None:
                 name = f"{self._prefix}{len(made)}"
                 dtype = self._dtypes[id(node)] or self._default
                 made.append(f"const {C_TYPES[dtype]} {name} = {self._applied(node)};")
-                self._names[id(node)] = name
+                self._names[id(node)] = self._known[id(node)] = name
         return made
 
     def results(self) -> list[str]:

@@ -66,7 +66,7 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, indices = xs
     if not indices.batched:
-        return moved(run(op, [x.moved(1), indices.tensor], attrs)[0], 1, 0)
+        return moved(run(op, [x.along(1), indices.tensor], attrs)[0], 1, 0)
     if op.name == "rows_or_zero_":
         flat = reshape_(_flat(indices, x.shape[0]), shape=(x.size * indices.shape[0],))
         (made,) = run(op, [_joined(x), flat], attrs)

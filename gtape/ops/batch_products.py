@@ -11,7 +11,7 @@ import string
 from typing import Any
 
 from gtape.core.tensor import Tensor
-from gtape.kinds.batched import Operand
+from gtape.kinds.batched import Operand, moved
 from gtape.kinds.batching import Attrs, batches
 from gtape.ops.batch_axes import Operands, run
 from gtape.ops.contraction import einsum_
@@ -37,8 +37,11 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return matmul_(a.aligned(rank), b.aligned(rank), transpose_a=turned_a, transpose_b=turned_b)
 
 
-def _rows(a: Operand, b: Tensor, turned_a: bool, turned_b: bool) -> Tensor | None:
-    """a b for every a: their rows below each other are one matrix."""
+def _rows(a: Operand, b: Tensor, turned_a: bool, turned_b: bool) -> Tensor | Operand | None:
+    """a b for every a: their rows below each other are one matrix.
+
+    Axes that come first in memory come first in the product too.
+    """
     columns = b.spec.shape[0 if turned_b else 1]
     *batch, rows, inner = a.shape
     if turned_a:
@@ -48,10 +51,11 @@ def _rows(a: Operand, b: Tensor, turned_a: bool, turned_b: bool) -> Tensor | Non
     if a.diagonal is not None and math.prod(batch) * rows == math.prod(a.shape[:a.lead]) and (
             inner == a.size):
         return _scaled_rows(a, b, turned_b, (*batch, rows, columns))
-    count = a.size * math.prod(batch) * rows
-    flat = reshape_(a.tensor, shape=(count, inner))
+    shape = (*batch, rows, inner)
+    whole = a.along(a.lead) if a.shape == shape else moved(a.reshaped(shape), 0, a.lead)
+    flat = reshape_(whole, shape=(a.size * math.prod(shape[:-1]), inner))
     made = matmul_(flat, b, transpose_b=turned_b)
-    return reshape_(made, shape=(a.size, *batch, rows, columns))
+    return Operand.of(reshape_(made, shape=(*whole.spec.shape[:-1], columns)), a.lead)
 
 
 def _scaled_rows(a: Operand, b: Tensor, turned_b: bool, shape: tuple[int, ...]) -> Tensor:
@@ -111,7 +115,7 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
         rank = max(len(a.shape), len(b.shape))
         return run(op, [a.aligned(rank), b.aligned(rank)], attrs)
     rows, columns = b.shape
-    side_by_side = reshape_(b.moved(1), shape=(rows, b.size * columns))
+    side_by_side = reshape_(b.along(1), shape=(rows, b.size * columns))
     (made,) = run(op, [a.tensor, side_by_side], attrs)
     return transpose_(reshape_(made, shape=(rows, b.size, columns)), perm=(1, 0, 2))
 

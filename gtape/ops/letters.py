@@ -120,7 +120,7 @@ def pow_slope(xp: Any, a: Any, b: Any) -> Any:
 
 
 def log_positive(xp: Any, a: Any) -> Any:
-    if isinstance(a, (int, float)):
+    if type(a) in (int, float):
         return float(np.log(a)) if a > 0 else 0.0
     positive = a > 0 if a.dtype.kind != "c" else a != 0
     return xp.where(positive, xp.log(xp.where(positive, a, xp.ones_like(a))), xp.zeros_like(a))

@@ -160,16 +160,18 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
         ValueError, InvalidArgumentError: as `map_fn`.
         NotTraceableError: `fn` must see the elements one by one, and may not.
     """
-    from gtape.ops.vectorized import NEEDS_ELEMENTS, at_once
+    from gtape.ops.vectorized import NEEDS_ELEMENTS, batch_of
 
     leaves, count = _length("vectorized_map", elems, broadcast=True)
     if count == 0:
         return _empty("vectorized_map", fn, elems)
     try:
-        return at_once(fn, elems, leaves, count)
+        batch, flat, made = batch_of(fn, elems, leaves, count)
     except NEEDS_ELEMENTS:
         if not fallback_to_while_loop:
             raise
+    else:
+        return nest.pack_sequence_as(made, batch.results(flat))
     scanned = _scanned("vectorized_map", lambda a, x: (a, fn(x)), (), elems, broadcast=True)
     if scanned is not None:
         return scanned[1]

@@ -18,19 +18,20 @@ NEEDS_ELEMENTS = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplemen
                   AttributeError)
 
 
-def at_once(fn: Callable[[Any], Any], elems: Any, leaves: Sequence[Tensor], count: int) -> Any:
-    """fn of every element of `elems`, whose tensors are `leaves`, by one application of its ops.
+def batch_of(fn: Callable[[Any], Any], elems: Any, leaves: Sequence[Tensor], count: int,
+             ) -> tuple[Batch, list[Tensor], Any]:
+    """A batch of the elements of `elems`, whose tensors are `leaves`, with fn's results: flat, and
+    as they are.
 
     Raises:
-        NEEDS_ELEMENTS: that cannot be.
+        NEEDS_ELEMENTS: `fn` cannot be applied to all elements at once.
     """
     (size,) = known((count,))
     batch = Batch(size)
     elements = [getitem_(x, key=(0,)) if x.spec.shape[0] == 1 != size else batch.enter(x)
                 for x in leaves]
     made = batch.run(fn, nest.pack_sequence_as(elems, elements))
-    flat = batch.run(lambda: [_tensor(leaf) for leaf in nest.flatten(made)])
-    return nest.pack_sequence_as(made, batch.results(flat))
+    return batch, batch.run(lambda: [_tensor(leaf) for leaf in nest.flatten(made)]), made
 
 
 def _tensor(leaf: Any) -> Tensor:

@@ -1,0 +1,291 @@
+// Random arrays: Philox4x32-10, and the distributions that take a fixed number of words a value.
+//
+// Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3" (SC'11). The
+// words of many counters are made side by side, then the values of a whole block. The numbers are
+// those of gtape/numerics/philox.py and distributions.py bit by bit; normal values are equal but
+// for the rounding of log, sin and cos.
+#pragma once
+#include "cpu_math.h"
+#include "cpu_threads.h"
+
+namespace gtape_cpu {
+
+typedef unsigned long long Word64;
+
+// Counters, and words, of one block.
+static constexpr int COUNTERS = 64, WORDS = 4 * COUNTERS;
+// Words from which on threads share the work.
+static constexpr long SHARED_WORDS = 1 << 14;
+
+// The key and the 128-bit counter of the first words of a stream.
+struct Stream {
+    unsigned first, second;
+    Word64 low, high;
+};
+
+// The words of the counters low + at, ..., four of each.
+static inline void philox(const Stream& stream, Word64 at, unsigned* words) {
+    const Word64 start = stream.low + at, high = stream.high + (start < at);
+#pragma omp simd
+    for (int i = 0; i < COUNTERS; i++) {
+        const Word64 low = start + (Word64)i, upper = high + (low < start);
+        unsigned a = (unsigned)low, b = (unsigned)(low >> 32);
+        unsigned c = (unsigned)upper, d = (unsigned)(upper >> 32);
+        unsigned key_a = stream.first, key_c = stream.second;
+#pragma GCC unroll 10
+        for (int turn = 0; turn < 10; turn++) {
+            const Word64 of_a = (Word64)a * 0xD2511F53u, of_c = (Word64)c * 0xCD9E8D57u;
+            a = (unsigned)(of_c >> 32) ^ b ^ key_a;
+            b = (unsigned)of_c;
+            c = (unsigned)(of_a >> 32) ^ d ^ key_c;
+            d = (unsigned)of_a;
+            key_a += 0x9E3779B9u;
+            key_c += 0xBB67AE85u;
+        }
+        words[4 * i] = a;
+        words[4 * i + 1] = b;
+        words[4 * i + 2] = c;
+        words[4 * i + 3] = d;
+    }
+}
+
+// ---------------------------------------------------------------- positions
+
+// A Philox key that depends on every bit of the numbers.
+template <typename... N> static inline Stream mixed(N... numbers) {
+    Stream made = {0x67746170u, 0x65206B79u, 0, 0};
+    unsigned words[WORDS];
+    const Word64 all[] = {(Word64)numbers...};
+    for (Word64 number : all) {
+        philox(made, number, words);
+        made.first = words[0];
+        made.second = words[1];
+    }
+    return made;
+}
+
+static inline Stream stream_at(const long long* position) {
+    return {(unsigned)position[0], (unsigned)position[1], (Word64)position[2],
+            (Word64)position[3]};
+}
+
+// The same for distributions that use the upper half of the counter themselves.
+static inline Stream folded_stream_at(const long long* position) {
+    Stream found = stream_at(position);
+    if (!found.high) return found;
+    Stream made = mixed((Word64)position[0], (Word64)position[1], found.high);
+    made.low = found.low;
+    return made;
+}
+
+static inline void keep_position(const Stream& stream, long long* position) {
+    position[0] = stream.first;
+    position[1] = stream.second;
+    position[2] = (long long)stream.low;
+    position[3] = (long long)stream.high;
+}
+
+// ---------------------------------------------------------------- words as numbers
+
+// The lowest BITS bits of a word as a fraction in [0, 1), by placing them below the exponent of 1.
+template <int BITS> GTAPE_INLINE float fraction(unsigned word) {
+    return float_of(0x3f800000u | (word & ((1u << BITS) - 1u)) << (23 - BITS)) - 1.0f;
+}
+
+// 20 bits of one word and 32 of the next.
+GTAPE_INLINE double wide_fraction(unsigned upper, unsigned lower) {
+    const Word64 kept = (Word64)(upper & 0xfffffu) << 32 | lower;
+    return double_of(0x3ff0000000000000ull | kept) - 1.0;
+}
+
+GTAPE_INLINE Word64 joined(unsigned lower, unsigned upper) { return (Word64)upper << 32 | lower; }
+
+// What a dtype is computed in, and its mantissa's bits.
+template <typename T> struct Float { typedef T Type; static constexpr int BITS = 23; };
+template <> struct Float<half> { typedef float Type; static constexpr int BITS = 10; };
+template <> struct Float<bfloat16> { typedef float Type; static constexpr int BITS = 7; };
+
+template <typename T> GTAPE_INLINE float unit_at(const unsigned* words, int i, T*) {
+    return fraction<Float<T>::BITS>(words[i]);
+}
+GTAPE_INLINE double unit_at(const unsigned* words, int i, double*) {
+    return wide_fraction(words[2 * i], words[2 * i + 1]);
+}
+
+template <typename T> struct PerCounter { static constexpr int VALUES = 4; };
+template <> struct PerCounter<double> { static constexpr int VALUES = 2; };
+
+// ---------------------------------------------------------------- distributions
+
+// Each has its number of VALUES of a counter, and `block`, which makes those of WORDS words.
+
+// first + span u, the product and the sum each rounded; `last` where that reaches `end`.
+template <typename T> struct Uniform {
+    typedef typename Float<T>::Type Wide;
+    typedef T Made;
+    static constexpr int VALUES = PerCounter<T>::VALUES;
+    Wide span, first, end, last;
+
+    void block(const unsigned* words, T* out) const {
+#pragma omp simd
+        for (int i = 0; i < COUNTERS * VALUES; i++) {
+            T part;
+            part = unit_at(words, i, out) * span;
+            T made;
+            made = (Wide)part + first;
+            out[i] = (Wide)made < end ? (Wide)made : last;
+        }
+    }
+};
+
+// sin and cos of 0 <= x < 7.
+GTAPE_INLINE void circle(float x, float& s, float& c) {
+    const float shifted = fused(x, 0.636619772f, 0x1.8p23f), turns = shifted - 0x1.8p23f;
+    const float r = fused(turns, 4.37113883e-08f, fused(turns, -1.57079637f, x));
+    s = sine_of(bits_of(shifted), r);
+    c = sine_of(bits_of(shifted) + 1u, r);
+}
+// By the Taylor series, whose next terms are below 2^-60 for |r| <= pi / 4.
+GTAPE_INLINE void circle(double x, double& s, double& c) {
+    const double shifted = fused(x, 0.63661977236758138, 0x1.8p52), turns = shifted - 0x1.8p52;
+    const double near = fused(turns, -1.5707963267948966, x);
+    const double r = fused(turns, -6.12323399573676604e-17, near), z = r * r;
+    const double sine = fused(r * z, polynomial(z, -1 / 121645100408832000.0,
+                                                1 / 355687428096000.0, -1 / 1307674368000.0,
+                                                1 / 6227020800.0, -1 / 39916800.0, 1 / 362880.0,
+                                                -1 / 5040.0, 1 / 120.0, -1 / 6.0), r);
+    const double cosine = fused(z, polynomial(z, -1 / 6402373705728000.0, 1 / 20922789888000.0,
+                                              -1 / 87178291200.0, 1 / 479001600.0,
+                                              -1 / 3628800.0, 1 / 40320.0, -1 / 720.0, 1 / 24.0,
+                                              -0.5), 1.0);
+    const Word64 quadrant = bits_of(shifted);
+    const double of_s = quadrant & 1 ? cosine : sine, of_c = quadrant & 1 ? sine : cosine;
+    s = double_of(bits_of(of_s) ^ (quadrant & 2) << 62);
+    c = double_of(bits_of(of_c) ^ ((quadrant + 1) & 2) << 62);
+}
+
+// mean + stddev r (sin, cos)(2 pi v) with r = sqrt(-2 log u): Box & Muller 1958, "A note on the
+// generation of random normal deviates".
+template <typename T> struct Normal {
+    typedef typename Float<T>::Type Wide;
+    typedef T Made;
+    static constexpr int VALUES = PerCounter<Wide>::VALUES;
+    Wide mean, stddev;
+
+    void block(const unsigned* words, T* out) const {
+        Wide* none = nullptr;
+#pragma omp simd
+        for (int i = 0; i < COUNTERS * VALUES / 2; i++) {
+            const Wide u = unit_at(words, 2 * i, none), v = unit_at(words, 2 * i + 1, none);
+            const Wide radius = sqrt(Wide(-2) * log(u < Wide(1e-7) ? Wide(1e-7) : u));
+            Wide s, c;
+            circle(v * Wide(6.283185307179586), s, c);
+            out[2 * i] = radius * s * stddev + mean;
+            out[2 * i + 1] = radius * c * stddev + mean;
+        }
+    }
+};
+
+GTAPE_INLINE float inner_fraction(const unsigned* words, int i, float*) {
+    return ((float)(int)(words[2 * i + 1] >> 9) + 0.5f) * 0x1p-23f;
+}
+GTAPE_INLINE double inner_fraction(const unsigned* words, int i, double*) {
+    const Word64 word = joined(words[4 * i + 2], words[4 * i + 3]);
+    return ((double)(long long)(word >> 12) + 0.5) * 0x1p-52;
+}
+
+// mean + stddev times a standard normal value within [-2, 2], by the inverse of its distribution:
+// sqrt(2) y f(-log(1 - y^2)), with the Chebyshev series of f over [0, 6.25].
+template <typename T, int TERMS> struct TruncatedNormal {
+    typedef typename Float<T>::Type Wide;
+    typedef T Made;
+    static constexpr int VALUES = PerCounter<Wide>::VALUES / 2;
+    Wide mean, stddev;
+    double series[TERMS];
+
+    void block(const unsigned* words, T* out) const {
+        Wide* none = nullptr;
+#pragma omp simd
+        for (int i = 0; i < COUNTERS * VALUES; i++) {
+            const Wide y = (Wide(2) * inner_fraction(words, i, none) - Wide(1)) *
+                           Wide(0.9544997361036416);
+            const double wide = y, t = -log((1.0 - wide) * (1.0 + wide)) / 3.125 - 1.0;
+            double newer = series[TERMS - 1], older = 0.0;  // Clenshaw 1955
+#pragma GCC unroll 32
+            for (int k = TERMS - 2; k > 0; k--) {
+                const double next = 2.0 * t * newer - older + series[k];
+                older = newer;
+                newer = next;
+            }
+            const Wide inverse = (Wide)(wide * (t * newer - older + series[0]));
+            const Wide standard = Wide(1.4142135623730951) * inverse;
+            out[i] = smaller(larger(standard, Wide(-2)), Wide(2)) * stddev + mean;
+        }
+    }
+};
+
+// Whether the lowest 23 bits are at least `threshold`.
+struct Bernoulli {
+    typedef bool Made;
+    static constexpr int VALUES = 4;
+    unsigned threshold;
+
+    void block(const unsigned* words, bool* out) const {
+#pragma omp simd
+        for (int i = 0; i < WORDS; i++) out[i] = (words[i] & 0x7fffffu) >= threshold;
+    }
+};
+
+// first + r mod span for 64-bit words r; a span of 0 stands for 2^64. `inverse` is floor(2^64 /
+// span), at most 2^64 - 1: the quotient that it gives is at most one too small.
+template <typename T> struct Integers {
+    typedef T Made;
+    static constexpr int VALUES = 2;
+    Word64 first, span, inverse;
+
+    void block(const unsigned* words, T* out) const {
+        for (int i = 0; i < 2 * COUNTERS; i++) {
+            Word64 raw = joined(words[2 * i], words[2 * i + 1]);
+            if (span) {
+                raw -= (Word64)((unsigned __int128)raw * inverse >> 64) * span;
+                raw -= raw >= span ? span : 0;
+            }
+            out[i] = (T)(raw + first);
+        }
+    }
+};
+
+// ---------------------------------------------------------------- whole arrays
+
+template <typename D> struct Draw {
+    Stream stream;
+    D distribution;
+    typename D::Made* out;
+    long count;
+};
+
+template <typename D> static void drawn_part(void* given, int part, int parts) {
+    constexpr long EACH = COUNTERS * D::VALUES;
+    const Draw<D>& draw = *(const Draw<D>*)given;
+    const long blocks = (draw.count + EACH - 1) / EACH;
+    unsigned words[WORDS];
+    typename D::Made rest[EACH];
+    for (long b = blocks * part / parts; b < blocks * (part + 1) / parts; b++) {
+        const long at = b * EACH, left = draw.count - at;
+        philox(draw.stream, (Word64)(b * COUNTERS), words);
+        draw.distribution.block(words, left < EACH ? rest : draw.out + at);
+        if (left < EACH)
+            __builtin_memcpy(draw.out + at, rest, sizeof(rest[0]) * (unsigned long)left);
+    }
+}
+
+template <typename D>
+static void drawn(const Stream& stream, const D& distribution, typename D::Made* out, long count) {
+    Draw<D> draw = {stream, distribution, out, count};
+    if (count * 4 / D::VALUES >= SHARED_WORDS)
+        gtape_parallel(drawn_part<D>, &draw, gtape_threads());
+    else
+        drawn_part<D>(&draw, 0, 1);
+}
+
+}  // namespace gtape_cpu
