@@ -16,10 +16,10 @@ import gtape as tf
 import gtape.ops
 from gtape import testing
 from gtape.core.convert import convert
-from gtape.core.tracer import trace
 from gtape.core.op import Op, declared
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor
+from gtape.core.tracer import trace
 from gtape.kinds.composite import Composite
 from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.primitive import Primitive

@@ -9,9 +9,9 @@ import gtape as tf
 from gtape.core.dtypes import float32, float64
 from gtape.core.errors import OperatorNotAllowedInGraphError
 from gtape.core.graph import Graph
+from gtape.core.spec import Spec
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tracer import trace
-from gtape.core.spec import Spec
 
 _F = Spec((2, 3), float32)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gtape.compile.traced import Traced
 from gtape.core.graph import Graph
 from gtape.core.tensor import Tensor
 from gtape.kinds import bodies
@@ -17,15 +18,15 @@ from gtape.kinds import bodies
 _OFTEN = 256
 
 
-class BareGraph:
+class BareGraph(Traced):
     """A graph that owns no state, in the form in which programs are made of traces."""
+
+    __slots__ = ()
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.arguments = graph.inputs
-        self.captured: list[Tensor] = []
-        self.cells: list[Any] = []
-        self.written: list[Any] = []
+        self.captured, self.cells, self.written, self.created = [], [], [], []
         self.results = len(graph.outputs)
         self.structure = tuple(range(self.results))
 
@@ -53,4 +54,6 @@ def runner(graph: Graph) -> Callable[..., Sequence[Tensor]]:
     return run
 
 
-bodies.runner[0] = runner
+def install() -> None:
+    """Let bodies be run by `runner`."""
+    bodies.runner[0] = runner

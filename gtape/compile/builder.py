@@ -86,7 +86,9 @@ class Builder:
              shape: Shape | None = None) -> Value:
         """`expression(scope, args)` of values that broadcast; constants become part of it."""
         whole = broadcast([v.shape for v in inputs]) if shape is None else shape
-        args, names, kept = [], [], []
+        args: list[Expr] = []
+        names: list[str] = []
+        kept: list[Value] = []
         for value in inputs:
             body = number_of(value)
             if body is not None:
@@ -311,7 +313,8 @@ class Builder:
 
 
 def _times(scope: Scope, args: Sequence[Expr]) -> Expr:
-    return args[0] * args[1]
+    product: Any = args[0]
+    return product * args[1]
 
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -320,7 +323,8 @@ _NUMBERS = (*_FLOATS, "int8", "int16", "int32", "int64", "uint8", "uint16", "uin
 
 
 def _uniform(array: np.ndarray) -> bool:
-    """Whether all elements are one number, bit for bit; arrays of data are seen at once not to be."""
+    """Whether all elements are one number, bit for bit. Arrays of data are seen at once not to
+    be."""
     if all(s == 0 for s, n in zip(array.strides, array.shape) if n > 1):
         return True
     bits = np.ascontiguousarray(array).reshape(-1).view(f"u{array.itemsize}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.applied import Applied, why_not
-from gtape.compile.bodies import BareGraph
+from gtape.compile import bodies
 from gtape.compile.entry import entry_of
 from gtape.compile.ir import Hosted, Node, Value
 from gtape.compile.lower import lowered
@@ -70,7 +70,8 @@ class Program:
         self._constants = [np.ascontiguousarray(c) for c in plan.constants]
         captured = [np.ascontiguousarray(t._a) for t in self.traced.captured]
         self._held = captured
-        table = self._table = np.zeros(slots.count, np.int64)
+        table: Any = np.zeros(slots.total, np.int64)
+        self._table = table
         table[0:3] = id(None), id(False), id(True)
         table[3] = ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p).value
         table[4] = id(np.ndarray)
@@ -81,7 +82,7 @@ class Program:
                               (slots.arena, [self._arena]), (slots.flag, [self._flag])):
             for i, array in enumerate(arrays):
                 table[start + i] = array.ctypes.data
-        self._methods = []
+        self._methods: list[_Method] = []
         self._calls = [self._function(library, i) for i in range(len(self.source.segments))]
 
     def _function(self, library: ctypes.CDLL, index: int) -> Any:
@@ -176,7 +177,7 @@ def _aligned(count: int) -> np.ndarray:
     return memory[start: start + count]
 
 
-def compiled(traced: Traced | BareGraph, *, fuse: bool = True,
+def compiled(traced: Traced, *, fuse: bool = True,
              ) -> Program | NumpyProgram | Applied:
     """The program of a trace: native where that can be. Without `fuse` every node is a step."""
     from gtape.devices.cpu.toolchain import library
@@ -194,3 +195,6 @@ def compiled(traced: Traced | BareGraph, *, fuse: bool = True,
         warnings.warn(f"a traced function runs without native code, slower: {error}",
                       NativeCodeWarning, stacklevel=stack_level())
         return NumpyProgram(traced, str(error))
+
+
+bodies.install()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ class Slots(NamedTuple):
     constants: int
     arena: int
     flag: int
-    count: int
+    total: int
 
     def text(self, place: Place) -> str:
         """The C++ pointer to a place."""
@@ -53,12 +54,8 @@ class Source(NamedTuple):
 
 
 def slots_of(plan: Plan, arguments: int, captures: int) -> Slots:
-    start = _PYTHON
-    places = []
-    for count in (arguments, len(plan.outputs), captures, len(plan.cells), len(plan.constants)):
-        places.append(start)
-        start += count
-    return Slots(*places, start, start + 1, start + 2)
+    counts = (arguments, len(plan.outputs), captures, len(plan.cells), len(plan.constants), 1, 1)
+    return Slots._make(itertools.accumulate(counts, initial=_PYTHON))
 
 
 class _Program:

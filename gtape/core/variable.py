@@ -57,7 +57,7 @@ class Variable:
     __array_priority__ = 100
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        return object.__new__(hooks["resource"] if cls is Variable else cls)
+        return object.__new__(hooks["resource"] if cls is Variable else cls)  # type: ignore[arg-type]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(

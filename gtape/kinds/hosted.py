@@ -104,7 +104,7 @@ def _pull(grads: Grads, g: Any, record: Any) -> None:
 
 
 def _tensors(grads: Grads, g: Any, record: Any) -> None:
-    op, wanted, keys, inputs = record[4], *record[6:9]
+    op, wanted, keys, inputs = record[4], record[6], record[7], record[8]
     gs = g if type(g) is list else [g]
     given = [i for i, part in enumerate(gs) if part is not None]
     made = op.gradient(wanted, inputs, given)(*inputs, *[gs[i] for i in given])
