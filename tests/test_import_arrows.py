@@ -26,7 +26,7 @@ _ARROWS = {
 _LATE = {
     ("core", "ops.layout"), ("core", "ops.packing"), ("core", "kinds"),
     ("kinds", "ops.layout"), ("kinds", "ops.scalars"), ("kinds", "ops.creation"),
-    ("kinds", "ops.batching"), ("kinds", "ops.packing"),
+    ("kinds", "ops.batching"), ("kinds", "ops.packing"), ("kinds", "ops.passing"),
     ("ops", "devices"),
 }
 

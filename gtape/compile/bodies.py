@@ -29,6 +29,7 @@ class BareGraph(Traced):
         self.captured, self.cells, self.written, self.created = [], [], [], []
         self.results = len(graph.outputs)
         self.structure = tuple(range(self.results))
+        self.borrowed = frozenset()
 
     def packed(self, results: Sequence[Any]) -> tuple[Any, ...]:
         """The results, which have no structure."""

@@ -74,7 +74,8 @@ def _read(walk: Walk) -> set[int]:
 def _entry(traced: Any) -> Callable[..., Sequence[Tensor]]:
     from gtape.compile.program import compiled
 
-    return compiled(traced).entry
+    with paused():
+        return compiled(traced).entry
 
 
 class Backward:
@@ -86,7 +87,7 @@ class Backward:
     def __init__(self, joint: Joint, walk: Walk, held: Sequence[Tensor]) -> None:
         given = {id(v): v for v in (*held, *walk.seeds)}
         places = {id(v): i for i, v in enumerate((*held, *walk.seeds))}
-        outputs = []
+        outputs: list[Tensor] = []
         for tensor in (t for part in walk.parts for t in tensors_of(part)):
             if id(tensor) not in places:
                 places[id(tensor)] = len(held) + len(walk.seeds) + len(outputs)

@@ -305,7 +305,7 @@ def _renewed(value: Tensor) -> Tensor:
     if type(value) is EagerTensor:
         return noted(EagerTensor(value._a, value._t))
     with paused():
-        return hooks["identity"](value)
+        return hooks["stop_gradient"](value)
 
 
 def _plain(value: Any, dtype: DType) -> Any:

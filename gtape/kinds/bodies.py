@@ -193,7 +193,15 @@ class Inputs:
             if active() and hasattr(cell, "_written"):
                 cell._written(value, False, value, cell)
             else:
-                tracer_now().write(cell, value)
+                tracer_now().write(cell, _cut(value))
+
+
+def _cut(value: Tensor) -> Tensor:
+    """The value as a state keeps it: no gradient flows through an assignment."""
+    from gtape.ops.passing import stop_gradient_
+
+    with paused():
+        return stop_gradient_(value)
 
 
 class BodyOp(HostedOp):

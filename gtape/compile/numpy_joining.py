@@ -1,0 +1,85 @@
+"""Text of groups: what many small clusters do, once, on arrays laid one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gtape.compile.numpy_blocks import Piece, written
+from gtape.compile.numpy_names import Names
+from gtape.compile.numpy_state import State, joined
+from gtape.compile.numpy_units import Group
+from gtape.compile.numpy_values import Mapped, Value
+
+
+def joined_lines(names: Names, state: State, group: Group, used: set[int], read: set[int],
+                 ) -> list[str]:
+    """The members as one. `used`: ids of values that anybody reads; `read`: that units read."""
+    joining = _Joining(names, state, group)
+    lines = [*joining.laid(), *written(joining.piece())]
+    wanted = {i for i in used if i not in state.direct or i in read}
+    for whole, values in joining.made():
+        lines += _cut(names, whole, values, wanted)
+    return lines
+
+
+class _Joining:
+    def __init__(self, names: Names, state: State, group: Group) -> None:
+        self._names, self._state, self._group = names, state, group
+        #: By the id of a value of the first member, that of all members together.
+        self._whole: dict[int, Value] = {}
+        self._steps: list[Mapped] = []
+
+    def laid(self) -> list[str]:
+        """What the members read, one after another."""
+        members = [m.reads for m in self._group.members]
+        lines = []
+        for parts in zip(*members):
+            if parts[0].shape:
+                whole = Value((self._group.size,), parts[0].dtype)
+                self._whole[id(parts[0])] = whole
+                lines += self._lay(whole, parts)
+        return lines
+
+    def _lay(self, whole: Value, parts: Sequence[Value]) -> list[str]:
+        names, arrays = self._names, self._state.arrays
+        if all(id(v) in arrays for v in parts):
+            found = joined([arrays[id(v)] for v in parts])
+            if found is not None:
+                names.called(whole, names.numbered(found, "s"))
+                return []
+        texts = [names.text(v) if len(v.shape) == 1 else f"{names.text(v)}.ravel()" for v in parts]
+        return [f"{names.give(whole)} = concatenate(({', '.join(texts)}))"]
+
+    def piece(self) -> Piece:
+        """The steps of the first member on what is laid out."""
+        whole, shape = self._whole, (self._group.size,)
+        for step in self._group.members[0].steps:
+            assert isinstance(step, Mapped)
+            inputs = [whole.get(id(v), v) for v in step.inputs]
+            made = step.outputs[0]
+            self._steps.append(type(step)(step.function, inputs, shape, made.dtype))
+            whole[id(made)] = self._steps[-1].outputs[0]
+        targets = {}
+        for value, parts in self.made():
+            if id(parts[0]) in self._state.direct:
+                target = joined([self._state.targets[id(v)] for v in parts])
+                targets[id(value)] = self._names.numbered(target, "s")
+        results = {id(value) for value, _ in self.made()}
+        return Piece(self._names, self._steps, shape, results, targets, {})
+
+    def made(self) -> list[tuple[Value, list[Value]]]:
+        """Values that others read: of all members together, and of each."""
+        return [(self._steps[at].outputs[0], [m.steps[at].outputs[0] for m in self._group.members])
+                for at in self._group.kept]
+
+
+def _cut(names: Names, whole: Value, values: Sequence[Value], wanted: set[int]) -> list[str]:
+    """The parts of an array that somebody reads."""
+    lines, start = [], 0
+    for value in values:
+        end = start + value.size
+        if id(value) in wanted:
+            shape = "" if len(value.shape) == 1 else f".reshape({value.shape!r})"
+            lines.append(f"{names.give(value)} = {names.text(whole)}[{start}:{end}]{shape}")
+        start = end
+    return lines

@@ -1,0 +1,144 @@
+"""The steps of a traced function as NumPy's functions on arrays.
+
+A `Value` is an array whose shape and dtype are known. Steps that compute element by element are
+`Mapped`: one ufunc each, so that they can be grouped and run block by block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+#: Python's operators where ufuncs have one: on NumPy's scalars they are ten times as fast.
+_INFIX = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}",
+          "divide": "{0} / {1}", "negative": "-{0}", "power": "{0} ** {1}",
+          "greater": "{0} > {1}", "greater_equal": "{0} >= {1}", "less": "{0} < {1}",
+          "less_equal": "{0} <= {1}", "equal": "{0} == {1}", "not_equal": "{0} != {1}"}
+
+
+class Value:
+    """An array of a program. `place` says where one comes from that no step makes."""
+
+    #: Arrays of so many elements are computed block by block.
+    LARGE = 1 << 16
+
+    __slots__ = ("dtype", "place", "shape", "step")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, step: Step | None = None,
+                 place: tuple[str, Any] | None = None) -> None:
+        self.shape, self.dtype, self.step, self.place = shape, dtype, step, place
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def large(self) -> bool:
+        return bool(self.shape) and self.size >= Value.LARGE
+
+    @property
+    def number(self) -> Any:
+        """The array of a constant without axes; None for all others."""
+        constant = self.place is not None and self.place[0] == "constant" and not self.shape
+        return self.place[1] if constant else None  # type: ignore[index]
+
+
+class Step:
+    """What makes values of values. `lasting`: it is kept even where nobody reads what it makes."""
+
+    lasting = False
+
+    def __init__(self, inputs: Sequence[Value],
+                 specs: Sequence[tuple[tuple[int, ...], np.dtype]]) -> None:
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(Value(shape, dtype, self) for shape, dtype in specs)
+
+
+class Function:
+    """A function of arrays, element by element. `ufunc`: it takes an array to write into."""
+
+    __slots__ = ("call", "infix", "name", "ufunc")
+
+    def __init__(self, name: str, call: Callable[..., Any], ufunc: bool = False) -> None:
+        self.name, self.call, self.ufunc = name, call, ufunc
+        self.infix = _INFIX.get(name) if ufunc else None
+
+
+class Mapped(Step):
+    """A function of broadcast arrays, element by element."""
+
+    def __init__(self, function: Function, inputs: Sequence[Value], shape: tuple[int, ...],
+                 dtype: np.dtype) -> None:
+        super().__init__(inputs, [(shape, dtype)])
+        self.function = function
+
+
+class Cast(Mapped):
+    """Another dtype."""
+
+
+class Spread(Step):
+    """An array broadcast to a shape; `Mapped` steps read it as it was before."""
+
+
+class Sum(Step):
+    """The sum over axes, which are gone afterwards."""
+
+    def __init__(self, value: Value, axes: tuple[int, ...]) -> None:
+        shape = tuple(n for i, n in enumerate(value.shape) if i not in axes)
+        super().__init__([value], [(shape, value.dtype)])
+        self.axes = axes
+
+    @property
+    def total(self) -> bool:
+        return len(self.axes) == len(self.inputs[0].shape)
+
+
+class View(Step):
+    """The same elements in the same memory, as `text` says it of the array {0}."""
+
+    def __init__(self, value: Value, shape: tuple[int, ...], text: str) -> None:
+        super().__init__([value], [(shape, value.dtype)])
+        self.text = text
+
+
+class Product(Step):
+    """A product of two matrices or stacks of them, each as it is or transposed."""
+
+    def __init__(self, a: Value, b: Value, transposed: tuple[bool, bool],
+                 spec: tuple[tuple[int, ...], np.dtype]) -> None:
+        super().__init__([a, b], [spec])
+        self.transposed = transposed
+
+
+class Call(Step):
+    """A primitive's array function with its attributes."""
+
+    def __init__(self, op: Any, attrs: dict[str, Any], inputs: Sequence[Value],
+                 specs: Sequence[tuple[tuple[int, ...], np.dtype]], lasting: bool) -> None:
+        super().__init__(inputs, specs)
+        self.op, self.attrs, self.lasting = op, attrs, lasting
+
+
+class Applied(Step):
+    """An op applied to tensors."""
+
+    def __init__(self, op: Any, attrs: tuple[Any, ...], inputs: Sequence[Value],
+                 types: Sequence[Any], specs: Sequence[tuple[tuple[int, ...], np.dtype]],
+                 lasting: bool) -> None:
+        super().__init__(inputs, specs)
+        self.op, self.attrs, self.types, self.lasting = op, attrs, tuple(types), lasting
+
+
+def needed(steps: Sequence[Step], outputs: Sequence[Value]) -> list[Step]:
+    """The steps that an output needs, and those that last."""
+    wanted = set(map(id, outputs))
+    kept = []
+    for step in reversed(steps):
+        if step.lasting or any(id(v) in wanted for v in step.outputs):
+            kept.append(step)
+            wanted.update(map(id, step.inputs))
+    return kept[::-1]
