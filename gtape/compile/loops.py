@@ -107,7 +107,6 @@ class Kernel:
         every = reads + [n.outputs[0] for n in self.group.nodes
                          if n.outputs[0].number in self.stored or isinstance(n, Reduce)]
         strides = [self._access(v).strides for v in every]
-        strides += [self._access_row(n) for n in self.group.nodes if isinstance(n, Reduce)]
         cut = split if self.rows else None
         self.joined: list[list[int]] = []
         for axis in range(rank):
@@ -122,13 +121,6 @@ class Kernel:
             1, len(self.joined))
         self.outer = len(self.joined) - inner
         self.flat = not self.rows and len(self.joined) == 1 and self.lengths[0] > BLOCK
-
-    def _access_row(self, node: Reduce) -> tuple[int, ...]:
-        """A column's places, as strides, where that matters for joining axes."""
-        split = self.group.split or 0
-        if self.group.kind(node) != "column":
-            return (0,) * len(self.domain)
-        return (0,) * split + dense(self.domain[split:])
 
     def _steps(self, access: Access) -> list[int]:
         """Strides along the joined axes."""
@@ -444,8 +436,8 @@ class _Writer:
     def _reduce(self, node: Reduce, kind: str, element: str, made: _Pass) -> None:
         dtype = compute_dtype(node.outputs[0].dtype)
         if kind == "column":
-            column = self._column(node)
-            made.body.append(_combined(node.how, f"{column}[{self._linear()}]", element))
+            at = self._index(self.k._access(node.outputs[0]))
+            made.body.append(_combined(node.how, f"{self._column(node)}[{at}]", element))
             return
         name = self._fresh("a")
         type_ = "int" if dtype == "bool" else C_TYPES[dtype]
@@ -477,7 +469,7 @@ class _Writer:
     # -------------------------------------------------------------- what ends with the kernel
 
     def _column(self, node: Reduce) -> str:
-        """The array in which a part adds up its columns."""
+        """The array in which a part adds up its columns, laid out like the result."""
         value = node.outputs[0]
         kind = C_TYPES[compute_dtype(value.dtype)]
         width = math.prod(self.k.domain[self.k.group.split or 0:])

@@ -24,13 +24,14 @@ from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.expr import topological
 from gtape.kinds.primitive import Primitive
 from gtape.ops.draws import Draw
+from gtape.ops.transfer import Move
 
 #: (builder, values, attributes by name, specs of the results) -> values, or None where the op has
 #: to run in Python for these inputs. By the op's name.
 Rule = Callable[[Builder, list[Value], dict[str, Any], Sequence[Spec]], Any]
 RULES: dict[str, Rule] = {}
 #: The kinds of ops that rules are for; a hosted op may have any name.
-_RULED = (Primitive, Elementwise, Draw, CustomStep)
+_RULED = (Primitive, Elementwise, Draw, CustomStep, Move)
 
 
 def lowers(*names: str) -> Callable[[Rule], Rule]:
@@ -143,14 +144,14 @@ def _elementwise(builder: Builder, op: Elementwise, inputs: list[Value], spec: S
 
 def _opened(builder: Builder, op: Composite, node: Any, inputs: list[Value]) -> list[Value]:
     """The nodes of a composite's definition."""
-    graph = _definition(op, node.attrs, tuple(t.spec for t in node.inputs))
+    graph = definition(op, node.attrs, tuple(t.spec for t in node.inputs))
     env = {id(symbol): value for symbol, value in zip(graph.inputs, inputs)}
     _nodes(builder, graph, env)
     return [_value(builder, env, t) for t in graph.outputs]
 
 
 @lru_cache(256)
-def _definition(op: Composite, attrs: tuple[Any, ...], specs: tuple[Spec, ...]) -> Graph:
+def definition(op: Composite, attrs: tuple[Any, ...], specs: tuple[Spec, ...]) -> Graph:
     named = dict(zip(op.attr_names, attrs))
     with init_scope(), paused():
         return trace(lambda *xs: op._fn(*xs, **named), specs)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.lower import _definition
+from gtape.compile.lower import definition
 from gtape.compile.numpy_letters import Maps, base
 from gtape.compile.numpy_values import (
     Applied,
@@ -84,7 +84,7 @@ class Steps:
         if isinstance(op, Elementwise):
             return [self._elementwise(node, inputs, specs[0])]
         if isinstance(op, Composite):
-            graph = _definition(op, node.attrs, tuple(t.spec for t in node.inputs))
+            graph = definition(op, node.attrs, tuple(t.spec for t in node.inputs))
             return self._nodes(graph, {id(s): v for s, v in zip(graph.inputs, inputs)})
         if isinstance(op, Primitive):
             attrs = dict(zip(op.attr_names, node.attrs))

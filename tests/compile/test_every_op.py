@@ -16,7 +16,7 @@ from gtape import testing
 from gtape.compile.program import compiled
 from gtape.compile.traced import traced
 from gtape.core.convert import convert
-from gtape.core.op import Case, Op, declared
+from gtape.core.op import Case, Op
 from gtape.core.tensor import Tensor
 from gtape.core.tracer import Tracer
 from gtape.devices.cpu.toolchain import why_not
@@ -27,11 +27,11 @@ for _module in pkgutil.iter_modules(gtape.ops.__path__):
 
 Item = tuple[Op, Case, str]
 #: Cases compiled into one program: a compiler takes longest to start.
-_TOGETHER = 40
+_TOGETHER = 80
 
 
 def _items() -> list[Item]:
-    return [(op, case, dtype) for op in declared() for case in op.cases for dtype in case.dtypes
+    return [(op, case, dtype) for op, case in testing.declared() for dtype in case.dtypes
             if dtype in ("float32", "float64", "int32", "bool")]
 
 

@@ -1,5 +1,20 @@
 """How primitives are made of the compiler's nodes, by subject."""
 
-from gtape.compile.rules import arrangement, indexing, products, random, reductions, rows, windows
+from gtape.compile.rules import (
+    arrangement,
+    indexing,
+    integers,
+    moves,
+    products,
+    random,
+    reductions,
+    rows,
+    scans,
+    segments,
+    shares,
+    updates,
+    windows,
+)
 
-__all__ = ["arrangement", "indexing", "products", "random", "reductions", "rows", "windows"]
+__all__ = ["arrangement", "indexing", "integers", "moves", "products", "random", "reductions",
+           "rows", "scans", "segments", "shares", "updates", "windows"]

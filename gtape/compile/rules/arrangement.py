@@ -8,6 +8,7 @@ from typing import Any
 from gtape.compile.builder import Builder
 from gtape.compile.ir import Value
 from gtape.compile.lower import lowers
+from gtape.compile.rules.casts import truncated
 from gtape.core.spec import Spec
 
 Attrs = dict[str, Any]
@@ -16,6 +17,11 @@ Attrs = dict[str, Any]
 @lowers("identity_", "stop_gradient_")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return x[0]
+
+
+@lowers("move")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    return x[0] if attrs["device"].is_host else None
 
 
 @lowers("custom_step")
@@ -57,7 +63,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         return None
     floating = ("float16", "bfloat16", "float32", "float64")
     if x[0].dtype in floating and wanted not in (*floating, "bool"):
-        return None  # out of range: C++ leaves open what NumPy gives
+        return truncated(b, x[0], wanted)
     return b.cast(x[0], wanted)
 
 

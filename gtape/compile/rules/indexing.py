@@ -17,7 +17,8 @@ Attrs = dict[str, Any]
 _HEADER = ("cpu_indexing.h",)
 
 
-def _indices(x: Value) -> bool:
+def indices_fit(x: Value) -> bool:
+    """Whether there are indices, of a dtype that templates are written for."""
     return x.dtype in ("int32", "int64", "uint8") and x.size > 0
 
 
@@ -26,16 +27,30 @@ def compact(b: Builder, x: Value) -> Value:
     return b.copied(x) if isinstance(x.node, View) else x
 
 
-def within(b: Builder, indices: Value, limit: int, what: str, *, negative: bool = False) -> None:
-    """A test at run time that all indices lie in [0, limit), or are negative where they may."""
+def within(b: Builder, indices: Value, limit: int | None, what: str, *,
+           low: int | None = 0) -> None:
+    """A test at run time that all indices lie in [low, limit); None is no bound."""
     flat = compact(b, indices)
-    low = "-__LONG_MAX__ - 1" if negative else "0"
+    bounds = ["-__LONG_MAX__ - 1" if low is None else f"{low}L",
+              "__LONG_MAX__" if limit is None else f"{limit}L"]
 
     def emit(program: Any, node: Library) -> str:
-        return (f"all_within({program.pointer(node.inputs[0])}, {node.inputs[0].size}L, {low}, "
-                f"{limit}L)")
+        return (f"all_within({program.pointer(node.inputs[0])}, {node.inputs[0].size}L, "
+                f"{', '.join(bounds)})")
 
     b.library(Library("within", (flat,), (limit, low, what), _HEADER, emit, checks=what), ())
+
+
+@lowers("within_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    low, high, what = attrs["low"], attrs["high"], attrs["what"]
+    if x[0].dtype not in C_TYPES or x[0].dtype == "uint64":
+        return None
+    if x[0].size and (low, high) != (None, None):
+        must = (f"must be >= {low}" if high is None else f"must be below {high}" if low is None
+                else f"must lie in [{low}, {high})")
+        within(b, x[0], high, f"{what} {must}", low=low)
+    return x[0]
 
 
 def _gathered(b: Builder, table: Value, indices: Value, axis: int, shape: Sequence[int],
@@ -55,7 +70,7 @@ def _gathered(b: Builder, table: Value, indices: Value, axis: int, shape: Sequen
 @lowers("gather_")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     table, indices = x
-    if not _indices(indices) or table.dtype not in C_TYPES or not table.size:
+    if not indices_fit(indices) or table.dtype not in C_TYPES or not table.size:
         return None
     rows = table.shape[attrs["axis"]]
     within(b, indices, rows, f"gather: indices must lie in [0, {rows})")
@@ -65,19 +80,17 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 @lowers("rows_or_zero_")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     table, indices = x
-    if not _indices(indices) or table.dtype not in C_TYPES or not table.size:
+    if not indices_fit(indices) or table.dtype not in C_TYPES or not table.size:
         return None
     return _gathered(b, table, indices, 0, specs[0].shape, True)
 
 
-@lowers("scatter_rows_")
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    value, indices = x
-    if not _indices(indices) or value.dtype not in ("float32", "float64", "int32", "int64") or (
-            not value.size):
-        return None
-    rows, inner, count = attrs["rows"], math.prod(specs[0].shape[1:]), indices.size
-    within(b, indices, rows, f"the indices of rows to add must be below {rows}", negative=True)
+_ADDED = ("float32", "float64", "int32", "int64")
+
+
+def _scattered(b: Builder, value: Value, indices: Value, shape: Sequence[int]) -> Value:
+    """Rows added up in zeros of `shape`."""
+    rows, inner, count = shape[0], math.prod(shape[1:]), indices.size
 
     def emit(program: Any, node: Library) -> str:
         pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
@@ -85,7 +98,57 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
                 f"({C_TYPES[value.dtype]})1, true);")
 
     node = Library("scatter", (compact(b, value), compact(b, indices)), rows, _HEADER, emit)
-    return b.library(node, [(tuple(specs[0].shape), value.dtype)])[0]
+    return b.library(node, [(tuple(shape), value.dtype)])[0]
+
+
+@lowers("scatter_rows_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    value, indices = x
+    if not indices_fit(indices) or value.dtype not in _ADDED or not value.size:
+        return None
+    rows = attrs["rows"]
+    within(b, indices, rows, f"the indices of rows to add must be below {rows}", low=None)
+    return _scattered(b, value, indices, specs[0].shape)
+
+
+# ---------------------------------------------------------------- index tuples
+def flat_rows(b: Builder, indices: Value, shape: Sequence[int], name: str) -> Value:
+    """Index tuples as int64 numbers of rows, checked at run time to lie in `shape`."""
+    depth = indices.shape[-1]
+    count = indices.size // depth
+    lengths = ", ".join(map(str, shape[:depth]))
+
+    def emit(program: Any, node: Library) -> str:
+        return (f"flat_rows<{lengths}>({program.pointer(node.inputs[0])}, "
+                f"{program.pointer(node.outputs[0])}, {count}L)")
+
+    checks = f"{name}: every index must lie in the shape [{lengths}]"
+    node = Library("flat rows", (compact(b, indices),), (lengths, name), _HEADER, emit,
+                   checks=checks)
+    return b.library(node, [((count,), "int64")])[0]
+
+
+@lowers("gather_nd_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    table, indices = x
+    if not indices_fit(indices) or table.dtype not in C_TYPES or not table.size:
+        return None
+    depth = indices.shape[-1]
+    rows = flat_rows(b, indices, table.shape, "gather_nd")
+    flat = b.reshaped(table, (math.prod(table.shape[:depth]), *table.shape[depth:]))
+    return _gathered(b, flat, rows, 0, specs[0].shape, False)
+
+
+@lowers("scatter_nd_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    indices, value = x
+    shape = tuple(specs[0].shape)
+    if not indices_fit(indices) or value.dtype not in _ADDED or not value.size:
+        return None
+    rows = flat_rows(b, indices, shape, "scatter_nd")
+    depth = indices.shape[-1]
+    count = math.prod(shape[:depth])
+    return b.reshaped(_scattered(b, value, rows, (count, *shape[depth:])), shape)
 
 
 # ---------------------------------------------------------------- arrays put together
@@ -104,7 +167,7 @@ def placed(b: Builder, name: str, parts: Sequence[tuple[Value, Layout]], shape: 
             lines.append(f"for (long i = 0; i < {size}; i++) y[i] = ({kind})({_number(fill)});")
         for value, (_, layout) in zip(node.inputs, parts):
             _, strides, _ = program.plan.layout(value)
-            lines += _copied(f"y + {layout.offset}", layout.strides, program.pointer(value),
+            lines += copied(f"y + {layout.offset}", layout.strides, program.pointer(value),
                              strides, value.shape, kind)
         return "{ " + " ".join(lines) + " }"
 
@@ -119,9 +182,9 @@ def _number(fill: Any) -> str:
             "nan": "__builtin_nanf(\"\")"}.get(text, text)
 
 
-def _copied(target: str, to: Sequence[int], source: str, start: Sequence[int],
-            shape: Sequence[int], kind: str) -> list[str]:
-    """Loops that copy an array of `shape` between two layouts."""
+def copied(target: str, to: Sequence[int], source: str, start: Sequence[int],
+           shape: Sequence[int], kind: str, letter: str = "") -> list[str]:
+    """Loops that copy an array of `shape` between two layouts, or add or subtract it ("+", "-")."""
     axes = [(n, t, s) for n, t, s in zip(shape, to, start) if n != 1]
     joined: list[tuple[int, int, int]] = []
     for n, t, s in axes:
@@ -132,7 +195,8 @@ def _copied(target: str, to: Sequence[int], source: str, start: Sequence[int],
     head = [f"for (long i{i} = 0; i{i} < {n}; i{i}++)" for i, (n, _, _) in enumerate(joined)]
     there = " + ".join(["0", *(f"i{i} * {t}" for i, (_, t, _) in enumerate(joined))])
     here = " + ".join(["0", *(f"i{i} * {s}" for i, (_, _, s) in enumerate(joined))])
-    return [*head, f"({target})[{there}] = (({kind}*){source})[{here}];"]
+    old = f"({target})[{there}] {letter} " if letter else ""
+    return [*head, f"({target})[{there}] = {old}(({kind}*){source})[{here}];"]
 
 
 def _usable(*values: Value) -> bool:
