@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.applied import Applied, why_not
 from gtape.compile import bodies
+from gtape.compile.applied import Applied, why_not
 from gtape.compile.entry import entry_of
 from gtape.compile.ir import Hosted, Node, Value
 from gtape.compile.lower import lowered
