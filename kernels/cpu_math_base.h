@@ -154,6 +154,16 @@ template <typename T> GTAPE_INLINE T floor_remainder(T a, T b) {
     return r != T(0) ? ((r < T(0)) != (b < T(0)) ? r + b : r) : copysign(T(0), b);
 }
 
+// The quotient rounded down, of which floor_remainder is the remainder: numpy.floor_divide.
+template <typename T> GTAPE_INLINE T floor_quotient(T a, T b) {
+    T r = fmod(a, b);
+    T q = (a - r) / b;
+    q = r != T(0) && (b < T(0)) != (r < T(0)) ? q - T(1) : q;
+    T down = floor(q);
+    down = q - down > T(0.5) ? down + T(1) : down;
+    return b == T(0) ? a / b : q == T(0) ? copysign(T(0), a / b) : down;
+}
+
 // ---------------------------------------------------------------- shifts
 
 // Shifts by the width and more, which C++ leaves open: every bit is gone.

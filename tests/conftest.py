@@ -33,6 +33,16 @@ if _EMULATED:
     emulated.install()
 
 
+#: Tests of native programs. Elsewhere a traced function runs without the compiler, which would take
+#: half a second for each; GTAPE_NATIVE, where it is set, decides for all.
+_NATIVE = {
+    "agreement.py", "test_aliasing.py", "test_bad_input.py", "test_bodies.py", "test_docs.py",
+    "test_docs_function.py", "test_dtypes.py", "test_every_op.py", "test_large.py",
+    "test_native_draws.py", "test_native_moves.py", "test_native_updates.py", "test_passes.py",
+    "test_random_graphs.py", "test_state.py", "test_threads.py"}
+_NATIVE_GIVEN = "GTAPE_NATIVE" in os.environ
+
+
 def _why_no_gpu() -> str:
     """Empty where GPU:0 can be used."""
     found = probe.probe()
@@ -46,6 +56,9 @@ _NO_GPU = _why_no_gpu()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if not _NATIVE_GIVEN:
+        native = item.path.name in _NATIVE or item.path.parent.name == "cpu"
+        os.environ["GTAPE_NATIVE"] = "1" if native else "0"
     if item.get_closest_marker("gpu") is None or not _NO_GPU:
         return
     if _REQUIRED:

@@ -18,7 +18,8 @@ X = tf.constant([[1.0, 2.0], [3.0, 5.0]])
 HOSTED = {
     "tf.cond": lambda x: tf.cond(x[0, 0] > 0, lambda: x, lambda: -x),
     "tf.while_loop": lambda x: tf.while_loop(lambda y: y[0, 0] < 9, lambda y: (y * 2,), (x,)),
-    "random draws": lambda x: x + tf.random.normal([2, 2]),
+    "draws by rejection": lambda x: x + tf.random.gamma([2, 2], 2.0),
+    "shuffles": tf.random.shuffle,
     "linear algebra": tf.linalg.inv,
     "FFT": lambda x: tf.math.real(tf.signal.fft(tf.cast(x, tf.complex64))),
     "sorting": tf.sort,
@@ -36,6 +37,7 @@ COMPILED = {
     "convolutions": lambda x: tf.nn.conv2d(x[None, :, :, None], tf.ones([2, 2, 1, 3]), 1, "SAME"),
     "pooling": lambda x: tf.nn.max_pool2d(x[None, :, :, None], 2, 1, "SAME"),
     "tf.vectorized_map": lambda x: tf.vectorized_map(lambda r: tf.reduce_sum(tf.sin(r)), x),
+    "random draws": lambda x: tf.nn.dropout(x, 0.5) + tf.random.normal([2, 2]),
     "Python loops": lambda x: sum((x * i for i in range(1, 4)), x),
 }
 EAGER = {

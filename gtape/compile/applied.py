@@ -7,6 +7,7 @@ from typing import Any
 
 from gtape.compile.formulas import fused
 from gtape.compile.traced import Traced
+from gtape.core.dtypes import string
 from gtape.core.tensor import EagerTensor, Tensor
 
 
@@ -48,4 +49,6 @@ def why_not(traced: Traced) -> str:
     elsewhere = next((t for t in tensors if not t._t.device.is_host), None)
     if elsewhere is not None:
         return f"it computes on {elsewhere.device}"
+    if any(t.dtype is string for t in tensors):
+        return "it holds strings"
     return toolchain.why_not()

@@ -62,7 +62,7 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
     names = [f"r{i}" for i in order]
     packed = shown(structure, names)
     space: dict[str, Any] = {
-        "empty": np.empty, "call": call, "again": again, "writer": program,
+        "empty": np.empty, "call": call, "again": again, "writer": program.writer,
         "new": object.__new__, "Tensor": EagerTensor, "pack": program.traced.packed}
     given = [f"t{i}" for i in range(arguments)]
     made = [f"o{i}" for i in range(len(results))]
@@ -71,7 +71,9 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
         space[f"d{i}"], space[f"T{i}"] = dtype, array_type
         lines.append(f"o{i} = empty({shape!r}, d{i})")
     arrays = ", ".join([*(f"{t}._a" for t in given), *made])
-    lines.append(f"state = call({arrays})")
+    # A reader in another thread may be copying what is written.
+    lines.append(f"with writer.lock: state = call({arrays})" if writes
+                 else f"state = call({arrays})")
     lines.append(f"if state is not None: again(state, [{', '.join(given)}], "
                  f"[{', '.join(made)}])")
     if writes:

@@ -298,22 +298,22 @@ class Fuser:
         return found
 
     def ordered(self) -> list[Group]:
-        """Kernels in an order that respects `after`: first the urgent ones; then as their first
+        """Kernels in an order that respects `after`: first all urgent ones; else as their first
         nodes came."""
         urgent = self.urgent()
-        left = [g for g in self.groups if g.nodes and urgent >> g.number & 1]
-        left += [g for g in self.groups if g.nodes and not urgent >> g.number & 1]
         done, made = 0, []
-        while left:
-            rest = []
-            for group in left:
-                if group.after & ~done:
-                    rest.append(group)
-                else:
-                    made.append(group)
-                    done |= 1 << group.number
-            assert len(rest) < len(left), "the kernels wait for each other"
-            left = rest
+        for first in (True, False):
+            left = [g for g in self.groups if g.nodes and (urgent >> g.number & 1) == first]
+            while left:
+                rest = []
+                for group in left:
+                    if group.after & ~done:
+                        rest.append(group)
+                    else:
+                        made.append(group)
+                        done |= 1 << group.number
+                assert len(rest) < len(left), "the kernels wait for each other"
+                left = rest
         return made
 
 

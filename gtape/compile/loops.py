@@ -544,13 +544,14 @@ class _Writer:
         steps = self.k._steps(access)
         name = self._fresh("x")
         if not any(steps):
-            self.before.append(f"const {dtype} {name} = ({dtype}){pointer}[{access.offset}];")
+            self.before.append(f"const {dtype} {name} = {_element(value, pointer, access.offset)};")
             self.row_names[value.number] = name
         elif not any(steps[self.k.outer:]):
-            self.lines.append(f"const {dtype} {name} = ({dtype}){pointer}[{self._index(access)}];")
+            element = _element(value, pointer, self._index(access))
+            self.lines.append(f"const {dtype} {name} = {element};")
             self.row_names[value.number] = name
         else:
-            body.append(f"const {dtype} {name} = ({dtype}){pointer}[{self._index(access)}];")
+            body.append(f"const {dtype} {name} = {_element(value, pointer, self._index(access))};")
             names[value.number] = name
         return name
 
@@ -574,6 +575,14 @@ class _Writer:
 
 
 _CLAUSE = {"sum": "+", "prod": "*", "max": "max", "min": "min", "all": "&", "any": "|"}
+
+
+def _element(value: Value, pointer: str, index: Any) -> str:
+    """An element in the type that it is computed in. GCC leaves loops that load a bool and choose
+    by it to scalar code, but not those that load a byte."""
+    if value.dtype == "bool":
+        return f"((const unsigned char*){pointer})[{index}] != 0"
+    return f"({C_TYPES[compute_dtype(value.dtype)]}){pointer}[{index}]"
 
 
 def v_root(value: Value) -> Value:

@@ -76,12 +76,17 @@ def _results(builder: Builder, values: Sequence[Value]) -> list[Value]:
     """The results, each with memory of its own. What is only shaped otherwise is not copied."""
     made: list[Value] = []
     taken = {v.number for v in values if not isinstance(v.node, View)}
+    roots: set[int] = set()
     for value in values:
-        if _reshaped(value) and value.node.inputs[0].number not in taken:
-            taken.add(value.node.inputs[0].number)
+        if _reshaped(value) and value.node.inputs[0].number not in taken | roots:
+            roots.add(value.node.inputs[0].number)
             made.append(value)
-        else:
-            made.append(next((m for m in made if m is value), None) or _own(builder, value))
+            continue
+        own = next((m for m in made if m is value), None) or _own(builder, value)
+        while own.number in roots:
+            own = builder.copied(own)
+        taken.add(own.number)
+        made.append(own)
     return made
 
 

@@ -24,11 +24,15 @@ from gtape.compile.traced import Traced
 from gtape.core.device import CPU
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError, KernelError, NativeCodeWarning
+from gtape.core.pinned import Writer
 from gtape.core.tape_recording import stack_level
 from gtape.core.tensor import EagerTensor
 
 _empty = np.empty
 _FASTCALL = 0x0080
+#: One for all programs: a step in Python may read what another program writes, and the other way
+#: round, so that locks of their own would wait for each other.
+_LOCK = threading.RLock()
 
 
 class _Method(ctypes.Structure):
@@ -41,13 +45,12 @@ class _Method(ctypes.Structure):
 class Program:
     """`run(tensors)` gives the results; the cells are updated where they lie.
 
-    `runs` counts how often the cells were written, and `lock` is held meanwhile.
+    `writer` counts how often the cells were written.
     """
 
     def __init__(self, traced: Traced, plan: Plan, source: Source, library: ctypes.CDLL) -> None:
         self.traced, self.plan, self.source = traced, plan, source
-        self.runs = 0
-        self.lock = threading.RLock()
+        self.writer = Writer(_LOCK)
         self._results = [(v.shape, np.dtype(as_dtype(v.dtype).as_numpy_dtype),
                           CPU.type_of(np.dtype(as_dtype(v.dtype).as_numpy_dtype)))
                          for v in plan.outputs]
@@ -65,7 +68,7 @@ class Program:
         self._arena = _aligned(self.source.arena)
         self._flag = np.zeros(1, np.int32)
         written = {id(cell) for cell, _ in plan.module.writes}
-        self._cells = [cell._storage_(self if id(cell) in written else None)
+        self._cells = [cell._storage_(self.writer if id(cell) in written else None)
                        for cell in plan.cells]
         self._constants = [np.ascontiguousarray(c) for c in plan.constants]
         captured = [np.ascontiguousarray(t._a) for t in self.traced.captured]
@@ -104,7 +107,7 @@ class Program:
     def run(self, tensors: Sequence[EagerTensor]) -> tuple[Any, ...]:
         """The results for arguments of the right shapes and dtypes, as a flat tuple."""
         outs = [_empty(shape, dtype) for shape, dtype, _ in self._results]
-        with self.lock:
+        with _LOCK:
             if self._running:  # called again by a step in Python: its memory is in use
                 return Applied(self.traced, "it calls itself").run(tensors)
             self._running = True
@@ -112,7 +115,7 @@ class Program:
                 self._segments(tensors, outs)
             finally:
                 self._running = False
-                self.runs += 1
+                self.writer.runs += 1
         made = [EagerTensor(a, r[2]) for a, r in zip(outs, self._results)]
         return tuple([made[i] for i in self._order])
 

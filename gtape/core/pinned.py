@@ -14,21 +14,31 @@ import numpy as np
 from gtape.core.tensor import EagerTensor
 
 
+class Writer:
+    """What a variable knows of a program that writes to it, and keeps when the program is gone:
+    `runs`, how often it wrote, and `lock`, which is held while it does."""
+
+    __slots__ = ("lock", "runs")
+
+    def __init__(self, lock: Any) -> None:
+        self.lock = lock
+        self.runs = 0
+
+
 class Pinned:
-    """`array` never moves. `writers` are the programs that write to it: each has `runs`, how often
-    it wrote, and `lock`, which it holds while it does."""
+    """`array` never moves; `writers` write to it."""
 
     __slots__ = ("_seen", "array", "writers")
 
     def __init__(self, value: Any) -> None:
         self.array = value
-        self.writers: list[Any] = []
+        self.writers: list[Writer] = []
         self._seen = 0
 
     def _written(self) -> int:
         return sum([w.runs for w in self.writers])
 
-    def join(self, writer: Any) -> None:
+    def join(self, writer: Writer) -> None:
         """`writer` writes to the array from now on."""
         if not any(w is writer for w in self.writers):
             self.writers.append(writer)

@@ -105,7 +105,7 @@ class ResourceVariable(Variable):
         """The array in which a compiled program finds the value, and where `writer` leaves it."""
         if self._pinned is None:
             value = self._held
-            self._pinned = Pinned(value._t.xp.array(value._a))
+            self._pinned = Pinned(value._t.xp.array(value._a, order="C"))
         if writer is not None:
             self._pinned.join(writer)
         return self._pinned.array

@@ -107,7 +107,11 @@ def _made(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
         source, target = Path(private) / f"{name}.cpp", Path(private) / f"{name}.so"
         source.write_text(program, "utf-8")
         _compile(recipe, source, target, program)
-        binary = target.read_bytes()
+        try:
+            binary = target.read_bytes()
+        except OSError as error:
+            raise KernelError(f"{recipe.compiler.command[0]} made no file, and said nothing of "
+                              f"it: {error}") from error
         kept = write(kind, f"{made_from}/{_digest(binary)}.so", binary)
         if kept:
             with contextlib.suppress(OSError):

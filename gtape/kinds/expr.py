@@ -26,7 +26,9 @@ class Scope:
         return self._shared(("input", name), None, (), name)
 
     def constant(self, value: float | int | bool | complex) -> Expr:
-        return self._shared(("constant", type(value), value), None, (), value)
+        # 0.0 and -0.0 are equal, and not the same number.
+        shown = "" if value else str(value)
+        return self._shared(("constant", type(value), value, shown), None, (), value)
 
     def node(self, letter: Any, args: Sequence[Any]) -> Expr:
         """`letter(*args)`, simplified."""

@@ -94,7 +94,8 @@ multiply_no_nan = letter(
     "multiply_no_nan(a, b)", numpy=spelled.multiply_no_nan, cuda="b == 0 ? 0 : a * b",
     doc="x y, and 0 where y is 0 even if x is nan or inf.",
     d_a=lambda g, b: multiply_no_nan(g, b), d_b=lambda g, a: multiply_no_nan(a, g))
-floordiv = letter("floordiv(a, b)", numpy=spelled.floordiv, cuda="floor(a / b)", integers=False,
+floordiv = letter("floordiv(a, b)", numpy=spelled.floordiv, cuda="floor_quotient(a, b)",
+                  integers=False,
                   types="real",
                   tf_name="FloorDiv", doc="⌊x / y⌋. Not differentiable.", d_a=None, d_b=None,
                   domain=(0.5, 2.0))

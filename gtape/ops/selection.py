@@ -11,6 +11,7 @@ from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.placement import at_home
 from gtape.core.recording import CUT, mark_all
+from gtape.core.sites import here, resolve
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.functions import operands
@@ -56,9 +57,9 @@ def _has_type(value: Any) -> bool:
 def _positions(condition: Tensor) -> Tensor:
     """The index tuples of the elements that are not 0."""
     if not isinstance(condition, EagerTensor):
-        raise NotTraceableError(f"where(condition) has a result whose shape depends on the "
-                                f"values; while tracing {condition.spec} has none. Use "
-                                f"where(condition, x, y)")
+        raise NotTraceableError(f"{resolve(*here())}: where(condition) has a result whose shape "
+                                f"depends on the values; while tracing {condition.spec} has none. "
+                                f"Use where(condition, x, y)")
     array_type = condition._t.device.typed(int64)
     found = array_type.xp.argwhere(condition._array_()).astype(array_type.dtype.np_dtype)
     made = EagerTensor(found, array_type)

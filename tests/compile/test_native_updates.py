@@ -142,6 +142,16 @@ def test_a_value_that_is_still_read_is_not_overwritten():
     assert_same(variable, START + np.asarray(change), 1e-5)
 
 
+def test_a_variable_written_with_its_own_rows():
+    def change(variable, rows):
+        variable.scatter_update(tf.IndexedSlices(variable.read_value(), rows))
+        variable[::-1].assign(variable)
+        variable[1:3].assign_add(variable[:2])
+        variable.scatter_sub(tf.IndexedSlices(variable[:3], rows[:3]))
+
+    both_ways(change, np.array([3, 0, 5, 1, 2, 4], "i4"))
+
+
 @pytest.mark.parametrize("how", ["update", "add", "sub", "max", "min"])
 def test_tensor_scatter(how):
     function = getattr(tf, f"tensor_scatter_nd_{how}")

@@ -9,6 +9,7 @@ from typing import Any
 from gtape.compile.builder import Builder
 from gtape.compile.ir import Product, Value, View
 from gtape.compile.lower import formula, letter, lowers
+from gtape.compile.rules.casts import truncated
 from gtape.core.spec import Spec
 from gtape.kinds.print_cuda import C_TYPES
 from gtape.ops import scalars
@@ -77,8 +78,12 @@ def mean(b: Builder, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
 
 @lowers("reduce_mean_")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    if not _plain(x[0]) or x[0].dtype not in _FLOATS:
+    if not _plain(x[0]):
         return None
+    if x[0].dtype not in _FLOATS:
+        count = math.prod(x[0].shape[a] for a in attrs["axis"])
+        total = b.cast(b.reduced("sum", x[0], attrs["axis"], attrs["keepdims"]), "float64")
+        return truncated(b, formula(b, "divide", lambda s: s / count, total), x[0].dtype)
     return mean(b, x[0], attrs["axis"], attrs["keepdims"])
 
 

@@ -42,9 +42,10 @@ def _written(b: Builder, name: str, base: Value, inputs: Sequence[Value], key: A
             f"__builtin_memcpy({target}, {old}, sizeof({C_TYPES[out.dtype]}) * {out.size}L); ")
         return f"{{ {copy}{text(target, pointers)} }}"
 
-    kept = compact(b, base)
-    made = Library(name, (kept, *(compact(b, v) for v in inputs)), key, _HEADER, emit, scratch)
-    made.takes_place = kept.number
+    kept, others = compact(b, base), [compact(b, v) for v in inputs]
+    made = Library(name, (kept, *others), key, _HEADER, emit, scratch)
+    if all(v is not kept for v in others):
+        made.takes_place = kept.number
     return b.library(made, [(base.shape, base.dtype)])[0]
 
 

@@ -6,9 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import float32, float64, int64
+from gtape.core.tensor import Tensor
 from gtape.keras.metrics.means import MeanMetricWrapper
 from gtape.keras.metrics.metric import host
 from gtape.keras.metrics.traced import on_arrays
+from gtape.ops.casting import cast
+from gtape.ops.layout import expand_dims, squeeze
+from gtape.ops.scalars import equal
+from gtape.ops.sorting import argmax
 
 
 def _aligned(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -77,6 +83,49 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5,
     if from_sorted_ids:
         return (scores[..., :k] == labels[..., None]).any(-1).astype(np.float32)
     return _in_top(labels, scores, k)
+
+
+# ---------------------------------------------------------------- the same in ops, for traces
+def _hits(found: Tensor) -> Tensor:
+    return cast(found, float32)
+
+
+def _shaped_alike(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """As `_aligned`."""
+    if a.ndim == b.ndim + 1 and a.spec.shape[-1] == 1:
+        return (a, expand_dims(b, 1)) if b.ndim == 1 else (squeeze(a, -1), b)
+    if b.ndim == a.ndim + 1 and b.spec.shape[-1] == 1:
+        return (expand_dims(a, 1), b) if a.ndim == 1 else (a, squeeze(b, -1))
+    return a, b
+
+
+def _class_numbers(labels: Tensor, scores: Tensor) -> Tensor:
+    """As `_numbers`."""
+    alike = labels.ndim == scores.ndim and labels.spec.shape[-1] == 1
+    return cast(squeeze(labels, -1) if alike else labels, int64)
+
+
+@accuracy.traced
+def _(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    a, b = _shaped_alike(y_true, y_pred)
+    same = a.dtype is b.dtype
+    return _hits(equal(a, b) if same else equal(cast(a, float64), cast(b, float64)))
+
+
+@binary_accuracy.traced
+def _(y_true: Tensor, y_pred: Tensor, threshold: float = 0.5) -> Tensor:
+    a, b = _shaped_alike(y_true, y_pred)
+    return _hits(equal(a, cast(b > threshold, a.dtype)))
+
+
+@categorical_accuracy.traced
+def _(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    return _hits(equal(argmax(y_true, -1), argmax(y_pred, -1)))
+
+
+@sparse_categorical_accuracy.traced
+def _(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    return _hits(equal(_class_numbers(y_true, y_pred), argmax(y_pred, -1)))
 
 
 class Accuracy(MeanMetricWrapper):

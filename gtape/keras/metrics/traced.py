@@ -99,13 +99,30 @@ def _hosted(metric: Any, method: Callable[..., Any], args: tuple[Any, ...],
     return nest.map_structure(lambda leaf: None if leaf is None else next(results), structure)
 
 
-def on_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn(y_true, y_pred, …)`, which computes with arrays, also for tensors of a trace."""
-    @functools.wraps(fn)
-    def wrapped(y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
+class OnArrays:
+    """`fn(y_true, y_pred, …)`, which computes with arrays, also for tensors of a trace.
+
+    There it is one step in Python, or what the function declared by `traced` gives, in ops that are
+    compiled.
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, fn)
+        self._fn = fn
+        self._traced: Callable[..., Any] | None = None
+
+    def traced(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: the same in ops."""
+        self._traced = fn
+        return fn
+
+    def __call__(self, y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
+        fn = self._fn
         if type(y_true) is not SymbolicTensor and type(y_pred) is not SymbolicTensor:
             return fn(y_true, y_pred, *args, **kwargs)
         inputs = [convert(y_true), convert(y_pred)]
+        if self._traced is not None:
+            return self._traced(*inputs, *args, **kwargs)
 
         def run(*tensors: Tensor) -> list[Tensor]:
             return [convert(fn(*tensors, *args, **kwargs))]
@@ -114,7 +131,8 @@ def on_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
             (like,) = run(*map(_blank, inputs))
         return HostedOp(fn.__name__, run, [like.spec], [like._t], differentiable=False)(*inputs)[0]
 
-    return wrapped
+
+on_arrays = OnArrays
 
 
 def _built(metric: Any, update: Callable[[], Any]) -> None:

@@ -1,0 +1,183 @@
+"""Passes: each keeps the module sound and its meaning; what may fail comes before any write."""
+
+import numpy as np
+import pytest
+from agreement import agree, trace_of
+
+import gtape as tf
+from gtape.compile.ir import Hosted, Library, Reduce
+from gtape.compile.lower import lowered
+from gtape.compile.plan import Plan
+from gtape.compile.program import compiled
+from gtape.compile.sparse import sparse_updates
+from gtape.core.errors import InternalError
+from gtape.devices.cpu.toolchain import why_not
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+
+
+def drawn(*shape):
+    return np.random.default_rng(shape).normal(size=shape)
+
+
+def planned(fn, *args):
+    module = sparse_updates(lowered(trace_of(fn, *args)))
+    module.check()
+    return Plan(module)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def test_columns_of_moved_axes():
+    """A sum over the outer axes of a kernel whose other axes its result has in another order."""
+    def fn(x):
+        made = []
+        for how in (tf.reduce_sum, tf.reduce_max, tf.reduce_prod):
+            for axes in ((2, 1, 0), (1, 2, 0), (0, 2, 1), (2, 0, 1)):
+                y = tf.tanh(x) * float(len(made) + 1)
+                moved = tf.transpose(y, axes)
+                made += [y, how(moved, axes.index(0)), how(moved, axes.index(2)), how(moved)]
+        return made
+
+    agree(fn, drawn(3, 4, 5), tolerance=1e-9)
+
+
+def test_columns_of_moved_axes_are_in_one_kernel():
+    plan = planned(lambda x: [y := tf.tanh(x), tf.reduce_sum(tf.transpose(y, (2, 1, 0)), 2)],
+                   drawn(3, 4, 5))
+    (group,) = plan.groups
+    (node,) = (n for n in group.nodes if isinstance(n, Reduce))
+    assert group.kind(node) == "column" and group.place[node.outputs[0].number] == (2, 1)
+
+
+def test_arrays_without_elements():
+    def fn(x):
+        turned = tf.transpose(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = (tf.reduce_sum(tf.nn.softmax(tf.concat([x, x * 2.0], 0)) ** 2)
+                 + tf.reduce_sum(tf.sin(x)[:, ::2]) + tf.reduce_sum(tf.transpose(x) @ x))
+        return [turned, tf.reshape(turned, (0,)), tf.reshape(turned[1:], (0, 2, 1)),
+                tf.reshape(x[:, ::-1], (3, 0)), x + turned[0][:, None], turned @ x, x @ turned,
+                tf.reduce_sum(x, 0), tf.concat([x, tf.ones((2, 3), x.dtype)], 0),
+                tf.pad(x, [[1, 1], [0, 0]]), tf.broadcast_to(x, (2, 0, 3)), tf.cumsum(x[::-1], 1),
+                tf.reduce_sum(tf.broadcast_to(x[:, :1], (0, 5)), 1), tape.gradient(y, x)]
+
+    agree(fn, drawn(0, 3))
+
+
+# ---------------------------------------------------------------- order
+
+
+def test_steps_in_python_keep_their_order():
+    seen = []
+
+    @tf.function
+    def fn(x, y):
+        wave = tf.exp(x)
+        tf.py_function(lambda _: seen.append("first"), [wave], [])
+        joined = wave * tf.reduce_sum(y, 0)[0]
+        tf.py_function(lambda: seen.append("second"), [], [])
+        return joined
+
+    fn(tf.ones(5), tf.ones((40, 3)))
+    assert seen == ["first", "second"]
+
+
+def test_what_may_fail_comes_before_any_cell_is_written():
+    count, table = tf.Variable(0), tf.Variable(drawn(6, 2))
+
+    def fn(i):
+        first = i + count
+        count.assign_add(1)
+        second = i + count
+        table.assign_add(tf.ones_like(table))
+        tf.debugging.assert_non_negative(second)
+        return tf.gather(table, first) + tf.gather(table, second)
+
+    plan = planned(fn, np.array([1, 2], "i4"))
+    ends = [i for i, g in enumerate(plan.groups) for n in g.nodes
+            if isinstance(n, Hosted) or (isinstance(n, Library) and n.checks)]
+    written = [i for i, g in enumerate(plan.groups) for n in g.nodes for o in n.outputs
+               if o.number in plan.places and plan.places[o.number].role == "cell"]
+    copied = {at for at, _ in plan.copies}
+    assert ends and all(i > max(ends) for i in written)
+    assert len(written) + len(copied) == 2 and copied
+    call = tf.function(fn)
+    call(tf.constant([1, 2]))
+    before = [count.numpy(), table.numpy()]
+    for wrong in ([1, 22], [1, -9]):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            call(tf.constant(wrong))
+        assert count.numpy() == before[0]
+        np.testing.assert_array_equal(table, before[1])
+    np.testing.assert_array_equal(call(tf.constant([1, 2])),
+                                  (before[1] + 1)[[2, 3]] + (before[1] + 1)[[3, 4]])
+
+
+def test_python_code_finds_variables_as_they_were_before_the_call():
+    seen, v = [], tf.Variable(0.0)
+
+    @tf.function
+    def fn():
+        v.assign_add(1.0)
+        tf.py_function(lambda: seen.append(float(v)), [], [])
+
+    for _ in range(4):
+        fn()
+    assert seen == [0.0, 1.0, 2.0, 3.0]
+    assert float(v) == 4.0
+
+
+# ---------------------------------------------------------------- sharing
+
+
+def test_draws_and_python_code_are_not_shared_and_formulas_are():
+    calls = []
+
+    def fn(x):
+        first, second = tf.random.uniform((50,)), tf.random.uniform((50,))
+        host = [tf.py_function(lambda a: (calls.append(1), a + 1.0)[1], [x],
+                               tf.TensorSpec((50,), tf.float32)) for _ in range(2)]
+        return first, second, *host, tf.sin(x) * 2.0, tf.sin(x) * 2.0
+
+    x = tf.constant(np.arange(50.0, dtype="f"))
+    a, b, _, _, c, d = compiled(trace_of(fn, x)).entry(x)
+    assert len(calls) == 2 and not np.array_equal(a, b)
+    np.testing.assert_array_equal(c, d)
+    module = lowered(trace_of(lambda x: (tf.sin(x) * 2.0, tf.sin(x) * 2.0), x))
+    assert module.results[0] is module.results[1]
+
+
+def test_recomputed_blocks_take_less_memory():
+    weights = [tf.Variable(drawn(64, 64) * 0.2) for _ in range(8)]
+
+    def block(w, x):
+        return tf.tanh(tf.sin(tf.tanh(x @ w)) @ w)
+
+    def gradients(x, wrap):
+        with tf.GradientTape() as tape:
+            y = x
+            for w in weights:
+                y = wrap(lambda x, w=w: block(w, x))(y)
+            loss = tf.reduce_sum(y)
+        return loss, tape.gradient(loss, weights)
+
+    x = drawn(256, 64)
+    plain = compiled(trace_of(lambda x: gradients(x, lambda f: f), x))
+    lean = compiled(trace_of(lambda x: gradients(x, tf.recompute_grad), x))
+    assert lean.plan.arena < 0.7 * plain.plan.arena
+    for a, b in zip(tf.nest.flatten(plain.entry(tf.constant(x))),
+                    tf.nest.flatten(lean.entry(tf.constant(x)))):
+        np.testing.assert_allclose(a, b, 1e-9, 1e-9)
+
+
+def test_a_module_that_contradicts_itself_is_found():
+    module = lowered(trace_of(lambda x: tf.reduce_sum(tf.exp(x), 0), drawn(3, 4)))
+    module.check()
+    with pytest.raises(InternalError, match="before it is made"):
+        module._replace(nodes=module.nodes[::-1]).check()
+    module.results[0].shape = (5,)
+    with pytest.raises(InternalError, match="cannot make"):
+        module.check()

@@ -1,0 +1,164 @@
+"""Compiled functions in several threads, in child processes, in themselves, and interrupted."""
+
+import multiprocessing
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import gtape as tf
+from gtape.devices.cpu.toolchain import why_not
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+
+
+def together(*tasks):
+    """Run the tasks in a thread each; none may fail or hang."""
+    errors = []
+
+    def guarded(task):
+        try:
+            task()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(t,), daemon=True) for t in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(t.is_alive() for t in threads), "threads wait for each other"
+    assert not errors, errors
+
+
+@pytest.mark.parametrize(("size", "calls"), [(40, 100), (600, 4)])
+def test_one_function_in_many_threads(size, calls):
+    """A small program, and one during which other threads of Python run."""
+    @tf.function
+    def f(x):
+        return tf.reduce_sum(tf.sin(x) * x, 1), x @ x
+
+    given = [tf.constant(np.random.default_rng(i).normal(size=(size, size))) for i in range(4)]
+    want = [[r.numpy() for r in f(x)] for x in given]
+
+    def task(i):
+        for _ in range(calls):
+            for a, b in zip(f(given[i]), want[i]):
+                np.testing.assert_array_equal(a, b)
+
+    together(*(lambda i=i: task(i) for i in range(4)))
+
+
+@pytest.mark.parametrize("count", [300, 3_000_000])
+def test_readers_never_see_half_a_write(count):
+    v, done = tf.Variable(np.zeros(count, "f")), []
+
+    @tf.function
+    def step():
+        v.assign_add(tf.ones(count))
+
+    step()
+
+    def read():
+        last = 0.0
+        while not done:
+            now = v.numpy()
+            assert now.min() == now.max() >= last
+            last = now[0]
+
+    def write():
+        for _ in range(20):
+            step()
+            time.sleep(0.002)
+        done.append(True)
+
+    together(read, read, write)
+    assert float(v[0]) == 21.0
+
+
+def test_two_functions_whose_python_code_reads_what_both_write():
+    v = tf.Variable(0.0)
+
+    def stepping():
+        @tf.function
+        def step(x):
+            y = tf.py_function(lambda a: (time.sleep(0.003), float(v), a)[2], [x],
+                               tf.TensorSpec([], tf.float32))
+            v.assign_add(y)
+            return y
+
+        step(tf.constant(1.0))
+        return step
+
+    def task(step):
+        for _ in range(10):
+            step(tf.constant(1.0))
+
+    first, second = stepping(), stepping()
+    together(lambda: task(first), lambda: task(second))
+    assert 12 <= float(v) <= 22
+
+
+def test_a_function_whose_python_code_calls_it():
+    @tf.function
+    def f(x):
+        below = tf.py_function(lambda a: f(a - 1.0) if a > 0 else a, [x],
+                               tf.TensorSpec([], tf.float32))
+        return below + tf.sin(x)
+
+    want = sum(np.sin(np.float32(i)) for i in range(4))
+    for _ in range(2):
+        np.testing.assert_allclose(float(f(tf.constant(3.0))), want, rtol=1e-6)
+
+
+def test_an_interrupted_call():
+    v = tf.Variable(0.0)
+
+    @tf.function
+    def f(x):
+        tf.py_function(lambda: signal.raise_signal(signal.SIGINT), [], [])
+        v.assign_add(x)
+        return v.read_value()
+
+    @tf.function
+    def g(x):
+        v.assign_add(x)
+        return v.read_value()
+
+    assert float(g(tf.constant(1.0))) == 1.0
+    with pytest.raises(KeyboardInterrupt):
+        f(tf.constant(1.0))
+    assert float(v) == 1.0 and float(g(tf.constant(1.0))) == 2.0
+
+
+_STATE = tf.Variable(np.zeros((200, 200), "f"))
+
+
+@tf.function
+def _step(x):
+    _STATE.assign_add(x @ x * 0.0 + 1.0)
+    return tf.reduce_sum(tf.sin(_STATE) @ x)
+
+
+def _child(queue):
+    x = tf.ones((200, 200))
+    queue.put((float(_step(x)), float(_step(x)), float(_STATE[0, 0])))
+
+
+def test_child_processes_go_on_by_themselves():
+    x = tf.ones((200, 200))
+    assert float(_STATE[0, 0]) == 0.0
+    want = [float(_step(x)) for _ in range(3)]
+    _STATE.assign(tf.ones((200, 200)))
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    children = [context.Process(target=_child, args=(queue,)) for _ in range(2)]
+    for child in children:
+        child.start()
+    found = [queue.get(timeout=60) for _ in children]
+    for child in children:
+        child.join(60)
+    assert found == [(want[1], want[2], 3.0)] * 2
+    assert float(_STATE[0, 0]) == 1.0
