@@ -51,12 +51,13 @@ def shown(structure: Any, names: Sequence[str]) -> str | None:
 
 def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: int,
              results: Sequence[tuple[tuple[int, ...], np.dtype, Any]], order: Sequence[int],
-             writes: bool, again: Callable[..., Any]) -> Callable[..., Any]:
+             cells: int, writes: bool, again: Callable[..., Any]) -> Callable[..., Any]:
     """The function of `arguments` tensors that gives the packed result.
 
     Args:
         results: (shape, dtype, ArrayType) of the arrays that `call` fills; `order` says which of
             them each place of the structure has.
+        cells: how many cells the program reads or writes, and `writes`, whether it writes any.
         again: what to do when `call` gives something else than None.
     """
     names = [f"r{i}" for i in order]
@@ -71,8 +72,8 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
         space[f"d{i}"], space[f"T{i}"] = dtype, array_type
         lines.append(f"o{i} = empty({shape!r}, d{i})")
     arrays = ", ".join([*(f"{t}._a" for t in given), *made])
-    # A reader in another thread may be copying what is written.
-    lines.append(f"with writer.lock: state = call({arrays})" if writes
+    # Another thread may be copying what is written, or writing what is read.
+    lines.append(f"with writer.lock: state = call({arrays})" if cells
                  else f"state = call({arrays})")
     lines.append(f"if state is not None: again(state, [{', '.join(given)}], "
                  f"[{', '.join(made)}])")

@@ -30,8 +30,8 @@ from gtape.core.tensor import EagerTensor
 
 _empty = np.empty
 _FASTCALL = 0x0080
-#: One for all programs: a step in Python may read what another program writes, and the other way
-#: round, so that locks of their own would wait for each other.
+#: Held while a program writes to cells, and while they are copied; never while Python code runs,
+#: which may wait for another thread that runs a program.
 _LOCK = threading.RLock()
 
 
@@ -51,6 +51,8 @@ class Program:
     def __init__(self, traced: Traced, plan: Plan, source: Source, library: ctypes.CDLL) -> None:
         self.traced, self.plan, self.source = traced, plan, source
         self.writer = Writer(_LOCK)
+        self._turn = threading.RLock()
+        self._guard = _LOCK if plan.cells else self._turn
         self._results = [(v.shape, np.dtype(as_dtype(v.dtype).as_numpy_dtype),
                           CPU.type_of(np.dtype(as_dtype(v.dtype).as_numpy_dtype)))
                          for v in plan.outputs]
@@ -61,7 +63,7 @@ class Program:
         #: Takes the arguments as tensors, and gives the result as the traced function does.
         self.entry = self._slow_entry if not simple else entry_of(
             self, self._calls[0], traced.structure, len(traced.arguments), self._results,
-            self._order, bool(plan.module.writes), self._again)
+            self._order, len(plan.cells), bool(plan.module.writes), self._again)
 
     def _bind(self, library: ctypes.CDLL) -> None:
         slots, plan = self.source.slots, self.plan
@@ -107,7 +109,7 @@ class Program:
     def run(self, tensors: Sequence[EagerTensor]) -> tuple[Any, ...]:
         """The results for arguments of the right shapes and dtypes, as a flat tuple."""
         outs = [_empty(shape, dtype) for shape, dtype, _ in self._results]
-        with _LOCK:
+        with self._turn:
             if self._running:  # called again by a step in Python: its memory is in use
                 return Applied(self.traced, "it calls itself").run(tensors)
             self._running = True
@@ -115,7 +117,6 @@ class Program:
                 self._segments(tensors, outs)
             finally:
                 self._running = False
-                self.writer.runs += 1
         made = [EagerTensor(a, r[2]) for a, r in zip(outs, self._results)]
         return tuple([made[i] for i in self._order])
 
@@ -138,7 +139,11 @@ class Program:
     def _segments(self, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
         arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
         for i, (call, nodes) in enumerate(zip(self._calls, self.source.segments)):
-            if call(*arrays, *outs) if i == 0 else call():
+            with self._guard:
+                failed = call(*arrays, *outs) if i == 0 else call()
+                if call is self._calls[-1]:
+                    self.writer.runs += 1
+            if failed:
                 self._fail()
             for node in nodes:
                 self._host(node, arrays, outs)

@@ -28,12 +28,14 @@ class Writer:
 class Pinned:
     """`array` never moves; `writers` write to it."""
 
-    __slots__ = ("_seen", "array", "writers")
+    __slots__ = ("_copy", "array", "writers")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, held: EagerTensor) -> None:
         self.array = value
         self.writers: list[Writer] = []
-        self._seen = 0
+        #: How often programs had written when the tensor was copied, and the tensor: one object,
+        #: so that no thread sees one without the other.
+        self._copy = (0, held)
 
     def _written(self) -> int:
         return sum([w.runs for w in self.writers])
@@ -42,25 +44,27 @@ class Pinned:
         """`writer` writes to the array from now on."""
         if not any(w is writer for w in self.writers):
             self.writers.append(writer)
-            self._seen += writer.runs
+            self._copy = (self._copy[0] + writer.runs, self._copy[1])
 
-    def fresh(self, held: EagerTensor, array_type: Any) -> EagerTensor:
-        """The present value: `held` if nothing was written since it was copied."""
-        if self._written() == self._seen:
+    def fresh(self) -> EagerTensor:
+        """The present value, copied if something was written since the last copy."""
+        seen, held = self._copy
+        if self._written() == seen:
             return held
         with ExitStack() as stack:
             for writer in self.writers:
                 stack.enter_context(writer.lock)
-            self._seen = self._written()
-            return EagerTensor(array_type.xp.array(self.array), array_type)
+            made = EagerTensor(held._t.xp.array(self.array), held._t)
+            self._copy = (self._written(), made)
+            return made
 
-    def put(self, array: Any) -> None:
+    def put(self, value: EagerTensor) -> None:
         """Eager code assigned a value of the same shape."""
         with ExitStack() as stack:
             for writer in self.writers:
                 stack.enter_context(writer.lock)
-            self._seen = self._written()
             if isinstance(self.array, np.ndarray):
-                np.copyto(self.array, array)
+                np.copyto(self.array, value._a)
             else:
-                self.array[...] = array
+                self.array[...] = value._a
+            self._copy = (self._written(), value)

@@ -77,7 +77,7 @@ class ResourceVariable(Variable):
             return tracer.read(self)
         pinned = self._pinned
         if pinned is not None:
-            self._held = pinned.fresh(self._held, self._held._t)
+            self._held = pinned.fresh()
         return self._held
 
     @_value.setter
@@ -88,7 +88,7 @@ class ResourceVariable(Variable):
             return
         if self._pinned is not None:
             if value._a.shape == self._pinned.array.shape:
-                self._pinned.put(value._a)
+                self._pinned.put(value)
             else:
                 self._pinned = None
         self._held = value
@@ -105,7 +105,7 @@ class ResourceVariable(Variable):
         """The array in which a compiled program finds the value, and where `writer` leaves it."""
         if self._pinned is None:
             value = self._held
-            self._pinned = Pinned(value._t.xp.array(value._a, order="C"))
+            self._pinned = Pinned(value._t.xp.array(value._a, order="C"), value)
         if writer is not None:
             self._pinned.join(writer)
         return self._pinned.array

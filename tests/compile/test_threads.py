@@ -101,6 +101,34 @@ def test_two_functions_whose_python_code_reads_what_both_write():
     assert 12 <= float(v) <= 22
 
 
+def test_python_code_that_waits_for_another_thread():
+    """The other thread reads and writes variables through a compiled function."""
+    v, w = tf.Variable(0.0), tf.Variable(1.0)
+
+    @tf.function
+    def inner(x):
+        w.assign_add(x)
+        return w.read_value()
+
+    def elsewhere(a):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(inner(a) + v), daemon=True)
+        thread.start()
+        thread.join(20)
+        assert found, "the threads wait for each other"
+        return found[0]
+
+    @tf.function
+    def outer(x):
+        y = tf.py_function(elsewhere, [x], tf.TensorSpec([], tf.float32))
+        v.assign_add(y)
+        return y
+
+    inner(tf.constant(1.0))
+    assert [float(outer(tf.constant(1.0))) for _ in range(2)] == [3.0, 7.0]
+    assert float(v) == 10.0
+
+
 def test_a_function_whose_python_code_calls_it():
     @tf.function
     def f(x):
