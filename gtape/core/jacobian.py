@@ -79,6 +79,10 @@ class _Rows:
         Row i is the gradient for the cotangent that is one at the flat position i of the target,
         not counting its first `lead` axes, and zero elsewhere.
         """
+        with self.value._t.device.scope():
+            return self._all(lead)
+
+    def _all(self, lead: int) -> list[Any]:
         count = math.prod(known(self.value.spec.shape)[lead:])
         if count > 1 and (self.tensors or not self._few(count)):
             found = self._at_once(lead, count)

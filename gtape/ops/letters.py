@@ -191,7 +191,8 @@ def clip(xp: Any, x: Any, low: Any, high: Any) -> Any:
 
 
 def make_complex(xp: Any, a: Any, b: Any) -> Any:
-    wide = np.complex64 if a.dtype == np.float32 else np.complex128
+    narrow = (a if hasattr(a, "dtype") else b).dtype == np.float32
+    wide = np.complex64 if narrow else np.complex128
     return (a + xp.asarray(1j, dtype=wide) * b).astype(wide)
 
 
