@@ -65,9 +65,9 @@ class Maps:
         values = [a for a in args if isinstance(a, Value)]
         function = _filled(letter.on(np), args)
         with np.errstate(all="ignore"):
+            if not values:
+                return np.asarray(letter.on(np)(*[np.asarray(a)[()] for a in args])).item()
             made = np.asarray(function(*[np.ones((), v.dtype) for v in values]))
-        if not values:
-            return made.item()
         key = (letter, *(None if isinstance(a, Value) else repr(a) for a in args))
         found = self._functions.setdefault(key, Function(letter.name, function))
         return self._mapped(found, values, made.dtype)
