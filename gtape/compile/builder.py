@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from gtape.compile.ir import (
     broadcast,
     dense,
 )
+from gtape.compile.strides import moved, restrided, same_axes
 from gtape.kinds.expr import Expr, Scope, topological
 from gtape.kinds.print_cuda import servable
 
@@ -164,7 +164,7 @@ class Builder:
             return self.splat(number, shape, x.dtype)
         if 0 in shape:
             return self.view(x, shape, Layout(dense(shape)), None)
-        axes = _same_axes(x.shape, shape)
+        axes = same_axes(x.shape, shape)
         node = x.node
         if isinstance(node, View):
             strides = restrided(x.shape, node.layout.strides, shape)
@@ -204,10 +204,10 @@ class Builder:
             at, rest = divmod(rest, place) if n > 1 else (0, rest)
             offset += at * stride
         for n, stride in zip(shape, layout.strides):
-            moved = _moved(stride, x.shape, places, whole.strides) if n > 1 else 0
-            if moved is None:
+            step = moved(stride, x.shape, places, whole.strides) if n > 1 else 0
+            if step is None:
                 return self.view(self.copied(x), shape, layout, axes)
-            strides.append(moved)
+            strides.append(step)
         inner = None
         if axes is not None and node.axes is not None:
             inner = tuple(None if a is None else node.axes[a] for a in axes)
@@ -358,59 +358,6 @@ def _trimmed(body: Expr, names: list[str], inputs: list[Value]) -> tuple[Expr, A
     return body, [n for n, _ in pairs], [v for _, v in pairs]
 
 
-def _same_axes(old: Shape, new: Shape) -> tuple[int | None, ...] | None:
-    """Which old axis each new one is, where only axes of length 1 come and go; else None."""
-    places = [i for i, n in enumerate(old) if n != 1]
-    if [old[i] for i in places] != [n for n in new if n != 1]:
-        return None
-    rest = iter(places)
-    return tuple(None if n == 1 else next(rest) for n in new)
-
-
 def _repeats(x: Value, axis: int) -> bool:
     node = x.node
     return isinstance(node, View) and node.layout.strides[axis] == 0
-
-
-def _moved(stride: int, shape: Shape, places: Sequence[int],
-           strides: Sequence[int]) -> int | None:
-    """What a step of `stride` places in a dense array of `shape` is in a view with `strides`."""
-    if stride == 0:
-        return 0
-    for n, place, actual in zip(shape, places, strides):
-        if n > 1 and place <= abs(stride) and stride % place == 0 and abs(stride) < place * n:
-            return stride // place * actual
-    return None
-
-
-def restrided(shape: Shape, strides: Sequence[int], new: Shape) -> tuple[int, ...] | None:
-    """The strides of a view under another shape; None where it would have to be copied."""
-    old = [(n, s) for n, s in zip(shape, strides) if n != 1]
-    made: list[int] = []
-    position = 0
-    left: list[tuple[int, int]] = []
-    for n in new:
-        if n == 1:
-            made.append(0)
-            continue
-        if not left:
-            if position >= len(old):
-                return None
-            left, position = [old[position]], position + 1
-        while math.prod(m for m, _ in left) < n or math.prod(m for m, _ in left) % n:
-            if position >= len(old):
-                return None
-            left.append(old[position])
-            position += 1
-        if not _joined(left):
-            return None
-        total, inner = math.prod(m for m, _ in left), left[-1][1]
-        rest = total // n
-        made.append(inner * rest)
-        left = [(rest, inner)] if rest > 1 else []
-    return tuple(made)
-
-
-def _joined(axes: Sequence[tuple[int, int]]) -> bool:
-    """Whether axes lie in memory like one."""
-    return all(outer == inner * n for (_, outer), (n, inner) in pairwise(axes))
