@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gtape.autograph.conditions import not_, run_branch, symbolic, truth
+from gtape.autograph.conditions import not_, run_branch, traced_tensor, truth
 from gtape.autograph.state import UNSET, Snapshot, State
 from gtape.autograph.values import as_tensor, check, crosses, in_place_of, leaves, same
 from gtape.core import nest
@@ -38,7 +38,7 @@ def if_(test: Any, then: Callable[[], Any], other: Callable[[], Any] | None, sta
 def decide(test: Any, then: Callable[[], Any], other: Callable[[], Any], state: State | None,
            where: str, result: str = "the result") -> Any:
     """`then() if test else other()`, where the two change `state`."""
-    traced = symbolic(test)
+    traced = traced_tensor(test)
     if traced is None:
         return then() if test else other()
     return _Choice(truth(traced), then, other, state, where, result).run()
@@ -57,7 +57,7 @@ def _nothing() -> None:
 def and_(safe: bool, value: Any, *others: Callable[[], Any]) -> Any:
     """`value and others[0]() and …`; `safe` where evaluating the others needlessly does no harm."""
     for i, other in enumerate(others):
-        traced = symbolic(value)
+        traced = traced_tensor(value)
         if traced is not None:
             return _both(safe, traced, others[i:])
         if not value:
@@ -85,7 +85,7 @@ def _both(safe: bool, left: Any, others: tuple[Callable[[], Any], ...]) -> Any:
 def or_(safe: bool, value: Any, *others: Callable[[], Any]) -> Any:
     """`value or others[0]() or …`; `safe` as for `and_`."""
     for i, other in enumerate(others):
-        traced = symbolic(value)
+        traced = traced_tensor(value)
         if traced is not None:
             return _either(safe, traced, others[i:])
         if value:

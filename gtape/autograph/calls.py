@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import gtape
-from gtape.autograph.conditions import symbolic
+from gtape.autograph.conditions import traced_tensor
 
 _PACKAGES = ("site-packages", "dist-packages")
 _LIBRARIES = tuple(os.path.join(path, "") for path in (
@@ -61,14 +61,14 @@ def callee(function: Any) -> Any:
 def _float(*args: Any) -> Any:
     import gtape as tf
 
-    found = symbolic(args[0]) if len(args) == 1 else None
+    found = traced_tensor(args[0]) if len(args) == 1 else None
     return float(*args) if found is None else tf.cast(found, tf.float32)
 
 
 def _int(*args: Any, **kwargs: Any) -> Any:
     import gtape as tf
 
-    found = symbolic(args[0]) if len(args) == 1 and not kwargs else None
+    found = traced_tensor(args[0]) if len(args) == 1 and not kwargs else None
     return int(*args, **kwargs) if found is None else tf.cast(found, tf.int32)
 
 

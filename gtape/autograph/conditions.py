@@ -13,7 +13,7 @@ from gtape.core.symbols import SymbolicTensor
 _MARK = "_gtape_traced_branch_"
 
 
-def symbolic(value: Any) -> SymbolicTensor | None:
+def traced_tensor(value: Any) -> SymbolicTensor | None:
     """The traced tensor that `value` is, or that reading it, a Variable, gives."""
     if isinstance(value, SymbolicTensor):
         return value
@@ -43,7 +43,7 @@ def truth(value: SymbolicTensor) -> Any:
 def not_(value: Any) -> Any:
     import gtape as tf
 
-    found = symbolic(value)
+    found = traced_tensor(value)
     return not value if found is None else tf.logical_not(truth(found))
 
 
@@ -53,7 +53,7 @@ def any_of(*flags: Any) -> Any:
 
     traced = None
     for flag in flags:
-        found = symbolic(flag)
+        found = traced_tensor(flag)
         if found is not None:
             traced = truth(found) if traced is None else tf.logical_or(traced, truth(found))
         elif flag:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from gtape.autograph.branches import decide, zeros
-from gtape.autograph.conditions import not_, run_branch, symbolic, truth
+from gtape.autograph.conditions import not_, run_branch, traced_tensor, truth
 from gtape.autograph.sequences import Sequence, sequence
 from gtape.autograph.state import UNSET, Snapshot, State
 from gtape.autograph.values import as_tensor, check, crosses, in_place_of, leaves, packed
@@ -36,7 +36,7 @@ def while_(test: Callable[[], Any] | None, body: Callable[[], Any],
 
     while True:
         again = going_on()
-        traced = symbolic(again)
+        traced = traced_tensor(again)
         if traced is not None:
             _Loop(state, where).run_while(truth(traced), going_on, body, stop)
             return
@@ -66,7 +66,7 @@ def for_(elements: Any, body: Callable[[Any], Any], stop: Callable[[], Any] | No
             _check_length(elements, guarded, where)
             decide(not_(stopped), partial(body, item), lambda: None, state, where)
         found = stop()
-        stopped = symbolic(found)
+        stopped = traced_tensor(found)
         if stopped is None and found:
             break
 
@@ -160,7 +160,7 @@ class _Loop:
         def turn(_: Any, *tensors: Any) -> list[Any]:
             self._turn(body, tensors)
             found = going_on()
-            traced = symbolic(found)
+            traced = traced_tensor(found)
             return [truth(traced) if traced is not None else as_tensor(bool(found)),
                     *self._leave(stop is not None)]
 

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gtape.autograph.conditions import symbolic
+from gtape.autograph.conditions import traced_tensor
 from gtape.core.dtypes import DType, int32
 from gtape.core.tensor import Tensor
 
@@ -27,7 +27,7 @@ def sequence(value: Any) -> Sequence | None:
     """
     if type(value) is Sequence:
         return value
-    tensor = symbolic(value)
+    tensor = traced_tensor(value)
     return None if tensor is None else _rows(tensor)
 
 
@@ -49,7 +49,7 @@ def iterator(function: Any) -> Any:
 def _range(*args: Any) -> Any:
     import gtape as tf
 
-    traced = next((t for t in map(symbolic, args) if t is not None), None)
+    traced = next((t for t in map(traced_tensor, args) if t is not None), None)
     if traced is None or not 1 <= len(args) <= 3:
         return range(*args)
     if not traced.dtype.is_integer:
@@ -64,7 +64,7 @@ def _range(*args: Any) -> Any:
 def _integer(value: Any, dtype: DType) -> Any:
     import gtape as tf
 
-    found = symbolic(value)
+    found = traced_tensor(value)
     return tf.constant(value, dtype) if found is None else tf.cast(found, dtype)
 
 

@@ -9,31 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gtape.compile.traced import Traced
+from gtape.compile.traced import pure
 from gtape.core.graph import Graph
 from gtape.core.tensor import Tensor
 from gtape.kinds import bodies
 
 #: Turns from which on a body is compiled.
 _OFTEN = 256
-
-
-class BareGraph(Traced):
-    """A graph that owns no state, in the form in which programs are made of traces."""
-
-    __slots__ = ()
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.arguments = graph.inputs
-        self.captured, self.cells, self.written, self.created = [], [], [], []
-        self.results = len(graph.outputs)
-        self.structure = tuple(range(self.results))
-        self.borrowed = frozenset()
-
-    def packed(self, results: Sequence[Any]) -> tuple[Any, ...]:
-        """The results, which have no structure."""
-        return tuple(results)
 
 
 def runner(graph: Graph) -> Callable[..., Sequence[Tensor]]:
@@ -49,7 +31,7 @@ def runner(graph: Graph) -> Callable[..., Sequence[Tensor]]:
                 return graph(*values)
             from gtape.compile.program import compiled
 
-            program = compiled(BareGraph(graph))
+            program = compiled(pure(graph.inputs, graph.nodes, graph.outputs))
         return program.entry(*values)
 
     return run

@@ -342,10 +342,6 @@ def number_of(value: Value) -> Any:
     return node.body.value if isinstance(node, Elem) and node.body.is_constant else None
 
 
-def servable_value(value: Value) -> bool:
-    return value.dtype in _NUMBERS
-
-
 def spelled(body: Expr, names: Sequence[str], dtypes: Sequence[str]) -> bool:
     """Whether a formula has C++ text for these dtypes."""
     return servable([body], dict(zip(names, dtypes)))

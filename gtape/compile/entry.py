@@ -4,9 +4,10 @@ It is written for each program, because that is what costs most in a small one:
 
     def entry(t0, t1):
         o0 = empty((32, 10), f4)
-        state = call(t0._a, t1._a, o0)
-        if state is not None: again(state, [t0, t1], [o0])
-        writer.runs += 1
+        with writer.lock:
+            state = call(t0._a, t1._a, o0)
+            if state is not None: again(state, [t0, t1], [o0])
+            writer.runs += 1
         r0 = new(Tensor); r0._a = o0; r0._t = T0; r0._k = 0
         return r0
 """
@@ -72,13 +73,14 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
         space[f"d{i}"], space[f"T{i}"] = dtype, array_type
         lines.append(f"o{i} = empty({shape!r}, d{i})")
     arrays = ", ".join([*(f"{t}._a" for t in given), *made])
-    # Another thread may be copying what is written, or writing what is read.
-    lines.append(f"with writer.lock: state = call({arrays})" if cells
-                 else f"state = call({arrays})")
-    lines.append(f"if state is not None: again(state, [{', '.join(given)}], "
-                 f"[{', '.join(made)}])")
+    inner = [f"state = call({arrays})",
+             f"if state is not None: again(state, [{', '.join(given)}], [{', '.join(made)}])"]
     if writes:
-        lines.append("writer.runs += 1")
+        inner.append("writer.runs += 1")
+    if cells:  # another thread may be copying what is written, or writing what is read
+        lines.append("with writer.lock:")
+        inner = [f"    {line}" for line in inner]
+    lines += inner
     for i in range(len(results)):
         lines.append(f"r{i} = new(Tensor); r{i}._a = o{i}; r{i}._t = T{i}; r{i}._k = 0")
     lines.append(f"return {packed}" if packed is not None else f"return pack([{', '.join(names)}])")

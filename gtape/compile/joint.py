@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from gtape.compile.traced import Traced, _refuse
+from gtape.compile.traced import _refuse
 from gtape.core.custom_step import CustomStep
 from gtape.core.graph import Graph, Node
 from gtape.core.state import paused
@@ -102,10 +102,3 @@ def needing(nodes: Sequence[Node], outputs: Iterable[Any], there: set[int],
             kept.append(node)
             needed |= {id(v) for v in node.inputs}
     return kept[::-1], needed
-
-
-def pure(inputs: Sequence[Any], nodes: Sequence[Node], outputs: Sequence[Tensor]) -> Traced:
-    """These nodes as a function of tensors, which gives a tuple."""
-    tracer = Tracer()
-    tracer.nodes = list(nodes)
-    return Traced(inputs, tracer, outputs, tuple(range(len(outputs))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,12 +15,10 @@ from gtape.core.custom_step import CustomStep
 from gtape.core.graph import Graph
 from gtape.core.spec import Spec
 from gtape.core.state import init_scope, paused
-from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
 from gtape.core.tracer import trace
 from gtape.kinds.composite import Composite
 from gtape.kinds.elementwise import Elementwise
-from gtape.kinds.expr import topological
 from gtape.kinds.primitive import Primitive
 from gtape.ops.draws import Draw
 from gtape.ops.transfer import Move
@@ -179,10 +176,3 @@ def formula(builder: Builder, name: str, fn: Callable[..., Any], *values: Value,
 def iota(builder: Builder, count: int, dtype: str) -> Value:
     return builder.constant(np.arange(count, dtype=dtype), dtype)
 
-
-def size(shape: Sequence[int]) -> int:
-    return math.prod(shape)
-
-
-__all__ = ["RULES", "SymbolicTensor", "formula", "iota", "letter", "lowered", "lowers", "size",
-           "topological"]

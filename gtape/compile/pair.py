@@ -10,9 +10,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gtape.compile.joint import Joint, Walk, needing, pure, tensors_of
+from gtape.compile.joint import Joint, Walk, needing, tensors_of
 from gtape.compile.locking import alone
 from gtape.compile.saving import saved
+from gtape.compile.traced import pure
 from gtape.core.graph import Graph
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.state import paused

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtape.compile.fuse import Fuser, Group
-from gtape.compile.ir import Elem, Library, Module, Source, Value, View
+from gtape.compile.ir import Elem, Library, Module, Source, Value
 from gtape.compile.loops import Kernel, layout_of, v_root
 from gtape.core.dtypes import as_dtype
 
@@ -202,9 +202,6 @@ class Plan:
         root, strides, offset = layout_of(value)
         return self.places[root.number], strides, offset
 
-    def dense(self, value: Value) -> bool:
-        return not isinstance(value.node, View)
-
 
 def _gap(taken: Sequence[tuple[int, int]], size: int) -> int:
     """The smallest gap that is large enough, or the end."""
@@ -221,9 +218,10 @@ def padded(count: int) -> int:
     return -(-count // ALIGNMENT) * ALIGNMENT
 
 
-def itemsize(dtype: str) -> int:
-    return np.dtype(as_dtype(dtype).as_numpy_dtype).itemsize
+def numpy_dtype(name: str) -> np.dtype:
+    """NumPy's dtype of the name of one of ours."""
+    return np.dtype(as_dtype(name).as_numpy_dtype)
 
 
 def nbytes(value: Value) -> int:
-    return value.size * itemsize(value.dtype)
+    return value.size * numpy_dtype(value.dtype).itemsize

@@ -16,13 +16,12 @@ from gtape.compile.entry import entry_of
 from gtape.compile.ir import Hosted, Node, Value
 from gtape.compile.lower import lowered
 from gtape.compile.numpy_program import NumpyProgram, on_host
-from gtape.compile.plan import Plan
+from gtape.compile.plan import Plan, numpy_dtype
 from gtape.compile.report import described
 from gtape.compile.source import Source, source_of
 from gtape.compile.sparse import sparse_updates
 from gtape.compile.traced import Traced
 from gtape.core.device import CPU
-from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError, KernelError, NativeCodeWarning
 from gtape.core.pinned import Writer
 from gtape.core.tape_recording import stack_level
@@ -53,8 +52,7 @@ class Program:
         self.writer = Writer(_LOCK)
         self._turn = threading.RLock()
         self._guard = _LOCK if plan.cells else self._turn
-        self._results = [(v.shape, np.dtype(as_dtype(v.dtype).as_numpy_dtype),
-                          CPU.type_of(np.dtype(as_dtype(v.dtype).as_numpy_dtype)))
+        self._results = [(v.shape, numpy_dtype(v.dtype), CPU.type_of(numpy_dtype(v.dtype)))
                          for v in plan.outputs]
         self._order = plan.result_of
         self._bind(library)
@@ -151,7 +149,7 @@ class Program:
     def _array(self, value: Value, arrays: Sequence[Any], outs: Sequence[Any]) -> np.ndarray:
         """A value where it lies."""
         place, strides, offset = self.plan.layout(value)
-        dtype = np.dtype(as_dtype(value.dtype).as_numpy_dtype)
+        dtype = numpy_dtype(value.dtype)
         groups = {"argument": arrays, "result": outs, "cell": self._cells,
                   "constant": self._constants, "capture": self._held}
         if place.role == "arena":

@@ -7,7 +7,7 @@ from typing import Any
 
 from gtape.core import nest
 from gtape.core.convert import convert
-from gtape.core.graph import Graph
+from gtape.core.graph import Graph, Node
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.registry import lookup
 from gtape.core.state import active
@@ -135,3 +135,10 @@ def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicT
     finally:
         tracer.finished = True
     return Traced(arguments, tracer, results, structure)
+
+
+def pure(inputs: Sequence[Any], nodes: Sequence[Node], outputs: Sequence[Tensor]) -> Traced:
+    """These nodes as a function of tensors, which gives a tuple."""
+    tracer = Tracer()
+    tracer.nodes = list(nodes)
+    return Traced(inputs, tracer, outputs, tuple(range(len(outputs))))

@@ -22,6 +22,7 @@ from gtape.demo.gpt_model import GPT, Size
 from gtape.demo.gpt_record import Plan, Record
 from gtape.demo.interrupts import Interrupts
 from gtape.demo.progress import Progress, progress
+from gtape.demo.step import make_step
 
 _NAME = "gpt"
 _KEPT = 2
@@ -68,7 +69,7 @@ class _Run:
         self.plan, self.text, self.eager = plan, text, eager
         self.model = GPT(len(text.characters), plan.size, plan.seed)
         optimizer = gpt_training.make_optimizer(self.model, plan.steps)
-        self.step = gpt_training.make_step(self.model, optimizer, eager)
+        self.step = make_step(self.model, optimizer, eager)
         self.evaluate = gpt_training.make_evaluation(
             self.model, text.held_out, batches=plan.held_out_batches, size=plan.batch, eager=eager)
         self.record = Record(plan)

@@ -1,4 +1,4 @@
-"""The training step of the GPT, written out with GradientTape."""
+"""The optimizer of the GPT, and its loss on held-out text."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ import numpy as np
 import gtape as tf
 from gtape.demo.gpt_data import windows
 from gtape.demo.gpt_model import GPT
+from gtape.demo.step import mean_loss
 
 _PEAK, _FLOOR = 2e-3, 0.1
 _WARMUP = 100
-
-
-def mean_loss(model: GPT, inputs: Any, targets: Any) -> Any:
-    """Mean cross entropy of the next character, in nats: a scalar tensor."""
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=model(inputs))
-    return tf.reduce_mean(losses)
 
 
 def make_optimizer(model: GPT, steps: int) -> Any:
@@ -32,18 +27,6 @@ def make_optimizer(model: GPT, steps: int) -> Any:
     optimizer.exclude_from_weight_decay(
         var_list=[v for v in model.trainable_variables if len(v.shape) < 2])
     return optimizer
-
-
-def make_step(model: GPT, optimizer: Any, eager: bool) -> Callable[[Any, Any], Any]:
-    """A function of inputs and targets that updates the model and gives the loss before it."""
-    def train_step(inputs: Any, targets: Any) -> Any:
-        with tf.GradientTape() as tape:
-            loss = mean_loss(model, inputs, targets)
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-        return loss
-
-    return train_step if eager else tf.function(train_step)
 
 
 def make_evaluation(model: GPT, held_out: np.ndarray, *, batches: int, size: int, eager: bool,

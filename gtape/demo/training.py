@@ -1,8 +1,8 @@
-"""The training loop, written out with GradientTape."""
+"""The training loop of the digits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import cos, pi
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 import gtape as tf
 from gtape.demo.data import Samples, batches
 from gtape.demo.model import DigitsNet
+from gtape.demo.step import make_step, mean_loss
 
 
 class Step(NamedTuple):
@@ -22,27 +23,9 @@ class Step(NamedTuple):
     seconds: float
 
 
-def mean_loss(model: DigitsNet, images: Any, labels: Any) -> Any:
-    """Mean softmax cross entropy: a scalar tensor."""
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=model(images))
-    return tf.reduce_mean(losses)
-
-
 def batch_loss(model: DigitsNet, batch: Samples) -> Any:
     """`mean_loss` of a batch."""
     return mean_loss(model, tf.constant(batch.images), tf.constant(batch.labels))
-
-
-def make_step(model: DigitsNet, optimizer: Any, eager: bool) -> Callable[[Any, Any], Any]:
-    """A function of images and labels that updates the model and gives the loss before it."""
-    def train_step(images: Any, labels: Any) -> Any:
-        with tf.GradientTape() as tape:
-            loss = mean_loss(model, images, labels)
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-        return loss
-
-    return train_step if eager else tf.function(train_step)
 
 
 def steps_per_epoch(samples: Samples, batch_size: int) -> int:

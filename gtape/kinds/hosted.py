@@ -14,7 +14,7 @@ from gtape.core.device import ArrayType
 from gtape.core.op import Op
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec
-from gtape.core.state import new_key, tracer_now
+from gtape.core.state import tracer_now
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
 from gtape.core.walk import Grads, add_to
@@ -118,10 +118,3 @@ _pull.tensors = _tensors  # type: ignore[attr-defined]
 def symbolic(*values: Any) -> bool:
     """Whether a value among these is known only when the traced function runs."""
     return any(type(v) is SymbolicTensor for v in values)
-
-
-def keyed(tensors: Sequence[Tensor]) -> None:
-    """Give tensors the identity by which tapes know them."""
-    for tensor in tensors:
-        if not tensor._k:
-            tensor._k = new_key()

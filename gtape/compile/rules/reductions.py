@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.builder import Builder
-from gtape.compile.ir import Product, Value, View
+from gtape.compile.ir import Product, Value
 from gtape.compile.lower import formula, letter, lowers
 from gtape.compile.rules.casts import truncated
 from gtape.core.spec import Spec
@@ -134,8 +134,3 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     made = formula(b, "add", lambda s, t: scalars.log.op.expression(s.scope, (s,)) + t,
                    b.reduced("sum", terms, axis, True), top)
     return made if keep else b.reshaped(made, tuple(specs[0].shape))
-
-
-def repeated(x: Value) -> bool:
-    """Whether a value is a view that repeats elements."""
-    return isinstance(x.node, View) and 0 in x.node.layout.strides
