@@ -38,6 +38,20 @@ GTAPE_INLINE double exp(double x) {
     return sum * double_of(power >> 1 << 52) * double_of((power - (power >> 1)) << 52);
 }
 
+// 2 ulp. 2^-54 / (2^-54 + 2^-54 e^-x), with e^-x as 2^k (eʳ - 1) + 2^k.
+GTAPE_INLINE double sigmoid(double x) {
+    unsigned long long power;
+    double y = -x;
+    y = y > 746.0 ? 746.0 : y;
+    y = y < -40.0 ? -40.0 : y;
+    double r = log2_remainder(y, power), scale = double_of((power - 1077) << 52);
+    double tail = polynomial(r, 2.500004362594217e-08, 2.7630377480841331e-07,
+                             2.7557587084982003e-06, 2.4801492765728746e-05,
+                             0.00019841269505062708, 0.0013888888943920153, 0.008333333333495483,
+                             0.041666666666529198, 0.1666666666666641, 0.50000000000000111);
+    return 0x1p-54 / (fused(scale, fused(r * r, tail, r), 0x1p-54) + scale);
+}
+
 // 2 ulp. 2^k (eʳ - 1) + (2^k - 1), halved where 2^k alone would overflow.
 GTAPE_INLINE double expm1(double x) {
     unsigned long long power;

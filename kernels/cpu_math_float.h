@@ -47,6 +47,19 @@ GTAPE_INLINE float exp(float x) {
     return sum * first_half(power) * second_half(power);
 }
 
+// 2 ulp. 2^-24 / (2^-24 + 2^-24 e^-x), with e^-x as 2^k (eʳ - 1) + 2^k. Subnormal results are
+// rounded like others.
+GTAPE_INLINE float sigmoid(float x) {
+    unsigned power;
+    float y = -x;
+    y = y > 105.0f ? 105.0f : y;
+    y = y < -20.0f ? -20.0f : y;
+    float r = log2_remainder(y, power), scale = float_of((power - 151) << 23);
+    float tail = polynomial(r, 0.00138144568f, 0.00836877991f, 0.0416683927f, 0.166665196f,
+                            0.49999994f);
+    return 0x1p-24f / (fused(scale, fused(r * r, tail, r), 0x1p-24f) + scale);
+}
+
 // 1.5 ulp. 2^k (eʳ - 1) + (2^k - 1), halved where 2^k alone would overflow.
 GTAPE_INLINE float expm1(float x) {
     unsigned power;

@@ -19,6 +19,8 @@ template <> DEVICE bool inf_at<float>(float x) { return fabsf(x) == infinity<flo
 template <> DEVICE bool inf_at<double>(double x) { return fabs(x) == infinity<double>(); }
 template <typename T> DEVICE bool finite_at(T x) { return !nan_at(x) && !inf_at(x); }
 
+template <typename T> DEVICE T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
+
 // Shifts by the width and more, which C++ leaves open: every bit is gone.
 template <typename T> DEVICE T shifted_left(T a, T b) {
     return b >= T(0) && b < T(8 * sizeof(T)) ? T((unsigned long long)a << b) : T(0);

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.compile.results import Result
 from gtape.core.tensor import EagerTensor
 from gtape.kinds.print_numpy import define
 
@@ -51,13 +52,13 @@ def shown(structure: Any, names: Sequence[str]) -> str | None:
 
 
 def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: int,
-             results: Sequence[tuple[tuple[int, ...], np.dtype, Any]], order: Sequence[int],
+             results: Sequence[Result], order: Sequence[int],
              cells: int, writes: bool, again: Callable[..., Any]) -> Callable[..., Any]:
     """The function of `arguments` tensors that gives the packed result.
 
     Args:
-        results: (shape, dtype, ArrayType) of the arrays that `call` fills; `order` says which of
-            them each place of the structure has.
+        results: the arrays that `call` fills; `order` says which of them each place of the
+            structure has.
         cells: how many cells the program reads or writes, and `writes`, whether it writes any.
         again: what to do when `call` gives something else than None.
     """
@@ -69,9 +70,11 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
     given = [f"t{i}" for i in range(arguments)]
     made = [f"o{i}" for i in range(len(results))]
     lines = []
-    for i, (shape, dtype, array_type) in enumerate(results):
-        space[f"d{i}"], space[f"T{i}"] = dtype, array_type
-        lines.append(f"o{i} = empty({shape!r}, d{i})")
+    for i, result in enumerate(results):
+        space[f"d{i}"], space[f"T{i}"], space[f"make{i}"] = (
+            result.dtype, result.array_type, result.make)
+        lines.append(f"o{i} = make{i}()" if result.large else
+                     f"o{i} = empty({result.shape!r}, d{i})")
     arrays = ", ".join([*(f"{t}._a" for t in given), *made])
     inner = [f"state = call({arrays})",
              f"if state is not None: again(state, [{', '.join(given)}], [{', '.join(made)}])"]

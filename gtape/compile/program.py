@@ -18,6 +18,7 @@ from gtape.compile.lower import lowered
 from gtape.compile.numpy_program import NumpyProgram, on_host
 from gtape.compile.plan import Plan, numpy_dtype
 from gtape.compile.report import described
+from gtape.compile.results import Result
 from gtape.compile.source import Source, source_of
 from gtape.compile.sparse import sparse_updates
 from gtape.compile.traced import Traced
@@ -27,7 +28,6 @@ from gtape.core.pinned import Writer
 from gtape.core.tape_recording import stack_level
 from gtape.core.tensor import EagerTensor
 
-_empty = np.empty
 _FASTCALL = 0x0080
 #: Held while a program writes to cells, and while they are copied; never while Python code runs,
 #: which may wait for another thread that runs a program.
@@ -52,8 +52,7 @@ class Program:
         self.writer = Writer(_LOCK)
         self._turn = threading.RLock()
         self._guard = _LOCK if plan.cells else self._turn
-        self._results = [(v.shape, numpy_dtype(v.dtype), CPU.type_of(numpy_dtype(v.dtype)))
-                         for v in plan.outputs]
+        self._results = [Result(v.shape, numpy_dtype(v.dtype)) for v in plan.outputs]
         self._order = plan.result_of
         self._bind(library)
         self._running = False
@@ -106,7 +105,7 @@ class Program:
 
     def run(self, tensors: Sequence[EagerTensor]) -> tuple[Any, ...]:
         """The results for arguments of the right shapes and dtypes, as a flat tuple."""
-        outs = [_empty(shape, dtype) for shape, dtype, _ in self._results]
+        outs = [result.make() for result in self._results]
         with self._turn:
             if self._running:  # called again by a step in Python: its memory is in use
                 return Applied(self.traced, "it calls itself").run(tensors)
@@ -115,7 +114,7 @@ class Program:
                 self._segments(tensors, outs)
             finally:
                 self._running = False
-        made = [EagerTensor(a, r[2]) for a, r in zip(outs, self._results)]
+        made = [EagerTensor(a, r.array_type) for a, r in zip(outs, self._results)]
         return tuple([made[i] for i in self._order])
 
     def _slow_entry(self, *tensors: EagerTensor) -> Any:

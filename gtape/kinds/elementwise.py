@@ -287,13 +287,18 @@ class Formula(Elementwise):
 
 
 class Word(Formula):
-    """A formula written in letters: `lambda x: x * sigmoid(x)`."""
+    """A formula written in letters: `lambda x: x * sigmoid(x)`.
+
+    Its backward is derived; `pullback`, (g, x) -> a formula, is given where that is shorter.
+    """
 
     def __init__(self, fn: Callable[..., Any], *, types: str = "float", name: str | None = None,
-                 tf_name: str | None = None, domain: tuple[float, float] = (-2.0, 2.0)) -> None:
+                 tf_name: str | None = None, domain: tuple[float, float] = (-2.0, 2.0),
+                 pullback: Callable[[Any, Any], Any] | None = None) -> None:
         super().__init__(name or fn.__name__, positional_names(fn), types, fn.__doc__ or "",
                          tf_name)
         self._fn = fn
+        self._pullback = pullback
         self.domain = domain
 
     def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
@@ -301,6 +306,9 @@ class Word(Formula):
         return made if isinstance(made, Expr) else scope.constant(made)
 
     def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+        if self._pullback is not None:
+            scope = Scope()
+            return [self._pullback(scope.input("g"), scope.input(self.params[0]))]
         return _formula_parts(self.body(), self.params, wrt, complex_)
 
 

@@ -29,6 +29,7 @@ from gtape.ops.scalars import (
 )
 
 _FEATURES = ("features",)
+_SLOPE = 2 * math.sqrt(2 / math.pi)
 _SELU_SCALE = 1.0507009873554805
 _SELU_TAIL = _SELU_SCALE * 1.6732632423543772
 
@@ -152,11 +153,26 @@ def gelu_(x: Any) -> Any:
     return x * normal_cdf(x)
 
 
-@_real_word
-def gelu_tanh_(x: Any) -> Any:
+def _gelu_tanh(x: Any) -> Any:
     """x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2."""
-    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
-    return (0.5 * x) * (1 + tanh(inner))
+    return x * _gelu_gate(x, square(x))
+
+
+def _gelu_gate(x: Any, w: Any) -> Any:
+    # (1 + tanh u) / 2 = sigmoid(2u), which does not cancel where u is far below 0.
+    return sigmoid(x * (_SLOPE + (0.044715 * _SLOPE) * w))
+
+
+def _gelu_tanh_gradient(g: Any, x: Any) -> Any:
+    """g times the slope of gelu, in its form with tanh, at x."""
+    w = square(x)
+    gate = _gelu_gate(x, w)
+    inner = _SLOPE + (3 * 0.044715 * _SLOPE) * w
+    return g * (gate + (x * (gate - gate * gate)) * inner)
+
+
+gelu_tanh_ = word(_gelu_tanh, types="real_float", name="gelu_tanh", pullback=_gelu_tanh_gradient)
+gelu_tanh_gradient = word(_gelu_tanh_gradient, types="real_float", name="gelu_tanh_gradient")
 
 
 def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:

@@ -17,15 +17,14 @@ from gtape.core.state import active
 from gtape.core.tensor import Tensor
 from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
-from gtape.ops.activations import gelu_tanh_, relu, relu_gate
+from gtape.ops.activations import gelu_tanh_, gelu_tanh_gradient, relu, relu_gate
 from gtape.ops.arguments import one_dtype
 from gtape.ops.layout import broadcast_to_
 from gtape.ops.products import matmul_, pair
 from gtape.ops.reductions import reduce_sum_
-from gtape.ops.scalars import add, tanh, word
+from gtape.ops.scalars import add
 
 _ACTIVATIONS = (None, "relu", "gelu_tanh")
-_SLOPE = math.sqrt(2 / math.pi)
 
 
 def linear(x: Any, kernel: Any, bias: Any, activation: str | None = None) -> Tensor:
@@ -122,16 +121,6 @@ class _Gradients:
     @cached_property
     def _weights(self) -> tuple[Tensor, Tensor]:
         return weight_gradients_(self.x, self.dz)
-
-
-def _gelu_tanh_gradient(g: Any, z: Any) -> Any:
-    """g times the slope of gelu, in its form with tanh, at z."""
-    t = tanh(_SLOPE * (z + 0.044715 * (z * z * z)))
-    inner = _SLOPE * (1 + 0.134145 * (z * z))
-    return g * (0.5 * (1 + t) + (0.5 * z) * ((1 - t * t) * inner))
-
-
-gelu_tanh_gradient = word(_gelu_tanh_gradient, types="real_float", name="gelu_tanh_gradient")
 
 
 @primitive(outputs="weights bias")

@@ -27,6 +27,7 @@ class Function(NamedTuple):
 FUNCTIONS = {
     "exp": Function(np.exp, 1, 1, (-750, 720)),
     "expm1": Function(np.expm1, 1.5, 2, (-40, 720)),
+    "sigmoid": Function(lambda x: 1 / (1 + np.exp(-x)), 2, 2, (-760, 50)),
     "log": Function(np.log, 1, 1),
     "log1p": Function(np.log1p, 1.5, 1.5, (-1, 1e20)),
     "sqrt": Function(np.sqrt, 0.5, 0.5),
