@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gtape.autograph.calls import callee
 from gtape.autograph.conditions import traced_tensor
 from gtape.core.dtypes import DType, int32
 from gtape.core.tensor import Tensor
+from gtape.ops.creation import range_
 
 
 class Sequence(NamedTuple):
@@ -41,9 +44,10 @@ def _rows(tensor: Any) -> Sequence:
 
 
 def iterator(function: Any) -> Any:
-    """The form of range, enumerate or zip that accepts traced values; any other as it is."""
+    """The form of range, enumerate, zip or tf.range that accepts traced values; any other as it is
+    called elsewhere."""
     found = _FORMS.get(id(function))
-    return function if found is None else found
+    return callee(function) if found is None else found
 
 
 def _range(*args: Any) -> Any:
@@ -59,6 +63,18 @@ def _range(*args: Any) -> Any:
     start, stop, step = (_integer(a, dtype) for a in (start, stop, step))
     length = tf.maximum(-((start - stop) // step), tf.zeros((), dtype))
     return Sequence(length, lambda k: start + k * step, dtype)
+
+
+def _tensor_range(*args: Any, **named: Any) -> Any:
+    """tf.range, of traced numbers by a counter too, where nothing else is asked for."""
+    import gtape as tf
+
+    found = inspect.signature(tf.range).bind(*args, **named).arguments
+    given = [found[k] for k in ("start", "limit", "delta") if k in found and found[k] is not None]
+    first = next((t for t in map(traced_tensor, given) if t is not None), None)
+    if first is None or "dtype" in found or not first.dtype.is_integer:
+        return tf.range(*args, **named)
+    return _range(*((0, *given) if len(given) == 2 and "limit" not in found else given))
 
 
 def _integer(value: Any, dtype: DType) -> Any:
@@ -89,4 +105,5 @@ def _zip(*iterables: Any, strict: bool = False) -> Any:
     return Sequence(min(lengths), lambda k: tuple(r.item(k) for r in known), int32)
 
 
-_FORMS = {id(builtins.range): _range, id(builtins.enumerate): _enumerate, id(builtins.zip): _zip}
+_FORMS = {id(builtins.range): _range, id(builtins.enumerate): _enumerate, id(builtins.zip): _zip,
+          id(range_): _tensor_range}

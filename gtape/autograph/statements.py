@@ -179,8 +179,7 @@ class _Statements:
         target = located(ast.Assign([node.target], load(item)), node.target)
         state = self._state(node, [target, *node.body], [target, *node.body])
         elements = node.iter
-        special = (isinstance(elements, ast.Call) and isinstance(elements.func, ast.Name)
-                   and elements.func.id in _ITERATORS)
+        special = isinstance(elements, ast.Call) and _iterates(elements.func)
         elements = self._expressions.convert(elements)
         if special:
             assert isinstance(elements, ast.Call) and isinstance(elements.func, ast.Call)
@@ -241,6 +240,13 @@ def _kind(name: str, node: Any, weak: set[str]) -> str:
 def _stop(node: ast.For | ast.While) -> ast.expr:
     stops = node.stops  # type: ignore[union-attr]
     return lazy(located(call("any_of", *map(load, stops)), node)) if stops else constant(None)
+
+
+def _iterates(function: ast.expr) -> bool:
+    """Whether a name may be that of range, enumerate, zip or tf.range."""
+    if isinstance(function, ast.Attribute):
+        return function.attr == "range"
+    return isinstance(function, ast.Name) and function.id in _ITERATORS
 
 
 def _plain(elements: ast.expr) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from gtape.compile.traced import Traced, traced
 from gtape.compile.traces import Trace
 from gtape.core.errors import EagerFunctionWarning, NotTraceableError, RetraceWarning
 from gtape.core.lengths import comparable, is_open
+from gtape.core.locks import lock
 from gtape.core.sites import here
 from gtape.core.spec import Spec
 from gtape.core.specs import TensorSpec
@@ -42,8 +42,10 @@ class Cache:
                  reduce_retracing: bool) -> None:
         self.name = binding.name
         self._binding, self._body, self._reduce = binding, body, reduce_retracing
-        self._lock = threading.RLock()
+        self._lock = lock()
         self.traces: list[Trace] = []
+        #: How many there were, those of objects that are gone included.
+        self._count = 0
         #: By key; None: these arguments cannot be traced, and the Python function runs.
         self._executables: dict[Any, Executable | None] = {}
         self._dead: list[Identity] = []
@@ -126,8 +128,7 @@ class Cache:
             specs = specs_of(self._binding.input_signature)
         elif self._reduce:
             specs = self._widened(arguments.pattern, specs)
-        entry = diary.Entry(len(self.traces) + 1, diary.noted(names, arguments), *here())
-        entry.compare([t.entry for t in self.traces])
+        entry = diary.Entry(diary.noted(names, arguments), *here())
         return Trace(arguments.pattern, specs, entry)
 
     def _widened(self, pattern: Any, specs: list[TensorSpec]) -> list[TensorSpec]:
@@ -143,8 +144,11 @@ class Cache:
         """Keep a trace; warn where it is one of many new ones."""
         if trace in self.traces:
             return
+        self._count += 1
+        trace.entry.number = self._count
+        trace.entry.compare([t.entry for t in self.traces])
         self.traces.append(trace)
-        if len(self.traces) > 1 and self._watch.often(sum(t.calls for t in self.traces)):
+        if trace.entry.changes and self._watch.often(sum(t.calls for t in self.traces)):
             warnings.warn(diary.warning(self.name, trace.entry), RetraceWarning,
                           stacklevel=stack_level())
 

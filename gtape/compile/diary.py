@@ -127,10 +127,10 @@ _ANOTHER = Change("another object or Variable, or another default device", _ADVI
 class Entry:
     """A trace: its number, its arguments, the line of the call, and what was new in it."""
 
-    number: int
     leaves: tuple[Leaf, ...]
     code: Any
     offset: int
+    number: int = 0
     nearest: int = 0
     changes: list[Change] = field(default_factory=list)
     calls: int = 0

@@ -8,7 +8,6 @@ under a tape, node by node, and differentiated: right at every order.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from gtape.compile.locking import alone
 from gtape.compile.pair import Pair
 from gtape.compile.traced import Traced
 from gtape.core.graph import Graph, Node
+from gtape.core.locks import lock
 from gtape.core.op import Op
 from gtape.core.recording import CUT, UNKNOWN, mark
 from gtape.core.sites import user_frame
@@ -71,7 +71,7 @@ class Differentiable:
         #: Steps that are Python code are differentiated by recording what they do.
         self._one_by_one = any(isinstance(node.op, HostedOp) for node in self._nodes)
         self._constants = _constants(graph)
-        self._lock = threading.RLock()
+        self._lock = lock()
         #: By the bits of the inputs that a tape knows; None where there can be no pair.
         self._ops: dict[int, Application | None] = {}
         self._seen: dict[tuple[int, int], Seen] = {}

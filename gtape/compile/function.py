@@ -91,6 +91,7 @@ class Function:
         if Mode.eager:
             return self._python()(*args, **kwargs)
         arguments = Arguments(*self._binding(args, kwargs))
+        self._refuse_specs(arguments)
         found = self._cache.find(arguments)
         if found is None:
             return self._python()(*arguments.args, **arguments.kwargs)
@@ -104,6 +105,12 @@ class Function:
             found.tensors_only = all(type(v) is EagerTensor for v in args)
             self._fast[fast] = found
         return made
+
+    def _refuse_specs(self, arguments: Arguments) -> None:
+        spec = next((t for t in arguments.tensors if isinstance(t, TensorSpec)), None)
+        if spec is not None:
+            raise TypeError(f"{self._name} takes tensors; got {spec!r}. A trace for specs is made "
+                            f"by {self._name}.get_concrete_function")
 
     def _python(self) -> Callable[..., Any]:
         """The Python function as it was given; a method with its object."""
@@ -206,9 +213,13 @@ class Function:
         and the bytes.
 
         Raises:
-            ValueError: the function cannot be traced for them.
+            ValueError: the function cannot be traced for them, or a length of a spec is open.
         """
-        found = self._cache.find(Arguments(*self._binding(args, kwargs)))
+        arguments = Arguments(*self._binding(args, kwargs))
+        if any(dims is None or None in dims for dims in arguments.shapes):
+            raise ValueError(f"{self._name} has a program for every length: inspect it with full "
+                             f"shapes; got {', '.join(map(str, arguments.tensors))}")
+        found = self._cache.find(arguments)
         if found is None:
             raise ValueError(f"{self._name} runs eagerly for these arguments: it cannot be traced")
         return Inspection(found.traced.graph, found.compile().inspect())
@@ -243,12 +254,19 @@ class Method:
         return self.__func__(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in ("__name__", "__qualname__", "__doc__"):
+            raise AttributeError(f"a traced method has no attribute '{name}'")
         return getattr(self.__func__, name)
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.__self__, self.__func__.name)
 
     @property
     def python_function(self) -> Callable[..., Any]:
         """The Python function, bound to the object."""
         return functools.partial(self.__func__.python_function, self.__self__)
+
+    __wrapped__ = python_function
 
     def __repr__(self) -> str:
         return f"<tf.function {self.__func__.name} of {self.__self__!r:.60}>"
@@ -262,8 +280,9 @@ def function(func: Callable[..., Any] | None = None, input_signature: Any = None
     """Decorator: trace a Python function once for each kind of arguments, then run the trace.
 
     The Python code runs while tracing only. A call with tensors of other shapes or dtypes, with
-    other Python values or other objects, is traced anew; Variables and tensors from outside are
-    read at every call. `f.explain_cache()` lists the traces and what each was made for.
+    other Python values or other objects, is traced anew; `f.explain_cache()` lists the traces and
+    what each was made for. Variables are read at every call; a tensor from outside is the one that
+    its name stood for while tracing.
 
     Args:
         func: the function; without it a decorator is returned.
@@ -276,7 +295,9 @@ def function(func: Callable[..., Any] | None = None, input_signature: Any = None
     The other parameters are accepted and without effect, but for experimental_relax_shapes, an
     older name of reduce_retracing.
     """
-    def made(python_function: Callable[..., Any]) -> Function:
+    def made(python_function: Callable[..., Any]) -> Any:
+        if isinstance(python_function, (staticmethod, classmethod)):
+            return type(python_function)(made(python_function.__func__))
         return Function(python_function, input_signature, bool(autograph),
                         bool(reduce_retracing or experimental_relax_shapes))
 

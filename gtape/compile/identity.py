@@ -5,6 +5,9 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+#: The identities in use, by the id of their object.
+_known: dict[int, Identity] = {}
+
 
 class Identity:
     """The key of one object. Unlike `id()` it is never reused.
@@ -18,9 +21,9 @@ class Identity:
         self.watchers: weakref.WeakSet[Any] = weakref.WeakSet()
         key = id(target)
 
-        def gone(_: Any) -> None:
-            if _known.get(key) is self:
-                del _known[key]
+        def gone(_: Any, known: Any = _known) -> None:  # a global is None when Python ends
+            if known.get(key) is self:
+                del known[key]
             for watcher in list(self.watchers):
                 watcher.forget(self)
 
@@ -34,10 +37,6 @@ class Identity:
     @property
     def target(self) -> Any:
         return self.reference()
-
-
-#: The identities in use, by the id of their object.
-_known: dict[int, Identity] = {}
 
 
 def identity(value: Any) -> Identity:

@@ -6,7 +6,6 @@ forward program makes is never written to again.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from gtape.compile.saving import saved
 from gtape.compile.traced import pure
 from gtape.core.graph import Graph
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.locks import lock
 from gtape.core.state import paused
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
@@ -48,7 +48,7 @@ class Pair:
         self.kept = [i for v, i in own.items() if v in needed and v not in there]
         self.kept += range(self.count, len(outputs))
         self._held = (*joint.inputs, *(outputs[i] for i in self.kept))
-        self._lock = threading.RLock()
+        self._lock = lock()
         self._backward: dict[tuple[int, ...], Backward] = {}
 
     def backward(self, given: tuple[int, ...]) -> Backward:

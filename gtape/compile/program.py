@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import warnings
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,14 +26,28 @@ from gtape.compile.sparse import sparse_updates
 from gtape.compile.traced import Traced
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError, KernelError, NativeCodeWarning
+from gtape.core.locks import lock
 from gtape.core.pinned import Writer
 from gtape.core.tape_recording import stack_level
 from gtape.core.tensor import EagerTensor
 
 _FASTCALL = 0x0080
 #: Held while a program writes to cells, and while they are copied; never while Python code runs,
-#: which may wait for another thread that runs a program.
+#: which may wait for another thread that runs a program. The process forks while nobody has it, so
+#: that the child finds no Variable half written.
 _LOCK = threading.RLock()
+_programs: weakref.WeakSet[Program] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    _LOCK.release()
+    for program in _programs:
+        program._running = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release,
+                        after_in_child=_after_fork)
 
 
 class _Method(ctypes.Structure):
@@ -50,12 +66,13 @@ class Program:
     def __init__(self, traced: Traced, plan: Plan, source: Source, library: ctypes.CDLL) -> None:
         self.traced, self.plan, self.source = traced, plan, source
         self.writer = Writer(_LOCK)
-        self._turn = threading.RLock()
+        self._turn = lock()
         self._guard = _LOCK if plan.cells else self._turn
         self._results = [Result(v.shape, numpy_dtype(v.dtype)) for v in plan.outputs]
         self._order = plan.result_of
         self._bind(library)
         self._running = False
+        _programs.add(self)
         simple = len(source.segments) == 1 and not source.segments[0] and not source.releases
         #: Takes the arguments as tensors, and gives the result as the traced function does.
         self.entry = self._slow_entry if not simple else entry_of(

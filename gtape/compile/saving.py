@@ -12,8 +12,8 @@ from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.expr import topological
 
 #: Ops that move elements, or repeat them.
-_MOVES = frozenset(("identity_", "stop_gradient_", "reshape_", "transpose_", "broadcast_to_",
-                    "spread_"))
+_MOVES = frozenset(("identity_", "stop_gradient_", "_renewed", "reshape_", "transpose_",
+                    "broadcast_to_", "spread_"))
 
 
 def saved(nodes: Sequence[Node], needed: set[int], there: set[int]) -> list[Any]:

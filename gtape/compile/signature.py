@@ -8,6 +8,7 @@ of every tensor, the value of everything that is no tensor. And the shapes of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Arguments:
         self.tensors: list[Any] = []
         for value in args:
             _walk(value, pattern, self.tensors)
-        for name in sorted(kwargs):
+        for name in kwargs:
             pattern.append(name)
             _walk(kwargs[name], pattern, self.tensors)
         self.pattern = tuple(pattern)
@@ -54,7 +55,7 @@ class Arguments:
         """The arguments with other tensors in the place of theirs."""
         fresh = iter(tensors)
         args = tuple([_replaced(value, fresh) for value in self.args])
-        named = {name: _replaced(self.kwargs[name], fresh) for name in sorted(self.kwargs)}
+        named = {name: _replaced(value, fresh) for name, value in self.kwargs.items()}
         return args, named
 
 
@@ -82,15 +83,11 @@ def _walk(value: Any, pattern: list[Any], tensors: list[Any]) -> None:
         tensors.append(value)
     elif kind in PLAIN:
         pattern += (kind, value)
-    elif kind is float:
-        # Both zeros are equal and no NaN is.
-        pattern += (kind, value if value and value == value else value.hex())
-    elif kind is complex:
-        pattern += (kind, repr(value))
+    elif kind is float or kind is complex:
+        pattern += _exact(value)
     elif isinstance(value, Mapping):
-        names = tuple(sorted(value))
-        pattern += (kind, names)
-        for name in names:
+        pattern += (kind, tuple([(type(name), name) for name in value]))
+        for name in nest.sorted_keys(value):
             _walk(value[name], pattern, tensors)
     elif nest.is_nested(value):
         pattern += (kind, len(value))
@@ -112,19 +109,29 @@ def _walk(value: Any, pattern: list[Any], tensors: list[Any]) -> None:
     elif array_like(value):
         _walk(convert(value), pattern, tensors)
     else:
-        pattern += (kind, _python(value))
+        pattern += _exact(value)
 
 
-def _python(value: Any) -> Any:
-    """The key of a Python object: its value where its class compares values, else its identity."""
+def _exact(value: Any) -> tuple[Any, ...]:
+    """The key of a Python object with its type: its value where its class compares values, else its
+    identity. What `==` takes for equal, 1 and 1.0, or 0.0 and -0.0, has different keys."""
     kind = type(value)
-    if kind.__eq__ is not object.__eq__ and kind.__hash__ is not object.__hash__:
-        try:
-            hash(value)
-            return value
-        except TypeError:
-            pass
-    return identity(value)
+    if isinstance(value, float):
+        return kind, value.hex()
+    if kind is complex:
+        return kind, value.real.hex(), value.imag.hex()
+    if kind.__eq__ is object.__eq__ or kind.__hash__ is object.__hash__:
+        return kind, identity(value)
+    try:
+        hash(value)
+    except TypeError:
+        return kind, identity(value)
+    if isinstance(value, (tuple, frozenset)):
+        whole = tuple if isinstance(value, tuple) else frozenset
+        return kind, whole(map(_exact, value))
+    if is_dataclass(value):
+        return kind, tuple([_exact(getattr(value, f.name)) for f in fields(value)]), value
+    return kind, value
 
 
 def _replaced(value: Any, fresh: Iterator[Any]) -> Any:
@@ -148,13 +155,13 @@ def named_leaves(names: Sequence[str], arguments: Arguments) -> Iterator[tuple[s
     """Every leaf of the arguments with what users call it: x, x[0], x['a']."""
     for name, value in zip(names, arguments.args):
         yield from _leaves(name, value)
-    for name in sorted(arguments.kwargs):
-        yield from _leaves(name, arguments.kwargs[name])
+    for name, value in arguments.kwargs.items():
+        yield from _leaves(name, value)
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
-        for name in sorted(value):
+        for name in nest.sorted_keys(value):
             yield from _leaves(f"{path}[{name!r}]", value[name])
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         for name, item in zip(value._fields, value):

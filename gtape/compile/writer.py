@@ -274,30 +274,54 @@ class Writer:
         return f"{letter}{self._count}"
 
     def _name(self, value: Value, names: dict[int, str], body: list[str], phase: int) -> str:
-        """The C++ variable of a value in this pass."""
+        """The C++ variable of a value in this pass. What it is made of comes first."""
+        waiting = [value]
+        while len(waiting) > 1 or self._unwritten(value, names, phase):
+            node = self._unwritten(waiting[-1], names, phase)
+            below = next((x for x in node.inputs if self._unwritten(x, names, phase)), None) if (
+                node) else None
+            if below is not None:
+                waiting.append(below)
+                continue
+            if node:
+                names[node.outputs[0].number] = self._formula(node, body, names, phase)
+            waiting.pop()
+            if not waiting:
+                break
         inner = self.k._inner(value)
         key = value.number if inner is None else inner.number
         if key in self.row_names:
             return self.row_names[key]
         if key in names:
             return names[key]
-        if inner is None:
-            return self._loaded(value, names, body)
-        if self.k.phase[key] < phase and not self.k._is_row(inner):
-            dtype = C_TYPES[compute_dtype(inner.dtype)]
-            source = None
-            if key in self.k.kept:
-                source = f"{self._buffer(inner)}[{self._linear()}]"
-            elif key in self.k.stored:
-                source = f"{self.k._pointer('out', inner)}[{self._index(self.k._access(inner))}]"
-            if source is not None:
-                name = names[key] = self._fresh("t")
-                body.append(f"const {dtype} {name} = ({dtype}){source};")
-                return name
-        node = self.k.made[key]
+        return self._loaded(value, names, body) if inner is None else self._again(
+            inner, names, body)
+
+    def _unwritten(self, value: Value, names: dict[int, str], phase: int) -> Elem | None:
+        """The formula that has to be written for a value, where there is none yet."""
+        inner = self.k._inner(value)
+        if inner is None or inner.number in self.row_names or inner.number in names:
+            return None
+        if self._stands(inner, phase):
+            return None
+        node = self.k.made[inner.number]
         assert isinstance(node, Elem), node
-        names[key] = self._formula(node, body, names, phase)
-        return names[key]
+        return node
+
+    def _stands(self, inner: Value, phase: int) -> bool:
+        """Whether an earlier pass left a value in memory."""
+        key = inner.number
+        return self.k.phase[key] < phase and not self.k._is_row(inner) and (
+            key in self.k.kept or key in self.k.stored)
+
+    def _again(self, inner: Value, names: dict[int, str], body: list[str]) -> str:
+        """A value of an earlier pass, from where that left it."""
+        dtype = C_TYPES[compute_dtype(inner.dtype)]
+        source = f"{self._buffer(inner)}[{self._linear()}]" if inner.number in self.k.kept else (
+            f"{self.k._pointer('out', inner)}[{self._index(self.k._access(inner))}]")
+        name = names[inner.number] = self._fresh("t")
+        body.append(f"const {dtype} {name} = ({dtype}){source};")
+        return name
 
     def _loaded(self, value: Value, names: dict[int, str], body: list[str]) -> str:
         access = self.k._access(value)

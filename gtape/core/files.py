@@ -25,7 +25,8 @@ def write_whole(target: Path, content: bytes | memoryview) -> None:
     returns; before that the old one is untouched.
 
     Raises:
-        OSError: the folder cannot be written to, or the disk is full; `target` is as it was.
+        OSError: the folder cannot be written to, or the disk is full; `target` is as it was. The
+            error names `target`.
     """
     part = _part(target)
     try:
@@ -34,9 +35,11 @@ def write_whole(target: Path, content: bytes | memoryview) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(target)) from error
         raise
     _force_names(target.parent)
 

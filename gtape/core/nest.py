@@ -24,7 +24,12 @@ def is_nested(structure: Any) -> bool:
     return found
 
 
-def _sorted_keys(mapping: Any) -> list[Any]:
+def sorted_keys(mapping: Any) -> list[Any]:
+    """The keys of a dict in the order in which its values are flattened.
+
+    Raises:
+        TypeError: they cannot be sorted.
+    """
     try:
         return sorted(mapping)
     except TypeError:
@@ -34,7 +39,7 @@ def _sorted_keys(mapping: Any) -> list[Any]:
 
 def _children(structure: Any) -> Iterator[Any]:
     if isinstance(structure, Mapping):
-        return (structure[key] for key in _sorted_keys(structure))
+        return (structure[key] for key in sorted_keys(structure))
     return iter(structure)
 
 
@@ -73,7 +78,7 @@ def _rebuild(structure: Any, values: list[Any]) -> Any:
         return type(structure)(*values)
     else:
         return type(structure)(values)
-    by_key = dict(zip(_sorted_keys(structure), values))
+    by_key = dict(zip(sorted_keys(structure), values))
     for key in structure:
         made[key] = by_key[key]
     return made

@@ -17,7 +17,7 @@ from gtape.core.recording import STATE, mark_all
 from gtape.core.references import Reference
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
-from gtape.core.state import active, paused
+from gtape.core.state import active, paused, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor, noted
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class Variable:
     def _written(self, value: Tensor, read_value: bool, given: Any,
                  state: ResourceVariable) -> Any:
         stack = active()
-        fresh = _renewed(value)
+        fresh = _renewed(value, state)
         if stack:
             source = given if isinstance(given, Tensor) else getattr(
                 given, "_value", value)
@@ -300,12 +300,13 @@ class Variable:
         return hooks["scatter_nd"](self, indices, updates, "sub")
 
 
-def _renewed(value: Tensor) -> Tensor:
-    """`value` as a tensor that no tape knows."""
-    if type(value) is EagerTensor:
+def _renewed(value: Tensor, state: ResourceVariable) -> Tensor:
+    """`value` as a tensor that no tape knows, to be the value of `state`."""
+    traced = tracer_now() is not None
+    if type(value) is EagerTensor and not (traced and value._t.differentiable):
         return noted(EagerTensor(value._a, value._t))
     with paused():
-        return hooks["stop_gradient"](value)
+        return hooks["renewed"](value, state._value)
 
 
 def _plain(value: Any, dtype: DType) -> Any:

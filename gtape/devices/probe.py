@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import threading
 from typing import Any, NamedTuple
 
 from gtape.core.device import CPU, Device, register, unregister
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.locks import lock
 from gtape.core.placement import forget_default
 
 VARIABLE = "GTAPE_DEVICE"
@@ -35,7 +35,7 @@ class Probe(NamedTuple):
 
 
 _done: list[Probe] = []
-_once = threading.Lock()
+_once = lock()
 
 
 def wanted() -> str:

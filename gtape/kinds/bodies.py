@@ -190,7 +190,7 @@ class Inputs:
         """Make `values` the state of the cells that are written."""
         for i, value in zip(self.written, values):
             cell = self.cells[i]
-            if active() and hasattr(cell, "_written"):
+            if hasattr(cell, "_written"):
                 cell._written(value, False, value, cell)
             else:
                 tracer_now().write(cell, _cut(value))

@@ -11,11 +11,13 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.device import CPU, ArrayType
 from gtape.core.dtypes import DType, as_dtype
-from gtape.core.errors import InvalidArgumentError
+from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.lengths import is_open
 from gtape.core.placement import current_device
+from gtape.core.sites import here, resolve
 from gtape.core.spec import Spec
 from gtape.core.state import paused, tracer_now
+from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.ops.arguments import as_int, as_ints, as_shape, optional_dtype
 from gtape.ops.layout import broadcast_to_, reshape
@@ -165,6 +167,9 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
     if limit is None:
         start, limit = 0, start
     parts = [convert(v, None, CPU) for v in (start, limit, delta)]
+    if any(type(p) is SymbolicTensor for p in parts):
+        raise NotTraceableError(f"{resolve(*here())}: range of a traced number has a length "
+                                f"that is not known while tracing; `for i in tf.range(n)` may")
     wanted = as_dtype(dtype) if dtype is not None else _number_dtype(parts)
     low, high, step = (p.numpy() for p in parts)
     if step == 0 or (high - low) * step < 0:

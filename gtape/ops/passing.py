@@ -10,7 +10,7 @@ from gtape.core.convert import convert
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.kinds.primitive import primitive
+from gtape.kinds.primitive import Primitive, primitive
 from gtape.ops.layout import identity
 
 
@@ -26,6 +26,35 @@ def _(x: Spec) -> Spec:
 
 
 stop_gradient_.cases = [case((2, 3))]
+
+
+def _renewed(xp: Any, value: Any, previous: Any) -> Any:
+    """`value`: what a Variable whose value was `previous` was given while a function is traced.
+
+    The gradient goes to `previous`: one by the Variable is the sum of those by all its values.
+    """
+    return value
+
+
+renewed_ = Primitive(_renewed, tf_name="AssignVariableOp")
+
+
+@renewed_.infer
+def _(value: Spec, previous: Spec) -> Spec:
+    return value
+
+
+@renewed_.vjp("previous")
+def _(g: Any) -> Any:
+    return g
+
+
+def renewed(value: Tensor, previous: Tensor) -> Tensor:
+    """The new value of a Variable, which no gradient of what it was computed from reaches."""
+    cut = stop_gradient_(value)
+    if cut.spec != previous.spec or cut._t is not previous._t or not cut._t.differentiable:
+        return cut
+    return renewed_(cut, previous)
 
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:

@@ -10,7 +10,6 @@ operating system's randomness. The offset counts the values drawn.
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.device import CPU, ArrayType, others, scope_of
 from gtape.core.dtypes import int64
+from gtape.core.locks import lock
 from gtape.core.state import paused, tracer_now
 from gtape.core.tensor import Tensor
 from gtape.kinds.array_cell import ArrayCell
@@ -54,7 +54,7 @@ class Streams:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = lock()
         self._positions: dict[int | None, np.ndarray] = {}
         self.reseed(None)
 

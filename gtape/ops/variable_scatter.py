@@ -23,7 +23,7 @@ from gtape.ops.arguments import index_tensor
 from gtape.ops.gathering import _checked_rows, gather, gather_nd
 from gtape.ops.layout import broadcast_to_, identity_
 from gtape.ops.letters import truncatediv
-from gtape.ops.passing import stop_gradient_
+from gtape.ops.passing import renewed
 from gtape.ops.range_checks import check_rows
 
 _ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "min": "minimum",
@@ -148,4 +148,4 @@ def _scatter_nd(variable: Variable, indices: Any, updates: Any, how: str) -> Any
 
 
 variables.hooks.update(identity=identity_, gather=gather, gather_nd=gather_nd, scatter=_scatter,
-                       scatter_nd=_scatter_nd, stop_gradient=stop_gradient_)
+                       scatter_nd=_scatter_nd, renewed=renewed)

@@ -16,7 +16,7 @@ from gtape.core.device import CPU, Device
 from gtape.core.dtypes import of_numpy
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
-from gtape.core.state import active, init_scope, paused, tracer_now
+from gtape.core.state import init_scope, paused, tracer_now
 from gtape.core.tensor import Tensor
 from gtape.keras.optimizers import clipping
 from gtape.keras.optimizers.traced_arrays import NeedsNumber, TracedArray, TracedReal, xp
@@ -43,10 +43,7 @@ def only_if(condition: Tensor, change: Callable[[], Any]) -> None:
 
 def store(state: Any, value: Tensor) -> None:
     """Make `value` the value of a variable, and let tapes know."""
-    if active():
-        state._written(value, False, value, state)
-    else:
-        state._value = value
+    state._written(value, False, value, state)
 
 
 def _dense(gradient: Any, state: Any) -> Tensor:
