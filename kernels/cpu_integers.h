@@ -7,9 +7,10 @@ namespace gtape_cpu {
 
 // Quotients rounded down, and what they leave; quotients rounded towards zero, and what they leave.
 // The lowest number divided by -1, which C++ leaves open, is itself: it wraps.
+template <typename T> static GTAPE_INLINE bool minus_one(T b) { return T(-1) < T(0) && b == T(-1); }
 struct Floored {
     template <typename T> static GTAPE_INLINE T of(T a, T b) {
-        if (b == T(-1)) return T(T(0) - a);
+        if (minus_one(b)) return T(T(0) - a);
         const T q = T(a / b);
         return T(q - T(T(q * b) != a && (a < T(0)) != (b < T(0))));
     }
@@ -21,7 +22,7 @@ struct FlooredRest {
 };
 struct Truncated {
     template <typename T> static GTAPE_INLINE T of(T a, T b) {
-        return b == T(-1) ? T(T(0) - a) : T(a / b);
+        return minus_one(b) ? T(T(0) - a) : T(a / b);
     }
 };
 struct TruncatedRest {

@@ -113,13 +113,11 @@ inline void* work(void* argument) {
   const int number = self->number;
   delete self;
   inside = true;
-  const auto called = [&] {
-    return number < pool.threads.load(std::memory_order_relaxed) &&
-           uint32_t(pool.ticket.load()) != 0;
-  };
+  const auto wanted = [&] { return number < pool.threads.load(std::memory_order_relaxed); };
+  const auto called = [&] { return wanted() && uint32_t(pool.ticket.load()) != 0; };
   for (;;) {
     if (!spin(called, WORKER_SPINS_NS)) pool.idle.wait(called);
-    while (claim(pool)) {}
+    while (wanted() && claim(pool)) {}
   }
 }
 

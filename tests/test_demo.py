@@ -197,7 +197,7 @@ def test_the_report_is_whole_and_needs_nothing_else(trained: digits.Outcome) -> 
 def test_the_report_shows_the_tape_with_its_lines(trained: digits.Outcome) -> None:
     text = trained.report.read_text("utf-8")
     assert "tf.nn.conv2d(images, self.kernel1" in text
-    assert re.search(r"model\.py:\d+", text) and re.search(r"training\.py:\d+", text)
+    assert re.search(r"model\.py:\d+", text) and re.search(r"step\.py:\d+", text)
 
 
 def test_only_the_two_files_are_left(trained: digits.Outcome) -> None:

@@ -244,6 +244,8 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
 
 @_rule("reduce_mean_")
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
+    if spec[1].itemsize == 2:
+        return None
     total = _total(steps, inputs[0], tuple(attrs["axis"]), spec[0])
     count = math.prod(inputs[0].shape[i] for i in attrs["axis"])
     return None if total is None else steps.mapped(np.divide, total, count)

@@ -30,6 +30,7 @@ from gtape.core.locks import lock
 from gtape.core.pinned import Writer
 from gtape.core.tape_recording import stack_level
 from gtape.core.tensor import EagerTensor
+from gtape.devices.compiler import function
 
 _FASTCALL = 0x0080
 #: Held while a program writes to cells, and while they are copied; never while Python code runs,
@@ -106,7 +107,7 @@ class Program:
 
     def _function(self, library: ctypes.CDLL, index: int) -> Any:
         """A segment as a Python function of arrays."""
-        address = ctypes.cast(getattr(library, f"gtape_segment{index}"), ctypes.c_void_p).value
+        address = ctypes.cast(function(library, f"gtape_segment{index}"), ctypes.c_void_p).value
         method = _Method(b"segment", address, _FASTCALL, None)
         self._methods.append(method)
         make = ctypes.pythonapi.PyCFunction_NewEx

@@ -79,6 +79,14 @@ def _strings(array: np.ndarray) -> np.ndarray:
     return made
 
 
+def _exact_integers(value: Any, array: np.ndarray) -> np.ndarray:
+    """Integers of which some are beyond int64: NumPy makes floats of a list of both."""
+    found = np.array(value, object)
+    if all(type(x) is int and 0 <= x < 1 << 64 for x in found.flat):
+        return found.astype(np.uint64)
+    return array
+
+
 def _of_large_integers(value: Any, array: np.ndarray, dtype: DType | None) -> np.ndarray:
     """Integers that only a float can hold, where floats are asked for.
 
@@ -106,6 +114,8 @@ def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
         raise ValueError(f"cannot make a tensor of {value!r:.80}: the lists must be rectangular "
                          f"and hold numbers, bools or strings ({error})") from None
     leaf = _first_leaf(value)
+    if dtype is dtypes.uint64 and array.dtype.kind == "f":
+        array = _exact_integers(value, array)
     if array.dtype == object:
         array = _of_large_integers(value, array, dtype)
     _check_leaves(value, leaf, array)

@@ -39,6 +39,14 @@ class KernelError(OpError):
     """A kernel does not compile, or the emulator caught it doing what a GPU forbids."""
 
 
+class PassingError(KernelError):
+    """A failure of a compiler's surroundings: the same command may succeed another time."""
+
+
+class MissingError(KernelError):
+    """There is nothing to compile with, or it is not wanted."""
+
+
 class FailedPreconditionError(OpError):
     """The state of the system forbids the operation."""
 

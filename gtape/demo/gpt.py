@@ -138,7 +138,7 @@ def _planned(options: Options, text: gpt_data.Text, latest: str | None) -> Plan:
         tf.train.Checkpoint(record=record).restore(latest).expect_partial(
             ).assert_existing_objects_matched()
     except (tf.errors.OpError, AssertionError) as error:
-        raise DemoError(f"cannot resume: {error}") from error
+        raise _refused(error, latest) from error
     saved = record.plan
     for name in ("steps", "seed"):
         wanted = getattr(options, name)
@@ -197,7 +197,7 @@ def run(options: Options) -> Outcome:
             try:
                 training.restore(latest)
             except (tf.errors.OpError, AssertionError) as error:
-                raise DemoError(f"cannot resume: {error}") from error
+                raise _refused(error, latest) from error
         finished = training.fit()
         record = training.record
         held_out = [*record.held_out.values()][-1] if record.held_out else float("nan")
@@ -211,6 +211,20 @@ def run(options: Options) -> Outcome:
                        Path(str(training.manager.latest_checkpoint)), report)
 
 
-def _latest(folder: Path) -> str | None:
+def _saved(folder: Path) -> list[str]:
     return tf.train.CheckpointManager(tf.train.Checkpoint(), folder, None,
-                                   checkpoint_name=_NAME).latest_checkpoint
+                                      checkpoint_name=_NAME).checkpoints
+
+
+def _latest(folder: Path) -> str | None:
+    return next(reversed(_saved(folder)), None)
+
+
+def _refused(error: Exception, latest: str) -> DemoError:
+    """The error of a checkpoint that cannot be used, with the way out where it is damaged."""
+    text = f"cannot resume: {error}"
+    if isinstance(error, tf.errors.DataLossError):
+        *before, _ = _saved(Path(latest).parent)
+        text += (f". Delete that file to go on from the one before, {before[-1]}" if before else
+                 ". No other is left: delete that file, and leave --resume out to begin a run")
+    return DemoError(text)

@@ -30,7 +30,7 @@ def key(*parts: str) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(f"{len(part)}:".encode())
-        digest.update(part.encode())
+        digest.update(part.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:40]
 
 

@@ -12,19 +12,25 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 import threading
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from gtape.core.errors import KernelError
+from gtape.core.errors import KernelError, MissingError, PassingError
 from gtape.devices.cache import folder, key, write
+from gtape.devices.commands import Finished, run
 from gtape.devices.cuda.listing import excerpt
 
 _ERROR = re.compile(r"^(.+?):(\d+):(?:\d+:)? (?:fatal )?error: .*$", re.MULTILINE)
+#: What compilers say where a part of theirs was killed, or the disk is full.
+_PASSING = re.compile(r"(Killed|Terminated) signal terminated program|command failed due to signal"
+                      r"|unable to execute command: (Killed|Terminated)|No space left on device")
+#: Seconds that a compiler may take to say what it is, and to compile a program.
+_ANSWERING, _COMPILING = 15.0, 600.0
 #: Libraries by key. None is loaded twice: a second copy would have a state of its own.
 _LOADED: dict[str, ctypes.CDLL] = {}
 _LOCKS: dict[str, threading.Lock] = {}
@@ -58,21 +64,32 @@ def compiler(purpose: str, names: tuple[str, ...] = ("c++", "g++", "clang++")) -
     """The compiler of CXX, else the first of `names` that there is.
 
     Raises:
-        KernelError: there is none; the message begins with `purpose`.
+        MissingError: there is none; the message begins with `purpose`.
+        KernelError: CXX cannot be read, or the compiler does not answer.
     """
-    given = shlex.split(os.environ.get("CXX", ""))
+    given = _given()
     for command in [given] if given else [[name] for name in names]:
         if shutil.which(command[0]):
-            return Compiler(tuple(command), output(*command, "--version"))
-    raise KernelError(f"{purpose} needs a C++ compiler" + (
+            version = run([*command, "--version"], _ANSWERING).printed
+            return Compiler(tuple(command), version)
+    raise MissingError(f"{purpose} needs a C++ compiler" + (
         f", and CXX={given[0]} is none" if given else "") + ": install g++ (apt install g++, "
         "dnf install gcc-c++) or clang++, or set CXX to one")
 
 
+def _given() -> list[str]:
+    text = os.environ.get("CXX", "")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise KernelError(f"CXX must be a command as a shell reads it; it was {text!r} ({error}): "
+                          "close the quotation, or unset CXX") from error
+
+
 def output(*command: str) -> str:
     """What a command prints; "" where it cannot be run."""
-    with contextlib.suppress(OSError):
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    with contextlib.suppress(PassingError):
+        return run(command, _ANSWERING).printed
     return ""
 
 
@@ -81,6 +98,7 @@ def load(kind: str, program: str, recipe: Recipe, *, name: str = "program",
     """The library of `program`: loaded already, in the cache folder, or compiled now.
 
     Raises:
+        PassingError: the compiler was stopped, or lacked space or files; nothing of it is kept.
         KernelError: the program does not compile; or the library it became cannot be loaded.
     """
     made_from = recipe.key(program)
@@ -89,6 +107,20 @@ def load(kind: str, program: str, recipe: Recipe, *, name: str = "program",
             _LOADED[made_from] = (_kept(kind, made_from, mode)
                                   or _made(kind, made_from, program, recipe, name, mode))
         return _LOADED[made_from]
+
+
+def function(library: ctypes.CDLL, name: str) -> Any:
+    """The function `name` of a loaded library.
+
+    Raises:
+        KernelError: it has none of this name.
+    """
+    try:
+        return getattr(library, name)
+    except AttributeError as error:
+        raise KernelError(f"a compiled program lacks its function {name}: CXX may be no C++ "
+                          f"compiler; correct it, and remove {library._name} if it is there",
+                          ) from error
 
 
 def _kept(kind: str, made_from: str, mode: int) -> ctypes.CDLL | None:
@@ -104,14 +136,14 @@ def _kept(kind: str, made_from: str, mode: int) -> ctypes.CDLL | None:
 def _made(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
           mode: int) -> ctypes.CDLL:
     with _private_folder() as private:
-        source, target = Path(private) / f"{name}.cpp", Path(private) / f"{name}.so"
-        source.write_text(program, "utf-8")
+        source, target = private / f"{name}.cpp", private / f"{name}.so"
+        with _storing():
+            source.write_text(program, "utf-8")
         _compile(recipe, source, target, program)
-        try:
+        if not target.exists():
+            raise KernelError(f"{recipe.compiler.command[0]} made no file, and said nothing of it")
+        with _storing():
             binary = target.read_bytes()
-        except OSError as error:
-            raise KernelError(f"{recipe.compiler.command[0]} made no file, and said nothing of "
-                              f"it: {error}") from error
         kept = write(kind, f"{made_from}/{_digest(binary)}.so", binary)
         if kept:
             with contextlib.suppress(OSError):
@@ -122,12 +154,27 @@ def _made(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
             raise KernelError(f"a compiled program cannot be loaded: {error}") from error
 
 
-def _private_folder() -> tempfile.TemporaryDirectory[str]:
+@contextlib.contextmanager
+def _private_folder() -> Iterator[Path]:
+    """A folder for the time of a compilation.
+
+    It is not `TemporaryDirectory`, which a forked child would remove as it ends.
+    """
+    with _storing():
+        private = tempfile.mkdtemp(prefix="gtape-")
     try:
-        return tempfile.TemporaryDirectory(prefix="gtape-")
+        yield Path(private)
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _storing() -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise KernelError(f"compiling needs a temporary folder: {error}; set TMPDIR to one that "
-                          "can be written to") from error
+        raise PassingError(f"compiling needs a temporary folder: {error}; set TMPDIR to one that "
+                           "can be written to and has room") from error
 
 
 def _digest(binary: bytes) -> str:
@@ -138,13 +185,17 @@ def _compile(recipe: Recipe, source: Path, target: Path, program: str) -> None:
     known = [option for option in recipe.optional if _accepted(recipe.compiler, option)]
     command = [*recipe.compiler.command, *recipe.options, *known, str(source), "-shared", "-o",
                str(target), *recipe.libraries]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise KernelError(f"{command[0]} cannot be started: {error}") from error
-    if done.returncode:
-        raise KernelError(f"a program does not compile with {command[0]}:\n"
-                          f"{_readable(done.stderr, program)}")
+    done = _finished(command)
+    if done.status:
+        said = _readable(done.errors, program) or f"exit status {done.status}, and no message"
+        failure = PassingError if _PASSING.search(done.errors) else KernelError
+        raise failure(f"a program does not compile with {command[0]}:\n{said}")
+
+
+def _finished(command: list[str]) -> Finished:
+    """Compiled; once more where it failed for what may pass."""
+    done = run(command, _COMPILING)
+    return run(command, _COMPILING) if done.status and _PASSING.search(done.errors) else done
 
 
 def _readable(messages: str, program: str) -> str:
@@ -160,9 +211,7 @@ def _readable(messages: str, program: str) -> str:
 @cache
 def _accepted(compiler: Compiler, option: str) -> bool:
     command = [*compiler.command, option, "-E", "-x", "c++", os.devnull]
-    with contextlib.suppress(OSError):
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
-    return False
+    return run(command, _ANSWERING).status == 0
 
 
 if hasattr(os, "register_at_fork"):

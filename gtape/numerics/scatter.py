@@ -108,4 +108,10 @@ def _restored(total: Array, dtype: Array) -> Array:
 
 
 def _limits(xp: ModuleType, dtype: Array) -> Array:
-    return xp.iinfo(dtype) if dtype.kind in "iu" else xp.finfo(dtype)
+    if dtype.kind in "iu":
+        return xp.iinfo(dtype)
+    if dtype.kind == "f":
+        return xp.finfo(dtype)
+    import ml_dtypes  # what is no dtype of NumPy's is one of these
+
+    return ml_dtypes.finfo(dtype)

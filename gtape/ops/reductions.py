@@ -105,6 +105,9 @@ def count_of(x: Spec, axis: Axes) -> int:
 def reduce_mean_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = Σ x / n over `axis`; integers are divided towards zero."""
     count = math.prod(x.shape[a] for a in axis)
+    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":  # their sum may be out of range
+        wide = x.sum(axis=axis, keepdims=keepdims, dtype=np.float32)
+        return xp.asarray(wide / (count or np.nan)).astype(x.dtype)
     total = reduce_sum_.value(xp, x, axis=axis, keepdims=keepdims)
     if x.dtype.kind in "iu":
         exact = total / max(count, 1)
@@ -162,11 +165,11 @@ def extreme(function: Any, xp: Any, x: Any, axis: Axes, keepdims: bool, empty: A
 
 
 def _lowest(dtype: np.dtype) -> Any:
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
 def _highest(dtype: np.dtype) -> Any:
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    return np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
 
 
 def _real_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:

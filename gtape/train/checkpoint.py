@@ -12,8 +12,8 @@ from gtape.core.module import Module
 from gtape.core.variable import Variable
 from gtape.keras.layers.layer import Layer
 from gtape.train import stored
-from gtape.train.graph import Holder, children, is_trackable
-from gtape.train.restoring import Match, restore
+from gtape.train.graph import Holder, children, is_trackable, lacks_weights
+from gtape.train.restoring import listed, restore
 from gtape.train.status import RestoreStatus
 from gtape.train.targets import Targets
 
@@ -40,7 +40,8 @@ class Checkpoint(Holder):
             these.
 
     Raises:
-        ValueError: something else, such as a Python number, which needs a tf.Variable.
+        ValueError: something else, such as a Python number, which needs a tf.Variable; a list or
+            dict that holds itself.
     """
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
@@ -56,7 +57,7 @@ class Checkpoint(Holder):
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_"):
             _require_trackable(name, value)
-            if name == _COUNTER or "/" in name:
+            if hasattr(Checkpoint, name) or "/" in name:
                 raise ValueError(f"a Checkpoint cannot hold an object called '{name}'; choose "
                                  f"another name")
             self._objects[name] = value
@@ -94,52 +95,80 @@ class Checkpoint(Holder):
         file of that name is replaced only when the new one is safely on the disk.
 
         Raises:
-            InvalidArgumentError: there is nothing to save, or a model is not built yet.
+            InvalidArgumentError: there is nothing to save, a layer is not built yet, or the path
+                ends in no name.
+            TypeError: the path is neither text nor a path.
             UnavailableError: safetensors is not installed.
-            PermissionDeniedError: the folder cannot be written to.
+            PermissionDeniedError: the folder may not be written to.
+            OSError: anything else that the system reports, such as a full disk.
         """
         path = stored.with_suffix(file_prefix)
-        _require_built(self.held())
-        stored.write(Targets(self._everything()).stored(), path)
+        if not self.held():
+            raise InvalidArgumentError("there is nothing to save; write "
+                                       "Checkpoint(model=model, …)")
+        targets = Targets(self._everything())
+        self._require_built(targets.unbuilt_layers)
+        stored.write(targets.stored(), path)
         return str(path)
 
     def save(self, file_prefix: Any, options: Any = None) -> str:
         """`write` to '<file_prefix>-<n>.safetensors', n counting the calls; gives the path."""
+        prefix = stored.named(file_prefix)
         with self.counted() as number:
-            return self.write(f"{file_prefix}-{number}{stored.SUFFIX}")
+            return self.write(f"{prefix}-{number}{stored.SUFFIX}")
 
     def counted(self) -> _Counted:
         """A block that counts as one more save, if it succeeds."""
         return _Counted(self.save_counter)
+
+    def _require_built(self, inside: list[str]) -> None:
+        unbuilt = [name for name, value in self._objects.items()
+                   if isinstance(value, Layer) and not value.built]
+        unbuilt = [*unbuilt, *(path for path in self._unbuilt(inside) if path not in unbuilt)]
+        if unbuilt:
+            also = f" (nor have {listed(unbuilt[1:])})" if unbuilt[1:] else ""
+            raise InvalidArgumentError(f"'{unbuilt[0]}' has no variables to save yet{also}; build "
+                                       f"it first: call it once, or build(input_shape)")
+
+    def _unbuilt(self, inside: list[str]) -> list[str]:
+        """The root, which has no path, before the layers inside."""
+        root = isinstance(self._root, Layer) and lacks_weights(self._root)
+        return ["root", *inside] if root else inside
 
     # ------------------------------------------------------------------ reading
 
     def read(self, save_path: Any, options: Any = None) -> RestoreStatus:
         """Assign the state in a file to the objects; the status says what matched.
 
-        Names, shapes and dtypes are checked first, so that an error leaves everything as it was.
-        An optimizer that was not built yet is built for the variables it had, so
-        `exclude_from_weight_decay` comes before.
+        Names, shapes and dtypes are checked first, and Python objects that refuse their state are
+        put back, so that each of these errors leaves everything as it was. Only where memory runs
+        out, or the program is interrupted, once all has been checked, may optimizers be built and
+        a part of the variables be assigned. An optimizer that was not built yet is built for the
+        variables it had, so `exclude_from_weight_decay` comes before.
 
         Raises:
             NotFoundError: there is no such file.
-            DataLossError: the file is damaged.
-            InvalidArgumentError: a shape or dtype differs.
+            DataLossError: the file is damaged, or a Python object does not take its state.
+            InvalidArgumentError: a shape or dtype differs, or the path ends in no name.
+            TypeError: the path is neither text nor a path.
         """
         path = stored.with_suffix(save_path)
         found = stored.read(path)
+        counter = self._counter
         if _COUNTER in found.arrays:
             self._count()
-        match = restore(self._everything(), found, path)
-        return RestoreStatus(str(path), _without_counter(match))
+        try:
+            match = restore(self._everything(), found, path)
+        except BaseException:
+            self._counter = counter
+            raise
+        return RestoreStatus(str(path), match._replace(
+            missing=[name for name in match.missing if name != _COUNTER],
+            unbuilt=self._unbuilt(match.unbuilt)))
 
     def restore(self, save_path: Any, options: Any = None) -> RestoreStatus:
         """`read`; with None for a path nothing happens, as suits `latest_checkpoint`."""
         return RestoreStatus(None, None) if save_path is None else self.read(save_path)
-
-
-def _without_counter(match: Match) -> Match:
-    return match._replace(missing=[name for name in match.missing if name != _COUNTER])
 
 
 class _Counted:
@@ -157,17 +186,8 @@ class _Counted:
             self._counter.assign_sub(1)
 
 
-def _require_built(objects: Mapping[str, Any]) -> None:
-    if not objects:
-        raise InvalidArgumentError("there is nothing to save; write Checkpoint(model=model, …)")
-    for name, value in objects.items():
-        if isinstance(value, Layer) and not value.built:
-            raise InvalidArgumentError(f"'{name}' has no variables to save yet; build it first: "
-                                       f"call it once, or build(input_shape)")
-
-
 def _require_trackable(name: str, value: Any) -> None:
-    if not is_trackable(value):
+    if not is_trackable(value, name):
         raise ValueError(
             f"a Checkpoint cannot save '{name}': {type(value).__name__} {value!r:.60}. It takes "
             f"modules, layers, optimizers, Variables, random generators and lists and dicts of "

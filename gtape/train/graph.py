@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.module import Module, is_variable
+from gtape.keras.layers.layer import Layer
 from gtape.keras.metrics.metric import Metric
 from gtape.keras.models.sequential import Sequential
 from gtape.keras.optimizers.optimizer import Optimizer
@@ -40,6 +41,7 @@ class Graph:
         self.variables: dict[str, Any] = {}
         self.states: dict[str, PythonState] = {}
         self.optimizers: dict[str, Any] = {}
+        self._layers: dict[str, Layer] = {}
         self._taken: set[str] = set()
         self._seen: dict[int, Any] = {}
         queue = deque(_sorted_items(roots))
@@ -53,6 +55,8 @@ class Graph:
         if id(shared) in self._seen:
             return
         self._seen[id(shared)] = shared
+        if isinstance(value, Layer):
+            self._layers[path] = value
         if not self._noted(path, value):
             yield from children(value)
 
@@ -74,6 +78,33 @@ class Graph:
         kind[path] = value
         return True
 
+    def unbuilt(self) -> list[str]:
+        """The paths of layers whose weights are still to be made, without layers inside these, nor
+        those that a built layer holds and never called."""
+        waiting = [path for path, layer in self._layers.items()
+                   if lacks_weights(layer) and not any(a.built for a in self._around(path))]
+        return list(dict.fromkeys(self._outermost(path) for path in waiting))
+
+    def _around(self, path: str) -> list[Layer]:
+        parts = path.split("/")
+        starts = ("/".join(parts[:n]) for n in range(1, len(parts)))
+        return [self._layers[start] for start in starts if start in self._layers]
+
+    def _outermost(self, path: str) -> str:
+        """The first unbuilt layer on the way to an unbuilt layer."""
+        parts = path.split("/")
+        starts = ("/".join(parts[:n]) for n in range(1, len(parts)))
+        return next((start for start in starts
+                     if start in self._layers and not self._layers[start].built), path)
+
+
+def lacks_weights(layer: Layer) -> bool:
+    """Whether a layer has yet to run a `build` of its own; that of Sequential only builds others.
+
+    A layer without such a method, such as Dropout, has no weights that could be missing.
+    """
+    return not layer.built and type(layer).build not in (Layer.build, Sequential.build)
+
 
 def python_state(value: Any) -> PythonState | None:
     """How a value that is no tensor is saved; None when there is no way."""
@@ -86,14 +117,22 @@ def python_state(value: Any) -> PythonState | None:
     return None
 
 
-def is_trackable(value: Any) -> bool:
-    """Whether `value` is something that can be saved, or holds nothing else."""
-    if isinstance(value, Mapping):
-        return all(is_trackable(item) for item in value.values())
-    if isinstance(value, _SEQUENCES):
-        return all(is_trackable(item) for item in value)
-    return (is_variable(value) or python_state(value) is not None
-            or isinstance(value, (Module, Optimizer, Metric, Generator, Holder)))
+def is_trackable(value: Any, path: str, holders: tuple[Any, ...] = ()) -> bool:
+    """Whether the value at `path` is something that can be saved, or holds nothing else.
+
+    Raises:
+        ValueError: a list or dict holds itself.
+    """
+    if (is_variable(value) or python_state(value) is not None
+            or isinstance(value, (Module, Optimizer, Metric, Generator, Holder))):
+        return True
+    if not isinstance(value, (Mapping, *_SEQUENCES)):
+        return False
+    if any(value is holder for holder in holders):
+        raise ValueError(f"a Checkpoint takes lists and dicts that do not hold themselves; "
+                         f"'{path}' is a {type(value).__name__} that it is in. Take it out")
+    return all(is_trackable(item, f"{path}/{name}", (*holders, value))
+               for name, item in children(value))
 
 
 def children(value: Any) -> Iterator[tuple[str, Any]]:

@@ -76,13 +76,18 @@ class CheckpointManager:
              options: Any = None) -> str | None:
         """Save as number `checkpoint_number`, by default one more than the saves so far.
 
-        Gives the path, or None where the interval has not passed. Raises as `Checkpoint.write`.
+        Gives the path, or None where the interval has not passed.
+
+        Raises:
+            ValueError: the number is negative; and as `Checkpoint.write`.
         """
+        given = None if checkpoint_number is None else int(checkpoint_number)
+        if given is not None and given < 0:
+            raise ValueError(f"checkpoint_number must be 0 or more; got {given}")
         if check_interval and not self._due():
             return None
         with self._checkpoint.counted() as count:
-            number = count if checkpoint_number is None else int(checkpoint_number)
-            file = self._folder / f"{self._name}-{number}{SUFFIX}"
+            file = self._folder / f"{self._name}-{count if given is None else given}{SUFFIX}"
             self._checkpoint.write(file)
         self._listed(file)
         if self._steps is not None:

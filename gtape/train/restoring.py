@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,26 +15,32 @@ from gtape.train.targets import Target, Targets
 
 
 class Match(NamedTuple):
-    """Names in both, names that only the objects have, names that only the file has."""
+    """Names in both, names that only the objects have, names that only the file has.
+
+    And the paths of layers that have no weights yet, and so no names in any of these.
+    """
 
     common: list[str]
     missing: list[str]
     unexpected: list[str]
+    unbuilt: list[str]
 
 
 def restore(roots: Mapping[str, Any], stored: Stored, path: Path) -> Match:
     """Assign what the file holds to the variables and states of the same names.
 
+    States come first, since only these can be refused after the checks; then optimizers are built.
+
     Raises:
         InvalidArgumentError: a shape or dtype differs; nothing was assigned.
-        DataLossError: a Python object does not take its state; nothing was assigned.
+        DataLossError: a Python object does not take its state; all have their old ones again.
     """
     targets = Targets(roots, stored.optimizers)
     match = _matched(targets, stored)
     _check(targets.arrays, stored, match, path)
+    _take_states(targets.states, stored.states, path)
     if targets.build():
         targets = Targets(roots)
-    _take_states(targets.states, stored.states, path)
     with paused():
         for name in match.common:
             if name in stored.arrays:
@@ -46,7 +53,7 @@ def _matched(targets: Targets, stored: Stored) -> Match:
     held = stored.arrays.keys() | stored.states.keys()
     return Match([name for name in wanted if name in held],
                  [name for name in wanted if name not in held],
-                 sorted(held.difference(wanted)))
+                 sorted(held.difference(wanted)), targets.unbuilt_layers)
 
 
 def _check(arrays: Mapping[str, Target], stored: Stored, match: Match, path: Path) -> None:
@@ -67,12 +74,14 @@ def _check(arrays: Mapping[str, Target], stored: Stored, match: Match, path: Pat
 
 
 def differences(match: Match) -> list[str]:
-    """What is missing and what is unexpected, in words."""
+    """What is missing, what is unexpected and what is not built, in words."""
     texts = []
     if match.missing:
         texts.append(f"not in the file: {listed(match.missing)}")
     if match.unexpected:
         texts.append(f"only in the file: {listed(match.unexpected)}")
+    if match.unbuilt:
+        texts.append(f"not built yet: {listed(match.unbuilt)}")
     return texts
 
 
@@ -83,16 +92,27 @@ def listed(names: list[str], separator: str = ", ") -> str:
 
 
 def _take_states(states: Mapping[str, PythonState], texts: Mapping[str, str], path: Path) -> None:
-    taken: list[tuple[PythonState, str]] = []
-    for name, state in states.items():
-        if name not in texts:
-            continue
-        before = state.serialize()
-        taken.append((state, before))
-        try:
-            state.deserialize(texts[name])
-        except (ValueError, TypeError, KeyError) as error:
-            for changed, old in reversed(taken):
-                changed.deserialize(old)
-            raise DataLossError(f"the checkpoint '{path}' does not fit; nothing was restored. "
-                                f"'{name}' does not take its state: {error!r}") from error
+    before = {name: state.serialize() for name, state in states.items() if name in texts}
+    taken: list[str] = []
+    try:
+        for name in before:
+            taken.append(name)
+            states[name].deserialize(texts[name])
+    except BaseException as error:
+        changed = [name for name in reversed(taken) if not _put_back(states[name], before[name])]
+        if not isinstance(error, Exception):
+            raise
+        outcome = f"these could not be put back: {listed(changed)}" if changed else (
+            "nothing was restored")
+        raise DataLossError(f"the checkpoint '{path}' does not fit; {outcome}. '{taken[-1]}' does "
+                            f"not take its state: {error!r}") from error
+
+
+def _put_back(state: PythonState, text: str) -> bool:
+    """Whether the state is that of `text` again, be it that it complained."""
+    try:
+        with contextlib.suppress(Exception):
+            state.deserialize(text)
+        return state.serialize() == text
+    except Exception:
+        return False

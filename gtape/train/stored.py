@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from gtape.core.errors import (
     DataLossError,
+    InvalidArgumentError,
     NotFoundError,
     PermissionDeniedError,
     UnavailableError,
@@ -36,9 +38,26 @@ class Stored:
     optimizers: dict[str, list[str]] = field(default_factory=dict)
 
 
+def named(path: Any) -> str:
+    """A path as text, which must end in a name.
+
+    Raises:
+        TypeError: it is neither text nor a path.
+        InvalidArgumentError: it is empty or ends in a folder.
+    """
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise TypeError(f"the path of a checkpoint must be text or a pathlib.Path, such as "
+                        f"'folder/ckpt'; got {path!r:.60}")
+    if os.path.basename(text) in ("", os.curdir, os.pardir):
+        raise InvalidArgumentError(f"the path of a checkpoint must end in the name of a file, such "
+                                   f"as 'folder/ckpt'; got {text!r}")
+    return text
+
+
 def with_suffix(path: Any) -> Path:
     """The file of a checkpoint whose path may be given without its ending."""
-    path = Path(path)
+    path = Path(named(path))
     return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
 
 
@@ -70,8 +89,8 @@ def write(stored: Stored, path: Path) -> None:
     Raises:
         UnavailableError: safetensors is not installed.
         UnimplementedError: the file format has no such dtype.
-        PermissionDeniedError: the folder cannot be written to.
-        OSError: anything else that the system reports, such as a full disk.
+        PermissionDeniedError: the folder may not be written to.
+        OSError: anything else that the system reports, such as a full disk, with the path.
     """
     require_safetensors()
     from safetensors import SafetensorError

@@ -41,6 +41,8 @@ class Targets:
         graph = Graph(roots)
         self.arrays = {name: Target(v, v) for name, v in graph.variables.items()}
         self.states: dict[str, PythonState] = dict(graph.states)
+        #: The paths of layers without their weights, for which the rest holds nothing.
+        self.unbuilt_layers = graph.unbuilt()
         #: The names of the variables of each built optimizer.
         self.optimizers: dict[str, list[str]] = {}
         self._unbuilt: list[tuple[Optimizer, list[Any]]] = []

@@ -141,6 +141,15 @@ def test_a_function_whose_python_code_calls_it():
         np.testing.assert_allclose(float(f(tf.constant(3.0))), want, rtol=1e-6)
 
 
+@pytest.fixture
+def interruptible():
+    """A process that was started in the background ignores the signal."""
+    held = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, held)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_call():
     v = tf.Variable(0.0)
 

@@ -163,12 +163,27 @@ def test_only_what_has_state_can_be_saved(value: Any) -> None:
 def test_names_are_checked() -> None:
     with pytest.raises(ValueError, match="another name"):
         Checkpoint(save_counter=tf.Variable(1))
+    with pytest.raises(ValueError, match="another name"):
+        Checkpoint(write=tf.Variable(1))
     with pytest.raises(ValueError, match="root"):
         Checkpoint(tf.Variable(1))
     with pytest.raises(ValueError, match="weight"):
         Checkpoint(Net(), weight=tf.Variable(1)).held()
     with pytest.raises(ValueError, match="two things"):
         Checkpoint(d={1: tf.Variable(1), "1": tf.Variable(2)}).write("never")
+
+
+def test_a_list_in_itself_is_refused() -> None:
+    holder: list[Any] = [tf.Variable(1.0)]
+    holder.append(holder)
+    with pytest.raises(ValueError, match="'l/1' is a list that it is in"):
+        Checkpoint(l=holder)
+    outer: dict[str, Any] = {"x": [tf.Variable(1.0)]}
+    outer["x"].append(outer)
+    with pytest.raises(ValueError, match="'d/x/1' is a dict that it is in"):
+        Checkpoint(d=outer)
+    twice = [tf.Variable(1.0)]
+    Checkpoint(l=[twice, twice])
 
 
 def test_nothing_to_save_is_an_error(tmp_path: Path) -> None:

@@ -78,9 +78,10 @@ def test_a_failed_write_leaves_the_old_checkpoint(whole: Path,
 
     monkeypatch.setattr(files.os, "fsync", full)
     checkpoint = Checkpoint(v=tf.Variable([5.0, 5.0]))
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=r"No space left.*whole\.safetensors") as error:
         checkpoint.write(whole)
-    with pytest.raises(OSError, match="No space left"):
+    assert (error.value.errno, error.value.filename) == (28, str(whole))
+    with pytest.raises(OSError, match=r"No space left.*ck-1\.safetensors"):
         checkpoint.save(whole.with_name("ck"))
     assert int(checkpoint.save_counter) == 0
     assert [p.name for p in whole.parent.iterdir()] == [whole.name]
@@ -102,3 +103,31 @@ def test_a_full_disk_is_an_error_of_the_system() -> None:
         pytest.skip("this system has no /dev/full")
     with pytest.raises(OSError):
         Checkpoint(v=tf.Variable(1.0)).write("/dev/full/x")
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(FileExistsError, match="taken"):
+        Checkpoint(v=tf.Variable(1.0)).write(tmp_path / "taken" / "x")
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "run/", "run/.", Path("."), Path("/")], ids=repr)
+@pytest.mark.parametrize("use", ["write", "save", "read", "restore"])
+def test_a_path_without_a_name(use: str, path: Any, tmp_path: Path,
+                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    checkpoint = Checkpoint(v=tf.Variable(1.0))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="such as 'folder/ckpt'; got "):
+        getattr(checkpoint, use)(path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("path", [None, 3, b"ck"], ids=repr)
+@pytest.mark.parametrize("use", ["write", "save", "read"])
+def test_a_path_that_is_none(use: str, path: Any, tmp_path: Path,
+                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    checkpoint = Checkpoint(v=tf.Variable(1.0))
+    with pytest.raises(TypeError, match=r"must be text or a pathlib\.Path"):
+        getattr(checkpoint, use)(path)
+    assert not list(tmp_path.iterdir())

@@ -93,6 +93,15 @@ def test_a_damaged_list_falls_back_to_the_numbers(text: str, tmp_path: Path) -> 
     assert Path(manager.latest_checkpoint).stem == "ckpt-11"
 
 
+def test_a_negative_number_is_refused(tmp_path: Path) -> None:
+    _, manager = _manager(tmp_path)
+    with pytest.raises(ValueError, match="0 or more; got -1"):
+        manager.save(-1)
+    assert not list(tmp_path.iterdir())
+    assert Path(manager.save(0)).stem == "ckpt-0"
+    assert int(manager.checkpoint.save_counter) == 1
+
+
 def test_a_checkpoint_not_yet_listed_is_the_latest(tmp_path: Path) -> None:
     _, manager = _manager(tmp_path, max_to_keep=None)
     manager.save(checkpoint_number=50)

@@ -84,6 +84,9 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         count = math.prod(x[0].shape[a] for a in attrs["axis"])
         total = b.cast(b.reduced("sum", x[0], attrs["axis"], attrs["keepdims"]), "float64")
         return truncated(b, formula(b, "divide", lambda s: s / count, total), x[0].dtype)
+    if x[0].dtype in ("float16", "bfloat16"):  # their sum may be out of range
+        wide = b.cast(x[0], "float32")
+        return b.cast(mean(b, wide, attrs["axis"], attrs["keepdims"]), x[0].dtype)
     return mean(b, x[0], attrs["axis"], attrs["keepdims"])
 
 

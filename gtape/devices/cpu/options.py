@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from gtape.core.errors import KernelError
+from gtape.core.errors import MissingError
 from gtape.devices.compiler import Recipe, compiler, output
 
 #: Rounding stays what the program says: no reordered sums, no contraction, NaN and infinity kept.
@@ -31,12 +31,13 @@ def recipe(*more: str) -> Recipe:
     """How to compile a program, with `more` options that replace those before them.
 
     Raises:
-        KernelError: native code is switched off, or there is no C++ compiler.
+        MissingError: native code is switched off, or there is no C++ compiler.
+        KernelError: the compiler does not answer.
     """
     if switched_off():
-        raise KernelError("native code is switched off by GTAPE_NATIVE=0 in the environment")
+        raise MissingError("native code is switched off by GTAPE_NATIVE=0 in the environment")
     if sys.platform == "win32":
-        raise KernelError("native code is compiled on Linux and macOS; this is Windows")
+        raise MissingError("native code is compiled on Linux and macOS; this is Windows")
     return Recipe(compiler("native code"), _STRICT + more, _optional(), _libraries(), _machine())
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from functools import cache
 
-from gtape.core.errors import KernelError
+from gtape.core.errors import KernelError, MissingError, NativeCodeWarning, PassingError
+from gtape.core.tape_recording import stack_level
 from gtape.devices.compiler import load
 from gtape.devices.cpu.options import recipe, switched_off
 from gtape.devices.cpu.runtime import runtime
 from gtape.devices.cuda.source import expand
+
+#: The reason that was warned of; there is one warning in a process.
+_WARNED: list[str] = []
 
 
 def library(program: str, *, name: str = "program") -> ctypes.CDLL:
@@ -28,8 +33,14 @@ def library(program: str, *, name: str = "program") -> ctypes.CDLL:
 
 
 def why_not() -> str:
-    """Why programs cannot be compiled here; empty where they can."""
-    return _trial(switched_off())
+    """Why programs cannot be compiled here; empty where they can.
+
+    A compiler that is there but does not work is warned of, once. What may pass is tried again.
+    """
+    try:
+        return _trial(switched_off())
+    except PassingError as error:
+        return _warned(str(error))
 
 
 @cache
@@ -37,6 +48,18 @@ def _trial(_switched_off: bool) -> str:
     try:
         recipe()
         runtime()
-    except KernelError as error:
+    except MissingError as error:
         return str(error)
+    except PassingError:
+        raise
+    except KernelError as error:
+        return _warned(str(error))
     return ""
+
+
+def _warned(reason: str) -> str:
+    if not _WARNED:
+        _WARNED.append(reason)
+        warnings.warn(f"traced functions run without native code, slower: {reason}",
+                      NativeCodeWarning, stacklevel=stack_level())
+    return reason

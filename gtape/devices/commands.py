@@ -1,0 +1,65 @@
+"""Commands of the system, run to their end, or stopped with all that they started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gtape.core.errors import PassingError
+
+
+class Finished(NamedTuple):
+    """The exit status of a command, and what it printed."""
+
+    status: int
+    printed: str
+    errors: str
+
+
+def run(command: Sequence[str], seconds: float) -> Finished:
+    """The command's result, with messages in English.
+
+    It has a session of its own, so Ctrl-C at the terminal reaches only the program that waits for
+    it. One that a signal stops is started once more.
+
+    Raises:
+        PassingError: it cannot be started, takes longer than `seconds`, or is stopped again.
+    """
+    for _ in range(2):
+        done = _attempt(command, seconds)
+        if done.status >= 0:
+            return done
+    raise PassingError(f"{command[0]} was stopped by signal {-done.status}")
+
+
+def _attempt(command: Sequence[str], seconds: float) -> Finished:
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            encoding="utf-8", errors="replace", env={**os.environ, "LC_ALL": "C"},
+            start_new_session=True)
+    except OSError as error:
+        raise PassingError(f"{command[0]} cannot be started: {error}") from error
+    with process:
+        try:
+            printed, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            _stop(process)
+            raise PassingError(f"{command[0]} did not end within {seconds:g} seconds, "
+                               "and was stopped") from error
+        except BaseException:
+            _stop(process)
+            raise
+    return Finished(process.returncode, printed, errors)
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """End the command and what it started; its number is its group's until it is waited for."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
