@@ -45,7 +45,8 @@ def why_not(traced: Traced) -> str:
     from gtape.devices.cpu import toolchain
 
     graph = traced.graph
-    tensors = [*graph.inputs, *(t for node in graph.nodes for t in (*node.inputs, *node.outputs))]
+    tensors = [*graph.inputs, *(t for node in graph.nodes for t in (*node.inputs, *node.outputs)),
+               *graph.outputs]
     elsewhere = next((t for t in tensors if not t._t.device.is_host), None)
     if elsewhere is not None:
         return f"it computes on {elsewhere.device}"

@@ -14,6 +14,7 @@ import numpy as np
 
 from gtape.compile.ir import (
     Elem,
+    Hosted,
     Layout,
     Library,
     Node,
@@ -29,6 +30,7 @@ from gtape.compile.ir import (
 from gtape.compile.strides import moved, restrided, same_axes
 from gtape.kinds.expr import Expr, Scope, topological
 from gtape.kinds.print_cuda import servable
+from gtape.ops.layout import identity_
 
 
 class Builder:
@@ -117,6 +119,8 @@ class Builder:
     def copied(self, x: Value) -> Value:
         """The elements of `x`, dense."""
         key = ("copy", x.number)
+        if x.dtype.startswith("complex"):  # of which generated code knows nothing
+            return self.add(Hosted(identity_, (), [x]), [(x.shape, x.dtype)], key)[0]
         name = _called(x)
         body = self.scope.input(name)
         return self.add(Elem("copy", body, (name,), (x,)), [(x.shape, x.dtype)], key)[0]

@@ -180,7 +180,9 @@ class Cache:
         args, kwargs = arguments.replaced(symbols)
         body = self._body()
         with paused():
-            return traced(lambda: body(*args, **kwargs), tracer, symbols, self.name)
+            made = traced(lambda: body(*args, **kwargs), tracer, symbols, self.name)
+        made.loosen({id(part.target) for part in arguments.pattern if isinstance(part, Identity)})
+        return made
 
     # ------------------------------------------------------------------ forgetting
 

@@ -11,6 +11,7 @@ from gtape.core.graph import Graph
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.specs import TensorSpec
 from gtape.core.tensor import Tensor
+from gtape.core.tracer import CellUse
 
 if TYPE_CHECKING:
     from gtape.compile.function import Function
@@ -113,12 +114,12 @@ class ConcreteFunction:
         constants: dict[int, Tensor] = {}
         for node in self.graph.nodes:
             constants.update({id(v): v for v in node.inputs if hasattr(v, "_a")})
-        return [*(use.cell for use in self._traced.cells), *constants.values()]
+        return [*map(_itself, self._traced.cells), *constants.values()]
 
     @property
     def variables(self) -> tuple[Any, ...]:
         """The Variables that the trace reads or writes."""
-        return tuple(u.cell for u in self._traced.cells if hasattr(u.cell, "_resource_"))
+        return tuple(_itself(u) for u in self._traced.cells if hasattr(u.cell, "_resource_"))
 
     @property
     def trainable_variables(self) -> tuple[Any, ...]:
@@ -144,3 +145,8 @@ def tensor_names(names: Sequence[str], arguments: Arguments) -> Iterator[str]:
                         if is_tensor_argument(getattr(value, part)))
         elif is_tensor_argument(value):
             yield name
+
+
+def _itself(use: CellUse) -> Any:
+    """The cell, which a trace may hold weakly."""
+    return use.cell._resource_() if hasattr(use.cell, "_resource_") else use.cell

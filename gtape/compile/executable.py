@@ -37,8 +37,9 @@ class Executable:
         if not self._flexible:
             return True
         tracer = tracer_now()
+        cells = [(cell._resource_(), spec) for cell, spec in self._flexible]
         return all((cell._start_() if tracer is None else tracer.use(cell).present).spec == spec
-                   for cell, spec in self._flexible)
+                   for cell, spec in cells)
 
     def result(self, tensors: Sequence[Any]) -> Any:
         """The result of a call that nobody records."""

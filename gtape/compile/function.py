@@ -254,7 +254,7 @@ class Method:
         return self.__func__(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in ("__name__", "__qualname__", "__doc__"):
+        if name.startswith("__") and name not in ("__name__", "__qualname__"):
             raise AttributeError(f"a traced method has no attribute '{name}'")
         return getattr(self.__func__, name)
 

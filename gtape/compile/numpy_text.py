@@ -90,7 +90,7 @@ class Writer:
             elif id(value) in self._state.arrays:
                 text = names.numbered(self._state.arrays[id(value)], "s")
             else:
-                text = names.numbered(traced.cells[at].cell._start_, "read") + "()._a"
+                text = names.numbered(traced.cells[at].cell, "cell") + "._start_()._a"
             if value.shape and text.isidentifier():
                 names.called(value, text)
             else:
@@ -104,8 +104,9 @@ class Writer:
                 continue
             target = state.targets.get(id(value))
             if target is None:
-                store = names.numbered(use.cell._store_, "store")
-                self._lines.append(f"{store}(Tensor({self._result(value)}, {self._type(value)}))")
+                cell = names.numbered(use.cell, "cell")
+                made = f"Tensor({self._result(value)}, {self._type(value)})"
+                self._lines.append(f"{cell}._store_({made})")
             else:
                 name = names.numbered(target, "s")
                 self._lines.append(f"copyto({name}, {self._result(value)})")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gtape.compile.ir import Hosted, Library, Node, Product, Value
 from gtape.compile.loops import PARTS, Text
-from gtape.compile.plan import Place, Plan, nbytes, padded
+from gtape.compile.plan import Place, Plan, nbytes, numpy_dtype, padded
 from gtape.kinds.print_cuda import C_TYPES
 
 #: The pointers of `struct Python` in kernels/cpu_program.h.
@@ -130,7 +130,9 @@ class _Program:
 
     def copy(self, cell: int, value: Value) -> str:
         target = self.slots.text(Place("cell", cell))
-        return f"__builtin_memcpy({target}, {self.pointer(value)}, {nbytes(value)});"
+        place, _, offset = self.plan.layout(value)
+        start = f"(char*){self.slots.text(place)} + {offset * numpy_dtype(value.dtype).itemsize}"
+        return f"__builtin_memcpy({target}, {start}, {nbytes(value)});"
 
 
 def _offsets(batch: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,6 +48,13 @@ class Traced:
         #: Places of the results that are no values of their own: arguments, constants, one twice.
         self.borrowed = frozenset(i for i, v in enumerate(results)
                                   if id(v) not in made or any(v is w for w in results[:i]))
+
+    def loosen(self, given: set[int]) -> None:
+        """Hold the cells with these ids weakly: they are arguments, which every call holds, and
+        the trace has to go when they go."""
+        for use in {id(use): use for use in (*self.cells, *self.written)}.values():
+            if id(use.cell) in given:
+                use.cell = weakref.proxy(use.cell)
 
     def packed(self, results: Sequence[Any]) -> Any:
         """The result of a call, from its tensors."""

@@ -17,6 +17,7 @@ from gtape.core.tensor import Tensor
 _ADVICE = {
     "bool()": "Use tf.cond or tf.where for a choice, tf.while_loop for a loop, "
               "tf.debugging.assert_* for a check",
+    "format()": "Use tf.print, or f'{x}' for its dtype and shape",
     "an index": "Use tf.gather or tf.slice, or pass a Python integer to the function",
 }
 
@@ -66,6 +67,9 @@ class SymbolicTensor(Tensor):
         raise OperatorNotAllowedInGraphError(
             f"{site}: {how} needs the value of {self._spec}, which is not known while tracing"
             + (f" (`{site.text}`)" if site.text else "") + f". {advice}")
+
+    def __format__(self, spec: str) -> str:
+        return str(self) if not spec else format(self._exit("format()"), spec)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise NotImplementedError(

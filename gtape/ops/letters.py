@@ -172,8 +172,7 @@ def truncatediv(xp: Any, a: Any, b: Any) -> Any:
     _no_zero("truncatediv", b)
     if a.dtype.kind == "f":
         return xp.trunc(a / b)
-    quotient = xp.abs(a) // xp.abs(b)
-    return (quotient * xp.sign(a) * xp.sign(b)).astype(a.dtype)
+    return (a - xp.fmod(a, b)) // b
 
 
 def truncatemod(xp: Any, a: Any, b: Any) -> Any:

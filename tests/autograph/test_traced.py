@@ -250,3 +250,39 @@ def test_a_name_set_by_a_function_that_is_called() -> None:
         return count
 
     _same(f, (3.0,), (0.5,))
+
+
+def test_the_range_of_tensors() -> None:
+    def f(x: Any, n: Any) -> Any:
+        for i in tf.range(n):
+            x += tf.cast(i, tf.float32)
+        for i in tf.range(1, n, 2):
+            x += tf.cast(i * 10, tf.float32)
+        for _ in tf.range(limit=n, start=2):
+            x += 100.0
+        for i in tf.range(3):
+            x += tf.cast(i, tf.float32)
+        return x
+
+    _same(f, (1.0, 2), (1.0, 3), (1.0, 6))
+    traced = tf.function(f)
+    for n in (3, 4, 5):
+        traced(tf.constant(1.0), tf.constant(n))
+    assert traced.experimental_get_tracing_count() == 1
+
+
+def test_a_range_of_ones_own() -> None:
+    odd = SimpleNamespace(range=lambda n: [n, n + 1])
+
+    def f(x: Any) -> Any:
+        for v in odd.range(x):
+            x = x + v
+        return x
+
+    _same(f, (1.0,))
+
+
+@pytest.mark.filterwarnings("error::gtape.core.errors.EagerFunctionWarning")
+def test_a_range_outside_a_loop_has_no_length_yet() -> None:
+    with pytest.raises(tf.errors.EagerFunctionWarning, match=r"for i in tf\.range"):
+        tf.function(lambda n: tf.range(n))(tf.constant(3))

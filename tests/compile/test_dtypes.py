@@ -109,3 +109,27 @@ def test_strings_are_left_to_python():
 
     picked, more = fn(tf.constant([1, 0]))
     assert picked.numpy().tolist() == [b"bc", b"a"] and more.numpy().tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_division_by_the_extremes(dtype):
+    info = np.iinfo(dtype)
+    a = np.array([1, 7, info.max - 1, info.max, info.min, 0], dtype)
+    for b in (info.max, info.min, dtype.startswith("int") and -1):
+        if b:
+            agree(lambda x, y: [x // y, x % y, tf.truncatediv(x, y), tf.truncatemod(x, y)],
+                  a, np.full(a.shape, b, dtype), tolerance=0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_mean_whose_sum_is_out_of_range(dtype):
+    x = tf.cast(tf.fill((300, 3000), 60.0), dtype)
+    for axis in (None, 0, 1):
+        for mean in (tf.reduce_mean, tf.function(tf.reduce_mean)):
+            np.testing.assert_array_equal(tf.cast(mean(x, axis), "float32"), 60.0)
+
+
+def test_extremes_of_bfloat16():
+    x = tf.cast([[1.0, 2.0], [3.0, 0.0]], tf.bfloat16)
+    agree(lambda x: [tf.reduce_max(x, 0), tf.reduce_min(x), tf.reduce_max(x[:0], 0),
+                     tf.math.unsorted_segment_max(x, [0, 1], 3)], x.numpy(), tolerance=0)
