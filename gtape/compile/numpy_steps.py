@@ -191,7 +191,7 @@ def _rule(*names: str) -> Callable[[_Rule], _Rule]:
     return declare
 
 
-@_rule("identity_", "stop_gradient_", "_renewed")
+@_rule("identity_", "stop_gradient_", "assigned_")
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
     return inputs[0]
 

@@ -12,7 +12,7 @@ from gtape.kinds.elementwise import Elementwise
 from gtape.kinds.expr import topological
 
 #: Ops that move elements, or repeat them.
-_MOVES = frozenset(("identity_", "stop_gradient_", "_renewed", "reshape_", "transpose_",
+_MOVES = frozenset(("identity_", "stop_gradient_", "assigned_", "reshape_", "transpose_",
                     "broadcast_to_", "spread_"))
 
 

@@ -16,6 +16,9 @@ from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
 from gtape.core.tracer import CellUse, Tracer
 
+#: Ops by which a cell's new value is cut from its past.
+_CUTS = frozenset(("stop_gradient_", "assigned_"))
+
 
 class Traced:
     """A graph whose inputs are the arguments, then what it captured, then its cells' values; and
@@ -36,7 +39,7 @@ class Traced:
         self.created = tracer.created
         self.results = len(results)
         self.structure = structure
-        outputs = (*results, *(use.present for use in self.written))
+        outputs = (*results, *_settled(tracer, self.written))
         graph = Graph((), tuple(tracer.nodes), outputs).live()
         read = {id(v) for v in outputs} | {id(v) for node in graph.nodes for v in node.inputs}
         #: Those that matter: only the dtype of a cell may have been asked for.
@@ -81,6 +84,19 @@ class Traced:
 
         return tuple([identity_(value) if i in self.borrowed else value
                       for i, value in enumerate(made[: self.results])])
+
+
+def _settled(tracer: Tracer, written: Sequence[CellUse]) -> list[Tensor]:
+    """What cells are left with, before it was cut from what it was computed from: cells cut it
+    themselves, and only those who read it again have to know."""
+    made = {id(o): node for node in tracer.nodes for o in node.outputs}
+    values = []
+    for use in written:
+        value = use.present
+        while (node := made.get(id(value))) is not None and node.op.name in _CUTS:
+            value = node.inputs[0]
+        values.append(value)
+    return values
 
 
 def _refuse(records: Sequence[Any]) -> None:

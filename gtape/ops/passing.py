@@ -28,7 +28,7 @@ def _(x: Spec) -> Spec:
 stop_gradient_.cases = [case((2, 3))]
 
 
-def _renewed(xp: Any, value: Any, previous: Any) -> Any:
+def assigned_(xp: Any, value: Any, previous: Any) -> Any:
     """`value`: what a Variable whose value was `previous` was given while a function is traced.
 
     The gradient goes to `previous`: one by the Variable is the sum of those by all its values.
@@ -36,15 +36,15 @@ def _renewed(xp: Any, value: Any, previous: Any) -> Any:
     return value
 
 
-renewed_ = Primitive(_renewed, tf_name="AssignVariableOp")
+_assigned = Primitive(assigned_, tf_name="AssignVariableOp")
 
 
-@renewed_.infer
+@_assigned.infer
 def _(value: Spec, previous: Spec) -> Spec:
     return value
 
 
-@renewed_.vjp("previous")
+@_assigned.vjp("previous")
 def _(g: Any) -> Any:
     return g
 
@@ -54,7 +54,7 @@ def renewed(value: Tensor, previous: Tensor) -> Tensor:
     cut = stop_gradient_(value)
     if cut.spec != previous.spec or cut._t is not previous._t or not cut._t.differentiable:
         return cut
-    return renewed_(cut, previous)
+    return _assigned(cut, previous)
 
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:

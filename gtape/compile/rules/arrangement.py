@@ -14,7 +14,7 @@ from gtape.core.spec import Spec
 Attrs = dict[str, Any]
 
 
-@lowers("identity_", "stop_gradient_", "_renewed")
+@lowers("identity_", "stop_gradient_", "assigned_")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return x[0]
 
