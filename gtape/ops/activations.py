@@ -168,7 +168,8 @@ def _gelu_tanh_gradient(g: Any, x: Any) -> Any:
     w = square(x)
     gate = _gelu_gate(x, w)
     inner = _SLOPE + (3 * 0.044715 * _SLOPE) * w
-    return g * (gate + (x * (gate - gate * gate)) * inner)
+    y = x * gate  # the value itself, which a compiler finds here again
+    return g * (gate + (y - y * gate) * inner)
 
 
 gelu_tanh_ = word(_gelu_tanh, types="real_float", name="gelu_tanh", pullback=_gelu_tanh_gradient)

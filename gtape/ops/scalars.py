@@ -208,7 +208,7 @@ atan2 = letter("atan2(a, b)", numpy="arctan2", types="real_float", names=("y", "
                d_a=lambda g, a, b: g * (b / (a * a + b * b)),
                d_b=lambda g, a, b: -g * (a / (a * a + b * b)), domain=(0.5, 2.0))
 sigmoid = letter("sigmoid(x)", numpy=spelled.sigmoid, cuda="sigmoid(x)",
-                 doc="1 / (1 + e⁻ˣ).", d_x=lambda g, y: g * (y - y * y))
+                 doc="1 / (1 + e⁻ˣ).", d_x=lambda g, y: g * y - g * y * y)
 
 # ---------------------------------------------------------------- choice
 maximum = letter("maximum(a, b)", cuda="larger(a, b)", types="real",
