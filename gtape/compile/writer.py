@@ -8,13 +8,13 @@ from typing import Any
 
 from gtape.compile.ir import Elem, Reduce, Value, dense
 from gtape.compile.loops import BLOCK, PARTS, Access, Kernel
+from gtape.compile.reducing import CLAUSE, combined, identity, plain
 from gtape.kinds.print_cuda import C_TYPES, CudaPrinter, compute_dtype
 
 #: Rows from this many elements on are summed in parts, added up in double precision.
 _LONG = 1 << 12
 #: Bytes of rows that a kernel keeps on the stack of its thread.
 _STACK = 1 << 17
-_IDENTITY = {"sum": "0", "prod": "1", "all": "1", "any": "0"}
 
 
 class _Pass:
@@ -112,7 +112,7 @@ class Writer:
         """A reduction of numbers that are one for each row."""
         name = self._total(node)
         value = self._name(node.inputs[0], {}, self.lines, self.k.phase[node.outputs[0].number])
-        self.lines.append(_combined(node.how, name, value))
+        self.lines.append(combined(node.how, name, value))
 
     def _store(self, value: Value, name: str, lines: list[str]) -> None:
         access = self.k._access(value)
@@ -199,11 +199,11 @@ class Writer:
         dtype = compute_dtype(node.outputs[0].dtype)
         if kind == "column":
             at = self._index(self.k._access(node.outputs[0]))
-            made.body.append(_combined(node.how, f"{self._column(node)}[{at}]", element))
+            made.body.append(combined(node.how, f"{self._column(node)}[{at}]", element))
             return
         name = self._fresh("a")
         type_ = "int" if dtype == "bool" else C_TYPES[dtype]
-        start = f"{type_} {name} = {_identity(node.how, dtype)};"
+        start = f"{type_} {name} = {identity(node.how, dtype)};"
         row = math.prod(self.k.lengths[self.k.outer:])
         if self.k.rows and row > _LONG and node.how == "sum" and dtype == "float32":
             whole = self._fresh("w")
@@ -219,14 +219,14 @@ class Writer:
             made.body.append(f"{nan} |= {element} != {element};")
             made.clauses.append(f"|:{nan}")
             made.closing.append(f"if ({nan}) {name} = not_a_number<{type_}>();")
-        made.body.append(_plain(node.how, name, element))
-        made.clauses.append(f"{_CLAUSE[node.how]}:{name}")
+        made.body.append(plain(node.how, name, element))
+        made.clauses.append(f"{CLAUSE[node.how]}:{name}")
         if kind == "row":
             self.row_names[node.outputs[0].number] = name
             if node.outputs[0].number in self.k.stored:
                 self._store(node.outputs[0], name, made.closing)
         else:
-            made.closing.append(_combined(node.how, self._total(node), name))
+            made.closing.append(combined(node.how, self._total(node), name))
 
     # -------------------------------------------------------------- what ends with the kernel
 
@@ -241,13 +241,13 @@ class Writer:
         self.before += [
             f"{kind}* {name} = parts == 1 && sizeof(*{pointer}) == sizeof({kind}) ? ({kind}*)"
             f"{pointer} : ({kind}*)(q[SCRATCH] + {start} + part * {_padded(width * 8)}L);",
-            f"for (long j = 0; j < {width}; j++) {name}[j] = {_identity(node.how, value.dtype)};"]
-        total = _combined(node.how, "t", f"(({kind}*)(q[SCRATCH] + {start} + s * "
+            f"for (long j = 0; j < {width}; j++) {name}[j] = {identity(node.how, value.dtype)};"]
+        total = combined(node.how, "t", f"(({kind}*)(q[SCRATCH] + {start} + s * "
                                          f"{_padded(width * 8)}L))[j]")
         self.k.finish.append(
             f"if (parts > 1 || sizeof({C_TYPES[value.dtype]}) != sizeof({kind})) "
             f"for (long j = 0; j < {width}; j++) {{ {kind} t = "
-            f"{_identity(node.how, value.dtype)}; for (int s = 0; s < parts; s++) {total} "
+            f"{identity(node.how, value.dtype)}; for (int s = 0; s < parts; s++) {total} "
             f"(({C_TYPES[value.dtype]}*)q[{pointer[1:]}])[j] = ({C_TYPES[value.dtype]})t; }}")
         return name
 
@@ -259,11 +259,11 @@ class Writer:
         pointer = self.k._pointer("out", value)
         start, self.k.scratch = self.k.scratch, self.k.scratch + 64 * PARTS
         name = self._fresh("s")
-        self.before.append(f"{wide} {name} = {_identity(node.how, dtype, wide)};")
+        self.before.append(f"{wide} {name} = {identity(node.how, dtype, wide)};")
         self.after.append(f"*({wide}*)(q[SCRATCH] + {start} + part * 64) = {name};")
-        each = _combined(node.how, "t", f"*({wide}*)(q[SCRATCH] + {start} + s * 64)")
+        each = combined(node.how, "t", f"*({wide}*)(q[SCRATCH] + {start} + s * 64)")
         self.k.finish.append(
-            f"{{ {wide} t = {_identity(node.how, dtype, wide)}; for (int s = 0; s < parts; s++) "
+            f"{{ {wide} t = {identity(node.how, dtype, wide)}; for (int s = 0; s < parts; s++) "
             f"{each} *({C_TYPES[value.dtype]}*)q[{pointer[1:]}] = ({C_TYPES[value.dtype]})t; }}")
         return name
 
@@ -276,18 +276,16 @@ class Writer:
     def _name(self, value: Value, names: dict[int, str], body: list[str], phase: int) -> str:
         """The C++ variable of a value in this pass. What it is made of comes first."""
         waiting = [value]
-        while len(waiting) > 1 or self._unwritten(value, names, phase):
+        while waiting:
             node = self._unwritten(waiting[-1], names, phase)
-            below = next((x for x in node.inputs if self._unwritten(x, names, phase)), None) if (
-                node) else None
+            below = None if node is None else next(
+                (x for x in node.inputs if self._unwritten(x, names, phase) is not None), None)
             if below is not None:
                 waiting.append(below)
                 continue
-            if node:
+            if node is not None:
                 names[node.outputs[0].number] = self._formula(node, body, names, phase)
             waiting.pop()
-            if not waiting:
-                break
         inner = self.k._inner(value)
         key = value.number if inner is None else inner.number
         if key in self.row_names:
@@ -360,9 +358,6 @@ class Writer:
         return name
 
 
-_CLAUSE = {"sum": "+", "prod": "*", "max": "max", "min": "min", "all": "&", "any": "|"}
-
-
 def _element(value: Value, pointer: str, index: Any) -> str:
     """An element in the type that it is computed in. GCC leaves loops that load a bool and choose
     by it to scalar code, but not those that load a byte."""
@@ -373,29 +368,6 @@ def _element(value: Value, pointer: str, index: Any) -> str:
 
 def _grouped(clauses: Sequence[str]) -> list[str]:
     return [f"reduction({c})" for c in clauses]
-
-
-def _plain(how: str, total: str, value: str) -> str:
-    """The step of a reduction as compilers know it: a nan may be lost among extremes."""
-    if how in ("max", "min"):
-        sign = ">" if how == "max" else "<"
-        return f"{total} = {value} {sign} {total} ? {value} : {total};"
-    return f"{total} {_CLAUSE[how]}= {value};"
-
-
-def _combined(how: str, total: str, value: str) -> str:
-    """The step of a reduction; extremes of anything with nan are nan."""
-    if how in ("max", "min"):
-        sign = ">" if how == "max" else "<"
-        return (f"{total} = {value} {sign} {total} || {value} != {value} ? {value} : {total};")
-    return f"{total} {_CLAUSE[how]}= {value};"
-
-
-def _identity(how: str, dtype: str, wide: str = "") -> str:
-    if how in _IDENTITY:
-        return _IDENTITY[how]
-    kind = wide or C_TYPES[compute_dtype(dtype)]
-    return f"lowest_of<{kind}>()" if how == "max" else f"highest_of<{kind}>()"
 
 
 def _padded(count: int) -> int:
