@@ -44,9 +44,7 @@ def why_not(traced: Traced) -> str:
     """Why no native program can be made of a graph; empty where one can."""
     from gtape.devices.cpu import toolchain
 
-    graph = traced.graph
-    tensors = [*graph.inputs, *(t for node in graph.nodes for t in (*node.inputs, *node.outputs)),
-               *graph.outputs]
+    tensors = traced.graph.tensors
     elsewhere = next((t for t in tensors if not t._t.device.is_host), None)
     if elsewhere is not None:
         return f"it computes on {elsewhere.device}"

@@ -12,9 +12,7 @@ from gtape.core.tensor import EagerTensor, Tensor
 
 def on_host(traced: Traced) -> bool:
     """Whether all arrays of a graph are in the host's memory."""
-    graph = traced.graph
-    tensors = [*graph.inputs, *(t for node in graph.nodes for t in (*node.inputs, *node.outputs))]
-    return all(t._t.device.is_host for t in tensors)
+    return all(t._t.device.is_host for t in traced.graph.tensors)
 
 
 class NumpyProgram:

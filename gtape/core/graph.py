@@ -41,6 +41,12 @@ class Graph:
             env.update({id(v): o for v, o in zip(node.outputs, made)})
         return tuple(env.get(id(v), v) for v in self.outputs)
 
+    @property
+    def tensors(self) -> list[Tensor]:
+        """Every tensor in it, some more than once: constants too."""
+        between = (t for node in self.nodes for t in (*node.inputs, *node.outputs))
+        return [*self.inputs, *between, *self.outputs]
+
     def live(self) -> Graph:
         """The same graph without the nodes that neither an output needs nor do anything else."""
         needed = {id(v) for v in self.outputs}

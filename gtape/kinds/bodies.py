@@ -191,7 +191,7 @@ class Inputs:
         for i, value in zip(self.written, values):
             cell = self.cells[i]
             if hasattr(cell, "_written"):
-                cell._written(value, False, value, cell)
+                cell._store_(value)
             else:
                 tracer_now().write(cell, _cut(value))
 

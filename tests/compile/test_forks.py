@@ -4,50 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from forking import beside, child
 
 import gtape as tf
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
-
-
-def _child(work: Callable[[], bool]) -> bool:
-    """Whether `work` gives True in a forked process, within a minute."""
-    child = os.fork()
-    if child == 0:
-        threading.Timer(60, os._exit, (2,)).start()
-        good = False
-        try:
-            good = work()
-        finally:
-            os._exit(0 if good else 1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@contextmanager
-def _beside(work: Callable[[], Any]) -> Iterator[None]:
-    """Another thread that does `work` again and again."""
-    stop, begun = threading.Event(), threading.Event()
-
-    def again() -> None:
-        while not stop.is_set():
-            work()
-            begun.set()
-
-    thread = threading.Thread(target=again)
-    thread.start()
-    try:
-        begun.wait()
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def test_while_another_thread_runs_a_function() -> None:
@@ -69,8 +35,8 @@ def test_while_another_thread_runs_a_function() -> None:
         large(x)
         return float(small(tf.constant(2.0))) == 4.0 and bool(tf.reduce_all(tf.math.is_finite(v)))
 
-    with _beside(lambda: large(x)):
-        assert all(_child(work) for _ in range(8))
+    with beside(lambda: large(x)):
+        assert all(child(work, 60) for _ in range(8))
 
 
 def test_while_another_thread_traces() -> None:
@@ -87,7 +53,7 @@ def test_while_another_thread_traces() -> None:
     thread.start()
     tracing.wait()
     try:
-        assert _child(lambda: float(f(tf.constant(2.0))) == 4.0)
+        assert child(lambda: float(f(tf.constant(2.0))) == 4.0, 60)
     finally:
         forked.set()
         thread.join()

@@ -387,7 +387,7 @@ class Optimizer:
         for variable in var_list:
             group, at = self._place[variable._resource_()._k]
             average = group.cell(slot, at)._value
-            variable._resource_()._written(average, False, average, variable._resource_())
+            variable._resource_()._store_(average)
 
     def scale_loss(self, loss: Any) -> Any:
         """loss times loss_scale_factor, whose gradients `apply` divides again."""

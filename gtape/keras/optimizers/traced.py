@@ -41,11 +41,6 @@ def only_if(condition: Tensor, change: Callable[[], Any]) -> None:
             tracer.write(use.cell, where(at_home, use.present, old))
 
 
-def store(state: Any, value: Tensor) -> None:
-    """Make `value` the value of a variable, and let tapes know."""
-    state._written(value, False, value, state)
-
-
 def _dense(gradient: Any, state: Any) -> Tensor:
     """A gradient as a tensor of its variable's shape and dtype.
 
@@ -141,7 +136,7 @@ class _Update:
             results = [(group.states[at], self._one(group, at, made[i]))
                        for group, places in self.plan for at, i in places.items()]
         for state, value in results:
-            store(state, value.tensor)
+            state._store_(value.tensor)
         if self.optimizer._settings.use_ema:
             self._average()
 
@@ -195,7 +190,7 @@ class _Update:
             if frequency:
                 def overwrite(group: Any = group, averages: Any = averages) -> None:
                     for state, average in zip(group.states, averages):
-                        store(state, average.tensor)
+                        state._store_(average.tensor)
 
                 only_if(xp.equal(step % frequency, 0).tensor, overwrite)
 

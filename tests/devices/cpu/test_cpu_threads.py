@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from forking import beside, child
 
 import gtape as tf
 from gtape.devices.cpu import runtime
@@ -182,11 +182,7 @@ def test_signals_are_left_to_pythons_threads() -> None:
 def test_a_forked_process_has_threads_of_its_own() -> None:
     runtime.set_threads(3)
     assert threads_seen(3) == 3
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)
-        os._exit(threads_seen(3))
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    assert child(lambda: threads_seen(3) == 3)
     assert threads_seen(3) == 3
 
 
@@ -194,48 +190,18 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_fork_while_another_thread_uses_the_pool() -> None:
     runtime.set_threads(2)
-    stop = threading.Event()
-
-    def use() -> None:
-        while not stop.is_set():
-            calls("run_slowly", 4)
-
-    user = threading.Thread(target=use)
-    user.start()
-    try:
+    with beside(lambda: calls("run_slowly", 4)):
         for _ in range(10):
-            child = os.fork()
-            if child == 0:
-                signal.alarm(20)
-                os._exit(0 if calls("run", 6)[0] == [1] * 6 else 1)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    finally:
-        stop.set()
-        user.join()
+            assert child(lambda: calls("run", 6)[0] == [1] * 6)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_fork_while_another_thread_multiplies() -> None:
     runtime.set_threads(2)
-    stop = threading.Event()
-
-    def use() -> None:
-        while not stop.is_set():
-            multiplied(600)
-
-    user = threading.Thread(target=use)
-    user.start()
-    try:
+    with beside(lambda: multiplied(600)):
         for _ in range(10):
-            child = os.fork()
-            if child == 0:
-                signal.alarm(20)
-                os._exit(0 if all((multiplied(n) == n).all() for n in (600, 900)) else 1)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    finally:
-        stop.set()
-        user.join()
+            assert child(lambda: all((multiplied(n) == n).all() for n in (600, 900)))
 
 
 def multiplied(size: int) -> np.ndarray:
