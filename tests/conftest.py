@@ -36,8 +36,9 @@ if _EMULATED:
 #: Tests of native programs. Elsewhere a traced function runs without the compiler, which would take
 #: half a second for each; GTAPE_NATIVE, where it is set, decides for all.
 _NATIVE = {
-    "agreement.py", "test_aliasing.py", "test_bad_programs.py", "test_bodies.py", "test_docs.py",
-    "test_docs_function.py", "test_dtypes.py", "test_every_op.py", "test_large.py",
+    "agreement.py", "test_aliasing.py", "test_assigned_variables.py", "test_bad_programs.py",
+    "test_bodies.py", "test_docs.py", "test_docs_function.py", "test_dtypes.py",
+    "test_every_op.py", "test_forks.py", "test_large.py",
     "test_native_draws.py", "test_native_moves.py", "test_native_updates.py", "test_passes.py",
     "test_random_graphs.py", "test_results.py", "test_state.py", "test_threads.py"}
 _NATIVE_GIVEN = "GTAPE_NATIVE" in os.environ

@@ -43,7 +43,7 @@ _programs: weakref.WeakSet[Program] = weakref.WeakSet()
 def _after_fork() -> None:
     _LOCK.release()
     for program in _programs:
-        program._running = False
+        program._running &= program._turn._is_owned()
 
 
 if hasattr(os, "register_at_fork"):

@@ -23,7 +23,8 @@ def lock() -> Any:
 
 def _renew() -> None:
     for each in _locks:
-        each._at_fork_reinit()
+        if not each._is_owned():  # the thread that forked goes on, and gives back what it has
+            each._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

@@ -58,3 +58,22 @@ def test_while_another_thread_traces() -> None:
         forked.set()
         thread.join()
     assert float(f(tf.constant(3.0))) == 6.0
+
+
+def test_a_step_that_forks() -> None:
+    children: list[int] = []
+
+    @tf.function
+    def f(x: Any) -> Any:
+        y = tf.py_function(lambda v: children.append(os.fork()) or v * 2.0, [x],
+                           tf.TensorSpec([], tf.float32))
+        return y + 1.0
+
+    found = 0.0
+    try:
+        found = float(f(tf.constant(2.0)))
+    finally:
+        if children[-1] == 0:
+            os._exit(0 if found == 5.0 else 1)
+    assert found == 5.0
+    assert os.waitstatus_to_exitcode(os.waitpid(children[-1], 0)[1]) == 0
