@@ -1,9 +1,10 @@
-"""Where tests compute, and what the `gpu` marker means.
+"""Where tests compute, and what the markers `gpu` and `native` mean.
 
 Tests run on the CPU, also where a GPU is present, unless they are marked `gpu`. A test that takes
-the fixture `device` runs once for each kind of device. With GTAPE_EMULATED_GPU=1 the tests marked
-`gpu` run on memory of the host, their kernels by the emulator; arrays are then a strict stand-in
-for CuPy's.
+the fixture `device` runs once for each kind of device. A traced function runs without the compiler,
+which would take half a second for each, unless its test is marked `native`. With
+GTAPE_EMULATED_GPU=1 the tests marked `gpu` run on memory of the host, their kernels by the
+emulator; arrays are then a strict stand-in for CuPy's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from hypothesis import settings
 
 import gtape as tf
 from gtape.devices import probe
+from gtape.devices.cpu import toolchain
 
 settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("ci")
@@ -33,15 +35,9 @@ if _EMULATED:
     emulated.install()
 
 
-#: Tests of native programs. Elsewhere a traced function runs without the compiler, which would take
-#: half a second for each; GTAPE_NATIVE, where it is set, decides for all.
-_NATIVE = {
-    "agreement.py", "test_aliasing.py", "test_assigned_variables.py", "test_bad_programs.py",
-    "test_bodies.py", "test_docs.py", "test_docs_function.py", "test_dtypes.py",
-    "test_every_op.py", "test_forks.py", "test_large.py",
-    "test_native_draws.py", "test_native_moves.py", "test_native_updates.py", "test_passes.py",
-    "test_random_graphs.py", "test_results.py", "test_state.py", "test_threads.py"}
+#: GTAPE_NATIVE, where it is set, decides for all tests.
 _NATIVE_GIVEN = "GTAPE_NATIVE" in os.environ
+_NO_COMPILER = toolchain.why_not()
 
 
 def _why_no_gpu() -> str:
@@ -57,9 +53,11 @@ _NO_GPU = _why_no_gpu()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    native = item.get_closest_marker("native")
     if not _NATIVE_GIVEN:
-        native = item.path.name in _NATIVE or item.path.parent.name == "cpu"
         os.environ["GTAPE_NATIVE"] = "1" if native else "0"
+    if _NO_COMPILER and native and native.kwargs.get("required", True):
+        pytest.skip(f"no compiler: {_NO_COMPILER}")
     if item.get_closest_marker("gpu") is None or not _NO_GPU:
         return
     if _REQUIRED:

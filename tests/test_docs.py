@@ -26,6 +26,8 @@ from gtape.core import op
 from gtape.devices.cpu import toolchain
 from gtape.devices.emulator.build import why_not
 
+pytestmark = pytest.mark.native(required=False)
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [p for p in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if p.exists()]
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n*```text\n(.*?)^```\n)?", re.M | re.S)

@@ -6,9 +6,8 @@ from agreement import agree, trace_of
 
 import gtape as tf
 from gtape.compile.program import compiled
-from gtape.devices.cpu.toolchain import why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+pytestmark = pytest.mark.native
 
 
 def drawn(*shape, seed=0):

@@ -11,6 +11,8 @@ import pytest
 
 import gtape as tf
 
+pytestmark = pytest.mark.native(required=False)
+
 X = tf.constant([3.0, 4.0])
 
 

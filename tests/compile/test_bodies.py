@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import gtape as tf
 from gtape.compile import bodies
 from gtape.kinds import bodies as applied
+
+pytestmark = pytest.mark.native(required=False)
 
 
 def test_a_long_loop_is_compiled_on_the_way(monkeypatch: Any) -> None:

@@ -6,9 +6,8 @@ from agreement import agree
 
 import gtape as tf
 from gtape.core.dtypes import as_dtype
-from gtape.devices.cpu.toolchain import why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+pytestmark = pytest.mark.native
 RNG = np.random.default_rng(0)
 INTEGERS = [t + n for t in ("int", "uint") for n in ("8", "16", "32", "64")]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]

@@ -19,9 +19,8 @@ from gtape.core.convert import convert
 from gtape.core.op import Case, Op
 from gtape.core.tensor import Tensor
 from gtape.core.tracer import Tracer
-from gtape.devices.cpu.toolchain import why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+pytestmark = pytest.mark.native
 for _module in pkgutil.iter_modules(gtape.ops.__path__):
     importlib.import_module(f"gtape.ops.{_module.name}")
 

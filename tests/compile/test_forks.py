@@ -12,6 +12,7 @@ from forking import beside, child
 import gtape as tf
 
 pytestmark = [
+    pytest.mark.native(required=False),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
 

@@ -5,10 +5,9 @@ import pytest
 from native_calls import assert_same, hosted
 
 import gtape as tf
-from gtape.devices.cpu.toolchain import why_not
 from gtape.ops.random_streams import streams
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+pytestmark = pytest.mark.native
 FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 #: Of Box-Muller's and the inverse distribution's functions, in units of a rounding.
 ROUNDINGS = {tf.float16: 2e-3, tf.bfloat16: 2e-2, tf.float32: 2e-6, tf.float64: 4e-15}

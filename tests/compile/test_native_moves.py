@@ -5,9 +5,8 @@ import pytest
 from native_calls import assert_native, assert_same, hosted
 
 import gtape as tf
-from gtape.devices.cpu.toolchain import why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+pytestmark = pytest.mark.native
 RNG = np.random.default_rng(0)
 MATRIX = RNG.normal(size=(3, 4)).astype("f")
 BATCH = RNG.normal(size=(2, 4, 5)).astype("f")

@@ -5,9 +5,8 @@ import pytest
 from native_calls import assert_native, assert_same, hosted
 
 import gtape as tf
-from gtape.devices.cpu.toolchain import why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+pytestmark = pytest.mark.native
 RNG = np.random.default_rng(0)
 START = (RNG.normal(size=(6, 3)) * 9).astype("f")
 ROWS = np.array([1, 5, 1, 0, 5, 1, 2, 1, 4], "i4")

@@ -11,9 +11,8 @@ from gtape.compile.plan import Plan
 from gtape.compile.program import compiled
 from gtape.compile.sparse import sparse_updates
 from gtape.core.errors import InternalError
-from gtape.devices.cpu.toolchain import why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+pytestmark = pytest.mark.native
 
 
 def drawn(*shape):

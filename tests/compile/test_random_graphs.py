@@ -14,9 +14,8 @@ from gtape.compile.program import compiled
 from gtape.compile.traced import Traced, traced
 from gtape.core.tensor import Tensor
 from gtape.core.tracer import Tracer
-from gtape.devices.cpu.toolchain import why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+pytestmark = pytest.mark.native
 Rng = np.random.Generator
 
 _UNARY: list[Callable[[Any], Any]] = [

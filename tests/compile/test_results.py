@@ -7,9 +7,12 @@ import threading
 from typing import Any
 
 import numpy as np
+import pytest
 
 import gtape as tf
 from gtape.compile.results import Result
+
+pytestmark = pytest.mark.native(required=False)
 
 MANY = 1 << 18
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices.cpu.toolchain import why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no compiler: {why_not()}")
+pytestmark = pytest.mark.native
 
 
 def together(*tasks):

@@ -16,9 +16,8 @@ import pytest
 from gtape.core.errors import KernelError, MissingError, PassingError
 from gtape.devices import compiler
 from gtape.devices.compiler import Recipe
-from gtape.devices.cpu import toolchain
 
-pytestmark = pytest.mark.skipif(bool(toolchain.why_not()), reason=toolchain.why_not() or "native")
+pytestmark = pytest.mark.native
 
 #: Two traced functions, the second one after what stood in the way is gone.
 SCRIPT = """

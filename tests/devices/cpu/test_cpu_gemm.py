@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from gtape.devices.compiler import load
 from gtape.devices.cpu import runtime
 from gtape.devices.cpu.options import recipe
-from gtape.devices.cpu.toolchain import library, why_not
+from gtape.devices.cpu.toolchain import library
 from gtape.devices.cuda.source import expanded
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "native")
+pytestmark = pytest.mark.native
 
 DTYPES = {"f32": np.float32, "f64": np.float64}
 LONG, POINTER = ctypes.c_long, ctypes.c_void_p

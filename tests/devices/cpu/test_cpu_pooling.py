@@ -13,7 +13,7 @@ from gtape.devices.cpu import runtime, toolchain
 from gtape.numerics import pooling as numerics
 from gtape.numerics.windows import out_sizes, padding
 
-pytestmark = pytest.mark.skipif(bool(toolchain.why_not()), reason=toolchain.why_not() or "native")
+pytestmark = pytest.mark.native
 
 
 class Case(NamedTuple):

@@ -17,9 +17,9 @@ from forking import beside, child
 import gtape as tf
 from gtape.devices.cpu import runtime
 from gtape.devices.cpu.cores import wanted
-from gtape.devices.cpu.toolchain import library, why_not
+from gtape.devices.cpu.toolchain import library
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "native")
+pytestmark = pytest.mark.native
 
 PROGRAM = r"""
 #include <pthread.h>

@@ -29,7 +29,7 @@ from gtape.devices.cpu.options import recipe
 from gtape.devices.cuda.source import expand
 
 pytestmark = [
-    pytest.mark.skipif(bool(toolchain.why_not()), reason=toolchain.why_not() or "native"),
+    pytest.mark.native,
     pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 HAS_LONG_DOUBLE = np.finfo(np.longdouble).nmant >= 63
 

@@ -18,7 +18,7 @@ from gtape.kinds.expr import Scope
 from gtape.kinds.print_cuda import C_TYPES, CudaPrinter, compute_dtype, servable
 
 pytestmark = [
-    pytest.mark.skipif(bool(toolchain.why_not()), reason=toolchain.why_not() or "native"),
+    pytest.mark.native,
     pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 # ---------------------------------------------------------------- numbers of two bytes

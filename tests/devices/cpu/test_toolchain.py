@@ -19,6 +19,7 @@ from gtape.devices import cache, compiler
 from gtape.devices.cpu import cores, options, toolchain
 from gtape.devices.cpu.toolchain import library, why_not
 
+pytestmark = pytest.mark.native(required=False)
 needs_compiler = pytest.mark.skipif(bool(why_not()), reason=why_not() or "native")
 
 ANSWER = '#include "cpu_threads.h"\nGTAPE_EXPORT int answer() { return %d; }\n'
