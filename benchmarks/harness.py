@@ -30,10 +30,16 @@ ANSWER_SECONDS = 600  # a worker that has not answered by then hangs, and is end
 
 @dataclass(frozen=True)
 class Peer:
-    """A column of the tables, and the package that must be importable for it."""
+    """A column of the tables, and the package that must be importable for it.
+
+    `interpreter`: a Python that has another version of the package; the programs it runs are those
+    of the column `programs`, or of this one.
+    """
 
     column: str
     package: str
+    interpreter: str = ""
+    programs: str = ""
 
 
 NUMPY = Peer("numpy", "numpy")
@@ -76,7 +82,7 @@ def installed(peers: Sequence[Peer], samples: Samples) -> list[Peer]:
     found = []
     for peer in peers:
         spec = find_spec(peer.package)
-        if spec is None or spec.origin is None:
+        if not peer.interpreter and (spec is None or spec.origin is None):
             samples.skipped[peer.column] = "not installed"
         else:
             found.append(peer)
@@ -90,6 +96,16 @@ def caches_in(folder: Path) -> dict[str, str]:
 
 def command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+
+
+def worker_command(peer: Peer, *arguments: str) -> list[str]:
+    """How a worker is started. An interpreter of a peer's own is not told where this checkout is
+    until it has its package, or it would find the one that lies here."""
+    if not peer.interpreter:
+        return command("programs.worker", *arguments)
+    start = (f"import runpy, sys, {peer.package}; sys.path.append({str(ROOT)!r}); "
+             "runpy.run_module('benchmarks.programs.worker', run_name='__main__', alter_sys=True)")
+    return [peer.interpreter, "-P", "-c", start, *arguments]
 
 
 def environment() -> dict[str, str]:
@@ -131,7 +147,7 @@ class Worker:
         self.column = peer.column
         folders = {} if caches is None else caches_in(caches / peer.column)
         self.process = subprocess.Popen(
-            command("programs.worker", benchmark, peer.column, str(turn_seconds)),
+            worker_command(peer, benchmark, peer.programs or peer.column, str(turn_seconds)),
             cwd=ROOT,
             env=environment() | folders,
             stdin=subprocess.PIPE,
