@@ -71,7 +71,9 @@ def _check_leaves(value: Any, leaf: Any, array: np.ndarray) -> None:
                                  f"{value!r:.80}")
 
 
-def _strings(array: np.ndarray) -> np.ndarray:
+def _strings(value: Any) -> np.ndarray:
+    """An array of bytes. Read as objects: NumPy's own strings lose the NULs at their end."""
+    array = np.array(value, object)
     made = np.empty(array.shape, object)
     flat = made.reshape(-1)
     for i, item in enumerate(array.reshape(-1)):
@@ -122,7 +124,7 @@ def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
     if array.dtype.kind in "US":
         if dtype not in (None, dtypes.string):
             raise TypeError(f"cannot convert the string {value!r:.80} to {dtype}")
-        return _strings(array)
+        return _strings(value)
     if dtype is None:
         return _cast(array, _weak_dtype(array, leaf))
     if not isinstance(leaf, (np.generic, np.ndarray)):
@@ -176,7 +178,7 @@ def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:
         ValueError: ragged lists, mixed types, None, Python objects.
         TypeError: the value does not fit `dtype`.
     """
-    if isinstance(value, (np.ndarray, np.generic)):
+    if isinstance(value, (np.ndarray, np.generic)) and not isinstance(value, (str, bytes)):
         return _from_numpy(np.asarray(value), dtype)
     if isinstance(value, (*_WEAK, list, tuple, range)):
         return _from_python(value, dtype)

@@ -23,7 +23,7 @@ def host_value(value: Any, what: str) -> np.ndarray:
         if not hasattr(tensor, "_peek"):
             raise InvalidArgumentError(f"{what} must be known while tracing; got {tensor.spec}")
         return np.asarray(tensor._peek())
-    return np.asarray(value)
+    return np.asarray(value, object if isinstance(value, (str, bytes)) else None)
 
 
 def as_int(value: Any, what: str) -> int:

@@ -236,7 +236,7 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     classes = np.arange(count).reshape(shape)
     on = convert(1 if on_value is None else on_value, wanted, CPU)
     off = convert(0 if off_value is None else off_value, wanted, CPU)
-    if any(type(v) is not EagerTensor for v in (found, on, off)):
+    if wanted is dtypes.string or any(type(v) is not EagerTensor for v in (found, on, off)):
         return _hot(found, at, classes, on, off)
     with found._t.device.scope():
         hit = xp.expand_dims(found._array_(), at) == xp.asarray(classes)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtape.core import dtypes
-from gtape.core.convert import convert
+from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
@@ -216,8 +216,9 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
     """The number of singular values above `tol`, as int32.
 
     Args:
-        tol: max(m, n) times the largest singular value times the dtype's rounding unit unless
-            given.
+        tol: a tolerance for each singular value: broadcast against [..., min(m, n)], so that one
+            for each matrix is [..., 1]. Unless given it is max(m, n) times the largest singular
+            value times the dtype's rounding unit.
 
     Raises:
         InvalidArgumentError: a rank below 2, or integers.
@@ -234,6 +235,5 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
         unit = float(np.finfo(s.dtype.np_dtype).eps) * max(x.spec.shape[-2:])
         limit = unit * reduce_max_(s, axis=last, keepdims=True)  # type: ignore[operator]
     else:
-        limit = convert(tol, s.dtype)
-        limit = reshape_(limit, shape=(*limit.spec.shape, 1))
+        limit = convert_like(tol, s._t, "matrix_rank: tol")
     return reduce_sum_(as_dtype_of(greater(s, limit), dtypes.int32), axis=last)

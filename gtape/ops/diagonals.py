@@ -87,7 +87,8 @@ def diag_(xp: Any, x: Any, *, k: Range = (0, 0), rows: int, columns: int,
           align: str = "RIGHT_LEFT", padding: float = 0) -> Any:
     """Matrices [rows, columns] with the packed diagonals `x`, and `padding` elsewhere."""
     batch = x.shape[:-1] if k[0] == k[1] else x.shape[:-2]
-    made = xp.full((*batch, rows * columns), padding, dtype=x.dtype)
+    made = xp.empty((*batch, rows * columns), x.dtype)
+    made[...] = padding
     cells, used = _cells(rows, columns, k, align)
     flat = x.reshape(*batch, used.size)
     made[..., xp.asarray(cells[used])] = flat if used.all() else flat[
@@ -275,7 +276,8 @@ def _size(longest: int, low: int, high: int, rows: int, columns: int) -> tuple[i
 
 
 def _number(value: Any) -> Any:
-    return host_value(value, "padding_value")[()].item()
+    array = host_value(value, "padding_value")
+    return array[()] if array.dtype == object else array.item()
 
 
 def diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0,

@@ -92,13 +92,14 @@ eigh_.cases = [case(_WELL), case([_WELL, _WELL])]
 def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(e, v): eigenvalues, ascending, and eigenvectors as columns, of Hermitian matrices.
 
-    Only the lower triangle is read, and the gradient lies in it.
+    Only the lower triangle is read, and the gradient lies in it. Both have the dtype of `tensor`:
+    those of complex matrices are complex, with imaginary parts 0.
 
     Raises:
         InvalidArgumentError: not square.
     """
-    made = eigh_(convert(tensor))
-    return made[0], made[1]
+    e, v = eigh_(convert(tensor))
+    return as_dtype_of(e, v.dtype), v
 
 
 def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
@@ -107,7 +108,7 @@ def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: not square.
     """
-    return eigh_(convert(tensor))[0]
+    return eigh(tensor)[0]
 
 
 # ---------------------------------------------------------------- eig

@@ -76,16 +76,18 @@ reshape_.cases = [case((2, 6), shape=(3, 4)), case((1,), shape=()), case((0, 3),
 
 
 def _resolved(x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """`shape` with its one -1 replaced."""
+    """`shape` with its one -1 replaced. Where 0 elements leave it open, it is what the lengths
+    other than 0 give: [0, 6] as [0, -1, 3] is [0, 2, 3]."""
     size = math.prod(x.spec.shape)
     unknown = [i for i, n in enumerate(shape) if n == -1]
     known = math.prod(n for n in shape if n != -1)
+    if len(unknown) == 1 and not known and not size:
+        at = unknown[0]
+        have, given = (math.prod(n for n in s if n) for s in (x.spec.shape, shape))
+        return (*shape[:at], have // -given, *shape[at + 1:])
     if len(unknown) == 1 and known and size % known == 0:
         at = unknown[0]
         return (*shape[:at], size // known, *shape[at + 1:])
-    if len(unknown) == 1 and not known:
-        at = unknown[0]
-        return (*shape[:at], 0, *shape[at + 1:])
     if unknown or known != size:
         raise InvalidArgumentError(
             f"reshape: the number of elements must stay {size} (from {list(x.spec.shape)}); got "

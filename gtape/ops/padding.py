@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gtape.core.convert import convert
 from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
@@ -33,7 +31,8 @@ def _inside(x: Spec, paddings: Pads) -> tuple[Any, ...]:
 def pad_(xp: Any, x: Any, *, paddings: Pads, value: Any = 0) -> Any:
     """x with cells of `value` around it."""
     shape = tuple(n + b + a for n, (b, a) in zip(x.shape, paddings))
-    made = xp.full(shape, value, x.dtype)
+    made = xp.empty(shape, x.dtype)
+    made[...] = value
     made[tuple(slice(b, b + n) for n, (b, _) in zip(x.shape, paddings))] = x
     return made
 
@@ -149,7 +148,7 @@ def _fill(x: Tensor, value: Any) -> Any:
     """The constant as a Python value of x's dtype."""
     if type(value) is int and value == 0:
         return b"" if x.dtype is string else 0
-    found = np.asarray(convert(value, x.dtype)._array_().tolist())
+    found = convert(value, x.dtype)
     if found.ndim:
         raise InvalidArgumentError(f"pad: constant_values must be one value; got {value!r:.80}")
-    return found.item()
+    return found._array_().tolist()

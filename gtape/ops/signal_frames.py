@@ -184,7 +184,8 @@ def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any
 def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Callable[..., Tensor] = hann_window,
                            name: str | None = None) -> Callable[..., Tensor]:
     """The window for `inverse_stft` that undoes `stft` with `forward_window_fn`: the forward
-    window divided by the sum of squares of all windows over a place (Griffin & Lim 1984).
+    window divided by the sum of squares of all windows over a place, and 0 where that is 0
+    (Griffin & Lim 1984).
 
     Raises:
         InvalidArgumentError: a step below 1.
@@ -196,6 +197,7 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Callable[..., Ten
         from gtape.ops.layout import reshape_
         from gtape.ops.packing import concat_
         from gtape.ops.reductions import reduce_sum_
+        from gtape.ops.scalars import divide_no_nan
 
         length = _positive(frame_length, "inverse_stft_window_fn: frame_length")
         forward = forward_window_fn(length, dtype=dtype)
@@ -203,6 +205,7 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Callable[..., Ten
         squares = _sized(forward * forward, (count * step,), (0,))  # type: ignore[operator]
         total = reduce_sum_(reshape_(squares, shape=(count, step)), axis=(0,))
         whole = concat_(*[total] * count, axis=0)
-        return forward / whole[:length]  # type: ignore[operator, index]
+        # Where all windows are 0, nothing of the signal came through.
+        return divide_no_nan(forward, whole[:length])  # type: ignore[index]
 
     return window

@@ -95,7 +95,8 @@ def changed_piece_(xp: Any, *values: Any, key: tuple[Any, ...], how: str) -> Any
     at = _thawed(key, values[2:])
     try:
         if how == "assign":
-            array[at] = update
+            # A string of rank 0 as it is: NumPy would store the array.
+            array[at] = update[()]
         elif how == "assign_add":
             array[at] = array[at] + update
         else:

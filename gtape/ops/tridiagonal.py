@@ -175,10 +175,10 @@ def eigh_tridiagonal(alpha: Any, beta: Any, eigvals_only: bool = True, select: s
     Args:
         eigvals_only: give the eigenvalues alone, not (e, v).
         select: 'a' all; 'i' those numbered select_range[0] … select_range[1]; 'v' those in
-            (select_range[0], select_range[1]], for one matrix.
+            [select_range[0], select_range[1]], for one matrix.
 
     Raises:
-        InvalidArgumentError: shapes that do not fit.
+        InvalidArgumentError: shapes that do not fit, or an empty range of values.
         ValueError: an unknown `select`, or no `select_range` for it.
     """
     from gtape.ops.eigen import eigh_
@@ -215,4 +215,7 @@ def _selected(e: Tensor, select: str, bounds: Any) -> slice:
         raise ValueError("eigh_tridiagonal: select='v' needs one matrix, since each may have "
                          "another number of eigenvalues in the range")
     low, high = float(bounds[0]), float(bounds[1])
-    return slice(int((values <= low).sum()), int((values <= high).sum()))
+    if not low < high:
+        raise InvalidArgumentError(f"eigh_tridiagonal: the first of select_range must be less than "
+                                   f"the second; got {low} and {high}")
+    return slice(int((values < low).sum()), int((values <= high).sum()))

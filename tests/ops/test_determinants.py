@@ -84,5 +84,15 @@ def test_matrix_rank() -> None:
         linalg.matrix_rank(tf.ones(3))
 
 
+def test_tolerances_of_the_rank_broadcast_against_the_singular_values() -> None:
+    x = tf.linalg.diag([[1.0, 0.1, 0.01], [2.0, 1e-7, 0.0]])
+    assert linalg.matrix_rank(x, tol=[[0.05], [3.0]]).numpy().tolist() == [2, 0]
+    assert linalg.matrix_rank(x, tol=[0.05, 0.5, 0.001]).numpy().tolist() == [2, 1]
+    assert linalg.matrix_rank(x, tol=tf.constant([0.05])).numpy().tolist() == [2, 1]
+    assert linalg.matrix_rank(x[0], tol=[0.05, 0.005, 0.5]).numpy() == 2
+    with pytest.raises(tf.errors.InvalidArgumentError, match="broadcast"):
+        linalg.matrix_rank(x, tol=[0.05, 0.5])
+
+
 def test_determinant_of_an_empty_matrix_is_one() -> None:
     assert float(linalg.det(tf.zeros((0, 0)))) == 1.0

@@ -48,6 +48,17 @@ def test_eigh_reads_the_lower_triangle() -> None:
     np.testing.assert_allclose(tape.gradient(y, x).numpy(), [[0.5, 0.0], [-1.0, 0.5]], rtol=1e-5)
 
 
+def test_eigenvalues_of_complex_matrices_are_complex() -> None:
+    x = tf.constant([[2.0, 1j], [-1j, 3.0]], tf.complex64)
+    e, v = linalg.eigh(x)
+    wanted = [(5 - 5 ** 0.5) / 2, (5 + 5 ** 0.5) / 2]
+    for found in (e, linalg.eigvalsh(x), linalg.eigvals(x)):
+        assert found.dtype == tf.complex64
+        np.testing.assert_allclose(np.sort(found.numpy()), wanted, rtol=1e-6)
+    assert linalg.eigvalsh(tf.math.real(x)).dtype == tf.float32
+    np.testing.assert_allclose((v * e) @ tf.linalg.adjoint(v), x, atol=1e-6)
+
+
 def test_equal_eigenvalues_have_finite_gradients() -> None:
     x = tf.eye(3)
     with tf.GradientTape() as tape:

@@ -74,3 +74,23 @@ def test_nothing_and_less_than_nothing():
     assert tf.linspace(0.0, 1.0, 0).shape == (0,)
     with pytest.raises(tf.errors.InvalidArgumentError, match="negative; got -1"):
         tf.one_hot([0], -1)
+
+
+@pytest.mark.parametrize("have, asked, wanted", [
+    ([0, 6], [0, -1, 3], [0, 2, 3]), ([0, 6], [-1, 0], [6, 0]), ([2, 0], [-1, 0], [2, 0]),
+    ([6, 0, 2], [0, -1, 2], [0, 6, 2]), ([0], [0, -1], [0, 1]), ([0, 5], [-1, 0, 3], [1, 0, 3]),
+    ([6, 0], [-1, 4, 0], [1, 4, 0]), ([0, 2], [-1, 3], [0, 3]), ([0, 2], [-1, 0, 3], [0, 0, 3])])
+def test_an_open_length_of_nothing_follows_from_the_lengths_that_are_not_zero(
+        have: list[int], asked: list[int], wanted: list[int]) -> None:
+    x = tf.zeros(have)
+    assert tf.reshape(x, asked).shape == wanted
+    assert tf.function(lambda x: tf.reshape(x, asked))(x).shape == wanted
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reshape(x, asked)
+    assert tape.gradient(y, x).shape == have
+
+
+def test_elements_are_not_lost_in_an_empty_shape() -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must stay 6"):
+        tf.reshape(tf.zeros([6]), [0, -1])

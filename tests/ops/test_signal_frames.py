@@ -51,6 +51,13 @@ def test_the_inverse_window_undoes_the_transform() -> None:
     assert spectra.dtype == tf.complex128 and spectra.shape == [7, 9]
 
 
+def test_the_inverse_window_is_zero_where_all_windows_are() -> None:
+    window = signal.inverse_stft_window_fn(64)(64)
+    forward = signal.hann_window(64)
+    assert window[0].numpy() == 0.0
+    np.testing.assert_allclose(window[1:] * forward[1:], np.ones(63), rtol=1e-6)
+
+
 def test_transform_without_window() -> None:
     made = signal.stft(_X, 4, 4, window_fn=None).numpy()
     np.testing.assert_allclose(made[1], np.fft.rfft(_X[4:8]))

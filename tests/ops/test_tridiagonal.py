@@ -62,6 +62,11 @@ def test_eigenvalues() -> None:
     bounds = (0.0, wanted[1] + 1e-9)
     inside = linalg.eigh_tridiagonal(alpha, beta, select="v", select_range=bounds)
     np.testing.assert_allclose(inside.numpy(), wanted[:2])
+    exact = [linalg.eigh_tridiagonal([1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0], select="v",
+                                     select_range=r).numpy().tolist() for r in ((2, 3), (5, 6))]
+    assert exact == [[2.0, 3.0], []]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="less than"):
+        linalg.eigh_tridiagonal(alpha, beta, select="v", select_range=(2.0, 2.0))
     e, v = linalg.eigh_tridiagonal(alpha, beta, eigvals_only=False)
     np.testing.assert_allclose(full @ v.numpy(), v.numpy() * e.numpy(), atol=1e-12)
 
