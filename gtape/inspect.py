@@ -8,6 +8,7 @@ from typing import Any
 from gtape.core import dtypes
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.text import shown
 from gtape.devices.cuda.map_text import Formula, Operand, map_text
 from gtape.kinds.elementwise import Elementwise, cotangent_name, output_name
 from gtape.kinds.launching import Step, backward_step, forward_step
@@ -37,7 +38,8 @@ def cuda(op: Any, wrt: str | Sequence[str] | None = None, dtype: Any = dtypes.fl
     found = getattr(op, "op", op)
     if not isinstance(found, Elementwise):
         raise InvalidArgumentError(
-            f"tf.inspect.cuda takes an elementwise op such as tf.tanh; got {op!r}. What is not "
+            f"tf.inspect.cuda takes an elementwise op such as tf.tanh; got "
+            f"{shown(op)}. What is not "
             f"elementwise is in the folder kernels/")
     step = _step(found, wrt, dtypes.as_dtype(dtype))
     types = [t.dtype.name for t in step.types]
@@ -60,7 +62,7 @@ def _step(op: Elementwise, wrt: str | Sequence[str] | None, dtype: Any) -> Step:
     unknown = [n for n in names if n not in op.params]
     if unknown or not names:
         raise InvalidArgumentError(f"{op.name} has the inputs {', '.join(op.params)}; got "
-                                   f"wrt={wrt!r}")
+                                   f"wrt={shown(wrt)}")
     at = [op.params.index(n) for n in names]
     parts = [None] * len(at) if op.nondifferentiable else op.parts(at, False)
     missing = [n for n, p in zip(names, parts) if p is None]

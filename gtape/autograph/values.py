@@ -11,6 +11,7 @@ from gtape.autograph.state import UNSET
 from gtape.core import nest
 from gtape.core.convert import convert
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.ops.tensor_array import TensorArray
 
 _NUMBERS = (bool, int, float, complex)
@@ -71,7 +72,7 @@ def described(leaf: Any) -> str:
     """A leaf, for messages."""
     if leaf is None:
         return "None"
-    return str(as_tensor(leaf).spec) if is_tensor_like(leaf) else f"{leaf!r:.60}"
+    return str(as_tensor(leaf).spec) if is_tensor_like(leaf) else f"{shown(leaf)}"
 
 
 def check_leaf(name: str, a: Any, b: Any, where: str, sides: tuple[str, str]) -> None:
@@ -107,8 +108,8 @@ def check(name: str, a: Any, b: Any, where: str, sides: tuple[str, str]) -> None
         ValueError, TypeError: as `check_leaf`; the structures differ.
     """
     if nest.is_nested(a) != nest.is_nested(b):
-        raise ValueError(f"{where}: {name} must have one structure; got {a!r:.60} {sides[0]} and "
-                         f"{b!r:.60} {sides[1]}")
+        raise ValueError(f"{where}: {name} must have one structure; got {shown(a)} {sides[0]} and "
+                         f"{shown(b)} {sides[1]}")
     if nest.is_nested(a):
         try:
             nest.assert_same_structure(a, b)

@@ -9,6 +9,7 @@ from typing import Any
 from gtape.compile.signature import fitted
 from gtape.core import nest
 from gtape.core.specs import NoneTensorSpec, TensorSpec
+from gtape.core.text import shown
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -42,12 +43,12 @@ class Binding:
             return
         if not isinstance(self.input_signature, (list, tuple)):
             raise TypeError(f"{self.name}: input_signature must be a list of TensorSpecs, one for "
-                            f"each parameter; got {self.input_signature!r:.80}")
+                            f"each parameter; got {shown(self.input_signature)}")
         wrong = [s for s in nest.flatten(list(self.input_signature))
                  if not isinstance(s, (TensorSpec, NoneTensorSpec))]
         if wrong:
             raise TypeError(f"{self.name}: input_signature must hold TensorSpecs, such as "
-                            f"tf.TensorSpec([None, 3], tf.float32); got {wrong[0]!r:.80}")
+                            f"tf.TensorSpec([None, 3], tf.float32); got {shown(wrong[0])}")
         count = len(self.input_signature)
         named = [p for p in parameters if p.kind in _POSITIONAL]
         if count > len(named) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):

@@ -12,6 +12,7 @@ from gtape.core.convert import convert
 from gtape.core.sites import Site, resolve
 from gtape.core.specs import TensorSpec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 
 TENSOR, NUMBER, PYTHON, VARIABLE, OBJECT = "tensor", "number", "python", "variable", "object"
 
@@ -59,7 +60,7 @@ def _leaf(name: str, value: Any) -> Leaf:
     if isinstance(value, (int, float, complex)) and not isinstance(value, bool):
         return Leaf(name, NUMBER, repr(value))
     if value is None or isinstance(value, (bool, str, bytes)):
-        return Leaf(name, PYTHON, f"{value!r:.60}")
+        return Leaf(name, PYTHON, f"{shown(value)}")
     return Leaf(name, OBJECT, f"{type(value).__name__} object")
 
 

@@ -20,6 +20,7 @@ from gtape.core.placement import _scoped
 from gtape.core.specs import TensorSpec
 from gtape.core.state import active, tracer_now
 from gtape.core.tensor import EagerTensor
+from gtape.core.text import shown
 
 _scope = _scoped.get
 
@@ -37,7 +38,7 @@ class Function:
                  autograph: bool = True, reduce_retracing: bool = False, *,
                  owner: Identity | None = None) -> None:
         if not callable(python_function):
-            raise TypeError(f"tf.function takes a function; got {python_function!r:.80}")
+            raise TypeError(f"tf.function takes a function; got {shown(python_function)}")
         self.python_function = python_function
         self._autograph = autograph
         self._reduce_retracing = reduce_retracing
@@ -269,7 +270,7 @@ class Method:
     __wrapped__ = python_function
 
     def __repr__(self) -> str:
-        return f"<tf.function {self.__func__.name} of {self.__self__!r:.60}>"
+        return f"<tf.function {self.__func__.name} of {shown(self.__self__)}>"
 
 
 def function(func: Callable[..., Any] | None = None, input_signature: Any = None,

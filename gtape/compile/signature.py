@@ -21,9 +21,13 @@ from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.placement import current_device
 from gtape.core.specs import TensorSpec
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 
 #: Types whose values are compared by `==`; a value of another of these types is another key.
 PLAIN = frozenset({int, bool, str, bytes, type(None), type(...)})
+
+#: How deep an argument may nest: well below what ends Python's stack.
+_DEEPEST = 200
 
 
 class Arguments:
@@ -75,8 +79,12 @@ def array_like(value: Any) -> bool:
         bool(others) and any(device.owns(value) for device in others))
 
 
-def _walk(value: Any, pattern: list[Any], tensors: list[Any]) -> None:
-    """Add what `value` says to the pattern and to the tensors."""
+def _walk(value: Any, pattern: list[Any], tensors: list[Any], depth: int = 0) -> None:
+    """Add what `value` says to the pattern and to the tensors.
+
+    Raises:
+        ValueError: it contains itself, or nests deeper than `_DEEPEST`.
+    """
     kind = type(value)
     if isinstance(value, Tensor):
         pattern.append(value._t)
@@ -87,12 +95,16 @@ def _walk(value: Any, pattern: list[Any], tensors: list[Any]) -> None:
         pattern += _exact(value)
     elif isinstance(value, Mapping):
         pattern += (kind, tuple([(type(name), name) for name in value]))
+        if depth == _DEEPEST:
+            raise nest.too_deep(value, _DEEPEST, "an argument of a tf.function")
         for name in nest.sorted_keys(value):
-            _walk(value[name], pattern, tensors)
+            _walk(value[name], pattern, tensors, depth + 1)
     elif nest.is_nested(value):
         pattern += (kind, len(value))
+        if depth == _DEEPEST:
+            raise nest.too_deep(value, _DEEPEST, "an argument of a tf.function")
         for item in value:
-            _walk(item, pattern, tensors)
+            _walk(item, pattern, tensors, depth + 1)
     elif isinstance(value, TensorSpec):
         pattern.append(current_device().typed(value.dtype))
         tensors.append(value)
@@ -184,7 +196,7 @@ def fitted(value: Any, spec: Any, path: str, owner: str) -> Any:
     if not nest.is_nested(spec):
         if spec.is_compatible_with(value):
             return value
-        raise TypeError(f"{owner}: argument '{path}' must be {spec!r}; got {value!r:.80}")
+        raise TypeError(f"{owner}: argument '{path}' must be {spec!r}; got {shown(value)}")
     if not nest.is_nested(value) or isinstance(spec, Mapping) != isinstance(value, Mapping):
         raise TypeError(f"{owner}: argument '{path}' must be a {type(spec).__name__}; got "
                         f"{type(value).__name__}")
@@ -209,7 +221,7 @@ def _fitted_tensor(value: Any, spec: TensorSpec, path: str, owner: str) -> Any:
                            else spec.dtype)
         except (ValueError, TypeError) as error:
             raise TypeError(f"{owner}: argument '{path}' must be {described(spec)}; got "
-                            f"{value!r:.80} ({error})") from None
+                            f"{shown(value)} ({error})") from None
     if made.dtype is not spec.dtype or not spec.shape.is_compatible_with(_dims(made)):
         advice = ("; write tf.cast(value, tf." + spec.dtype.name + ")"
                   if made.dtype is not spec.dtype else "")

@@ -14,6 +14,7 @@ from gtape.core.registry import lookup
 from gtape.core.state import active
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.core.tracer import CellUse, Tracer
 
 #: Ops by which a cell's new value is cut from its past.
@@ -150,7 +151,7 @@ def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicT
             results.append(tracer.local(convert(leaf)))
         except (ValueError, TypeError) as error:
             raise TypeError(
-                f"{name} returned {leaf!r:.80} of type {type(leaf).__name__}: a traced function "
+                f"{name} returned {shown(leaf)} of type {type(leaf).__name__}: a traced function "
                 f"returns tensors, numbers, arrays, None, and nests of these ({error})") from None
         return len(results) - 1
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core import dtypes
+from gtape.core import dtypes, nest
 from gtape.core.device import CPU, ArrayType, Device, registered
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
@@ -20,6 +20,10 @@ from gtape.core.lengths import Length, tensor_of
 from gtape.core.placement import current_device
 from gtape.core.quiet import quiet
 from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.text import shown
+
+#: NumPy's limit.
+_MAX_RANK = 64
 
 _WEAK = (bool, int, float, complex, str, bytes)
 
@@ -33,12 +37,18 @@ def _first_leaf(value: Any) -> Any:
     return value
 
 
-def _holds_tensor(value: Any) -> bool:
-    stack = [value]
-    while stack:
-        item = stack.pop()
+def holds_tensor(value: Any, depth: int = 1) -> bool:
+    """Whether a Tensor, or what reads as one, is in these nested lists.
+
+    Raises:
+        ValueError: they nest deeper than arrays can have axes, or contain themselves.
+    """
+    if depth > _MAX_RANK:
+        raise nest.too_deep(value, _MAX_RANK, "the lists of a tensor")
+    for item in value:
         if isinstance(item, (list, tuple)):
-            stack.extend(item)
+            if holds_tensor(item, depth + 1):
+                return True
         elif isinstance(item, Tensor) or hasattr(item, "_read_"):
             return True
     return False
@@ -59,7 +69,7 @@ def _weak_dtype(array: np.ndarray, leaf: Any) -> np.dtype:
 def _check_leaves(value: Any, leaf: Any, array: np.ndarray) -> None:
     if (isinstance(leaf, bool) and array.dtype.kind not in "bO") or (
             array.dtype.kind in "US" and not isinstance(leaf, (str, bytes))):
-        raise ValueError(f"a tensor holds values of one type; got mixed types in {value!r:.80}")
+        raise ValueError(f"a tensor holds values of one type; got mixed types in {shown(value)}")
     if array.dtype.kind in "US":
         stack = [value]
         while stack:
@@ -68,7 +78,7 @@ def _check_leaves(value: Any, leaf: Any, array: np.ndarray) -> None:
                 stack.extend(item)
             elif not isinstance(item, (str, bytes)):
                 raise ValueError(f"a tensor holds values of one type; got mixed types in "
-                                 f"{value!r:.80}")
+                                 f"{shown(value)}")
 
 
 def _strings(value: Any) -> np.ndarray:
@@ -97,15 +107,15 @@ def _of_large_integers(value: Any, array: np.ndarray, dtype: DType | None) -> np
     """
     odd = [x for x in array.flat if not isinstance(x, (bool, int, float))]
     if odd:
-        raise ValueError(f"cannot make a tensor of {value!r:.80}: unsupported type "
+        raise ValueError(f"cannot make a tensor of {shown(value)}: unsupported type "
                          f"{type(odd[0]).__name__}")
     if dtype is None or not dtype.is_differentiable:
-        raise ValueError(f"cannot make a tensor of {value!r:.80}: an integer must lie in "
+        raise ValueError(f"cannot make a tensor of {shown(value)}: an integer must lie in "
                          f"[-2**63, 2**64); give a floating dtype for larger ones")
     try:
         return array.astype(np.float64)
     except OverflowError:
-        raise ValueError(f"cannot make a tensor of {value!r:.80}: it is beyond float64's "
+        raise ValueError(f"cannot make a tensor of {shown(value)}: it is beyond float64's "
                          f"range; write float('inf') if that is meant") from None
 
 
@@ -113,7 +123,7 @@ def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
     try:
         array = np.array(value)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"cannot make a tensor of {value!r:.80}: the lists must be rectangular "
+        raise ValueError(f"cannot make a tensor of {shown(value)}: the lists must be rectangular "
                          f"and hold numbers, bools or strings ({error})") from None
     leaf = _first_leaf(value)
     if dtype is dtypes.uint64 and array.dtype.kind == "f":
@@ -123,7 +133,7 @@ def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
     _check_leaves(value, leaf, array)
     if array.dtype.kind in "US":
         if dtype not in (None, dtypes.string):
-            raise TypeError(f"cannot convert the string {value!r:.80} to {dtype}")
+            raise TypeError(f"cannot convert the string {shown(value)} to {dtype}")
         return _strings(value)
     if dtype is None:
         return _cast(array, _weak_dtype(array, leaf))
@@ -150,11 +160,11 @@ def check_weak(array: np.ndarray, dtype: DType, value: Any) -> None:
              or (kind in "iu" and dtype.is_bool)
              or (dtype is dtypes.string))
     if wrong and array.size:
-        raise TypeError(f"cannot convert {value!r:.80} to {dtype!r} without losing what it says; "
+        raise TypeError(f"cannot convert {shown(value)} to {dtype!r} without losing what it says; "
                         f"write tf.cast(value, tf.{dtype.name}) if that is meant")
     if kind in "iu" and dtype.is_integer and array.size and (
             array.min() < dtype.min or array.max() > dtype.max):
-        raise TypeError(f"{value!r:.80} does not fit {dtype!r}, whose range is "
+        raise TypeError(f"{shown(value)} does not fit {dtype!r}, whose range is "
                         f"[{dtype.min}, {dtype.max}]")
 
 
@@ -184,7 +194,7 @@ def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:
         return _from_python(value, dtype)
     if value is not None and hasattr(value, "__array__"):
         return _from_numpy(np.asarray(value), dtype)
-    raise ValueError(f"cannot make a tensor of {value!r:.80}: unsupported type "
+    raise ValueError(f"cannot make a tensor of {shown(value)}: unsupported type "
                      f"{type(value).__name__}")
 
 
@@ -215,7 +225,7 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
         return _retyped(value, dtype)
     if hasattr(value, "_read_"):
         return _retyped(value._read_(), dtype)
-    if isinstance(value, (list, tuple)) and _holds_tensor(value):
+    if isinstance(value, (list, tuple)) and holds_tensor(value):
         return hooks["pack"](value, dtype)
     place = device or current_device()
     if type(value) is Length:

@@ -15,6 +15,7 @@ from gtape.core.op import Op
 from gtape.core.recording import record_general
 from gtape.core.state import active, new_key, paused, recorders, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 from gtape.core.walk import Grads, add_to
 
 
@@ -192,7 +193,7 @@ def _checked(name: str, made: Any) -> tuple[Any, Callable[..., Any]]:
         raise TypeError(f"{name}, decorated with custom_gradient, must return (outputs, grad_fn); "
                         f"got {type(made).__name__}")
     if not callable(made[1]):
-        raise TypeError(f"{name}: grad_fn must be callable; got {made[1]!r:.60}")
+        raise TypeError(f"{name}: grad_fn must be callable; got {shown(made[1])}")
     return made[0], made[1]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.text import shown
 
 
 class DType:
@@ -181,7 +182,7 @@ def as_dtype(value: Any) -> DType:
     elif isinstance(value, type) and value.__name__ == "bfloat16":
         return __getattr__("bfloat16")
     raise TypeError(
-        f"cannot read {value!r} as a dtype; write gtape.float32, 'float32' or numpy.float32")
+        f"cannot read {shown(value)} as a dtype; write gtape.float32, 'float32' or numpy.float32")
 
 
 def running_type(dtype: np.dtype) -> np.dtype:

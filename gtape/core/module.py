@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from gtape.core import nest
 from gtape.core.scopes import name_scope
+from gtape.core.text import shown
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _WORD = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")
@@ -41,7 +42,7 @@ class Module:
         name = snake_case(type(self).__name__) if name is None else name
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(f"the name of a Module must be a Python identifier, such as a class "
-                             f"name; got {name!r}")
+                             f"name; got {shown(name)}")
         self._name = name
         with name_scope(name) as scope:
             self._scope_name = scope

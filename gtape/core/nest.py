@@ -1,6 +1,7 @@
 """Nested structures of lists, tuples, namedtuples, dicts and deques: flattened and packed again.
 
 Dicts are flattened in sorted key order and come back in their own order. Anything else is a leaf.
+Structures may nest as deep as they like; one that contains itself is an error.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from gtape.core.text import shown
 
 _SEQUENCES = (list, tuple, deque)
 
@@ -34,7 +37,7 @@ def sorted_keys(mapping: Any) -> list[Any]:
         return sorted(mapping)
     except TypeError:
         raise TypeError(
-            f"the keys of a nested dict must be sortable; got {list(mapping)!r}") from None
+            f"the keys of a nested dict must be sortable; got {shown(list(mapping))}") from None
 
 
 def _children(structure: Any) -> Iterator[Any]:
@@ -48,22 +51,47 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 
     Raises:
         TypeError: the keys of a dict cannot be sorted.
+        ValueError: the structure contains itself.
     """
     if not is_nested(structure):
         return [structure]
     if type(structure) in (list, tuple) and not any(is_nested(item) for item in structure):
         return list(structure)
     leaves: list[Any] = []
+    path = [structure]
     stack = [_children(structure)]
     while stack:
         for child in stack[-1]:
             if is_nested(child):
+                path.append(child)
+                _check_path(path)
                 stack.append(_children(child))
                 break
             leaves.append(child)
         else:
             stack.pop()
+            path.pop()
     return leaves
+
+
+def _check_path(path: list[Any]) -> None:
+    """Refuse containers, each in the one before it, of which one comes twice.
+
+    Looked at when the depth is 8, 16, 32 …: usual structures pay nothing, deep ones little, and
+    few leaves are gathered before a structure without end is found out.
+    """
+    depth = len(path)
+    if depth >= 8 and not depth & (depth - 1) and len({id(c) for c in path}) < depth:
+        raise ValueError(f"a structure must not contain itself; got {shown(path[0])}")
+
+
+def too_deep(structure: Any, limit: int, what: str) -> ValueError:
+    """The error for a structure that nests deeper than `limit`, or for good."""
+    try:
+        flatten(structure)
+    except ValueError as error:
+        return error
+    return ValueError(f"{what} may nest {limit} deep; got {shown(structure)}")
 
 
 def _rebuild(structure: Any, values: list[Any]) -> Any:
@@ -85,16 +113,30 @@ def _rebuild(structure: Any, values: list[Any]) -> Any:
 
 
 def _pack(structure: Any, leaves: Iterator[Any]) -> Any:
+    """`leaves` arranged like `structure`. A loop: a structure may be deeper than Python's stack."""
     if not is_nested(structure):
         return next(leaves)
-    return _rebuild(structure, [_pack(child, leaves) for child in _children(structure)])
+    stack: list[tuple[Any, Iterator[Any], list[Any]]] = [(structure, _children(structure), [])]
+    while True:
+        container, children, values = stack[-1]
+        for child in children:
+            if is_nested(child):
+                stack.append((child, _children(child), []))
+                break
+            values.append(next(leaves))
+        else:
+            made = _rebuild(container, values)
+            stack.pop()
+            if not stack:
+                return made
+            stack[-1][2].append(made)
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
     """`flat_sequence` arranged like `structure`.
 
     Raises:
-        ValueError: the number of leaves differs.
+        ValueError: the number of leaves differs, or `structure` contains itself.
     """
     flat = list(flat_sequence)
     wanted = len(flatten(structure))
@@ -113,21 +155,29 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True,
     """Check that two structures nest alike.
 
     Raises:
-        ValueError: one has a leaf, other keys or another length where the other has not.
+        ValueError: one has a leaf, other keys or another length where the other has not; or one
+            contains itself.
         TypeError: the containers are of different types and `check_types` is true.
     """
+    flatten(nest1)
+    flatten(nest2)
+    _check_alike(nest1, nest2, check_types)
+
+
+def _check_alike(nest1: Any, nest2: Any, check_types: bool) -> None:
+    """`assert_same_structure` of structures of which one is known to end."""
     pending = [(nest1, nest2)]
     while pending:
         a, b = pending.pop()
         if is_nested(a) != is_nested(b):
-            raise ValueError(f"the structures differ: {nest1!r} and {nest2!r}")
+            raise ValueError(f"the structures differ: {shown(nest1)} and {shown(nest2)}")
         if not is_nested(a):
             continue
         if check_types and _kind(a) is not _kind(b):
             raise TypeError(f"the structures differ in type: {type(a).__name__} and "
                             f"{type(b).__name__}")
         if isinstance(a, Mapping) and isinstance(b, Mapping) and set(a) != set(b):
-            raise ValueError(f"the keys differ: {list(a)!r} and {list(b)!r}")
+            raise ValueError(f"the keys differ: {shown(list(a))} and {shown(list(b))}")
         if len(a) != len(b):
             raise ValueError(f"the lengths differ: {len(a)} and {len(b)}")
         pending.extend(zip(_children(a), _children(b)))
@@ -140,7 +190,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
         ValueError, TypeError: as `assert_same_structure`.
     """
     check_types = kwargs.pop("check_types", True)
-    for other in structure[1:]:
-        assert_same_structure(structure[0], other, check_types)
     flat = [flatten(s) for s in structure]
-    return pack_sequence_as(structure[0], [func(*leaves) for leaves in zip(*flat)])
+    for other in structure[1:]:
+        _check_alike(structure[0], other, check_types)
+    return _pack(structure[0], iter([func(*leaves) for leaves in zip(*flat)]))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gtape.core.op import Op, declared
+from gtape.core.text import shown
 from gtape.core.walk import add_to
 
 _registered: dict[str, Callable[..., Any]] = {}
@@ -30,7 +31,8 @@ class RegisterGradient:
 
     def __init__(self, op_type: str) -> None:
         if not isinstance(op_type, str):
-            raise TypeError(f"RegisterGradient needs the op's type as a string; got {op_type!r}")
+            raise TypeError(f"RegisterGradient needs the op's type as a string; got "
+                            f"{shown(op_type)}")
         self._op_type = op_type
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:

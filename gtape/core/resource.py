@@ -14,6 +14,7 @@ from gtape.core.scopes import scope_prefix
 from gtape.core.shape import TensorShape
 from gtape.core.state import init_scope, new_key, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.text import shown
 from gtape.core.variable import Variable
 
 _NOTHING: Any = nullcontext()
@@ -23,7 +24,7 @@ def _full_name(name: str | None) -> str:
     if name is None:
         name = "Variable"
     if not isinstance(name, str):
-        raise ValueError(f"the name of a Variable must be a string; got {name!r}")
+        raise ValueError(f"the name of a Variable must be a string; got {shown(name)}")
     return f"{scope_prefix.get()}{name}:0"
 
 

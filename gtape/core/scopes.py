@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
+from gtape.core.text import shown
+
 scope_prefix: ContextVar[str] = ContextVar("gtape.name_scope", default="")
 
 
@@ -15,7 +17,7 @@ class name_scope:
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
-            raise ValueError(f"a name scope must be a string; got {name!r}")
+            raise ValueError(f"a name scope must be a string; got {shown(name)}")
         self._name = name
         self._tokens: list[Any] = []
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.shape import TensorShape
+from gtape.core.text import shown
 
 
 class TensorSpec:
@@ -50,7 +51,7 @@ class TensorSpec:
         """
         if not (hasattr(tensor, "shape") and isinstance(getattr(tensor, "dtype", None), DType)):
             raise ValueError(f"TensorSpec.from_tensor takes a Tensor or Variable; got "
-                             f"{type(tensor).__name__}: {tensor!r:.60}. "
+                             f"{type(tensor).__name__}: {shown(tensor)}. "
                              f"Write tf.convert_to_tensor(value) first")
         return cls(tensor.shape, tensor.dtype, name)
 
@@ -139,6 +140,6 @@ def type_spec_from_value(value: Any) -> TensorSpec | NoneTensorSpec:
     try:
         made = convert(value)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{value!r:.60} of type {type(value).__name__} has no TensorSpec: "
+        raise TypeError(f"{shown(value)} of type {type(value).__name__} has no TensorSpec: "
                         f"{error}") from None
     return TensorSpec(made.shape, made.dtype)

@@ -16,6 +16,7 @@ from gtape.core.errors import InvalidArgumentError, NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 
 
 class UnconnectedGradients(enum.Enum):
@@ -42,7 +43,7 @@ on_none_now: ContextVar[str] = ContextVar("gtape.on_none", default="ignore")
 
 def check_on_none(mode: str) -> None:
     if mode not in _MODES:
-        raise ValueError(f"on_none must be one of {_MODES}; got {mode!r}")
+        raise ValueError(f"on_none must be one of {_MODES}; got {shown(mode)}")
 
 
 class explain_none:
@@ -78,7 +79,7 @@ def unconnected(value: Any) -> bool:
     """
     name = value if isinstance(value, str) else getattr(value, "value", None)
     if name not in ("none", "zero"):
-        raise ValueError(f"Unknown value for unconnected_gradients: {value!r}; "
+        raise ValueError(f"Unknown value for unconnected_gradients: {shown(value)}; "
                          f"use tf.UnconnectedGradients.NONE or .ZERO")
     return name == "zero"
 
@@ -103,7 +104,7 @@ def leaf_state(leaf: Any, role: str, position: int, count: int) -> Any:
     kind = type(leaf).__name__
     error = AttributeError if isinstance(leaf, (int, float, np.ndarray, np.generic)) else TypeError
     raise error(
-        f"{where} must be a Tensor or Variable; got {kind}: {leaf!r:.60}. A NumPy or Python value "
+        f"{where} must be a Tensor or Variable; got {kind}: {shown(leaf)}. A NumPy or Python value "
         f"is not on the tape: keep it a tensor (leave out .numpy() and float()) inside the block")
 
 

@@ -1,10 +1,24 @@
-"""How tensors and variables print."""
+"""How tensors and variables print, and what messages show of a value."""
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
+
+_brief = reprlib.Repr()
+_brief.maxlist = _brief.maxtuple = _brief.maxdict = _brief.maxset = _brief.maxfrozenset = 12
+_brief.maxstring = _brief.maxother = _brief.maxlong = 80
+
+
+def shown(value: Any) -> str:
+    """The beginning of a value's repr, for messages.
+
+    A message must come about whatever the value: `repr` itself fails for lists that are nested too
+    deep and for objects whose `__repr__` raises, and takes long for large ones.
+    """
+    return _brief.repr(value)[:80]
 
 
 def _value_str(array: np.ndarray) -> str:

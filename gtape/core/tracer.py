@@ -20,6 +20,7 @@ from gtape.core.spec import Spec
 from gtape.core.state import init_scope, tracer_now, tracing
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 
 
 class CellUse:
@@ -169,7 +170,7 @@ class Tracer:
         needed = [value, *(t for node in graph.nodes for t in node.inputs)]
         if any(type(t) is SymbolicTensor and id(t) not in known for t in needed):
             raise ValueError(
-                f"the initial value {value!r} of a Variable depends on the arguments of the "
+                f"the initial value {shown(value)} of a Variable depends on the arguments of the "
                 f"function that creates it, and they change from call to call. Create the "
                 f"Variable outside the function, or give a function of no arguments")
         with init_scope():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.core.dtypes import as_dtype
+from gtape.core.text import shown
 
 _settings: dict[str, Any] = {"floatx": "float32", "epsilon": 1e-7}
 
@@ -22,7 +23,7 @@ def set_floatx(value: Any) -> None:
     """
     dtype = as_dtype(value)
     if not dtype.is_floating:
-        raise ValueError(f"set_floatx takes a floating dtype such as 'float32'; got {value!r}")
+        raise ValueError(f"set_floatx takes a floating dtype such as 'float32'; got {shown(value)}")
     _settings["floatx"] = dtype.name
 
 

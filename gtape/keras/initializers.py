@@ -14,6 +14,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.keras.config import floatx
 from gtape.keras.initializer import Initializer
 from gtape.keras.lookup import by_class_name, resolve
@@ -96,7 +97,7 @@ class STFT(Initializer):
     def __init__(self, side: str = "real", window: str | None = "hann", scaling: str | None =
                  "density", periodic: bool = False) -> None:
         if side not in ("real", "imag"):
-            raise ValueError(f"side must be 'real' or 'imag'; got {side!r}")
+            raise ValueError(f"side must be 'real' or 'imag'; got {shown(side)}")
         self.side, self.window = side, window
         self.scaling, self.periodic = scaling, periodic
 
@@ -106,7 +107,7 @@ class STFT(Initializer):
         shapes = {"hann": np.hanning, "hamming": np.hamming, "blackman": np.blackman}
         if self.window not in shapes:
             raise ValueError(f"window must be one of {sorted(shapes)} or None; got "
-                             f"{self.window!r}")
+                             f"{shown(self.window)}")
         make = shapes[self.window]
         return make(length + 1)[:-1] if self.periodic else make(length)
 

@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gtape.core.text import shown
+
 
 def attribute(package: str, module_of: Mapping[str, str], space: dict[str, Any],
               name: str) -> Any:
@@ -49,7 +51,8 @@ def resolve(kind: str, table: Mapping[str, Any], identifier: Any, base: type | N
     if isinstance(identifier, type):
         return identifier()
     if not callable(identifier) and (base is None or not isinstance(identifier, base)):
-        raise ValueError(f"a {kind} must be a name, a {kind} or a function; got {identifier!r}")
+        raise ValueError(f"a {kind} must be a name, a {kind} or a function; got "
+                         f"{shown(identifier)}")
     return identifier
 
 

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from contextvars import ContextVar
 
+from gtape.core.text import shown
+
 _used: Counter[str] = Counter()
 _path: ContextVar[tuple[str, ...]] = ContextVar("gtape.keras.path", default=())
 
@@ -31,7 +33,8 @@ def forget() -> None:
 def checked(name: object) -> str:
     """`name`, when it can name a layer. Raises ValueError when it is no string or holds a '/'."""
     if not isinstance(name, str) or "/" in name:
-        raise ValueError(f"a name must be a string without '/', such as 'encoder'; got {name!r}")
+        raise ValueError(f"a name must be a string without '/', such as 'encoder'; got "
+                         f"{shown(name)}")
     return name
 
 

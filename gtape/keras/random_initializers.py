@@ -10,6 +10,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.keras.config import floatx
 from gtape.keras.initializer import Initializer
 from gtape.keras.seeds import SeedGenerator, draw, fresh_seed
@@ -23,7 +24,7 @@ class RandomInitializer(Initializer):
 
     def __init__(self, seed: Any = None) -> None:
         if seed is not None and not isinstance(seed, (int, SeedGenerator)):
-            raise ValueError(f"seed must be an int, a SeedGenerator or None; got {seed!r}")
+            raise ValueError(f"seed must be an int, a SeedGenerator or None; got {shown(seed)}")
         self._given = seed
         self.seed = fresh_seed() if seed is None else seed
 
@@ -97,10 +98,10 @@ class VarianceScaling(RandomInitializer):
         if scale <= 0:
             raise ValueError(f"scale must be positive; got {scale}")
         if mode not in ("fan_in", "fan_out", "fan_avg"):
-            raise ValueError(f"mode must be 'fan_in', 'fan_out' or 'fan_avg'; got {mode!r}")
+            raise ValueError(f"mode must be 'fan_in', 'fan_out' or 'fan_avg'; got {shown(mode)}")
         if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
             raise ValueError(f"distribution must be 'uniform', 'truncated_normal' or "
-                             f"'untruncated_normal'; got {distribution!r}")
+                             f"'untruncated_normal'; got {shown(distribution)}")
         self.scale, self.mode, self.distribution = scale, mode, distribution
 
     def __call__(self, shape: Any, dtype: Any = None) -> Tensor:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.keras.lookup import by_class_name, resolve
 from gtape.ops.reductions import reduce_sum
 from gtape.ops.scalars import real_abs, square
@@ -14,7 +15,7 @@ from gtape.ops.scalars import real_abs, square
 def _strength(name: str, value: Any) -> float:
     number = float(value)
     if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"{name} must be a finite number that is not negative; got {value!r}")
+        raise ValueError(f"{name} must be a finite number that is not negative; got {shown(value)}")
     return number
 
 
@@ -64,7 +65,7 @@ class OrthogonalRegularizer(Regularizer):
 
     def __init__(self, factor: float = 0.01, mode: str = "rows") -> None:
         if mode not in ("rows", "columns"):
-            raise ValueError(f"mode must be 'rows' or 'columns'; got {mode!r}")
+            raise ValueError(f"mode must be 'rows' or 'columns'; got {shown(mode)}")
         self.factor = _strength("factor", factor)
         self.mode = mode
 

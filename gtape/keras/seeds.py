@@ -19,6 +19,7 @@ from gtape.core.placement import current_device
 from gtape.core.spec import Spec
 from gtape.core.state import paused, tracer_now
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.array_cell import ArrayCell
 from gtape.kinds.primitive import primitive
 from gtape.numerics.philox import Key
@@ -63,7 +64,7 @@ class SeedGenerator:
 
     def __init__(self, seed: int | None = None, name: str | None = None) -> None:
         if seed is not None and not isinstance(seed, int):
-            raise ValueError(f"a seed must be an int or None; got {seed!r}")
+            raise ValueError(f"a seed must be an int or None; got {shown(seed)}")
         self._numbers = np.array([signed(fresh_seed() if seed is None else seed), 0], np.int64)
         self._cell = _SeedCell(self._numbers)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.keras import naming
 
 
@@ -18,7 +19,7 @@ def set_random_seed(seed: int) -> None:
         ValueError: `seed` is no integer in [0, 2³²).
     """
     if not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise ValueError(f"a seed must be an integer in [0, 2**32); got {seed!r}")
+        raise ValueError(f"a seed must be an integer in [0, 2**32); got {shown(seed)}")
     from gtape.random import set_seed
 
     random.seed(seed)

@@ -17,6 +17,7 @@ from gtape.core.spec import Spec
 from gtape.core.state import active, paused, tracer_now
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 from gtape.core.tracer import CellUse, Tracer
 from gtape.kinds.hosted import HostedOp
 
@@ -92,7 +93,7 @@ def flat_tensors(value: Any, name: str, tracer: Any = None) -> tuple[Any, list[T
             made = convert(leaf)
         except (ValueError, TypeError) as error:
             raise TypeError(f"{name}: results must be tensors, numbers, arrays, None, and nests of "
-                            f"these; got {leaf!r:.80} ({error})") from None
+                            f"these; got {shown(leaf)} ({error})") from None
         tensors.append(made if tracer is None else tracer.local(made))
         return len(tensors) - 1
 

@@ -33,6 +33,7 @@ from gtape.core.recording import record_general
 from gtape.core.spec import Spec
 from gtape.core.state import active
 from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.text import shown
 from gtape.kinds.rules import Pullbacks, Recipe
 from gtape.kinds.typing_rules import same_device
 
@@ -156,7 +157,7 @@ class Primitive(Op):
             found = self._shaped.get(key)
         except TypeError:
             raise InvalidArgumentError(
-                f"{self.name}: the attributes must be hashable; got {attrs!r:.120}") from None
+                f"{self.name}: the attributes must be hashable; got {shown(attrs)}") from None
         if found is None:
             found = self._check(inputs, attrs)
             if len(self._shaped) >= _LIMIT:

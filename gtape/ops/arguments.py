@@ -14,6 +14,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.lengths import Length
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 
 
 def host_value(value: Any, what: str) -> np.ndarray:
@@ -37,7 +38,7 @@ def as_int(value: Any, what: str) -> int:
     try:
         return value if type(value) is Length else operator.index(value)  # type: ignore[return-value]
     except TypeError:
-        raise TypeError(f"{what} must be an integer; got {value!r:.80}") from None
+        raise TypeError(f"{what} must be an integer; got {shown(value)}") from None
 
 
 def as_ints(value: Any, what: str) -> tuple[int, ...]:
@@ -50,7 +51,7 @@ def as_ints(value: Any, what: str) -> tuple[int, ...]:
         return tuple([as_int(v, what) for v in value])
     array = host_value(value, what)
     if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"{what} must hold integers; got {value!r:.80}")
+        raise TypeError(f"{what} must hold integers; got {shown(value)}")
     return tuple(int(n) for n in array.reshape(-1))
 
 
@@ -78,10 +79,10 @@ def axes_of(axis: Any) -> int | tuple[int, ...] | None:
 def as_tensors(values: Any, name: str) -> list[Tensor]:
     """A list of tensors of one dtype: the first tensor among them sets it, else the first value."""
     if isinstance(values, Tensor) or hasattr(values, "_read_"):
-        raise TypeError(f"{name} takes a list of tensors; got one: {values!r:.80}. "
+        raise TypeError(f"{name} takes a list of tensors; got one: {shown(values)}. "
                         f"Write [x, …], or tf.unstack(x)")
     if not hasattr(values, "__iter__"):
-        raise TypeError(f"{name} takes a list of tensors; got {values!r:.80}")
+        raise TypeError(f"{name} takes a list of tensors; got {shown(values)}")
     like = next((v for v in values if isinstance(v, Tensor) or hasattr(v, "_read_")), None)
     if like is None:
         made = [convert(values[0])] if len(values) else []

@@ -12,6 +12,7 @@ from gtape.core.op import case
 from gtape.core.placement import at_home
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, host_value, index_tensor
 from gtape.ops.gathering import gather_, rows_or_zero_
@@ -92,7 +93,7 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     times = host_value(repeats, "repeat: repeats")
     if times.dtype.kind not in "iu" or times.ndim > 1 or bool((times < 0).any()):
         raise InvalidArgumentError(f"repeat: repeats must be one integer >= 0 or a vector of them; "
-                                   f"got {times!r:.80}")
+                                   f"got {shown(times)}")
     if times.size == 1:
         return repeat_(x, repeats=int(times.reshape(-1)[0]), axis=at)
     length = x.spec.shape[at]
@@ -225,7 +226,7 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
         ValueError: another `indexing`.
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij'; got {indexing!r}")
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij'; got {shown(indexing)}")
     vectors = [reshape(convert(a), (-1,)) for a in args]
     count = len(vectors)
     places = list(range(count))

@@ -6,6 +6,7 @@ from typing import Any
 
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.ops.layout import reshape_
 from gtape.ops.products import pair
 from gtape.ops.scalars import add
@@ -21,7 +22,8 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None,
     """
     x, b = pair("bias_add", value, bias)
     if data_format is not None and data_format[:1] != "N":
-        raise ValueError(f"bias_add: data_format must be None, 'N…C' or 'NC…'; got {data_format!r}")
+        raise ValueError(f"bias_add: data_format must be None, 'N…C' or 'NC…'; got "
+                         f"{shown(data_format)}")
     if x.ndim < 2:
         raise InvalidArgumentError(f"bias_add: the value must have rank 2 or more; got {x.spec}")
     first = data_format is not None and data_format.startswith("NC") and len(data_format) > 2

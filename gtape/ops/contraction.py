@@ -11,6 +11,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics.contraction import contract, sizes_of
 from gtape.ops.arguments import as_int, as_ints, as_tensors, host_value, one_dtype
@@ -169,7 +170,7 @@ def _resolved(equation: str, shapes: tuple[tuple[int, ...], ...],
 def _parsed(equation: str, count: int) -> tuple[list[str], str]:
     if not isinstance(equation, str):
         raise TypeError(f"einsum: the equation must be a string such as 'ij,jk->ik'; got "
-                        f"{equation!r:.60}")
+                        f"{shown(equation)}")
     text = equation.replace(" ", "")
     if not _FORM.fullmatch(text):
         raise ValueError(f"einsum: the equation must look like 'ij,jk->ik', with letters and at "
@@ -249,7 +250,7 @@ def _axes_pair(axes: Any, rank_a: int, rank_b: int) -> tuple[tuple[int, ...], tu
             return _last_with_first(as_int(axes, "tensordot: axes"), rank_a, rank_b)
         axes = list(found)
     if len(axes) != 2:
-        raise ValueError(f"tensordot: axes must be an integer or two lists; got {axes!r}")
+        raise ValueError(f"tensordot: axes must be an integer or two lists; got {shown(axes)}")
     left = _normal(as_ints(axes[0], "tensordot: axes"), rank_a)
     right = _normal(as_ints(axes[1], "tensordot: axes"), rank_b)
     if len(left) != len(right):

@@ -9,6 +9,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics import convolution as numerics
 from gtape.numerics.windows import Pads
@@ -235,7 +236,7 @@ def conv(input: Any, filter: Any, strides: Any, padding: str, explicit_paddings:
     """
     if data_format not in ("CHANNELS_LAST", "CHANNELS_FIRST") or batch_dims != 1:
         raise ValueError(f"conv: data_format must be 'CHANNELS_LAST' or 'CHANNELS_FIRST' and "
-                         f"batch_dims 1; got {data_format!r} and {batch_dims}")
+                         f"batch_dims 1; got {shown(data_format)} and {batch_dims}")
     x, kernel = pair("conv", input, filter)
     rank = spatial_rank("conv", x.spec)
     layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank] if data_format == "CHANNELS_FIRST" else None

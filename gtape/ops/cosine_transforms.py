@@ -11,6 +11,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.ops.arguments import as_int
 from gtape.ops.fourier import _real_input, _sized, irfft, rfft
 from gtape.ops.packing import concat_
@@ -29,13 +30,14 @@ def _like(array: np.ndarray, x: Tensor) -> Tensor:
 
 def _check(name: str, kind: Any, n: Any, axis: Any, norm: Any) -> None:
     if kind not in _INVERSE:
-        raise ValueError(f"{name}: type must be 1, 2, 3 or 4; got {kind!r}")
+        raise ValueError(f"{name}: type must be 1, 2, 3 or 4; got {shown(kind)}")
     if axis != -1:
-        raise NotImplementedError(f"{name}: axis must be -1; got {axis!r}. Use tf.transpose first")
+        raise NotImplementedError(f"{name}: axis must be -1; got "
+                                  f"{shown(axis)}. Use tf.transpose first")
     if n is not None and n < 1:
         raise ValueError(f"{name}: n must be at least 1; got {n}")
     if norm not in (None, "ortho"):
-        raise ValueError(f"{name}: norm must be None or 'ortho'; got {norm!r}")
+        raise ValueError(f"{name}: norm must be None or 'ortho'; got {shown(norm)}")
     if kind == 1 and norm == "ortho":
         raise ValueError(f"{name}: type 1 has no norm='ortho'")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
-from gtape.core.convert import convert
+from gtape.core.convert import convert, holds_tensor
 from gtape.core.device import CPU, ArrayType
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
@@ -46,7 +46,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
         TypeError: the value does not fit dtype or shape.
         ValueError: no tensor can be made of it.
     """
-    if isinstance(value, (list, tuple)) and _holds_tensors(value):
+    if isinstance(value, (list, tuple)) and holds_tensor(value):
         raise ValueError("tf.constant takes no tensors inside lists; use tf.stack, or "
                          "tf.convert_to_tensor(value)")
     if hasattr(value, "_resource_") and not isinstance(value, type):
@@ -59,17 +59,6 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
     if shape is not None:
         made = _shaped(made, as_ints(shape, "constant: shape"))
     return made
-
-
-def _holds_tensors(value: Any) -> bool:
-    stack = list(value)
-    while stack:
-        item = stack.pop()
-        if isinstance(item, (list, tuple)):
-            stack.extend(item)
-        elif isinstance(item, Tensor):
-            return True
-    return False
 
 
 def _shaped(made: Tensor, shape: tuple[int, ...]) -> Tensor:

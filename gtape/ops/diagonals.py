@@ -13,6 +13,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, host_value, one_dtype
 from gtape.ops.layout import reshape_
@@ -227,14 +228,14 @@ def _check_range(name: str, rows: int, columns: int, k: Range, x: Spec) -> None:
 def _range_of(name: str, k: Any) -> Range:
     found = as_ints(k, f"{name}: k")
     if len(found) not in (1, 2):
-        raise InvalidArgumentError(f"{name}: k must be one or two integers; got {k!r}")
+        raise InvalidArgumentError(f"{name}: k must be one or two integers; got {shown(k)}")
     return found[0], found[-1]
 
 
 def _alignment(name: str, align: str) -> str:
     if align not in _ALIGNMENTS:
         raise InvalidArgumentError(f"{name}: align must be one of {', '.join(_ALIGNMENTS)}; got "
-                                   f"{align!r}")
+                                   f"{shown(align)}")
     return align
 
 

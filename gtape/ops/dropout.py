@@ -16,6 +16,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_shape, host_value
@@ -87,7 +88,7 @@ def dropped(x: Tensor, shape: tuple[int, ...], position: Position, rate: float) 
 def _rate(rate: Any) -> float:
     found = host_value(rate, "dropout: rate")
     if found.ndim or not 0 <= float(found) < 1:
-        raise ValueError(f"dropout: rate must be a number in [0, 1); got {rate!r:.60}")
+        raise ValueError(f"dropout: rate must be a number in [0, 1); got {shown(rate)}")
     return float(found)
 
 

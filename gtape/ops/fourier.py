@@ -18,6 +18,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_ints, axes_of
 from gtape.ops.indexing import getitem_, put_
@@ -301,7 +302,7 @@ def _chosen(name: str, x: Tensor, fft_length: Any, axes: Any, norm: Any,
             ) -> tuple[Axes, tuple[int, ...] | None]:
     if norm not in _NORMS:
         raise ValueError(f"{name}: norm must be one of None, 'backward', 'ortho', 'forward'; got "
-                         f"{norm!r}")
+                         f"{shown(norm)}")
     found = axes_of(axes)
     if found is None and fft_length is not None:
         found = tuple(range(-len(as_ints(fft_length, f"{name}: fft_length")), 0))

@@ -15,6 +15,7 @@ from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.state import paused, tracer_now
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.core.variable import Variable
 from gtape.kinds.hosted import symbolic
 from gtape.kinds.primitive import primitive
@@ -43,7 +44,7 @@ def _check_algorithm(alg: Any) -> None:
     if isinstance(name, str):
         name = name.upper()
     if name not in (None, 1, 3, "PHILOX", "AUTO_SELECT"):
-        raise ValueError(f"the algorithm must be 'philox' or 'auto_select'; got {alg!r}")
+        raise ValueError(f"the algorithm must be 'philox' or 'auto_select'; got {shown(alg)}")
 
 
 def _state(key: int, counter: int) -> np.ndarray:
@@ -221,7 +222,7 @@ class Generator:
 def _counter_number(counter: Any) -> int:
     parts = host_value(counter, "counter").reshape(-1)
     if parts.size not in (1, 2) or parts.dtype.kind not in "iu":
-        raise InvalidArgumentError(f"a counter must be one or two integers; got {counter!r:.80}")
+        raise InvalidArgumentError(f"a counter must be one or two integers; got {shown(counter)}")
     return sum((int(n) & _MASK64) << 64 * i for i, n in enumerate(parts))
 
 

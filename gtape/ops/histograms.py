@@ -15,6 +15,7 @@ from gtape.core.placement import at_home
 from gtape.core.spec import Spec
 from gtape.core.state import paused
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics.scatter import segment_count
 from gtape.ops.arguments import as_int, host_value
@@ -111,7 +112,7 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
     if weights is not None and binary_output:
         raise ValueError("bincount: ask for weights or binary_output, not both")
     if axis not in (None, 0, -1):
-        raise ValueError(f"bincount: axis must be None, 0 or -1; got {axis!r}")
+        raise ValueError(f"bincount: axis must be None, 0 or -1; got {shown(axis)}")
     x = cast(convert(arr), dtypes.int64)
     with paused():
         ids = within(x, 0, None, "bincount: the integers")

@@ -11,6 +11,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics import windows
 from gtape.ops.arguments import as_int, as_ints
@@ -241,7 +242,8 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
     size, steps = _middle("sizes", sizes), _middle("strides", strides)
     apart = _middle("rates", rates)
     if str(padding).upper() not in ("VALID", "SAME"):
-        raise ValueError(f"extract_patches: padding must be 'VALID' or 'SAME'; got {padding!r}")
+        raise ValueError(f"extract_patches: padding must be 'VALID' or 'SAME'; got "
+                         f"{shown(padding)}")
     pads = windows.padding(str(padding).upper(), x.spec.shape[1:3], size, steps, apart)
     return extract_patches_(x, size=size, strides=steps, rates=apart,
                             pads=tuple((int(a), int(b)) for a, b in np.asarray(pads)))

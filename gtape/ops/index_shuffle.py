@@ -16,6 +16,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.ops.arguments import host_value
 
 _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -81,5 +82,5 @@ def random_index_shuffle(index: Any, seed: Any, max_index: Any, rounds: int = 4,
                                    f"{rounds}")
     if bool((values < 0).any()) or bool((values > limits).any()):
         raise InvalidArgumentError(f"random_index_shuffle: indices must lie in [0, max_index]; got "
-                                   f"{values!r:.80} with max_index={limits!r:.80}")
+                                   f"{shown(values)} with max_index={shown(limits)}")
     return convert(_permuted(values, keys, limits, rounds), like.dtype, like._t.device)

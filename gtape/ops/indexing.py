@@ -15,6 +15,7 @@ from gtape.core.placement import at_home
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 from gtape.core.variable import Variable
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int
@@ -160,7 +161,7 @@ def _entry(e: Any) -> Any:
         if not array.size:
             return array.astype(np.int32)
     raise TypeError(f"x[…]: an index must be an int, a slice, …, tf.newaxis, an integer tensor or "
-                    f"a boolean mask; got {e!r:.60} of type {type(e).__name__}")
+                    f"a boolean mask; got {shown(e)} of type {type(e).__name__}")
 
 
 def _advanced(x: Any, tensor: Tensor, entries: list[Any], arrays: list[int]) -> Tensor:

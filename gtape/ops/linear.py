@@ -15,6 +15,7 @@ from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.state import active
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
 from gtape.ops.activations import gelu_tanh_, gelu_tanh_gradient, relu, relu_gate
@@ -42,7 +43,7 @@ def linear(x: Any, kernel: Any, bias: Any, activation: str | None = None) -> Ten
     offset = pair("linear", left, bias)[1]
     if activation not in _ACTIVATIONS:
         raise ValueError(f"linear: activation must be None, 'relu' or 'gelu_tanh'; got "
-                         f"{activation!r}. Call another one on the result")
+                         f"{shown(activation)}. Call another one on the result")
     if weights.ndim != 2 or offset.spec.shape != weights.spec.shape[1:]:
         raise InvalidArgumentError(f"linear: the kernel must have shape [in, units] and the bias "
                                    f"[units]; got {weights.spec} and {offset.spec}")

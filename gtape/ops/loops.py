@@ -16,6 +16,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.state import paused, tracer_now
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.bodies import depends
 from gtape.ops.arguments import as_int
 from gtape.ops.packing import stack_, unstack_
@@ -281,8 +282,8 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: An
             also their dtype or shape.
     """
     if not callable(cond) or not callable(body):
-        raise TypeError(f"while_loop: cond and body must be callable; got {cond!r:.40} and "
-                        f"{body!r:.40}")
+        raise TypeError(f"while_loop: cond and body must be callable; got {shown(cond)} and "
+                        f"{shown(body)}")
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("while_loop: loop_vars must be a list or tuple of one or more values")
     if type(maximum_iterations) is SymbolicTensor:

@@ -10,6 +10,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics.precision import working
 from gtape.ops.arguments import as_int
@@ -89,8 +90,8 @@ sigmoid_cross_entropy_ = letter(
 
 def _same_shape(name: str, labels: Any, logits: Any) -> tuple[Tensor, Tensor]:
     if labels is None or logits is None:
-        raise ValueError(f"{name} needs both labels and logits; got labels={labels!r:.40}, "
-                         f"logits={logits!r:.40}")
+        raise ValueError(f"{name} needs both labels and logits; got labels={shown(labels)}, "
+                         f"logits={shown(logits)}")
     if isinstance(logits, Tensor) or hasattr(logits, "_read_"):
         x = convert(logits)
         z = convert_like(labels, x._t, name)

@@ -13,6 +13,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.recording import CUT, mark_all
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.elementwise import Word
 from gtape.kinds.functions import plain
 from gtape.kinds.primitive import primitive
@@ -163,7 +164,7 @@ def invert_permutation_(xp: Any, x: Any) -> Any:
     n = x.size
     if xp is np and not np.array_equal(np.sort(x), np.arange(n)):
         raise InvalidArgumentError(f"invert_permutation: x must hold each of 0 … {n - 1} once; got "
-                                   f"{x.tolist()!r:.80}")
+                                   f"{shown(x.tolist())}")
     made = xp.zeros_like(x)
     made[x] = xp.arange(n, dtype=x.dtype)
     return made

@@ -16,6 +16,7 @@ from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes, reduced
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import axes_of
 from gtape.ops.layout import reshape_
@@ -89,7 +90,7 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool |
     if isinstance(found, tuple) and (len(found) > 2 or len(set(found)) != len(found)
                                      or not found):
         raise ValueError(f"norm: axis must be None, an integer or two distinct integers; got "
-                         f"{axis!r}")
+                         f"{shown(axis)}")
     axes = normal_axes("norm", found, x.ndim)
     _check_order(ord, is_matrix)
     order = tuple(a % x.ndim for a in found) if is_matrix else axes  # type: ignore[union-attr]
@@ -103,10 +104,10 @@ def _check_order(order: Any, is_matrix: bool) -> None:
     if is_matrix:
         if order not in ("euclidean", "fro", 1, 2, math.inf):
             raise ValueError(f"norm: 'ord' must be one of 'euclidean', 'fro', 1, 2, np.inf for "
-                             f"matrices; got {order!r}")
+                             f"matrices; got {shown(order)}")
     elif order != "euclidean" and (isinstance(order, str) or order <= 0):
         raise ValueError(f"norm: 'ord' must be 'euclidean', np.inf or a positive number for "
-                         f"vectors; got {order!r}. For a matrix norm give two axes")
+                         f"vectors; got {shown(order)}. For a matrix norm give two axes")
 
 
 def _vector_norm(x: Tensor, order: Any, axes: Axes) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 from gtape.core.variable import Variable
 from gtape.kinds.functions import operands
 from gtape.ops import bitwise
@@ -87,7 +88,7 @@ def _string_guard(function: Any) -> Callable[[Any, Any], Any]:
     def compare(self: Any, other: Any) -> Any:
         if isinstance(other, (str, bytes)) and self.dtype is not dtypes.string:
             raise TypeError(f"a {self.dtype.name} tensor cannot be compared with a string: "
-                            f"{other!r}")
+                            f"{shown(other)}")
         return function(self, other)
 
     return compare

@@ -200,15 +200,11 @@ def unstack(value: Any, num: Any = None, axis: Any = 0, name: str = "unstack") -
 
 def _pack(value: Any, dtype: Any) -> Tensor:
     """A nested list that holds tensors, as one tensor."""
-    from gtape.core.convert import _holds_tensor
+    def packed(items: Any) -> Tensor:
+        return stack([packed(v) if isinstance(v, (list, tuple)) and conversion.holds_tensor(v)
+                      else v for v in items])
 
-    def packed(item: Any) -> Any:
-        if isinstance(item, (list, tuple)):
-            return stack([packed(v) if _holds_tensor(v) else v for v in item])
-        return item
-
-    found = packed(value)
-    return convert(found, dtype)
+    return convert(packed(value), dtype)
 
 
 conversion.hooks["pack"] = _pack

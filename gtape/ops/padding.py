@@ -10,6 +10,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import host_value
 from gtape.ops.indexing import getitem_
@@ -140,7 +141,8 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any
     if chosen == "CONSTANT":
         return pad_(x, paddings=pads, value=_fill(x, constant_values))
     if chosen not in ("REFLECT", "SYMMETRIC"):
-        raise ValueError(f"pad: mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC'; got {mode!r}")
+        raise ValueError(f"pad: mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC'; got "
+                         f"{shown(mode)}")
     return mirror_pad_(x, paddings=pads, edge=chosen == "SYMMETRIC")
 
 
@@ -150,5 +152,5 @@ def _fill(x: Tensor, value: Any) -> Any:
         return b"" if x.dtype is string else 0
     found = convert(value, x.dtype)
     if found.ndim:
-        raise InvalidArgumentError(f"pad: constant_values must be one value; got {value!r:.80}")
+        raise InvalidArgumentError(f"pad: constant_values must be one value; got {shown(value)}")
     return found._array_().tolist()

@@ -11,6 +11,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics import pooling as numerics
 from gtape.numerics.windows import Pads
@@ -317,7 +318,7 @@ def pool(input: Any, window_shape: Any, pooling_type: str, strides: Any = None,
         InvalidArgumentError: as `max_pool2d`.
     """
     if pooling_type not in ("MAX", "AVG"):
-        raise ValueError(f"pool: pooling_type must be 'MAX' or 'AVG'; got {pooling_type!r}")
+        raise ValueError(f"pool: pooling_type must be 'MAX' or 'AVG'; got {shown(pooling_type)}")
     x = convert(input)
     rank = spatial_rank("pool", x.spec)
     return _pool("pool", x, window_shape, strides, padding, data_format, dilations, rank,
@@ -339,7 +340,7 @@ def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: Any,
     """
     name = "max_pool_with_argmax"
     if data_format != "NHWC":
-        raise ValueError(f"{name}: data_format must be 'NHWC'; got {data_format!r}")
+        raise ValueError(f"{name}: data_format must be 'NHWC'; got {shown(data_format)}")
     x = convert(input)
     require_rank(name, "the input", x.spec, 4)
     size = spatial_sizes(name, "ksize", ksize, 2, False)

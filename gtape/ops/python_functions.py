@@ -17,6 +17,7 @@ from gtape.core.sites import here, resolve
 from gtape.core.spec import Spec
 from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.hosted import HostedOp
 
 
@@ -189,7 +190,7 @@ def _write(text: str, stream: Any) -> None:
     if isinstance(stream, str):
         if not stream.startswith("file://"):
             raise ValueError(f"print: output_stream must be a stream, a function of the text, or "
-                             f"'file://path'; got {stream!r}")
+                             f"'file://path'; got {shown(stream)}")
         with open(stream.removeprefix("file://"), "a", encoding="utf-8") as file:
             file.write(text)
     elif callable(stream):
@@ -198,7 +199,7 @@ def _write(text: str, stream: Any) -> None:
         stream.write(text)
     else:
         raise ValueError(f"print: output_stream must be a stream, a function of the text, or "
-                         f"'file://path'; got {stream!r}")
+                         f"'file://path'; got {shown(stream)}")
 
 
 def print_(*inputs: Any, output_stream: Any = None, summarize: int | None = 3, sep: str = " ",

@@ -13,6 +13,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import float32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 from gtape.ops.arguments import as_ints
 from gtape.ops.casting import cast
 from gtape.ops.gathering import gather_
@@ -113,7 +114,8 @@ def resize(images: Any, size: Any, method: str = "bilinear", preserve_aspect_rat
     x = convert(images)
     kind = str(getattr(method, "value", method)).lower()
     if kind not in METHODS:
-        raise ValueError(f"resize: the method must be one of {', '.join(METHODS)}; got {method!r}")
+        raise ValueError(f"resize: the method must be one of {', '.join(METHODS)}; got "
+                         f"{shown(method)}")
     if x.ndim not in (3, 4):
         raise ValueError(f"resize takes images [n, h, w, c] or [h, w, c]; got {x.spec}")
     wanted = as_ints(size, "resize: size")

@@ -12,6 +12,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import index_tensor
 from gtape.ops.gathering import _checked_rows, gather_, gather_nd_, scatter_nd_
@@ -235,7 +236,7 @@ def _arguments(name: str, tensor: Any, indices: Any, updates: Any, policy: str,
                ) -> tuple[Tensor, Tensor, Tensor]:
     if policy not in _POLICIES:
         raise InvalidArgumentError(f"{name}: bad_indices_policy must be one of {_POLICIES}; got "
-                                   f"{policy!r}")
+                                   f"{shown(policy)}")
     x = convert(tensor)
     index = index_tensor(indices, name, x)
     values = convert_like(updates, x._t, name)

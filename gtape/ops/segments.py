@@ -19,6 +19,7 @@ from gtape.core.op import case, ints
 from gtape.core.placement import at_home
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics import scatter
 from gtape.ops.arguments import as_int, index_tensor
@@ -143,7 +144,7 @@ def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int
         return x, ids, 0
     if int(array[0]) < 0 or bool((array[1:] < array[:-1]).any()):
         raise InvalidArgumentError(f"{name}: segment_ids must be >= 0 and must not decrease; got "
-                                   f"{ids._peek()!r:.80}. Use tf.math.unsorted_{name} for others")
+                                   f"{shown(ids._peek())}. Use tf.math.unsorted_{name} for others")
     return x, ids, int(array[-1]) + 1
 
 

@@ -14,6 +14,7 @@ from gtape.core.recording import CUT, mark_all
 from gtape.core.sites import here, resolve
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 from gtape.kinds.functions import operands
 from gtape.ops import scalars as s
 from gtape.ops.arguments import as_int
@@ -82,7 +83,7 @@ def _truth(name: str, pred: Any) -> Any:
 def _function(name: str, what: str, function: Any) -> Callable[[], Any]:
     if not callable(function):
         raise TypeError(f"{name}: {what} must be a function without arguments; got "
-                        f"{function!r:.60}. Write lambda: value")
+                        f"{shown(function)}. Write lambda: value")
     return function
 
 
@@ -122,7 +123,7 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, stric
     """
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, Mapping) else pred_fn_pairs)
     if any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in pairs):
-        raise TypeError(f"case takes (condition, function) pairs; got {pred_fn_pairs!r:.80}")
+        raise TypeError(f"case takes (condition, function) pairs; got {shown(pred_fn_pairs)}")
     for _, function in pairs:
         _function("case", "each second item of a pair", function)
     chosen = None if default is None else _function("case", "default", default)

@@ -15,6 +15,7 @@ from gtape.core.op import case, ints
 from gtape.core.placement import at_home
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, index_tensor
 from gtape.ops.layout import transpose_
@@ -124,7 +125,7 @@ argsort_.cases = [case((2, 5), descending=True, dtype=dtypes.int32)]
 def _descending(name: str, direction: Any) -> bool:
     if direction not in ("ASCENDING", "DESCENDING"):
         raise ValueError(f"{name}: direction must be 'ASCENDING' or 'DESCENDING'; "
-                         f"got {direction!r}")
+                         f"got {shown(direction)}")
     return direction == "DESCENDING"
 
 
@@ -335,7 +336,7 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left",
         ValueError: another `side`.
     """
     if side not in ("left", "right"):
-        raise ValueError(f"searchsorted: side must be 'left' or 'right'; got {side!r}")
+        raise ValueError(f"searchsorted: side must be 'left' or 'right'; got {shown(side)}")
     rows = convert(sorted_sequence)
     found = convert_like(values, rows._t, "searchsorted")
     return searchsorted_(rows, found, side=side, dtype=as_dtype(out_type))

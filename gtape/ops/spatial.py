@@ -8,6 +8,7 @@ from typing import Any
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.numerics.windows import Pads, out_sizes, padding
 from gtape.ops.arguments import as_ints
 from gtape.ops.layout import transpose_
@@ -29,7 +30,7 @@ def is_channels_first(name: str, data_format: str | None, rank: int) -> bool:
     if data_format == _CHANNELS_FIRST[rank]:
         return True
     raise ValueError(f"{name}: data_format must be '{_CHANNELS_LAST[rank]}' or "
-                     f"'{_CHANNELS_FIRST[rank]}' for {rank} spatial axes; got {data_format!r}")
+                     f"'{_CHANNELS_FIRST[rank]}' for {rank} spatial axes; got {shown(data_format)}")
 
 
 def channels_last(x: Tensor) -> Tensor:

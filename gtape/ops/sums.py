@@ -11,6 +11,7 @@ from gtape.core.op import case
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.ops import scalars as s
 from gtape.ops.arguments import as_tensors, one_dtype
@@ -58,7 +59,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
         InvalidArgumentError: shapes or dtypes differ.
     """
     if not hasattr(inputs, "__iter__") or getattr(inputs, "ndim", 1) == 0:
-        raise ValueError(f"add_n takes a list of tensors; got {inputs!r:.60}")
+        raise ValueError(f"add_n takes a list of tensors; got {shown(inputs)}")
     values = [_dense(value) for value in inputs]
     if not values:
         raise ValueError("add_n needs at least one tensor; got an empty list")

@@ -9,6 +9,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics.triangular import solve_tridiagonal
 from gtape.ops.arguments import as_int, as_tensors, one_dtype
@@ -60,7 +61,7 @@ def _diagonals(name: str, diagonals: Any, form: str) -> list[Tensor]:
         main = diag_part_(x)
     else:
         raise ValueError(f"{name}: diagonals_format must be 'compact', 'sequence' or 'matrix'; "
-                         f"got {form!r}")
+                         f"got {shown(form)}")
     return [upper, main, lower]
 
 
@@ -202,9 +203,10 @@ def _selected(e: Tensor, select: str, bounds: Any) -> slice:
     if select == "a":
         return slice(None)
     if select not in ("i", "v"):
-        raise ValueError(f"eigh_tridiagonal: select must be 'a', 'i' or 'v'; got {select!r}")
+        raise ValueError(f"eigh_tridiagonal: select must be 'a', 'i' or 'v'; got {shown(select)}")
     if bounds is None or len(bounds) != 2:
-        raise ValueError(f"eigh_tridiagonal: select={select!r} needs select_range, two numbers")
+        raise ValueError(f"eigh_tridiagonal: select="
+                         f"{shown(select)} needs select_range, two numbers")
     if select == "i":
         first, last = (as_int(n, "eigh_tridiagonal: select_range") for n in bounds)
         return slice(first, last + 1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.module import Module
+from gtape.core.text import shown
 from gtape.core.variable import Variable
 from gtape.keras.layers.layer import Layer
 from gtape.train import stored
@@ -189,7 +190,7 @@ class _Counted:
 def _require_trackable(name: str, value: Any) -> None:
     if not is_trackable(value, name):
         raise ValueError(
-            f"a Checkpoint cannot save '{name}': {type(value).__name__} {value!r:.60}. It takes "
+            f"a Checkpoint cannot save '{name}': {type(value).__name__} {shown(value)}. It takes "
             f"modules, layers, optimizers, Variables, random generators and lists and dicts of "
             f"these; a number goes in a tf.Variable, other state in a subclass of "
             f"tf.train.experimental.PythonState")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gtape.core.files import abandoned
+from gtape.core.text import shown
 from gtape.train import listing
 from gtape.train.checkpoint import Checkpoint
 from gtape.train.stored import SUFFIX
@@ -40,7 +41,7 @@ class CheckpointManager:
             raise ValueError(f"max_to_keep must be at least 1, or None for all; got {max_to_keep}")
         if "/" in checkpoint_name or not checkpoint_name:
             raise ValueError(f"checkpoint_name must be a name without folders; got "
-                             f"{checkpoint_name!r}")
+                             f"{shown(checkpoint_name)}")
         if checkpoint_interval is not None and step_counter is None:
             raise ValueError("checkpoint_interval needs a step_counter")
         self._checkpoint, self._folder = checkpoint, Path(directory)

@@ -21,6 +21,7 @@ from gtape.core.errors import (
     UnimplementedError,
 )
 from gtape.core.files import write_whole
+from gtape.core.text import shown
 
 SUFFIX = ".safetensors"
 #: One entry of the header's metadata holds everything, so that equal states give equal files.
@@ -48,7 +49,7 @@ def named(path: Any) -> str:
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
         raise TypeError(f"the path of a checkpoint must be text or a pathlib.Path, such as "
-                        f"'folder/ckpt'; got {path!r:.60}")
+                        f"'folder/ckpt'; got {shown(path)}")
     if os.path.basename(text) in ("", os.curdir, os.pardir):
         raise InvalidArgumentError(f"the path of a checkpoint must end in the name of a file, such "
                                    f"as 'folder/ckpt'; got {text!r}")

@@ -10,6 +10,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 
 
 def layer_inputs(name: str, value: Any, dtype: DType | None) -> Any:
@@ -119,7 +120,7 @@ def sizes(name: str, value: Any, rank: int) -> tuple[int, ...]:
     """
     found = (value,) * rank if isinstance(value, (int, np.integer)) else tuple(value)
     if len(found) != rank or any(not isinstance(n, (int, np.integer)) or n < 1 for n in found):
-        raise ValueError(f"{name} must be a positive int or {rank} of them; got {value!r}")
+        raise ValueError(f"{name} must be a positive int or {rank} of them; got {shown(value)}")
     return tuple(int(n) for n in found)
 
 
@@ -131,7 +132,8 @@ def padding_mode(value: Any, *allowed: str) -> str:
     """
     mode = value.lower() if isinstance(value, str) else value
     if mode not in ("valid", "same", *allowed):
-        raise ValueError(f"padding must be one of {('valid', 'same', *allowed)}; got {value!r}")
+        raise ValueError(f"padding must be one of {('valid', 'same', *allowed)}; got "
+                         f"{shown(value)}")
     return mode
 
 
@@ -143,21 +145,21 @@ def channels_first(data_format: Any) -> bool:
     """
     if data_format not in (None, "channels_last", "channels_first"):
         raise ValueError(f"data_format must be 'channels_last' or 'channels_first'; got "
-                         f"{data_format!r}")
+                         f"{shown(data_format)}")
     return data_format == "channels_first"
 
 
 def positive(name: str, value: Any) -> int:
     """A positive int. Raises ValueError otherwise."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a positive integer; got {value!r}")
+        raise ValueError(f"{name} must be a positive integer; got {shown(value)}")
     return int(value)
 
 
 def share(name: str, value: Any) -> float:
     """A number in [0, 1]. Raises ValueError otherwise."""
     if not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a number in [0, 1]; got {value!r}")
+        raise ValueError(f"{name} must be a number in [0, 1]; got {shown(value)}")
     return float(value)
 
 

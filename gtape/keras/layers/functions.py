@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.text import shown
 from gtape.keras import activations, constraints, initializers, regularizers
 from gtape.keras.layers.layer import Layer
 from gtape.ops.scalars import where
@@ -31,7 +32,7 @@ class Lambda(Layer):
                  arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not callable(function):
-            raise ValueError(f"Lambda takes a function; got {function!r}")
+            raise ValueError(f"Lambda takes a function; got {shown(function)}")
         import inspect
 
         self.function = function

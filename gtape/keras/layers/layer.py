@@ -13,6 +13,7 @@ from gtape.core.dtypes import DType, as_dtype
 from gtape.core.module import is_variable
 from gtape.core.state import init_scope, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 from gtape.keras import config, naming
 from gtape.keras.layers import context, tracking
 from gtape.keras.layers.arguments import first_shape, layer_inputs, leftover_arguments
@@ -159,8 +160,9 @@ class Layer(Tracker):
         from gtape.keras import constraints, initializers, regularizers
 
         if isinstance(shape, str):
-            raise ValueError(f"add_weight: the first argument is the shape; got {shape!r}. Write "
-                             f"add_weight(shape=…, name={shape!r})")
+            raise ValueError(f"add_weight: the first argument is the shape; got "
+                             f"{shown(shape)}. Write "
+                             f"add_weight(shape=…, name={shown(shape)})")
         wanted = as_dtype(dtype or self._dtype)
         size = (shape,) if isinstance(shape, int) else tuple(shape or ())
         if any(n is None for n in size):

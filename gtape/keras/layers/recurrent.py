@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.text import shown
 from gtape.keras.layers.arguments import check_rank
 from gtape.keras.layers.layer import Layer
 from gtape.keras.layers.noise import Dropout
@@ -32,7 +33,8 @@ class RNN(Layer):
         kwargs.pop("zero_output_for_mask", None)
         super().__init__(**kwargs)
         if not hasattr(cell, "state_size") or not callable(cell):
-            raise ValueError(f"RNN takes a cell with state_size and call(x, states); got {cell!r}")
+            raise ValueError(f"RNN takes a cell with state_size and call(x, states); got "
+                             f"{shown(cell)}")
         self.cell = cell
         self.return_sequences, self.return_state = bool(return_sequences), bool(return_state)
         self.go_backwards, self.stateful = bool(go_backwards), bool(stateful)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from gtape.core.text import shown
 from gtape.keras.layers.layer import Layer
 from gtape.ops.layout import reshape
 
@@ -15,7 +16,7 @@ class TimeDistributed(Layer):
     def __init__(self, layer: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(layer, Layer):
-            raise ValueError(f"TimeDistributed takes a layer; got {layer!r}")
+            raise ValueError(f"TimeDistributed takes a layer; got {shown(layer)}")
         self.layer = layer
 
     def build(self, input_shape: Any) -> None:
@@ -48,9 +49,9 @@ class Bidirectional(Layer):
         super().__init__(**kwargs)
         if merge_mode not in ("concat", "sum", "mul", "ave", None):
             raise ValueError(f"merge_mode must be 'concat', 'sum', 'mul', 'ave' or None; got "
-                             f"{merge_mode!r}")
+                             f"{shown(merge_mode)}")
         if not hasattr(layer, "return_sequences"):
-            raise ValueError(f"Bidirectional takes a recurrent layer; got {layer!r}")
+            raise ValueError(f"Bidirectional takes a recurrent layer; got {shown(layer)}")
         self.merge_mode = merge_mode
         self.forward_layer = layer
         if backward_layer is None:

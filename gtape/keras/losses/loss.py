@@ -9,6 +9,7 @@ from typing import Any
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 from gtape.keras import config, naming
 from gtape.ops.casting import cast
 from gtape.ops.layout import expand_dims, squeeze
@@ -31,7 +32,7 @@ class Reduction:
 def checked_reduction(reduction: Any) -> Any:
     """`reduction`. Raises ValueError when there is no such way."""
     if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction must be one of {_REDUCTIONS}; got {reduction!r}")
+        raise ValueError(f"reduction must be one of {_REDUCTIONS}; got {shown(reduction)}")
     return reduction
 
 

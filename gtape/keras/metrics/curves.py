@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
+from gtape.core.text import shown
 from gtape.keras.config import epsilon
 from gtape.keras.metrics.confusion import counts, flat_inputs
 from gtape.keras.metrics.metric import Metric, host, over, tensor
@@ -64,10 +65,10 @@ class AUC(Curve):
                  num_labels: int | None = None, label_weights: Any = None,
                  from_logits: bool = False) -> None:
         if curve not in ("ROC", "PR"):
-            raise ValueError(f"curve must be 'ROC' or 'PR'; got {curve!r}")
+            raise ValueError(f"curve must be 'ROC' or 'PR'; got {shown(curve)}")
         if summation_method not in ("interpolation", "minoring", "majoring"):
             raise ValueError(f"summation_method must be 'interpolation', 'minoring' or 'majoring'; "
-                             f"got {summation_method!r}")
+                             f"got {shown(summation_method)}")
         if multi_label or label_weights is not None:
             raise ValueError("AUC: multi_label is not supported; make one AUC for each label")
         if thresholds is None:

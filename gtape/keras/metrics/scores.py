@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.text import shown
 from gtape.keras.config import epsilon
 from gtape.keras.metrics.metric import Metric, host, over, tensor
 
@@ -28,7 +29,7 @@ class FBetaScore(Metric):
         super().__init__(dtype, name)
         if average not in (None, "micro", "macro", "weighted"):
             raise ValueError(f"average must be None, 'micro', 'macro' or 'weighted'; got "
-                             f"{average!r}")
+                             f"{shown(average)}")
         if beta <= 0 or (threshold is not None and not 0 < threshold <= 1):
             raise ValueError(f"beta must be positive and threshold in (0, 1]; got {beta}, "
                              f"{threshold}")
@@ -96,7 +97,7 @@ class R2Score(Metric):
         super().__init__(dtype, name)
         if class_aggregation not in (None, "uniform_average", "variance_weighted_average"):
             raise ValueError(f"class_aggregation must be None, 'uniform_average' or "
-                             f"'variance_weighted_average'; got {class_aggregation!r}")
+                             f"'variance_weighted_average'; got {shown(class_aggregation)}")
         self.class_aggregation, self.num_regressors = class_aggregation, num_regressors
         self._built = False
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gtape.core.state import paused
+from gtape.core.text import shown
 from gtape.keras.layers.layer import Layer
 from gtape.keras.models.model import Model
 
@@ -44,7 +45,7 @@ class Sequential(Model):
     def _append(self, layer: Any) -> None:
         if not isinstance(layer, Layer):
             if not callable(layer):
-                raise ValueError(f"Sequential takes layers; got {layer!r}")
+                raise ValueError(f"Sequential takes layers; got {shown(layer)}")
             from gtape.keras.layers.functions import Lambda
 
             layer = Lambda(layer)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from gtape.core.text import shown
+
 _WHERE = {
     "optimizer": "Optimizer",
     "gradient_descent": "SGD Lion",
@@ -42,6 +44,6 @@ def get(identifier: Any) -> Any:
     if isinstance(identifier, Optimizer):
         return identifier
     if not isinstance(identifier, str):
-        raise ValueError(f"an optimizer must be a name or an Optimizer; got {identifier!r}")
+        raise ValueError(f"an optimizer must be a name or an Optimizer; got {shown(identifier)}")
     names = {name.lower(): name for name in _MODULE_OF}
     return __getattr__(found("optimizer", names, identifier.lower()))()

@@ -10,6 +10,7 @@ import numpy as np
 
 from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor, wrap
+from gtape.core.text import shown
 from gtape.keras import naming
 from gtape.keras.optimizers.gradients import Settings, prepared
 from gtape.keras.optimizers.optimizer import Optimizer
@@ -25,7 +26,7 @@ class OptimizerMap(MutableMapping[str, Any]):
     def __init__(self, default_optimizer: Optimizer,
                  optimizer_map: dict[str, Optimizer] | None = None) -> None:
         if not isinstance(default_optimizer, Optimizer):
-            raise TypeError(f"the default must be an Optimizer; got {default_optimizer!r}")
+            raise TypeError(f"the default must be an Optimizer; got {shown(default_optimizer)}")
         self.default_optimizer = default_optimizer
         self._by_pattern = dict(optimizer_map or {})
 
@@ -41,8 +42,8 @@ class OptimizerMap(MutableMapping[str, Any]):
         if key in self._by_pattern:
             raise ValueError(f"the map holds '{key}' already")
         if not isinstance(key, str) or not isinstance(optimizer, Optimizer):
-            raise ValueError(f"an OptimizerMap maps strings to Optimizers; got {key!r} and "
-                             f"{optimizer!r}")
+            raise ValueError(f"an OptimizerMap maps strings to Optimizers; got {shown(key)} and "
+                             f"{shown(optimizer)}")
         self._by_pattern[key] = optimizer
 
     def __delitem__(self, key: str) -> None:
@@ -71,7 +72,7 @@ class MultiOptimizer(_Delegating):
     def __init__(self, optimizer_map: Any, name: str | None = None) -> None:
         if not callable(optimizer_map):
             raise ValueError(f"MultiOptimizer takes an OptimizerMap, or a function from variables "
-                             f"to optimizers; got {optimizer_map!r}")
+                             f"to optimizers; got {shown(optimizer_map)}")
         super().__init__(name)
         self.optimizer_map = optimizer_map
 
@@ -126,7 +127,7 @@ class LossScaleOptimizer(_Delegating):
         if isinstance(inner_optimizer, LossScaleOptimizer) or not isinstance(
                 inner_optimizer, Optimizer):
             raise ValueError(f"LossScaleOptimizer takes another optimizer; got "
-                             f"{inner_optimizer!r}")
+                             f"{shown(inner_optimizer)}")
         super().__init__(name)
         self.inner_optimizer = inner_optimizer
         with naming.scope(self.name):

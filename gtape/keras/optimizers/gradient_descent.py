@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.text import shown
 from gtape.keras.optimizers.optimizer import Optimizer
 
 
@@ -26,7 +27,7 @@ class SGD(Optimizer):
                  gradient_accumulation_steps: int | None = None, name: str | None = None,
                  **kwargs: Any) -> None:
         if not isinstance(momentum, (int, float)) or not 0 <= momentum <= 1:
-            raise ValueError(f"momentum must lie in [0, 1]; got {momentum!r}")
+            raise ValueError(f"momentum must lie in [0, 1]; got {shown(momentum)}")
         if momentum:
             self.slots = ("momentum",)  # type: ignore[misc]
         super().__init__(learning_rate, weight_decay, clipnorm, clipvalue, global_clipnorm,

@@ -10,6 +10,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor
+from gtape.core.text import shown
 from gtape.keras.optimizers import clipping
 
 
@@ -39,7 +40,8 @@ class Settings(NamedTuple):
             value = getattr(self, name)
             least = 2 if name == "gradient_accumulation_steps" else 1
             if value is not None and (not isinstance(value, int) or value < least):
-                raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+                raise ValueError(f"{name} must be an integer of at least {least}; got "
+                                 f"{shown(value)}")
         return self
 
 
