@@ -5,6 +5,7 @@ from __future__ import annotations
 from gtape.core.errors import (
     AbortedError,
     AlreadyExistsError,
+    CacheWarning,
     CancelledError,
     ComplexCastWarning,
     DataLossError,
@@ -35,10 +36,10 @@ from gtape.core.errors import (
 )
 
 __all__ = [
-    "AbortedError", "AlreadyExistsError", "CancelledError", "ComplexCastWarning",
-    "DataLossError", "DeadlineExceededError", "EagerFunctionWarning", "FailedPreconditionError",
-    "GradientMismatch", "GradientNoneError", "GradientNoneWarning", "InternalError",
-    "InvalidArgumentError", "KernelError", "NativeCodeWarning", "NonFloatWarning",
+    "AbortedError", "AlreadyExistsError", "CacheWarning", "CancelledError",
+    "ComplexCastWarning", "DataLossError", "DeadlineExceededError", "EagerFunctionWarning",
+    "FailedPreconditionError", "GradientMismatch", "GradientNoneError", "GradientNoneWarning",
+    "InternalError", "InvalidArgumentError", "KernelError", "NativeCodeWarning", "NonFloatWarning",
     "NotFoundError", "NotTraceableError", "OpError", "OperatorNotAllowedInGraphError",
     "OutOfRangeError", "PermissionDeniedError", "ResourceExhaustedError", "RetraceWarning",
     "TapeUseWarning", "UnauthenticatedError", "UnavailableError", "UnimplementedError",

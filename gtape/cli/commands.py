@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from gtape._version import version
-from gtape.cli import bench, demo, examples, explain, info, kernels, test
+from gtape.cli import bench, cache, demo, examples, explain, info, kernels, test
 from gtape.cli.errors import CommandError
 
 _COMMANDS: dict[str, ModuleType] = {
     "demo": demo, "info": info, "test": test, "examples": examples, "explain": explain,
-    "bench": bench, "kernels": kernels}
+    "bench": bench, "kernels": kernels, "cache": cache}
 _FAILED = 2
 _INTERRUPTED = 130
 

@@ -85,12 +85,20 @@ def memory(found: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     return sizes
 
 
+def kept() -> dict[str, str | None]:
+    """The folder of compiled programs and kernels, and why it is not used, if it is not."""
+    from gtape.devices import cache
+
+    folder, refusal = cache.state()
+    return {"folder": str(folder) if folder else None, "refused": refusal or None}
+
+
 def collect() -> dict[str, Any]:
     """Everything that `info` shows."""
     found, looked_for = versions(), devices()
     return {"versions": found, "conflicts": conflicts(found), "devices": looked_for,
             "chosen": chosen(), _VARIABLE: os.environ.get(_VARIABLE),
-            "memory": memory(looked_for)}
+            "memory": memory(looked_for), "cache": kept()}
 
 
 def _choice(found: dict[str, Any]) -> str:
@@ -111,6 +119,10 @@ def _text(found: dict[str, Any]) -> str:
     for name, sizes in found["memory"].items():
         parts = [f"{kind} {size / 2**30:.2f} GiB" for kind, size in sizes.items()]
         lines.append(f"{name:<14}memory: {', '.join(parts) or 'not known'}")
+    folder, refused = found["cache"].values()
+    lines += ["", f"{'cache':<14}{folder or 'none'}"]
+    if refused:
+        lines[-1] += f", not used: {refused}"
     return "\n".join(lines)
 
 

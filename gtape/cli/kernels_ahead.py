@@ -24,7 +24,10 @@ class Job(NamedTuple):
 
 
 def compile_ahead(kernels: Iterable[Kernel], cupy: Any, workers: int) -> None:
-    """Fill the cache of `cubins` for GPU:0. What does not compile is left to who asks for it."""
+    """Fill the cache of `cubins` for GPU:0, where there is one. What does not compile is left to
+    who asks for it."""
+    if cache.state()[1]:
+        return
     major = cupy.cuda.runtime.runtimeGetVersion() // 1000
     try:
         compiler = nvrtc.find(major)

@@ -127,6 +127,10 @@ class NativeCodeWarning(UserWarning):
     """A traced function could not be compiled, and is run node by node."""
 
 
+class CacheWarning(UserWarning):
+    """Compiled programs are not kept, since others might change what is kept there."""
+
+
 class ComplexCastWarning(UserWarning):
     """A cast drops an imaginary part."""
 

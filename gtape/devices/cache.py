@@ -1,8 +1,10 @@
-"""The folder where compiled kernels are kept between runs.
+"""The folder where compiled programs and kernels are kept between runs.
 
-GTAPE_CACHE_DIR, else `gtape` in XDG_CACHE_HOME or ~/.cache. A file appears under its name only
-when it is complete, so processes that write the same one at once do no harm; a folder that cannot
-be written to is no error, since everything in it can be made again.
+GTAPE_CACHE_DIR, else `gtape` in XDG_CACHE_HOME or ~/.cache. What is in it is run, so it is used
+only where nobody else can have put it there (`ownership`); otherwise nothing is kept, and a warning
+says so once. A file appears under its name only when it is complete, so processes that write the
+same one at once do no harm; a folder that cannot be written to is no error, since everything in it
+can be made again.
 """
 
 from __future__ import annotations
@@ -11,18 +13,57 @@ import contextlib
 import hashlib
 import os
 import tempfile
+import time
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
+from gtape.core.errors import CacheWarning, PermissionDeniedError
+from gtape.core.tape_recording import stack_level
+from gtape.devices import cache_limits, ownership
+
 VARIABLE = "GTAPE_CACHE_DIR"
+ADVICE = f". Or set {VARIABLE} to a folder where only this user may write"
+#: What was warned of, so that each is said once in a process.
+_WARNED: set[str] = set()
 
 
-def folder(kind: str) -> Path:
-    """Where files of this kind are kept; it may not exist."""
+def root() -> Path:
+    """The folder of all that is kept; it may not exist, and is not looked at.
+
+    Raises:
+        PermissionDeniedError: there is none that could be this user's own.
+    """
     given = os.environ.get(VARIABLE)
     if given:
-        return Path(given) / kind
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "gtape" / kind
+        expanded = os.path.expanduser(given)
+        if not os.path.isabs(expanded):
+            raise PermissionDeniedError(f"{VARIABLE} must be a whole path, beginning with "
+                                        f"'{os.path.abspath(os.sep)}'; it is '{given}'")
+        return Path(expanded)
+    # A relative XDG_CACHE_HOME counts for nothing, as the XDG Base Directory Specification says.
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(base if os.path.isabs(base) else os.path.join(_home(), ".cache"), "gtape")
+
+
+def _home() -> str:
+    home = os.path.expanduser("~") if os.environ.get("HOME") != "" else ""
+    if not os.path.isabs(home):
+        raise PermissionDeniedError("this user has no home folder (HOME)")
+    return home
+
+
+def state() -> tuple[Path | None, str]:
+    """The folder, where there is one, and why nothing is kept in it, empty where something is."""
+    found = None
+    try:
+        found = root()
+        ownership.trusted(found)
+    except FileNotFoundError:
+        return found, ""  # it will be made
+    except (OSError, PermissionDeniedError) as error:
+        return found, str(error)
+    return found, ""
 
 
 def key(*parts: str) -> str:
@@ -36,26 +77,66 @@ def key(*parts: str) -> str:
 
 def read(kind: str, name: str) -> bytes | None:
     """A kept file, or None."""
-    try:
-        return (folder(kind) / name).read_bytes()
-    except OSError:
-        return None
+    with _refused():
+        return _read(ownership.trusted(root() / kind) / name)
+    return None
+
+
+def each(kind: str, name: str) -> Iterator[tuple[Path, bytes]]:
+    """The files of a kept folder that can be read, by name."""
+    files: list[Path] = []
+    with _refused():
+        files = sorted(ownership.trusted(root() / kind / name).glob("[!.]*"))
+    for file in files:
+        content = None
+        with _refused():
+            content = _read(file)
+        if content is not None:
+            yield file, content
+
+
+def _read(file: Path) -> bytes:
+    content, changed = ownership.content(file)
+    # The time of a file is that of its last use, near enough to know which have not been used.
+    if time.time() - changed > cache_limits.DAY:
+        with contextlib.suppress(OSError):
+            os.utime(file)
+    return content
 
 
 def write(kind: str, name: str, data: bytes) -> Path | None:
-    """Keep a file, whole or not at all; None where the folder cannot be written to."""
-    target = folder(kind) / name
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".new-")
-    except OSError:
-        return None
+    """Keep a file, whole or not at all; None where the folder cannot be used."""
+    with _refused():
+        target = root() / kind / name
+        target = ownership.trusted(target.parent, make=True) / target.name
+        _write(target, data)
+        cache_limits.sweep_daily(root())
+        return target
+    return None
+
+
+def _write(target: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=cache_limits.UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         os.replace(temporary, target)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        return None
-    return target
+        raise
+
+
+@contextlib.contextmanager
+def _refused() -> Iterator[None]:
+    """What is wrong with the folder ends the block: a warning where others might get in."""
+    try:
+        yield
+    except OSError:
+        return
+    except PermissionDeniedError as error:
+        reason = str(error)
+        if reason not in _WARNED:
+            _WARNED.add(reason)
+            warnings.warn(f"compiled programs are not kept, and each process compiles its own: "
+                          f"{reason}{ADVICE}", CacheWarning, stacklevel=stack_level())

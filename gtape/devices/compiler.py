@@ -14,14 +14,16 @@ import shlex
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gtape.core.errors import KernelError, MissingError, PassingError
-from gtape.devices.cache import folder, key, write
+from gtape.core.errors import KernelError, MissingError, PassingError, PermissionDeniedError
+from gtape.devices import cache as kept
+from gtape.devices import ownership
 from gtape.devices.commands import Finished, run
 from gtape.devices.cuda.listing import excerpt
 
@@ -34,6 +36,9 @@ _ANSWERING, _COMPILING = 15.0, 600.0
 #: Libraries by key. None is loaded twice: a second copy would have a state of its own.
 _LOADED: dict[str, ctypes.CDLL] = {}
 _LOCKS: dict[str, threading.Lock] = {}
+#: What the names of folders for compilations begin with, and the seconds after which one of them
+#: belongs to a process that was killed.
+_PRIVATE, _FORSAKEN = "gtape-compile-", 86400.0
 
 
 class Compiler(NamedTuple):
@@ -54,9 +59,8 @@ class Recipe(NamedTuple):
     machine: str = ""
 
     def key(self, program: str) -> str:
-        return key(program, *map(" ".join, (self.compiler.command, self.options, self.optional,
-                                            self.libraries)),
-                   self.compiler.version, self.machine)
+        lists = (self.compiler.command, self.options, self.optional, self.libraries)
+        return kept.key(program, *map(" ".join, lists), self.compiler.version, self.machine)
 
 
 @cache
@@ -125,9 +129,9 @@ def function(library: ctypes.CDLL, name: str) -> Any:
 
 def _kept(kind: str, made_from: str, mode: int) -> ctypes.CDLL | None:
     """A library of the cache folder; None where it is not there, is damaged, or may not be run."""
-    with contextlib.suppress(OSError):
-        for path in sorted((folder(kind) / made_from).glob("*.so")):
-            if path.stem == _digest(path.read_bytes()):
+    for path, binary in kept.each(kind, made_from):
+        with contextlib.suppress(OSError):
+            if path.stem == _digest(binary):
                 return ctypes.CDLL(str(path), mode=mode)
             path.unlink()
     return None
@@ -144,10 +148,10 @@ def _made(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
             raise KernelError(f"{recipe.compiler.command[0]} made no file, and said nothing of it")
         with _storing():
             binary = target.read_bytes()
-        kept = write(kind, f"{made_from}/{_digest(binary)}.so", binary)
-        if kept:
+        path = kept.write(kind, f"{made_from}/{_digest(binary)}.so", binary)
+        if path:
             with contextlib.suppress(OSError):
-                return ctypes.CDLL(str(kept), mode=mode)
+                return ctypes.CDLL(str(path), mode=mode)
         try:
             return ctypes.CDLL(str(target), mode=mode)
         except OSError as error:
@@ -156,25 +160,38 @@ def _made(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
 
 @contextlib.contextmanager
 def _private_folder() -> Iterator[Path]:
-    """A folder for the time of a compilation.
+    """A folder for the time of a compilation, where nobody else can put another library.
 
     It is not `TemporaryDirectory`, which a forked child would remove as it ends.
     """
     with _storing():
-        private = tempfile.mkdtemp(prefix="gtape-")
+        private = tempfile.mkdtemp(prefix=_PRIVATE)
+    _sweep(Path(private).parent)
     try:
+        with _storing():
+            ownership.trusted(Path(private))
         yield Path(private)
     finally:
         shutil.rmtree(private, ignore_errors=True)
+
+
+@cache
+def _sweep(temporary: Path) -> None:
+    """Remove what killed compilations left; once in a process."""
+    before = time.time() - _FORSAKEN
+    for folder in temporary.glob(f"{_PRIVATE}*"):
+        with contextlib.suppress(OSError):
+            if folder.lstat().st_mtime < before:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def _storing() -> Iterator[None]:
     try:
         yield
-    except OSError as error:
-        raise PassingError(f"compiling needs a temporary folder: {error}; set TMPDIR to one that "
-                           "can be written to and has room") from error
+    except (OSError, PermissionDeniedError) as error:
+        raise PassingError(f"compiling needs a temporary folder: {error}; set TMPDIR to a folder "
+                           "of this user's that can be written to and has room") from error
 
 
 def _digest(binary: bytes) -> str:
