@@ -61,7 +61,7 @@ def _expressions(piece: Piece) -> list[str]:
         found = [inner.get(id(v)) or (names.text(v, bool(piece.shape)), False, 0)
                  for v in step.inputs]
         if isinstance(step, Sum):
-            lines.append(f"{names.give(made)} = total({found[0][0]}, None)")
+            lines.append(f"{names.give(made)} = total({found[0][0]}, {step.axes!r})")
             continue
         assert isinstance(step, Mapped)
         depth = max(d for _, _, d in found) + 1
@@ -266,7 +266,7 @@ class Blocks:
             a, b = (self._text(v) for v in value.step.inputs)  # type: ignore[union-attr]
             text = f"{a}.dot({b})"
         else:
-            text = f"total({self._text(value)}, None)"
+            text = f"total({self._text(value)}, {(0,) if self._flat else step.axes!r})"
         self._head.append(f"{name} = zero")
         self._inside.append(f"{name} = {name} + {text}")
         self._tail.append(f"{name} = {names.bound(made.dtype.type, made.dtype.name)}({name})")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.numpy_values import Function, Value
+from gtape.numerics.sums import total
 
 
 class Names:
@@ -17,7 +18,7 @@ class Names:
 
     def __init__(self) -> None:
         self.space: dict[str, Any] = {
-            "np": np, "empty": np.empty, "copyto": np.copyto, "total": np.add.reduce,
+            "np": np, "empty": np.empty, "copyto": np.copyto, "total": total,
             "concatenate": np.concatenate, "zero": np.float64(0), "inf": math.inf, "nan": math.nan}
         self._bound: dict[Any, str] = {}
         self._values: dict[int, str] = {}

@@ -32,12 +32,14 @@ from gtape.core.device import CPU
 from gtape.core.quiet import hush, unhush
 from gtape.core.tensor import EagerTensor
 from gtape.kinds.print_numpy import define
+from gtape.numerics.sums import BLOCK
 from gtape.ops.layout import broadcast_to_
 
 #: Names of larger arrays are deleted when nothing reads them any more.
 _DELETED = 1 << 12
-#: Sums of no more terms than these are products with ones: faster, and as exact.
-_SUMMED = 1 << 12
+#: Sums of no more terms than these along rows are products with ones, which BLAS adds in lanes:
+#: faster, and as exact.
+_SUMMED = 1 << 10
 
 
 class Writer:
@@ -224,10 +226,10 @@ class Writer:
         if step.total and count <= _SUMMED:
             flat = text if len(value.shape) == 1 else f"{text}.ravel()"
             return f"{flat}.dot({self._ones(count, value.dtype)})"
-        if len(value.shape) == 2 and count <= _SUMMED:
+        if len(value.shape) == 2 and count <= (BLOCK if axes == (0,) else _SUMMED):
             ones = self._ones(count, value.dtype)
             return f"{ones}.dot({text})" if axes == (0,) else f"{text}.dot({ones})"
-        return f"total({text}, {None if step.total else axes!r})"
+        return f"total({text}, {axes!r})"
 
     def _ones(self, count: int, dtype: np.dtype) -> str:
         name = f"ones{count}_{dtype.name}"

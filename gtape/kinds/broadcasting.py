@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.dtypes import running_type
+from gtape.numerics.sums import total
 
 
 def axes_to_sum(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
@@ -36,11 +36,3 @@ def sum_to(array: Any, target: tuple[int, ...]) -> Any:
         return array.reshape(target)
     summed = total(array, axes, True)
     return summed.reshape(target) if lead else summed
-
-
-def total(array: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The sum over `axes` in the array's dtype, accumulated in its `running_type`."""
-    wide = running_type(array.dtype)
-    if wide is array.dtype:
-        return array.sum(axis=axes, keepdims=keepdims, dtype=wide)
-    return array.astype(wide).sum(axis=axes, keepdims=keepdims).astype(array.dtype)

@@ -11,6 +11,8 @@ import math
 from functools import lru_cache
 from typing import Any
 
+from .sums import total
+
 
 def contract(xp: Any, arrays: list[Any], terms: tuple[str, ...], result: str) -> Any:
     """Σ over the letters not in `result` of the product of `arrays`, in the order of `result`.
@@ -50,7 +52,7 @@ def _simplified(xp: Any, array: Any, term: str, others: str) -> tuple[Any, str]:
             axis += 1
     gone = tuple(i for i, letter in enumerate(seen) if letter not in others)
     if gone:
-        array = array.sum(axis=gone, dtype=array.dtype)
+        array = total(array, gone)
         seen = "".join(letter for letter in seen if letter in others)
     return array, seen
 

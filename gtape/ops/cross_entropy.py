@@ -14,6 +14,7 @@ from gtape.core.op import case, ints
 from gtape.core.spec import Spec
 from gtape.kinds.primitive import primitive
 from gtape.numerics.precision import working
+from gtape.numerics.sums import total
 from gtape.ops.arguments import one_dtype
 from gtape.ops.layout import expand_dims
 from gtape.ops.reductions import reduce_sum_
@@ -24,16 +25,16 @@ def _normalised(xp: Any, logits: Any) -> tuple[Any, Any, Any]:
     """Shifted logits, log Σ e^logits of them with the axis kept, and probabilities."""
     z = shifted(xp, logits, -1)
     probs = xp.exp(z)
-    total = probs.sum(axis=-1, keepdims=True)
-    probs /= total
-    return z, xp.log(total), probs
+    sums = total(probs, (probs.ndim - 1,), True)
+    probs /= sums
+    return z, xp.log(sums), probs
 
 
 @primitive(outputs="y probs", tf_name="SoftmaxCrossEntropyWithLogits")
 def softmax_cross_entropy_(xp: Any, logits: Any, labels: Any) -> Any:
     """ℓ = -Σ labels log softmax(logits) over the last axis, and the probabilities."""
     z, log_total, probs = _normalised(xp, logits)
-    loss = (working(xp, labels) * (log_total - z)).sum(axis=-1)
+    loss = total(working(xp, labels) * (log_total - z), (logits.ndim - 1,))
     return xp.asarray(loss).astype(logits.dtype), probs.astype(logits.dtype, copy=False)
 
 

@@ -15,6 +15,7 @@ from gtape.core.queries import is_tensor
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
+from gtape.numerics.sums import total
 from gtape.ops import scalars as s
 from gtape.ops.casting import cast, saturate_cast
 from gtape.ops.more_reductions import reduce_std
@@ -73,7 +74,8 @@ def _in_float(image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
 def adjust_contrast_(xp: Any, images: Any, contrast_factor: Any) -> Any:
     """y = (x - mean) factor + mean, the mean over height and width. No gradient is registered."""
     wide = images.astype(running_type(images.dtype), copy=False)
-    mean = xp.mean(wide, axis=(-3, -2), keepdims=True, dtype=wide.dtype)
+    count = images.shape[-3] * images.shape[-2]
+    mean = total(wide, (images.ndim - 3, images.ndim - 2), True) / (count or np.nan)
     return ((wide - mean) * contrast_factor + mean).astype(images.dtype)
 
 

@@ -13,6 +13,7 @@ from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics.precision import working
+from gtape.numerics.sums import squares
 from gtape.ops.arguments import as_int
 from gtape.ops.casting import cast
 from gtape.ops.cross_entropy import softmax_cross_entropy_, sparse_softmax_cross_entropy_
@@ -175,8 +176,7 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 @primitive(tf_name="L2Loss")
 def l2_loss_(xp: Any, t: Any) -> Any:
     """y = Σ t² / 2."""
-    wide = working(xp, t).reshape(-1)
-    return xp.asarray(xp.dot(wide, wide) * 0.5).astype(t.dtype)
+    return xp.asarray(squares(working(xp, t)) * 0.5).astype(t.dtype)
 
 
 @l2_loss_.infer

@@ -14,6 +14,7 @@ from gtape.core.spec import Spec, reduced
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
+from gtape.numerics.sums import total
 from gtape.ops import scalars as s
 from gtape.ops.casting import cast_
 from gtape.ops.layout import reshape_, transpose_
@@ -187,7 +188,7 @@ def _scaled(xp: Any, x: Any, axis: Axes) -> tuple[Any, Any, Any]:
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     terms = xp.exp(x - top)
     wide = terms.astype(running_type(x.dtype), copy=False)
-    return terms, xp.sum(wide, axis=axis, keepdims=True, dtype=wide.dtype), top
+    return terms, total(wide, axis, True), top
 
 
 @primitive(tf_name="Softmax")
@@ -291,11 +292,10 @@ def reduce_variance_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> 
     """y = Σ |x - mean|² / n over `axis`, real."""
     count = math.prod(x.shape[a] for a in axis)
     wide = x.astype(running_type(x.dtype), copy=False)
-    centred = wide - xp.sum(wide, axis=axis, keepdims=True) / (count or np.nan)
+    centred = wide - total(wide, axis, True) / (count or np.nan)
     squares = (centred * xp.conj(centred)).real
-    total = xp.sum(squares, axis=axis, keepdims=keepdims, dtype=squares.dtype)
-    made = total / count if count else total * np.nan
-    return xp.asarray(made).astype(x.real.dtype)
+    made = total(squares, axis, keepdims)
+    return xp.asarray(made / (count or np.nan)).astype(x.real.dtype)
 
 
 @reduce_variance_.on("cuda")

@@ -14,6 +14,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
+from gtape.numerics.sums import total
 from gtape.ops.casting import cast
 from gtape.ops.layout import sum_to
 from gtape.ops.reductions import reduce_mean_, reduce_sum_
@@ -81,10 +82,10 @@ def normal_grad_(xp: Any, a: Any, normal: Any, factor: Any, *, axes: Axes) -> An
     factor (a - mean a - normal · mean(a normal)), with means over `axes`; self-adjoint in a.
     """
     count = max(math.prod(a.shape[i] for i in axes), 1)
-    along = (a * normal).sum(axis=axes, keepdims=True) / count
+    along = total(a * normal, axes, True) / count
     made = normal * along
     xp.subtract(a, made, out=made)
-    made -= a.sum(axis=axes, keepdims=True) / count
+    made -= total(a, axes, True) / count
     made *= factor
     return made
 

@@ -18,6 +18,7 @@ from gtape.core.spec import Spec, normal_axes, reduced
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
+from gtape.numerics.sums import total
 from gtape.ops.arguments import axes_of
 from gtape.ops.layout import reshape_
 from gtape.ops.reductions import reduce_max_, reduce_sum_
@@ -30,9 +31,9 @@ def euclidean_norm_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> A
     """y = √Σ|x|² over `axis`. The gradient x / y at y = 0 is 0 over all axes, nan over some."""
     if x.dtype.name in ("float16", "bfloat16"):
         wide = x.astype("float32")
-        return xp.sqrt(xp.sum(wide * wide, axis=axis, keepdims=keepdims)).astype(x.dtype)
+        return xp.sqrt(total(wide * wide, axis, keepdims)).astype(x.dtype)
     squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
-    return xp.sqrt(xp.sum(squares, axis=axis, keepdims=keepdims))
+    return xp.sqrt(total(squares, axis, keepdims))
 
 
 @euclidean_norm_.infer

@@ -12,8 +12,9 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes, reduced
 from gtape.core.tensor import Tensor
-from gtape.kinds import broadcasting
 from gtape.kinds.primitive import primitive
+from gtape.numerics.integer_means import integer_mean
+from gtape.numerics.sums import total
 from gtape.ops.arguments import axes_of
 from gtape.ops.layout import broadcast_to_, reshape_
 
@@ -42,7 +43,7 @@ def number_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
 @primitive(linear="x", tf_name="Sum")
 def reduce_sum_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = Σ x over `axis`."""
-    return broadcasting.total(x, axis, keepdims)
+    return total(x, axis, keepdims)
 
 
 @reduce_sum_.on("cuda")
@@ -103,16 +104,14 @@ def count_of(x: Spec, axis: Axes) -> int:
 
 @primitive(linear="x", tf_name="Mean")
 def reduce_mean_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
-    """y = Σ x / n over `axis`; integers are divided towards zero."""
-    count = math.prod(x.shape[a] for a in axis)
-    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":  # their sum may be out of range
-        wide = x.sum(axis=axis, keepdims=keepdims, dtype=np.float32)
-        return xp.asarray(wide / (count or np.nan)).astype(x.dtype)
-    total = reduce_sum_.value(xp, x, axis=axis, keepdims=keepdims)
+    """y = Σ x / n over `axis`; for integers exactly that, rounded towards zero."""
     if x.dtype.kind in "iu":
-        exact = total / max(count, 1)
-        return xp.asarray(xp.trunc(exact)).astype(x.dtype)
-    return total / count if count else total * np.nan
+        return integer_mean(xp, x, axis, keepdims)
+    count = math.prod(x.shape[a] for a in axis)
+    if x.dtype.itemsize == 2:  # their sum may be out of range
+        wide = total(x.astype(np.float32), axis, keepdims)
+        return xp.asarray(wide / (count or np.nan)).astype(x.dtype)
+    return total(x, axis, keepdims) / (count or np.nan)
 
 
 @reduce_mean_.on("cuda")
@@ -137,7 +136,8 @@ reduce_mean_.cases = _CASES
 
 def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                 name: str | None = None) -> Tensor:
-    """The mean over `axis`; nan for no elements, integers stay integers.
+    """The mean over `axis`; nan for no elements. That of integers is exact, rounded towards zero,
+    and 0 for none.
 
     Raises:
         InvalidArgumentError: no such axis, or bools.

@@ -11,6 +11,7 @@ from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics.precision import working
+from gtape.numerics.sums import total
 from gtape.ops.arguments import as_int
 from gtape.ops.reductions import reduce_sum_
 
@@ -45,7 +46,7 @@ def softmax_(xp: Any, x: Any, *, axis: int) -> Any:
     """y = eˣ / Σ eˣ along `axis`."""
     y = shifted(xp, x, axis)
     xp.exp(y, out=y)
-    y /= y.sum(axis=axis, keepdims=True)
+    y /= total(y, (axis,), True)
     return y.astype(x.dtype, copy=False)
 
 
@@ -70,7 +71,7 @@ def _(g: Any, y: Any, *, axis: int) -> Any:
 def softmax_grad_(xp: Any, a: Any, p: Any, *, axis: int) -> Any:
     """p (a - Σ a p): the derivative of softmax at the result p, applied to a; self-adjoint."""
     weighted = working(xp, a * p)
-    made = weighted - p * weighted.sum(axis=axis, keepdims=True)
+    made = weighted - p * total(weighted, (axis,), True)
     return made.astype(p.dtype, copy=False)
 
 
@@ -115,7 +116,7 @@ def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
 def log_softmax_(xp: Any, x: Any, *, axis: int) -> Any:
     """y = x - log Σ eˣ along `axis`."""
     y = shifted(xp, x, axis)
-    y -= xp.log(xp.exp(y).sum(axis=axis, keepdims=True))
+    y -= xp.log(total(xp.exp(y), (axis,), True))
     return y.astype(x.dtype, copy=False)
 
 
@@ -140,7 +141,7 @@ def _(g: Any, y: Any, *, axis: int) -> Any:
 def log_softmax_grad_(xp: Any, a: Any, q: Any, *, axis: int) -> Any:
     """a - e^q Σ a: the adjoint derivative of log_softmax at the result q, applied to a."""
     wide = working(xp, a)
-    made = wide - xp.exp(working(xp, q)) * wide.sum(axis=axis, keepdims=True)
+    made = wide - xp.exp(working(xp, q)) * total(wide, (axis,), True)
     return made.astype(q.dtype, copy=False)
 
 
@@ -195,7 +196,7 @@ def sparsemax_(xp: Any, x: Any, *, axis: int) -> Any:
     sums = xp.cumsum(ordered, axis=axis)
     kept = 1 + rank * ordered > sums
     count = xp.sum(kept, axis=axis, keepdims=True).astype(z.dtype)
-    level = (xp.sum(xp.where(kept, ordered, 0), axis=axis, keepdims=True) - 1) / count
+    level = (total(xp.where(kept, ordered, 0), (axis,), True) - 1) / count
     return xp.maximum(z - level, 0).astype(x.dtype)
 
 

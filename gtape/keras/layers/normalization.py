@@ -181,8 +181,8 @@ class Normalization(Layer):
             self.build(array.shape)
         over = tuple(i for i in range(array.ndim) if i not in _axes(self.axis, array.ndim))
         with paused():
-            for variable, found in ((self.adapt_mean, array.mean(axis=over)),
-                                    (self.adapt_variance, array.var(axis=over))):
+            for variable, found in ((self.adapt_mean, array.mean(over, np.float64)),
+                                    (self.adapt_variance, array.var(over, np.float64))):
                 variable.assign(found.astype(self._dtype.np_dtype))
 
     def call(self, inputs: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gtape.keras.optimizers.adam import Adam, powers
 from gtape.keras.optimizers.optimizer import Optimizer, wide
+from gtape.numerics.sums import total
 
 
 def _moments(g: Any, m: Any, v: Any, c1: Any, c2: Any) -> None:
@@ -76,8 +77,9 @@ class Adafactor(Optimizer):
         rate, beta, rest, epsilon_1, epsilon_2, threshold = k
         squares = g * g + epsilon_1
         if w.ndim >= 2:
+            over_rows = total(squares, (w.ndim - 2,)) / w.shape[-2]
             rows = slots[0][..., 0] * beta + xp.mean(squares, axis=-1) * rest
-            columns = slots[1][..., 0, :] * beta + xp.mean(squares, axis=-2) * rest
+            columns = slots[1][..., 0, :] * beta + over_rows * rest
             slots[0][..., 0], slots[1][..., 0, :] = rows, columns
             share = rows / xp.mean(rows, axis=-1, keepdims=True)
             spread = share[..., None] * columns[..., None, :]

@@ -67,17 +67,11 @@ def instances() -> Iterator[Kernel]:
 
 
 def mean(gpu: Executor, x: Any, axes: Axes, keepdims: bool = False) -> Any:
-    """Σ x / n over `axes`, nan for no elements; None where `reduce` serves no sum.
-
-    Integers: their sum, which wraps around, divided towards zero.
-    """
-    count = math.prod(x.shape[a] for a in axes)
-    if dtype_name(x.dtype) in _FLOATS:
-        return reduce(gpu, "Sum", x, axes, keepdims, count)
-    total = reduce(gpu, "Sum", x, axes, keepdims)
-    if total is None:
+    """Σ x / n over `axes`, nan for no elements; None for other than real floats, whose sum may not
+    fit into their dtype."""
+    if dtype_name(x.dtype) not in _FLOATS:
         return None
-    return gpu.xp.asarray(gpu.xp.trunc(total / (count or 1))).astype(x.dtype)
+    return reduce(gpu, "Sum", x, axes, keepdims, math.prod(x.shape[a] for a in axes))
 
 
 def sum_to(gpu: Executor, x: Any, shape: Axes) -> Any:
