@@ -6,9 +6,21 @@ singular values, with no division (Giles 2008, sections 2.2.4 and 3).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+
+from gtape.numerics.triangular import factor_lu
+
+
+def determinant(xp: Any, a: Any) -> Any:
+    """det(a) of matrices with inf or nan, as elimination in their arithmetic gives it."""
+    triangles, order = factor_lu(xp, a)
+    swaps = xp.linalg.det(xp.eye(a.shape[-1])[order])
+    made = swaps.astype(a.dtype) * xp.diagonal(triangles, axis1=-2, axis2=-1).prod(axis=-1)
+    # A pivot of 0 beside an inf: 0 inf, which elimination passes by.
+    return xp.where(made == 0, math.nan, made).astype(a.dtype)
 
 
 def cofactors(xp: Any, a: Any) -> Any:

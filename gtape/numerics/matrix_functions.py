@@ -1,31 +1,33 @@
-"""exp, log and square root of matrices by products and inverses, which both array modules have."""
+"""exp, log and square root of matrices."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from gtape.numerics.schur import schur
 
 #: Numerator coefficients of the [13/13] Padé approximant of exp, and the norm up to which it is
 #: accurate to double precision (Higham 2005, doi:10.1137/04061101X, table 2.3).
 _PADE = [math.factorial(26 - k) // (math.factorial(13 - k) * math.factorial(k)) / 1.0
          for k in range(14)]
 _REACH = 5.37
-_ROOTS = 40
-_NEWTON = 60
+#: From 1e308 it takes 12 roots to come near 1; one more for each digit off the diagonal.
+_ROOTS = 100
 _NEAR_ONE = 0.25
-_ON_THE_CUT = 1e-6
 
 
 def exponential(xp: Any, a: Any) -> Any:
-    """Σ aᵏ / k! by scaling, the [13/13] Padé approximant and squaring."""
+    """Σ aᵏ / k! by scaling, the [13/13] Padé approximant and squaring, each matrix by itself."""
     n = a.shape[-1]
     if not a.size:
         return a
-    size = float(xp.abs(a).sum(axis=-2).max())
-    squarings = max(0, math.ceil(math.log2(size / _REACH))) if 0 < size < math.inf else 0
-    a = a / a.dtype.type(2.0 ** squarings)
+    size = xp.abs(a).sum(axis=-2).max(axis=-1)[..., None, None].astype(np.float64)
+    squarings = xp.ceil(xp.log2(xp.maximum(size / _REACH, 1.0)))
+    a = a / xp.exp2(squarings).astype(size.dtype).astype(a.dtype)
     eye = xp.eye(n, dtype=a.dtype)
     scale = _PADE[13]
     b = [a.dtype.type(c / scale) for c in _PADE]
@@ -37,74 +39,84 @@ def exponential(xp: Any, a: Any) -> Any:
     even = (a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2)
             + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * eye)
     made = xp.linalg.solve(even - odd, even + odd)
-    for _ in range(squarings):
-        made = made @ made
+    for done in range(int(squarings.max())):
+        made = xp.where(squarings > done, made @ made, made)
     return made
 
 
 def square_root(xp: Any, a: Any) -> Any:
-    """The principal square root; nan for real matrices with negative eigenvalues."""
-    if not a.size:
-        return a
-    made = _iterated_root(xp, a)
-    if a.dtype.kind != "c" or bool(xp.isfinite(made).all()):
-        return made
-    turn = np.exp(-1j * _free_angle(a))
-    return _iterated_root(xp, a * a.dtype.type(turn)) / a.dtype.type(np.sqrt(turn))
+    """The principal square root; nan for real matrices with negative eigenvalues.
 
-
-def _free_angle(a: Any) -> float:
-    """By how much all eigenvalues can be turned clockwise so that those on the negative real axis
-    leave it and none crosses it."""
-    host = a.get() if hasattr(a, "get") else a
-    above = np.angle(np.linalg.eigvals(host)) + math.pi
-    above = above[(above > _ON_THE_CUT) & (above < 2 * math.pi - _ON_THE_CUT)]
-    return float(min(1.0, above.min(initial=2.0) / 2))
-
-
-def _iterated_root(xp: Any, a: Any) -> Any:
-    """The scaled product form of Denman and Beavers' iteration; nan where it does not converge.
-
-    Cheng, Higham, Kenney & Laub 2001, doi:10.1137/S0895479899364015.
+    Raises:
+        numpy.linalg.LinAlgError: a singular matrix has none.
     """
-    n = a.shape[-1]
-    eye = xp.eye(n, dtype=a.dtype)
-    unit = float(np.finfo(a.dtype).eps)
-    x, m = a, a
-    before = math.inf
-    for _ in range(_NEWTON):
-        if before > 1e-2:
-            det = xp.abs(xp.linalg.det(m))[..., None, None]
-            scale = xp.where(det > 0, det ** (-1 / (2 * n)), 1).astype(a.dtype)
-        else:
-            scale = a.dtype.type(1)
-        inverse = xp.linalg.inv(m)
-        s2 = scale * scale
-        x = scale * (x @ (eye + inverse / s2)) / 2
-        m = (eye + (s2 * m + inverse / s2) / 2) / 2
-        error = float(xp.abs(m - eye).max())
-        if not error > 4 * n * unit or (error >= before and error < 1e-3):
-            return x
-        before = error
-    return xp.where(xp.ones(a.shape, bool), xp.asarray(np.nan, a.dtype), x)
+    return _by_schur(xp, a, lambda t: _triangular_root(t) if _has_root(t, a) else None)
+
+
+def _has_root(t: np.ndarray, a: Any) -> bool:
+    """Real matrices with negative eigenvalues have no real principal root."""
+    if a.dtype.kind == "c":
+        return True
+    values = np.diagonal(t)
+    near = t.shape[-1] * np.finfo(t.dtype).eps * np.linalg.norm(t)
+    return not ((values.real < 0) & (np.abs(values.imag) <= near)).any()
+
+
+def _by_schur(xp: Any, a: Any, function: Callable[[np.ndarray], np.ndarray | None]) -> Any:
+    """q function(t) qᴴ for each matrix q t qᴴ, in double precision on the host, and nan where the
+    function of the triangular matrix t is None."""
+    host = a.get() if hasattr(a, "get") else a
+    made = np.empty(host.shape, a.dtype)
+    for at in np.ndindex(*host.shape[:-2]):
+        q, t = schur(host[at].astype(np.complex128))
+        found = function(t)
+        whole = math.nan if found is None else q @ found @ q.conj().T
+        made[at] = whole if a.dtype.kind == "c" else np.real(whole)
+    return xp.asarray(made)
+
+
+def _triangular_root(t: np.ndarray) -> np.ndarray:
+    """The principal root u of an upper triangular matrix, by columns: u[i, j] follows from
+    t[i, j] = Σ u[i, k] u[k, j] (Björck & Hammarling 1983, doi:10.1016/0024-3795(83)80010-X)."""
+    n = t.shape[-1]
+    near = n * np.finfo(t.dtype).eps * max(float(np.linalg.norm(t)), np.finfo(np.float64).tiny)
+    u = np.diag(np.sqrt(np.diagonal(t)))
+    for j in range(n):
+        for i in reversed(range(j)):
+            rest = t[i, j] - u[i, i + 1:j] @ u[i + 1:j, j]
+            both = u[i, i] + u[j, j]
+            if both:
+                u[i, j] = rest / both
+            elif abs(rest) > near:
+                raise np.linalg.LinAlgError("No root of a singular matrix")
+    return u
 
 
 def logarithm(xp: Any, a: Any) -> Any:
     """The principal logarithm: square roots until a is near 1, then a Padé approximant.
 
-    The approximant is a sum over Gauss-Legendre points (Higham 2008, Functions of Matrices, 11.4).
+    Raises:
+        numpy.linalg.LinAlgError: a matrix is singular.
     """
-    n = a.shape[-1]
-    if not a.size:
-        return a
-    eye = xp.eye(n, dtype=a.dtype)
+    return _by_schur(xp, a, _triangular_logarithm)
+
+
+def _triangular_logarithm(t: np.ndarray) -> np.ndarray:
+    # The approximant is a sum over Gauss-Legendre points (Higham 2008, Functions of Matrices,
+    # 11.4). Roots cancel digits of the diagonal, whose logarithm is known.
+    values = np.diagonal(t)
+    if not values.all():
+        raise np.linalg.LinAlgError("Singular matrix")
+    eye = np.eye(t.shape[-1])
     roots = 0
-    while float(xp.abs(a - eye).sum(axis=-2).max()) > _NEAR_ONE and roots < _ROOTS:
-        a = square_root(xp, a)
+    while np.abs(t - eye).sum(axis=-2).max(initial=0.0) > _NEAR_ONE and roots < _ROOTS:
+        t = _triangular_root(t)
         roots += 1
     points, weights = np.polynomial.legendre.leggauss(8)
-    x = a - eye
-    made = xp.zeros_like(a)
+    x = t - eye
+    made = np.zeros_like(t)
     for point, weight in zip((points + 1) / 2, weights / 2):
-        made = made + a.dtype.type(weight) * xp.linalg.solve(eye + a.dtype.type(point) * x, x)
-    return made * a.dtype.type(2.0 ** roots)
+        made += weight * np.linalg.solve(eye + point * x, x)
+    made *= 2.0 ** roots
+    np.fill_diagonal(made, np.log(values))
+    return made

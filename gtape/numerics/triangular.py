@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 _BLOCK = 64
 
 
@@ -47,7 +49,8 @@ def factor_lu(xp: Any, a: Any) -> tuple[Any, Any]:
             swapped = array[each, pivot].copy()
             array[each, pivot] = array[:, j]
             array[:, j] = swapped
-        m[:, j + 1:, j] /= m[:, j, j][:, None]
+        # A pivot of 0 has zeros below it, which stay.
+        m[:, j + 1:, j] /= xp.where(m[:, j, j] == 0, 1, m[:, j, j])[:, None]
         m[:, j + 1:, j + 1:] -= m[:, j + 1:, j, None] * m[:, j, None, j + 1:]
     return m.reshape(a.shape), order.reshape((*batch, n))
 
@@ -57,6 +60,9 @@ def solve_tridiagonal(xp: Any, upper: Any, main: Any, lower: Any, b: Any, pivoti
 
     The diagonals are [..., n], b is [..., n, m]. Gaussian elimination; with pivoting, of two
     neighbouring rows the one with the larger leading entry goes first.
+
+    Raises:
+        numpy.linalg.LinAlgError: a pivot is 0.
     """
     n = main.shape[-1]
     d, u, x = xp.array(main), xp.array(upper), xp.array(b)
@@ -78,6 +84,8 @@ def solve_tridiagonal(xp: Any, upper: Any, main: Any, lower: Any, b: Any, pivoti
         u[..., i + 1] = below[2] - factor * row[2]
         x[..., i, :] = bi
         x[..., i + 1, :] = bj - factor[..., None] * bi
+    if bool((d == 0).any()):
+        raise np.linalg.LinAlgError("A pivot is 0")
     return _back_substituted(d, u, second, x)
 
 

@@ -14,6 +14,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics import cofactors as formulas
+from gtape.numerics import nonfinite
 from gtape.ops.diagonals import diag_part_
 from gtape.ops.layout import reshape_
 from gtape.ops.matrices import adjoint_of, as_dtype_of, check_matrix, computed
@@ -33,7 +34,8 @@ def _per_matrix(x: Tensor) -> Tensor:
 @primitive(tf_name="MatrixDeterminant")
 def det_(xp: Any, a: Any) -> Any:
     """y = det a."""
-    return computed("det", xp.linalg.det, a)
+    return computed(xp, "det", xp.linalg.det, a, rule=nonfinite.Rule(
+        instead=lambda m: formulas.determinant(xp, m)))
 
 
 @det_.infer
@@ -54,7 +56,7 @@ det_.cases = [case(_WELL), case([_WELL, _SINGULAR]), case((1, 1)), case((2, 2)),
 @primitive(tf_name="MatrixDeterminantGrad")
 def cofactors_(xp: Any, a: Any) -> Any:
     """y[i, j] = ∂det(a)/∂a[i, j]: right for singular matrices too."""
-    return computed("det", lambda m: formulas.cofactors(xp, m), a)
+    return computed(xp, "det", lambda m: formulas.cofactors(xp, m), a)
 
 
 @cofactors_.infer
@@ -74,7 +76,7 @@ cofactors_.cases = [case(_WELL), case(_SINGULAR, orders=1), case((1, 1)), case((
 @primitive(linear="h", tf_name="MatrixDeterminantGrad")
 def cofactor_change_(xp: Any, a: Any, h: Any) -> Any:
     """The derivative of cofactors(a) along h."""
-    return computed("det", lambda m, d: formulas.cofactor_change(xp, m, d), a, h)
+    return computed(xp, "det", lambda m, d: formulas.cofactor_change(xp, m, d), a, h)
 
 
 @cofactor_change_.infer
@@ -137,8 +139,17 @@ class LogMatrixDeterminant(NamedTuple):
 @primitive(outputs="sign logabs", tf_name="LogMatrixDeterminant", holomorphic=False)
 def slogdet_(xp: Any, a: Any) -> Any:
     """det a = sign · exp(logabs)."""
-    sign, logabs = computed("slogdet", lambda m: tuple(xp.linalg.slogdet(m)), a)
+    sign, logabs = computed(xp, "slogdet", lambda m: tuple(xp.linalg.slogdet(m)), a,
+                            rule=nonfinite.Rule(instead=lambda m: _parts(xp, m)))
     return sign, xp.asarray(logabs).astype(a.dtype)
+
+
+def _parts(xp: Any, a: Any) -> tuple[Any, Any]:
+    """The sign and logarithm of determinants of matrices with nan or inf."""
+    made = formulas.determinant(xp, a)
+    size = xp.abs(made)
+    sign = made / size if a.dtype.kind == "c" else xp.where(xp.isnan(made), made, xp.sign(made))
+    return sign, xp.log(size)
 
 
 @slogdet_.infer

@@ -19,6 +19,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.kinds.rules import filled
+from gtape.numerics import nonfinite
 from gtape.ops.diagonals import band_part_, diag_, diag_part_, set_diag_
 from gtape.ops.layout import reshape_
 from gtape.ops.matrices import (
@@ -60,7 +61,8 @@ def _gaps(x: Tensor) -> Tensor:
 @primitive(outputs="e v", tf_name="SelfAdjointEigV2", holomorphic=False)
 def eigh_(xp: Any, a: Any) -> Any:
     """a v = v diag(e) for Hermitian a, e ascending; the lower triangle of a is read."""
-    return computed("eigh: no convergence", lambda m: tuple(xp.linalg.eigh(m)), a)
+    return computed(xp, "eigh: no convergence", lambda m: tuple(xp.linalg.eigh(m)), a,
+                    rule=nonfinite.lower(nonfinite.NAN))
 
 
 @eigh_.infer
@@ -116,7 +118,7 @@ def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
 @primitive(outputs="e v", tf_name="Eig", holomorphic=False)
 def eig_(xp: Any, a: Any) -> Any:
     """a v = v diag(e); columns of v have length 1."""
-    made = computed("eig: no convergence", lambda m: tuple(xp.linalg.eig(m)), a)
+    made = computed(xp, "eig: no convergence", lambda m: tuple(xp.linalg.eig(m)), a)
     wide = np.complex128 if a.dtype.itemsize >= 8 and a.dtype != np.complex64 else np.complex64
     return tuple(m.astype(wide) for m in made)
 
@@ -178,7 +180,7 @@ def svd_(xp: Any, a: Any, *, full: bool = False) -> Any:
         u, s, vh = xp.linalg.svd(m, full_matrices=full)
         return s, u, xp.conj(xp.swapaxes(vh, -1, -2))
 
-    return computed("svd: no convergence", routine, a)
+    return computed(xp, "svd: no convergence", routine, a)
 
 
 @svd_.infer
@@ -277,7 +279,7 @@ class Qr(NamedTuple):
 def qr_(xp: Any, a: Any, *, full: bool = False) -> Any:
     """a = q r."""
     mode = "complete" if full else "reduced"
-    return computed("qr", lambda m: tuple(xp.linalg.qr(m, mode)), a)
+    return computed(xp, "qr", lambda m: tuple(xp.linalg.qr(m, mode)), a)
 
 
 @qr_.infer

@@ -12,6 +12,7 @@ from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
+from gtape.numerics import nonfinite
 from gtape.numerics.triangular import factor_lu
 from gtape.ops.arguments import index_tensor
 from gtape.ops.diagonals import band_part_, diag_part_, set_diag_
@@ -32,7 +33,7 @@ class Lu(NamedTuple):
 @primitive(outputs="lu p", tf_name="Lu")
 def lu_(xp: Any, a: Any, *, index: DType) -> Any:
     """a[p] = L U, L with a diagonal of ones."""
-    made, order = computed("lu", lambda m: factor_lu(xp, m), a)
+    made, order = computed(xp, "lu", lambda m: factor_lu(xp, m), a, rule=nonfinite.ONLY_NAN)
     return made, order.astype(index.np_dtype)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,11 @@ from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.numerics import nonfinite
 from gtape.numerics.precision import is_short
 from gtape.ops.layout import swap_last
+
+_NOTHING = nullcontext()
 
 
 def check_matrix(name: str, x: Spec, square: bool = False) -> None:
@@ -25,17 +29,34 @@ def check_matrix(name: str, x: Spec, square: bool = False) -> None:
         raise InvalidArgumentError(f"{name} needs {what}; got {x}")
 
 
-def computed(failure: str, routine: Callable[..., Any], *arrays: Any, **options: Any) -> Any:
-    """routine(*arrays), float16 computed in float32.
+def _failures_told(xp: Any) -> AbstractContextManager[Any]:
+    """Inside, CuPy raises LinAlgError as NumPy does; it must be asked to, since it then waits for
+    the device."""
+    if xp is np:
+        return _NOTHING
+    import cupyx
+
+    return cupyx.errstate(linalg="raise")
+
+
+def computed(xp: Any, failure: str, routine: Callable[..., Any], *arrays: Any,
+             rule: nonfinite.Rule | None = nonfinite.NAN) -> Any:
+    """routine(*arrays), float16 computed in float32; the first array holds the matrices.
+
+    Args:
+        rule: what a matrix that holds nan or inf gives instead, each matrix of a batch for itself;
+            None for a routine whose own arithmetic carries them through.
 
     Raises:
-        InvalidArgumentError: the routine fails; the message starts with `failure`.
+        InvalidArgumentError: the routine fails for a finite matrix; the message starts with
+            `failure`.
     """
     dtype = arrays[0].dtype
     short = is_short(dtype)
     work = [a.astype(np.float32) for a in arrays] if short else arrays
     try:
-        made = routine(*work, **options)
+        with _failures_told(xp):
+            made = routine(*work) if rule is None else nonfinite.guarded(xp, routine, work, rule)
     except np.linalg.LinAlgError as error:
         raise InvalidArgumentError(f"{failure} ({error})") from None
     return _narrowed(made, dtype) if short else made

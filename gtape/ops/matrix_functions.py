@@ -37,7 +37,7 @@ def _pulled(op: Any, a: Tensor, g: Tensor) -> Tensor:
 @primitive(tf_name="MatrixExponential")
 def expm_(xp: Any, a: Any) -> Any:
     """y = Σ aᵏ / k!."""
-    return computed("expm", lambda m: formulas.exponential(xp, m), a)
+    return computed(xp, "expm", lambda m: formulas.exponential(xp, m), a)
 
 
 @expm_.infer
@@ -57,7 +57,7 @@ expm_.cases = [case((2, 2)), case((2, 3, 3)), case((2, 2), dtypes=("complex128",
 @primitive(tf_name="MatrixLogarithm")
 def logm_(xp: Any, a: Any) -> Any:
     """The y with eʸ = a and eigenvalues whose imaginary parts lie in (-π, π)."""
-    return computed("logm: the matrix is singular", lambda m: formulas.logarithm(xp, m), a)
+    return computed(xp, "logm: the matrix is singular", lambda m: formulas.logarithm(xp, m), a)
 
 
 @logm_.infer
@@ -80,7 +80,7 @@ logm_.cases = [case([[2 + 0.1j, 0.3], [0.5j, 1.7]], dtypes=("complex128",))]
 @primitive(tf_name="MatrixSquareRoot")
 def square_root_(xp: Any, a: Any) -> Any:
     """The y with y y = a and eigenvalues with positive real parts."""
-    return computed("sqrtm: the matrix is singular", lambda m: formulas.square_root(xp, m), a)
+    return computed(xp, "sqrtm: the matrix is singular", lambda m: formulas.square_root(xp, m), a)
 
 
 @square_root_.infer

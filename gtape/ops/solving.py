@@ -13,6 +13,7 @@ from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.state import paused
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
+from gtape.numerics import nonfinite
 from gtape.numerics.triangular import solve_triangular
 from gtape.ops.arguments import host_value, one_dtype
 from gtape.ops.casting import cast
@@ -30,7 +31,8 @@ _COMPLEX = ("complex128",)
 @primitive(tf_name="MatrixInverse")
 def inv_(xp: Any, a: Any) -> Any:
     """y = a⁻¹."""
-    return computed("inv: the matrix is not invertible", xp.linalg.inv, a)
+    return computed(xp, "inv: the matrix is not invertible", xp.linalg.inv, a,
+                    rule=nonfinite.ONLY_NAN)
 
 
 @inv_.infer
@@ -85,8 +87,8 @@ def _operands(xp: Any, a: Any, b: Any, transpose: bool) -> tuple[Any, Any]:
 @primitive(tf_name="MatrixSolve")
 def solve_(xp: Any, a: Any, b: Any, *, transpose: bool = False) -> Any:
     """x with a x = b, or aᵀ x = b."""
-    return computed("solve: the matrix is not invertible", xp.linalg.solve,
-                    *_operands(xp, a, b, transpose))
+    return computed(xp, "solve: the matrix is not invertible", xp.linalg.solve,
+                    *_operands(xp, a, b, transpose), rule=nonfinite.ONLY_NAN)
 
 
 @solve_.infer
@@ -133,9 +135,11 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
 def triangular_solve_(xp: Any, a: Any, b: Any, *, lower: bool = True,
                       transpose: bool = False) -> Any:
     """x with T x = b, or Tᵀ x = b, T one triangle of a."""
-    return computed("triangular_solve: the matrix is not invertible",
-                    lambda t, r: solve_triangular(xp, t, r, lower != transpose),
-                    *_operands(xp, a, b, transpose))
+    below = lower != transpose
+    part = nonfinite.lower if below else nonfinite.upper
+    return computed(xp, "triangular_solve: the matrix is not invertible",
+                    lambda t, r: solve_triangular(xp, t, r, below),
+                    *_operands(xp, a, b, transpose), rule=part(nonfinite.ONLY_NAN))
 
 
 @triangular_solve_.infer
@@ -195,7 +199,8 @@ def banded_triangular_solve(bands: Any, rhs: Any, lower: bool = True, adjoint: b
 @primitive(tf_name="Cholesky", holomorphic=False)
 def cholesky_(xp: Any, a: Any) -> Any:
     """The lower triangular y with y yᴴ = a; the lower triangle of a is read."""
-    return computed("cholesky: the matrix is not positive definite", xp.linalg.cholesky, a)
+    return computed(xp, "cholesky: the matrix is not positive definite", xp.linalg.cholesky, a,
+                    rule=nonfinite.lower(nonfinite.ONLY_NAN))
 
 
 @cholesky_.infer
@@ -245,7 +250,7 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
 @primitive(tf_name="Pinv", holomorphic=False)
 def pinv_(xp: Any, a: Any, *, rcond: float) -> Any:
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as 0."""
-    return computed("pinv", lambda m: xp.linalg.pinv(m, rcond), a)
+    return computed(xp, "pinv", lambda m: xp.linalg.pinv(m, rcond), a)
 
 
 @pinv_.infer

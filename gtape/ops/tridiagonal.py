@@ -79,8 +79,11 @@ def _off_diagonal(x: Tensor, k: int) -> Tensor:
 @primitive(tf_name="TridiagonalSolve")
 def tridiagonal_solve_(xp: Any, diagonals: Any, b: Any, *, pivoting: bool = True) -> Any:
     """x with T x = b, T given by its upper, main and lower diagonal [..., 3, n]."""
-    return computed(_SOLVE, lambda d, r: solve_tridiagonal(
-        xp, d[..., 0, :], d[..., 1, :], d[..., 2, :], r, pivoting), diagonals, b)
+    failure = f"{_SOLVE}: the matrix is not invertible"
+    if not pivoting:
+        failure += ", or it needs partial_pivoting=True"
+    return computed(xp, failure, lambda d, r: solve_tridiagonal(
+        xp, d[..., 0, :], d[..., 1, :], d[..., 2, :], r, pivoting), diagonals, b, rule=None)
 
 
 @tridiagonal_solve_.infer
@@ -126,7 +129,8 @@ def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact
         partial_pivoting: exchange rows for accuracy.
 
     Raises:
-        InvalidArgumentError: shapes or dtypes that do not fit.
+        InvalidArgumentError: shapes or dtypes that do not fit, or a singular matrix; without
+            pivoting, any with a pivot of 0.
         ValueError: perturb_singular is asked for, which only GPUs of TensorFlow have.
     """
     if perturb_singular:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import emulated
 import fake_cupy
+import fake_cupyx
 import pytest
 
 from gtape.devices import probe
@@ -24,6 +25,7 @@ def gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch,
     if request.param == "kernels" and why_not():
         pytest.skip(why_not())
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
+    monkeypatch.setitem(sys.modules, "cupyx", fake_cupyx)
     kernels = emulated.executor if request.param == "kernels" else lambda cupy, index: None
     monkeypatch.setattr(probe, "_executor", kernels)
     monkeypatch.setenv(probe.VARIABLE, "auto")

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import fake_cupy
+import fake_cupyx
 
 from gtape.devices import probe
 from gtape.devices.cuda.executor import Executor
@@ -25,5 +26,6 @@ def executor(cupy: Any, index: int) -> Executor:
 def install() -> None:
     """From now on this process has one GPU, which the emulator is."""
     sys.modules["cupy"] = fake_cupy
+    sys.modules["cupyx"] = fake_cupyx
     fake_cupy.cuda.DEVICES = 1
     probe._executor = executor

@@ -52,6 +52,50 @@ def test_complex_square_root_of_negative_eigenvalues() -> None:
     np.testing.assert_allclose(log, _by_eigenvalues(np.log, a), atol=1e-9)
 
 
+@pytest.mark.parametrize("matrix, wanted", [
+    ([[2.0 ** -10, 1.0], [0.0, 2.0 ** -10]],
+     [[-10 * np.log(2), 1024.0], [0.0, -10 * np.log(2)]]),
+    ([[1.0, 2.0], [2.0, 1.0]], [[np.log(3) / 2 + np.pi / 2 * 1j, np.log(3) / 2 - np.pi / 2 * 1j],
+                                [np.log(3) / 2 - np.pi / 2 * 1j, np.log(3) / 2 + np.pi / 2 * 1j]]),
+    ([[-1.0, 0.0], [0.0, 2.0]], [[np.pi * 1j, 0.0], [0.0, np.log(2)]]),
+    ([[0.0, 1.0], [-1.0, 0.0]], [[0.0, np.pi / 2], [-np.pi / 2, 0.0]])])
+@pytest.mark.parametrize("dtype, near", [("complex64", 2e-7), ("complex128", 1e-14)])
+def test_logarithms(matrix: Any, wanted: Any, dtype: str, near: float) -> None:
+    made = linalg.logm(tf.constant(matrix, dtype)).numpy()
+    assert made.dtype == dtype
+    np.testing.assert_allclose(made, wanted, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 17])
+def test_single_precision_is_that_of_the_double_rounded(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a = (rng.normal(size=(n, n)) + 1j * rng.normal(size=(n, n))).astype(np.complex64)
+    for function in (linalg.logm, linalg.sqrtm):
+        wanted = function(a.astype(np.complex128)).numpy()
+        made = function(a).numpy()
+        np.testing.assert_allclose(made, wanted, rtol=0, atol=1e-7 * np.abs(wanted).max())
+        again = made.astype(np.complex128)
+        back = linalg.expm(again).numpy() if function is linalg.logm else again @ again
+        np.testing.assert_allclose(back, a, atol=3e-6 * np.abs(a).max() * n)
+
+
+def test_a_defective_matrix_that_is_not_triangular() -> None:
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
+    block = 2 * np.eye(5) + np.diag(np.ones(4), 1)
+    root = np.diag(np.full(5, 2 ** 0.5))
+    for k, factor in enumerate([1 / 2, -1 / 8, 1 / 16, -5 / 128], 1):
+        root += np.diag(np.full(5 - k, factor * 2 ** (0.5 - k)), k)
+    made = linalg.sqrtm(turn @ block @ turn.T).numpy()
+    np.testing.assert_allclose(made, turn @ root @ turn.T, atol=1e-13)
+
+
+def test_each_matrix_of_a_batch_is_scaled_by_itself() -> None:
+    small, large = 0.1 * _A, np.diag([-3e4, 1.0, 2.0])
+    for dtype in ("float32", "float64"):
+        both = linalg.expm(np.stack([small, large]).astype(dtype)).numpy()
+        np.testing.assert_array_equal(both[0], linalg.expm(small.astype(dtype)).numpy())
+
+
 def test_no_real_root_gives_nan() -> None:
     assert np.isnan(linalg.sqrtm(tf.constant([[1.0, 2.0], [3.0, 4.0]])).numpy()).all()
 
@@ -67,7 +111,7 @@ def test_batches_and_empty_matrices() -> None:
 
 @pytest.mark.parametrize("call", [
     lambda: linalg.expm(tf.ones((2, 3))), lambda: linalg.expm(tf.ones((2, 2), tf.int32)),
-    lambda: linalg.logm(_A), lambda: linalg.sqrtm(tf.zeros((2, 2)))])
+    lambda: linalg.logm(_A), lambda: linalg.sqrtm(tf.constant([[0.0, 1.0], [0.0, 0.0]]))])
 def test_refusals(call: Any) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError):
         call()
