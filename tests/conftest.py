@@ -2,8 +2,9 @@
 
 Tests run on the CPU, also where a GPU is present, unless they are marked `gpu`. A test that takes
 the fixture `device` runs once for each kind of device. A traced function runs without the compiler,
-which would take half a second for each, unless its test is marked `native`. With
-GTAPE_EMULATED_GPU=1 the tests marked `gpu` run on memory of the host, their kernels by the
+which would take half a second for each, unless its test is marked `native`. Its program then has
+guard zones around its values, unless the marker says `zones=False`: a test of where values lie.
+With GTAPE_EMULATED_GPU=1 the tests marked `gpu` run on memory of the host, their kernels by the
 emulator; arrays are then a strict stand-in for CuPy's.
 """
 
@@ -37,6 +38,8 @@ if _EMULATED:
 
 #: GTAPE_NATIVE, where it is set, decides for all tests.
 _NATIVE_GIVEN = "GTAPE_NATIVE" in os.environ
+#: The same of GTAPE_GUARD_ZONES.
+_ZONES_GIVEN = "GTAPE_GUARD_ZONES" in os.environ
 _NO_COMPILER = toolchain.why_not()
 
 
@@ -56,6 +59,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     native = item.get_closest_marker("native")
     if not _NATIVE_GIVEN:
         os.environ["GTAPE_NATIVE"] = "1" if native else "0"
+    if not _ZONES_GIVEN:
+        zones = native is not None and native.kwargs.get("zones", True)
+        os.environ["GTAPE_GUARD_ZONES"] = "1" if zones else "0"
     if _NO_COMPILER and native and native.kwargs.get("required", True):
         pytest.skip(f"no compiler: {_NO_COMPILER}")
     if item.get_closest_marker("gpu") is None or not _NO_GPU:

@@ -26,7 +26,7 @@ from gtape.core import op
 from gtape.devices.cpu import toolchain
 from gtape.devices.emulator.build import why_not
 
-pytestmark = pytest.mark.native(required=False)
+pytestmark = pytest.mark.native(required=False, zones=False)
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [p for p in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if p.exists()]

@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gtape.compile.results import Result
 from gtape.core.tensor import EagerTensor
 from gtape.kinds.print_numpy import define
@@ -65,7 +63,7 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
     names = [f"r{i}" for i in order]
     packed = shown(structure, names)
     space: dict[str, Any] = {
-        "empty": np.empty, "call": call, "again": again, "writer": program.writer,
+        "call": call, "again": again, "writer": program.writer,
         "new": object.__new__, "Tensor": EagerTensor, "pack": program.traced.packed}
     given = [f"t{i}" for i in range(arguments)]
     made = [f"o{i}" for i in range(len(results))]
@@ -73,6 +71,7 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
     for i, result in enumerate(results):
         space[f"d{i}"], space[f"T{i}"], space[f"make{i}"] = (
             result.dtype, result.array_type, result.make)
+        space["empty"] = result.empty
         lines.append(f"o{i} = make{i}()" if result.large else
                      f"o{i} = empty({result.shape!r}, d{i})")
     arrays = ", ".join([*(f"{t}._a" for t in given), *made])

@@ -139,13 +139,15 @@ class Product(Node):
 class Library(Node):
     """`call` makes the text of the call: `emit(inputs, outputs)` from C++ pointers.
 
-    `key` says all that decides the text besides the shapes; `headers` are included.
+    `key` says all that decides the text besides the shapes; `headers` are included. `scratch` is
+    how many bytes the call needs besides, which its text calls `scratch`, or gives the C++ that
+    says it.
     """
 
     __slots__ = ("checks", "emit", "headers", "key", "name", "scratch", "takes_place")
 
     def __init__(self, name: str, inputs: Sequence[Value], key: Any, headers: Sequence[str],
-                 emit: Any, scratch: int = 0, checks: str = "") -> None:
+                 emit: Any, scratch: Any = 0, checks: str = "") -> None:
         super().__init__(inputs)
         self.name = name
         self.key = key

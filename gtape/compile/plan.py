@@ -17,6 +17,7 @@ from gtape.compile.fuse import Fuser, Group
 from gtape.compile.ir import Elem, Library, Module, Source, Value
 from gtape.compile.loops import Kernel, layout_of, v_root
 from gtape.core.dtypes import as_dtype
+from gtape.core.guard import ZONE
 
 #: Bytes at whose multiples values begin.
 ALIGNMENT = 64
@@ -38,10 +39,15 @@ class Step(NamedTuple):
 
 
 class Plan:
-    """The steps, and the places of all values by number."""
+    """The steps, and the places of all values by number.
 
-    def __init__(self, module: Module, *, fused: bool = True) -> None:
+    With `guarded` no two values of the arena share a place, and a guard zone lies before and behind
+    each.
+    """
+
+    def __init__(self, module: Module, *, fused: bool = True, guarded: bool = False) -> None:
         self.module = module
+        self.guarded = guarded
         self._fuser = Fuser(module, fused=fused)
         self._fuser.run()
         self._urgent = self._fuser.urgent()
@@ -49,6 +55,8 @@ class Plan:
         self.cells: list[Any] = []
         self.places: dict[int, Place] = {}
         self.in_place: dict[int, int] = {}
+        #: The values of the arena, where it is guarded.
+        self.between: list[Value] = []
         self._sources()
         #: Cells whose new value lies elsewhere at the end, and has to be copied: (cell, value).
         self.copies: list[tuple[int, Value]] = []
@@ -181,7 +189,7 @@ class Plan:
                 last[number] = position
         for _, value in self.copies:
             last[v_root(value).number] = end
-        return self._assigned(made, last)
+        return self._apart(made) if self.guarded else self._assigned(made, last)
 
     def _assigned(self, made: dict[int, tuple[int, Value]], last: dict[int, int]) -> int:
         """Best fit by lifetime, the largest values first."""
@@ -196,6 +204,15 @@ class Plan:
             self.places[number] = Place("arena", offset)
             total = max(total, offset + size)
         return total
+
+    def _apart(self, made: dict[int, tuple[int, Value]]) -> int:
+        """Places side by side, with guard zones between them; the bytes needed."""
+        total = 0
+        for number, (_, value) in made.items():
+            self.places[number] = Place("arena", total + ZONE)
+            self.between.append(value)
+            total += ZONE + padded(nbytes(value))
+        return total + ZONE
 
     def layout(self, value: Value) -> tuple[Place, tuple[int, ...], int]:
         """Where a value's elements lie: the place, the strides and the offset in elements."""

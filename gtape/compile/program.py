@@ -6,8 +6,8 @@ import ctypes
 import os
 import threading
 import warnings
-import weakref
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from gtape.compile.applied import Applied, why_not
 from gtape.compile.entry import entry_of
 from gtape.compile.ir import Hosted, Node, Value
 from gtape.compile.lower import lowered
+from gtape.compile.memory import Memory
 from gtape.compile.numpy_program import NumpyProgram, on_host
 from gtape.compile.plan import Plan, numpy_dtype
 from gtape.compile.report import described
@@ -24,38 +25,25 @@ from gtape.compile.results import Result
 from gtape.compile.source import Source, source_of
 from gtape.compile.sparse import sparse_updates
 from gtape.compile.traced import Traced
+from gtape.compile.zones import Zones
+from gtape.core import guard
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError, KernelError, NativeCodeWarning
 from gtape.core.locks import lock
 from gtape.core.pinned import Writer
 from gtape.core.tape_recording import stack_level
 from gtape.core.tensor import EagerTensor
-from gtape.devices.compiler import function
 
-_FASTCALL = 0x0080
 #: Held while a program writes to cells, and while they are copied; never while Python code runs,
 #: which may wait for another thread that runs a program. The process forks while nobody has it, so
 #: that the child finds no Variable half written.
 _LOCK = threading.RLock()
-_programs: weakref.WeakSet[Program] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    _LOCK.release()
-    for program in _programs:
-        program._running &= program._turn._is_owned()
-
+#: Memories that a program with steps in Python keeps for later calls.
+_SPARE = 4
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release,
-                        after_in_child=_after_fork)
-
-
-class _Method(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p),
-                ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+                        after_in_child=_LOCK.release)
 
 
 class Program:
@@ -67,53 +55,39 @@ class Program:
     def __init__(self, traced: Traced, plan: Plan, source: Source, library: ctypes.CDLL) -> None:
         self.traced, self.plan, self.source = traced, plan, source
         self.writer = Writer(_LOCK)
-        self._turn = lock()
-        self._guard = _LOCK if plan.cells else self._turn
-        self._results = [Result(v.shape, numpy_dtype(v.dtype)) for v in plan.outputs]
+        self._library = library
+        empty = guard.empty if plan.guarded else np.empty
+        self._results = [Result(v.shape, numpy_dtype(v.dtype), empty) for v in plan.outputs]
         self._order = plan.result_of
-        self._bind(library)
-        self._running = False
-        _programs.add(self)
-        simple = len(source.segments) == 1 and not source.segments[0] and not source.releases
+        self._shared = self._arrays()
+        self._zones = Zones(plan, source, len(traced.arguments), self._shared) if (
+            plan.guarded) else None
+        self._memory = self._made()
+        hosted = any(source.segments)
+        #: Held by the thread that uses the memory, where calls share one.
+        self._turn = None if hosted else lock()
+        self._spare = [self._memory] if hosted else []
         #: Takes the arguments as tensors, and gives the result as the traced function does.
-        self.entry = self._slow_entry if not simple else entry_of(
-            self, self._calls[0], traced.structure, len(traced.arguments), self._results,
+        self.entry = self._slow_entry if hosted or source.releases else entry_of(
+            self, self._memory.calls[0], traced.structure, len(traced.arguments), self._results,
             self._order, len(plan.cells), bool(plan.module.writes), self._again)
 
-    def _bind(self, library: ctypes.CDLL) -> None:
-        slots, plan = self.source.slots, self.plan
-        self._arena = _aligned(self.source.arena)
-        self._flag = np.zeros(1, np.int32)
+    def _arrays(self) -> dict[str, list[np.ndarray]]:
+        """What all calls read and write, by the name of its slots."""
+        plan = self.plan
+        kept = guard.copied if plan.guarded else np.ascontiguousarray
         written = {id(cell) for cell, _ in plan.module.writes}
-        self._cells = [cell._storage_(self.writer if id(cell) in written else None)
-                       for cell in plan.cells]
-        self._constants = [np.ascontiguousarray(c) for c in plan.constants]
-        captured = [np.ascontiguousarray(t._a) for t in self.traced.captured]
-        self._held = captured
-        table: Any = np.zeros(slots.total, np.int64)
-        self._table = table
-        table[0:3] = id(None), id(False), id(True)
-        table[3] = ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p).value
-        table[4] = id(np.ndarray)
-        table[5] = ctypes.cast(ctypes.pythonapi.PyEval_SaveThread, ctypes.c_void_p).value
-        table[6] = ctypes.cast(ctypes.pythonapi.PyEval_RestoreThread, ctypes.c_void_p).value
-        for start, arrays in ((slots.captures, captured), (slots.cells, self._cells),
-                              (slots.constants, self._constants),
-                              (slots.arena, [self._arena]), (slots.flag, [self._flag])):
-            for i, array in enumerate(arrays):
-                table[start + i] = array.ctypes.data
-        self._methods: list[_Method] = []
-        self._calls = [self._function(library, i) for i in range(len(self.source.segments))]
+        return {
+            "captures": [kept(t._a) for t in self.traced.captured],
+            "cells": [cell._storage_(self.writer if id(cell) in written else None)
+                      for cell in plan.cells],
+            "constants": [kept(c) for c in plan.constants]}
 
-    def _function(self, library: ctypes.CDLL, index: int) -> Any:
-        """A segment as a Python function of arrays."""
-        address = ctypes.cast(function(library, f"gtape_segment{index}"), ctypes.c_void_p).value
-        method = _Method(b"segment", address, _FASTCALL, None)
-        self._methods.append(method)
-        make = ctypes.pythonapi.PyCFunction_NewEx
-        make.restype = ctypes.py_object
-        make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        return make(ctypes.addressof(method), self._table, None)
+    def _made(self) -> Memory:
+        made = Memory(self.source, self._library, self._shared)
+        if self._zones is not None:
+            self._zones.watch(made)
+        return made
 
     def inspect(self) -> str:
         """The nodes, the plan, the bytes and the C++ text."""
@@ -124,16 +98,26 @@ class Program:
     def run(self, tensors: Sequence[EagerTensor]) -> tuple[Any, ...]:
         """The results for arguments of the right shapes and dtypes, as a flat tuple."""
         outs = [result.make() for result in self._results]
-        with self._turn:
-            if self._running:  # called again by a step in Python: its memory is in use
-                return Applied(self.traced, "it calls itself").run(tensors)
-            self._running = True
-            try:
-                self._segments(tensors, outs)
-            finally:
-                self._running = False
+        if self._turn is not None:
+            with self._turn:
+                self._segments(self._memory, tensors, outs)
+        else:
+            self._apart(tensors, outs)
         made = [EagerTensor(a, r.array_type) for a, r in zip(outs, self._results)]
         return tuple([made[i] for i in self._order])
+
+    def _apart(self, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
+        """In memory that no other call uses: a step in Python may call the program again, or wait
+        for a thread that does."""
+        try:
+            memory = self._spare.pop()  # in one step: no other thread can take it too
+        except IndexError:
+            memory = self._made()
+        try:
+            self._segments(memory, tensors, outs)
+        finally:
+            if len(self._spare) < _SPARE:
+                self._spare.append(memory)
 
     def _slow_entry(self, *tensors: EagerTensor) -> Any:
         return self.traced.packed(self.run(tensors))
@@ -141,48 +125,49 @@ class Program:
     def _again(self, state: bool, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
         """A first segment that did not finish: arrays it cannot read, or bad values."""
         if state:
-            self._fail()
+            self._fail(self._memory)
         arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
-        if self._calls[0](*arrays, *outs):
-            self._fail()
+        if self._memory.calls[0](*arrays, *outs):
+            self._fail(self._memory)
 
-    def _fail(self) -> None:
-        code = int(self._flag[0])
-        self._flag[0] = 0
+    def _fail(self, memory: Memory) -> None:
+        code = int(memory.flag[0])
+        memory.flag[0] = 0
         raise InvalidArgumentError(self.source.failures[code - 1])
 
-    def _segments(self, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
+    def _segments(self, memory: Memory, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
         arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
-        for i, (call, nodes) in enumerate(zip(self._calls, self.source.segments)):
-            with self._guard:
+        last = memory.calls[-1]
+        for i, (call, nodes) in enumerate(zip(memory.calls, self.source.segments)):
+            with _LOCK if self.plan.cells else nullcontext():
                 failed = call(*arrays, *outs) if i == 0 else call()
-                if call is self._calls[-1]:
+                if call is last:
                     self.writer.runs += 1
             if failed:
-                self._fail()
+                self._fail(memory)
             for node in nodes:
-                self._host(node, arrays, outs)
+                self._host(node, memory, arrays, outs)
 
-    def _array(self, value: Value, arrays: Sequence[Any], outs: Sequence[Any]) -> np.ndarray:
+    def _array(self, value: Value, memory: Memory, arrays: Sequence[Any], outs: Sequence[Any],
+               ) -> np.ndarray:
         """A value where it lies."""
         place, strides, offset = self.plan.layout(value)
         dtype = numpy_dtype(value.dtype)
-        groups = {"argument": arrays, "result": outs, "cell": self._cells,
-                  "constant": self._constants, "capture": self._held}
         if place.role == "arena":
-            base = self._arena[place.at:]
+            base = memory.arena[place.at:]
         else:
-            base = groups[place.role][place.at].reshape(-1).view(np.uint8)
+            groups = {"arguments": arrays, "results": outs, **self._shared}
+            base = groups[f"{place.role}s"][place.at].reshape(-1).view(np.uint8)
         start = offset * dtype.itemsize
         return np.ndarray(value.shape, dtype, base, start,
                           tuple(s * dtype.itemsize for s in strides))
 
-    def _host(self, node: Node, arrays: Sequence[Any], outs: Sequence[Any]) -> None:
+    def _host(self, node: Node, memory: Memory, arrays: Sequence[Any], outs: Sequence[Any]) -> None:
         assert isinstance(node, Hosted)
-        inputs = [self._array(v, arrays, outs) for v in node.inputs]
+        inputs = [self._array(v, memory, arrays, outs) for v in node.inputs]
         made = hosted(node, inputs)
         for value, array in zip(node.outputs, made):
-            np.copyto(self._array(value, arrays, outs), array)
+            np.copyto(self._array(value, memory, arrays, outs), array)
 
 
 def hosted(node: Hosted, inputs: Sequence[np.ndarray]) -> list[Any]:
@@ -191,13 +176,6 @@ def hosted(node: Hosted, inputs: Sequence[np.ndarray]) -> list[Any]:
     tensors = [EagerTensor(np.array(a), CPU.type_of(a.dtype)) for a in inputs]
     made = op.reapply(tensors, node.attrs)
     return [t._a for t in made]
-
-
-def _aligned(count: int) -> np.ndarray:
-    """Zeroed memory that begins at a multiple of 64 bytes."""
-    memory = np.zeros(count + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start: start + count]
 
 
 def compiled(traced: Traced, *, fuse: bool = True,
@@ -210,7 +188,7 @@ def compiled(traced: Traced, *, fuse: bool = True,
         return NumpyProgram(traced, reason) if on_host(traced) else Applied(traced, reason)
     module = sparse_updates(lowered(traced))
     module.check()
-    plan = Plan(module, fused=fuse)
+    plan = Plan(module, fused=fuse, guarded=guard.wanted())
     source = source_of(plan, len(traced.arguments), len(traced.captured))
     try:
         return Program(traced, plan, source, library(source.text))

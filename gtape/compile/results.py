@@ -7,6 +7,7 @@ nobody else holds them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from sys import getrefcount
 
@@ -32,9 +33,11 @@ _ALONE = _references([object()])
 class Result:
     """One result of a program; `make()` gives the array for a call."""
 
-    __slots__ = ("_kept", "array_type", "dtype", "large", "shape")
+    __slots__ = ("_kept", "array_type", "dtype", "empty", "large", "shape")
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype,
+                 empty: Callable[..., np.ndarray] = np.empty) -> None:
+        self.empty = empty
         self.shape = shape
         self.dtype = dtype
         self.array_type = CPU.type_of(dtype)
@@ -53,7 +56,7 @@ class Result:
             kept.append(held)
             if alone:
                 return held
-        made = np.empty(self.shape, self.dtype)
+        made = self.empty(self.shape, self.dtype)
         if self.large:
             kept.append(made)
             del kept[:-_KEPT]

@@ -29,7 +29,10 @@ class Slots(NamedTuple):
     constants: int
     arena: int
     flag: int
+    scratch: int
     total: int
+    #: Whether every step that needs scratch memory has its own.
+    apart: bool = False
 
     def text(self, place: Place) -> str:
         """The C++ pointer to a place."""
@@ -41,12 +44,13 @@ class Slots(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A program's text, its table, its arena in bytes, and its segments: lists of hosted nodes that
-    follow each native function, one list for each."""
+    """A program's text, its table, its arena in bytes, the steps that need scratch memory, and its
+    segments: lists of hosted nodes that follow each native function, one list for each."""
 
     text: str
     slots: Slots
     arena: int
+    scratches: tuple[Node, ...]
     segments: tuple[tuple[Node, ...], ...]
     failures: tuple[str, ...]
     #: Whether other threads of Python run while it does.
@@ -54,8 +58,8 @@ class Source(NamedTuple):
 
 
 def slots_of(plan: Plan, arguments: int, captures: int) -> Slots:
-    counts = (arguments, len(plan.outputs), captures, len(plan.cells), len(plan.constants), 1, 1)
-    return Slots._make(itertools.accumulate(counts, initial=_PYTHON))
+    counts = (arguments, len(plan.outputs), captures, len(plan.cells), len(plan.constants), 1, 1, 0)
+    return Slots._make([*itertools.accumulate(counts, initial=_PYTHON), plan.guarded])
 
 
 class _Program:
@@ -65,7 +69,8 @@ class _Program:
         self.headers: dict[str, None] = {}
         self.structures: dict[str, str] = {}
         self.failures: list[str] = []
-        self.scratch = 0
+        #: The steps that need scratch memory, and the C++ of how many bytes.
+        self.scratches: list[tuple[Node, str]] = []
 
     def structure(self, body: str) -> str:
         """The name of a struct with this body."""
@@ -77,13 +82,20 @@ class _Program:
         text = f"(({C_TYPES[value.dtype]}*){self.slots.text(place)}"
         return f"({text} + {offset}))" if offset else text + ")"
 
-    def loop(self, text: Text) -> list[str]:
+    def scratch(self, node: Node, count: str) -> str:
+        """The C++ pointer to scratch memory of `count` bytes."""
+        at = len(self.scratches) if self.slots.apart else 0
+        self.scratches.append((node, count))
+        return f"P[{self.slots.scratch + at}]"
+
+    def loop(self, text: Text, last: Node) -> list[str]:
         name = self.functions.get(text.body)
         if name is None:
             name = self.functions[text.body] = f"kernel{len(self.functions)}"
-        self.scratch = max(self.scratch, text.scratch)
         pointers = [self.slots.text(self.plan.places[v.number]) for _, v in text.pointers]
-        lines = [f"char* q[] = {{{', '.join([*pointers, 'scratch'])}}};",
+        if text.scratch:
+            pointers.append(self.scratch(last, str(text.scratch)))
+        lines = [f"char* q[] = {{{', '.join(pointers)}}};",
                  f"const int parts = run_kernel({name}, q, {PARTS if text.shared else 1});",
                  "(void)parts;", *text.finish.split("\n")]
         return ["{", *("    " + line for line in lines if line), "}"]
@@ -114,17 +126,20 @@ class _Program:
 
     def library(self, node: Library) -> list[str]:
         self.headers.update(dict.fromkeys(node.headers))
-        self.scratch = max(self.scratch, node.scratch)
-        call = node.emit(self, node)
-        if not node.checks:
-            return [call]
-        self.failures.append(node.checks)
-        return [f"if (!{call}) {{ *(int*)P[{self.slots.flag}] = {len(self.failures)}; "
-                f"return false; }}"]
+        lines = [node.emit(self, node)]
+        if node.checks:
+            self.failures.append(node.checks)
+            lines = [f"if (!{lines[0]}) {{ *(int*)P[{self.slots.flag}] = {len(self.failures)}; "
+                     f"return false; }}"]
+        if not node.scratch:
+            return lines
+        count = node.scratch(self) if callable(node.scratch) else str(node.scratch)
+        return ["{", f"    char* const scratch = {self.scratch(node, count)};",
+                *("    " + line for line in lines), "}"]
 
     def node(self, step: Any) -> list[str]:
         if step.kernel is not None:
-            return self.loop(step.kernel.text())
+            return self.loop(step.kernel.text(), step.group.nodes[-1])
         (node,) = step.group.nodes
         return self.product(node) if isinstance(node, Product) else self.library(node)
 
@@ -164,10 +179,11 @@ def source_of(plan: Plan, arguments: int, captures: int) -> Source:
         pieces.append([])
         hosted.append([])
     pieces[-1] += [program.copy(cell, value) for cell, value in plan.copies]
-    arena = padded(plan.arena)
     releases = work(plan) >= _LONG
-    text = _assembled(program, pieces, arena, slots, releases)
-    return Source(text, slots, arena + padded(program.scratch) + 64,
+    text = _assembled(program, pieces, slots, releases)
+    needing = tuple(node for node, _ in program.scratches)
+    count = len(needing) if slots.apart else min(1, len(needing))
+    return Source(text, slots._replace(total=slots.scratch + count), padded(plan.arena), needing,
                   tuple(tuple(nodes) for nodes in hosted), tuple(program.failures), releases)
 
 
@@ -184,16 +200,17 @@ def work(plan: Plan) -> int:
     return total
 
 
-def _assembled(program: _Program, pieces: list[list[str]], arena: int, slots: Slots,
-               releases: bool) -> str:
+def _assembled(program: _Program, pieces: list[list[str]], slots: Slots, releases: bool) -> str:
     lines = ['#include "cpu_program.h"', *(f'#include "{h}"' for h in program.headers), ""]
     lines += [f"struct {name} {{ {body} }};" for body, name in program.structures.items()]
+    if program.scratches:
+        sizes = ", ".join(f"(long)({count})" for _, count in program.scratches)
+        lines += [f"GTAPE_EXPORT const long gtape_scratch[] = {{{sizes}}};", ""]
     for body, name in program.functions.items():
         lines += [body.replace("KERNEL", name), ""]
     for i, piece in enumerate(pieces):
         lines += [f"static bool segment{i}(char** P) {{",
-                  f"    char* scratch = P[{slots.arena}] + {arena};",
-                  "    (void)scratch;", *("    " + line for line in piece),
+                  *("    " + line for line in piece),
                   "    return true;", "}", ""]
         lines += _entry(i, slots, releases)
     return "\n".join(lines)

@@ -55,6 +55,10 @@ class InternalError(OpError):
     """gtape contradicted itself: please report it."""
 
 
+class GuardZoneError(InternalError):
+    """A compiled program wrote beside its values, where GTAPE_GUARD_ZONES=1 had put guard zones."""
+
+
 class InvalidArgumentError(OpError, ValueError, TypeError):
     """A shape, dtype, device or value does not fit the operation."""
 

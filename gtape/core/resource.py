@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from gtape.core import variable
+from gtape.core import guard, variable
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.pinned import Pinned
@@ -106,7 +106,9 @@ class ResourceVariable(Variable):
         """The array in which a compiled program finds the value, and where `writer` leaves it."""
         if self._pinned is None:
             value = self._held
-            self._pinned = Pinned(value._t.xp.array(value._a, order="C"), value)
+            array = guard.copied(value._a) if value._t.device.is_host and guard.wanted() else (
+                value._t.xp.array(value._a, order="C"))
+            self._pinned = Pinned(array, value)
         if writer is not None:
             self._pinned.join(writer)
         return self._pinned.array

@@ -7,7 +7,7 @@ from agreement import agree, trace_of
 import gtape as tf
 from gtape.compile.program import compiled
 
-pytestmark = pytest.mark.native
+pytestmark = pytest.mark.native(zones=False)  # values share places in memory
 
 
 def drawn(*shape, seed=0):

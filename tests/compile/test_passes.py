@@ -149,6 +149,7 @@ def test_draws_and_python_code_are_not_shared_and_formulas_are():
     assert module.results[0] is module.results[1]
 
 
+@pytest.mark.native(zones=False)
 def test_recomputed_blocks_take_less_memory():
     weights = [tf.Variable(drawn(64, 64) * 0.2) for _ in range(8)]
 

@@ -115,6 +115,7 @@ def test_programs_are_freed_though_their_variables_live_on():
     np.testing.assert_array_equal(v, np.full(5, 3.0))
 
 
+@pytest.mark.native(zones=False)
 def test_calls_leave_nothing_behind():
     v = tf.Variable(tf.zeros(5))
     step = counting(v)

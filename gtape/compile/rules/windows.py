@@ -16,8 +16,6 @@ Attrs = dict[str, Any]
 _FLOATS = ("float32", "float64")
 _CONVOLUTION = ("cpu_convolution.h", "cpu_convolution_filter.h")
 _POOLING = ("cpu_pooling.h",)
-#: The parts into which kernels/cpu_convolution_filter.h cuts a sum at most.
-_PARTS = 64
 
 
 def _two(sizes: Sequence[int], fill: int) -> tuple[int, int]:
@@ -44,20 +42,22 @@ def _geometry(x: Shape, y: Shape, window: Sequence[int], attrs: Attrs, channels:
 
 
 def _called(b: Builder, name: str, geometry: str, inputs: Sequence[Value], shape: Shape,
-            headers: Sequence[str], scratch: int | None = None, more: str = "") -> Value:
-    """One call of a template with `geometry`."""
+            headers: Sequence[str], scratch: bool = False, more: str = "") -> Value:
+    """One call of a template with `geometry`, and with scratch memory if need be."""
     dtype = inputs[0].dtype
+    kind = C_TYPES[dtype]
 
     def emit(program: Any, node: Library) -> str:
         pointers = [program.pointer(v) for v in (*node.inputs, *node.outputs)]
-        if scratch is not None:
-            pointers.append(f"({C_TYPES[dtype]}*)scratch")
-        struct = program.structure(geometry)
-        return f"{name}<{C_TYPES[dtype]}, {struct}{more}>({', '.join(pointers)});"
+        if scratch:
+            pointers.append(f"({kind}*)scratch")
+        return f"{name}<{kind}, {program.structure(geometry)}{more}>({', '.join(pointers)});"
 
-    size = 8 if dtype == "float64" else 4
+    def needed(program: Any) -> str:
+        return f"sizeof({kind}) * {name}_scratch<{kind}, {program.structure(geometry)}>"
+
     node = Library(name, [compact(b, v) for v in inputs], (geometry, more), headers, emit,
-                   (scratch or 0) * size)
+                   needed if scratch else 0)
     return b.library(node, [(tuple(shape), dtype)])[0]
 
 
@@ -68,7 +68,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     geometry = _geometry(image.shape, shape, filters.shape[:-2], attrs, filters.shape[-1])
     if geometry is None or attrs["groups"] != 1 or image.dtype not in _FLOATS:
         return None
-    return _called(b, "convolution", geometry, [image, filters], shape, _CONVOLUTION, filters.size)
+    return _called(b, "convolution", geometry, [image, filters], shape, _CONVOLUTION, True)
 
 
 @lowers("input_grad_")
@@ -79,7 +79,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if geometry is None or attrs["groups"] != 1 or slope.dtype not in _FLOATS:
         return None
     return _called(b, "convolution_input_grad", geometry, [slope, filters], shape, _CONVOLUTION,
-                   filters.size)
+                   True)
 
 
 @lowers("filter_grad_")
@@ -89,11 +89,8 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     geometry = _geometry(image.shape, slope.shape, attrs["size"], attrs, slope.shape[-1])
     if geometry is None or attrs["groups"] != 1 or image.dtype not in _FLOATS:
         return None
-    size = 1
-    for n in shape:
-        size *= n
     return _called(b, "convolution_filter_grad", geometry, [image, slope], shape, _CONVOLUTION,
-                   size * _PARTS)
+                   True)
 
 
 def _pool(b: Builder, name: str, inputs: list[Value], attrs: Attrs, image: Shape, pooled: Shape,
