@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 _here = threading.local()
+#: Seconds after which a thread no longer waits for another that traces. The Python code that is
+#: traced may itself wait for this thread, which nobody can see; most traces are made much sooner.
+PATIENCE = 10.0
 
 
 @contextmanager
@@ -15,10 +18,11 @@ def alone(lock: Any) -> Iterator[None]:
     """Hold the lock of a function while it is traced.
 
     A thread that traces one function already does not wait for another: two threads could wait for
-    each other. It then traces beside the other thread, which is wasteful and right.
+    each other. It then traces beside the other thread, which is wasteful and right. A thread that
+    has waited for long does so too.
     """
     depth = getattr(_here, "depth", 0)
-    held = lock.acquire(blocking=not depth)
+    held = lock.acquire(timeout=0 if depth else PATIENCE)
     _here.depth = depth + 1
     try:
         yield

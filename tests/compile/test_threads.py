@@ -1,7 +1,10 @@
 """Compiled functions in several threads, in child processes, in themselves, and interrupted."""
 
 import multiprocessing
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
+from gtape.compile import locking
 
 pytestmark = pytest.mark.native
 
@@ -138,6 +142,113 @@ def test_a_function_whose_python_code_calls_it():
     want = sum(np.sin(np.float32(i)) for i in range(4))
     for _ in range(2):
         np.testing.assert_allclose(float(f(tf.constant(3.0))), want, rtol=1e-6)
+
+
+def in_a_thread(work):
+    """What `work` gives in another thread, for which this one waits."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert found, "the threads wait for each other"
+    return found[0]
+
+
+@pytest.mark.parametrize("state", [False, True])
+def test_python_code_that_waits_for_a_thread_that_calls_the_same_function(state):
+    v = tf.Variable(0.0)
+
+    @tf.function
+    def f(x):
+        below = tf.py_function(lambda a: in_a_thread(lambda: f(a - 1.0)) if a > 0 else a, [x],
+                               tf.TensorSpec([], tf.float32))
+        if state:
+            v.assign_add(1.0)
+        return below + tf.sin(x)
+
+    want = sum(np.sin(np.float32(i)) for i in range(4))
+    for _ in range(2):
+        np.testing.assert_allclose(float(f(tf.constant(3.0))), want, rtol=1e-6)
+    assert float(v) == 8.0 * state
+
+
+def test_two_functions_that_call_each_other_from_two_threads():
+    both = threading.Barrier(2)
+
+    def calls(other):
+        def work(a):
+            if a == 0:
+                return a
+            both.wait(20)
+            return other()(a - 1.0)
+
+        return tf.function(lambda x: tf.cos(x) + tf.py_function(
+            work, [x], tf.TensorSpec([], tf.float32)))
+
+    f, g = calls(lambda: g), calls(lambda: f)
+    zero, one = tf.constant(0.0), tf.constant(1.0)
+    assert float(f(zero)) == float(g(zero)) == 1.0
+    want = float(tf.cos(one) + 1.0)
+    found = []
+    together(lambda: found.append(float(f(one))), lambda: found.append(float(g(one))))
+    assert found == [want, want]
+
+
+def test_memory_of_many_calls_at_once_is_not_kept():
+    count = 9
+    all_here = threading.Barrier(count)
+
+    def work(a):
+        all_here.wait(20)
+        return a
+
+    @tf.function
+    def f(x):
+        return tf.py_function(work, [x * 2.0], tf.TensorSpec([], tf.float32)) + 1.0
+
+    found = []
+    given = [tf.constant(float(i)) for i in range(count)]
+    together(*(lambda i=i: found.append((i, float(f(given[i])))) for i in range(count)))
+    assert sorted(found) == [(i, 2.0 * i + 1.0) for i in range(count)]
+    (trace,) = f._cache.traces
+    (executable,) = f._cache._executables.values()
+    assert len(executable.program._spare) <= 4
+    assert trace.calls == count
+
+
+def test_a_trace_that_waits_for_a_thread_that_calls_the_function(monkeypatch):
+    monkeypatch.setattr(locking, "PATIENCE", 0.2)
+    waited = []
+
+    @tf.function
+    def f(x):
+        if not waited:
+            waited.append(True)
+            assert float(in_a_thread(lambda: f(tf.constant(2.0)))) == 4.0
+        return x * 2.0
+
+    assert float(f(tf.constant(3.0))) == 6.0
+
+
+_COLLECTED = """
+import gc
+import gtape as tf
+for i in range(20):
+    f = tf.function(lambda x: x * 2.0 + i)
+    made = f(tf.constant([1.0, 2.0]))
+    del f
+    gc.collect()
+    assert made.numpy().tolist() == [2.0 + i, 4.0 + i]
+print("fine")
+"""
+
+
+def test_a_function_that_is_collected_leaves_no_pointer_behind():
+    """Memory that is given back is overwritten at once."""
+    done = subprocess.run([sys.executable, "-c", _COLLECTED], capture_output=True, text=True,
+                          timeout=100, check=False,
+                          env={**os.environ, "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"})
+    assert done.stdout == "fine\n", (done.returncode, done.stderr)
 
 
 @pytest.fixture
