@@ -4,13 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from operator import index
 from typing import Any
+
+from gtape.core.text import shown
 
 Dims = tuple[int, ...]
 
 
+def _lengths(dims: Any) -> tuple[int | None, ...]:
+    """The lengths in a sequence.
+
+    Raises:
+        TypeError: there is something else in it than integers and None, or it is no sequence.
+        ValueError: a negative length.
+    """
+    try:
+        if isinstance(dims, (str, bytes)):
+            raise TypeError
+        made = tuple([None if d is None else index(d) for d in dims])
+    except TypeError:
+        raise TypeError(f"a shape must be None, an integer or a sequence of integers and None; got "
+                        f"{shown(dims)}") from None
+    for d in made:
+        if d is not None and d < 0:
+            raise ValueError(f"a shape must not hold negative lengths; got {shown(dims)}. Write "
+                             f"None for a length that is not known")
+    return made
+
+
 class TensorShape:
-    """An immutable list of axis lengths; `None` stands for an unknown length or rank."""
+    """An immutable list of axis lengths; `None` stands for an unknown length or rank.
+
+    Raises:
+        TypeError: lengths that are no integers.
+        ValueError: negative lengths.
+    """
 
     __slots__ = ("_dims",)
 
@@ -21,10 +50,8 @@ class TensorShape:
             self._dims = dims._dims
         elif dims is None:
             self._dims = None
-        elif isinstance(dims, int):
-            self._dims = (dims,)
         else:
-            self._dims = tuple(None if d is None else int(d) for d in dims)
+            self._dims = _lengths((dims,) if isinstance(dims, int) else dims)
 
     @property
     def dims(self) -> tuple[int | None, ...] | None:
@@ -98,7 +125,7 @@ class TensorShape:
     def __eq__(self, other: object) -> bool:
         try:
             return self._dims == TensorShape(other)._dims
-        except TypeError:
+        except (TypeError, ValueError):
             return False
 
     def __hash__(self) -> int:

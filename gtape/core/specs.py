@@ -16,6 +16,10 @@ class TensorSpec:
         shape: what `TensorShape` takes; None for any rank.
         dtype: the element type.
         name: for messages.
+
+    Raises:
+        TypeError: no shape, or no dtype.
+        ValueError: a negative length.
     """
 
     __slots__ = ("_dtype", "_name", "_shape")

@@ -16,11 +16,12 @@ from gtape.core.apply import emit_or_none
 from gtape.core.convert import convert_like
 from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.limits import check_size, exhausted, outgrows
 from gtape.core.op import Op, positional_names
 from gtape.core.quiet import hush, quiet, unhush
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec, broadcast_shapes
-from gtape.core.state import active
+from gtape.core.state import active, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.kinds import typing_rules
 from gtape.kinds.blocked import LARGE, Blocked, fits, schedule
@@ -142,14 +143,35 @@ class Elementwise(Op):
         types = tuple(x._t for x in inputs)
         out_type = self.out_type(types)
         typing_rules.same_device(self.name, inputs)
-        emitted = emit_or_none(self, inputs, (), lambda: [
-            Spec(self.infer([x.spec for x in inputs]).shape, out_type.dtype)])
+        emitted = emit_or_none(self, inputs, (), lambda: [self._result(out_type, inputs)])
         if emitted is not None:
             result = emitted[0]
         else:
-            result = noted(EagerTensor(self._evaluate(out_type, inputs), out_type))
+            result = self._computed(out_type, inputs)
         record_general(self, tuple(inputs), (result,), ())
         return result
+
+    def _result(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Spec:
+        """The spec of the result.
+
+        Raises:
+            InvalidArgumentError: the shapes do not fit.
+        """
+        spec = Spec(self.infer([x.spec for x in inputs]).shape, out_type.dtype)
+        check_size(self.name, spec)
+        return spec
+
+    def _computed(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Tensor:
+        """The result; in a trace a symbol where it is much larger than the inputs."""
+        tracer = tracer_now()
+        if tracer is not None:
+            spec = self._result(out_type, inputs)
+            if outgrows([spec], [x.spec for x in inputs]):
+                return tracer.emit(self, inputs, (), [spec], [out_type])[0]
+        try:
+            return noted(EagerTensor(self._evaluate(out_type, inputs), out_type))
+        except MemoryError as error:
+            raise exhausted(self.name, [self._result(out_type, inputs)]) from error
 
     def _evaluate(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Any:
         arrays = [x._array_() for x in inputs]
@@ -159,7 +181,7 @@ class Elementwise(Op):
                 made = mapped(self, out_type, arrays)
                 return self.compute(out_type, arrays) if made is None else made
         except (ValueError, TypeError) as error:
-            self.infer([x.spec for x in inputs])
+            self._result(out_type, inputs)
             raise InvalidArgumentError(f"{self.name}: {error}") from None
         finally:
             unhush(state)

@@ -107,6 +107,8 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
                 y._a = quiet.run(compute, x._a)
             except RuntimeError:
                 y._a = quiet.call(compute, x._a)
+            except MemoryError:
+                return general(op, (x,))
             if others:
                 noted(y)
         else:
@@ -202,7 +204,7 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Funct
             plans = fast
             try:
                 z._a = quiet.run(compute, a, b)
-            except (ValueError, OverflowError):
+            except (ValueError, OverflowError, MemoryError):
                 return general(op, (x, y))
             except RuntimeError:
                 z._a = quiet.call(compute, a, b)

@@ -26,12 +26,13 @@ import numpy as np
 
 from gtape.core.apply import emit_or_none
 from gtape.core.device import ArrayType, Device, others
-from gtape.core.errors import InvalidArgumentError
+from gtape.core.errors import InvalidArgumentError, ResourceExhaustedError
+from gtape.core.limits import check_size, exhausted, outgrows
 from gtape.core.op import Op, Rule, keyword_names, positional_names, variadic_name
 from gtape.core.quiet import hush, quiet, unhush
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec
-from gtape.core.state import active
+from gtape.core.state import active, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.core.text import shown
 from gtape.kinds.rules import Pullbacks, Recipe
@@ -44,7 +45,8 @@ _VARARGS = 4
 class Shaped:
     """What an op does for inputs of given types and shapes: checked once, then reused."""
 
-    __slots__ = ("attrs", "device", "inputs", "on_host", "recipes", "specs", "types", "values")
+    __slots__ = ("attrs", "device", "grows", "inputs", "plain", "recipes", "specs", "types",
+                 "values")
 
     def __init__(self, specs: tuple[Spec, ...], types: tuple[ArrayType, ...], device: Device,
                  attrs: dict[str, Any], inputs: tuple[Spec, ...]) -> None:
@@ -55,7 +57,10 @@ class Shaped:
         #: The recipes of `Pullbacks`, by the mask of wanted inputs.
         self.recipes: dict[int, Recipe] = {}
         self.device = device
-        self.on_host = device.is_host
+        #: Whether results are much larger than inputs; a trace does not compute such.
+        self.grows = outgrows(specs, inputs)
+        #: Nothing is to be looked after but the array function.
+        self.plain = device.is_host and not self.grows
         self.attrs = attrs
 
 
@@ -131,15 +136,19 @@ class Primitive(Op):
                 key.append(x.spec.shape)
                 eager = False
         shaped = self._shaped_for(tuple(key), inputs, attrs)
-        if eager and shaped.on_host and not others:
+        if eager and shaped.plain and not others:
             arrays = [x._a for x in inputs]  # type: ignore[attr-defined]
             try:
                 made = quiet.run(self._fn, np, *arrays, **shaped.attrs)
             except RuntimeError:
                 made = quiet.call(self._fn, np, *arrays, **shaped.attrs)
+            except MemoryError as error:
+                raise exhausted(self.name.rstrip("_"), shaped.specs) from error
             outputs: tuple[Any, ...] = self._wrapped(made, shaped)
         elif eager:
-            outputs = self._on_device(inputs, shaped)
+            tracer = tracer_now() if shaped.grows else None
+            outputs = self._on_device(inputs, shaped) if tracer is None else tracer.emit(
+                self, inputs, attrs, shaped.specs, shaped.types)
         else:
             emitted = emit_or_none(self, inputs, attrs, lambda: list(shaped.specs))
             outputs = self._on_device(inputs, shaped) if emitted is None else emitted
@@ -177,6 +186,8 @@ class Primitive(Op):
         if inputs:
             same_device(self.name, inputs)
         specs = self.result_specs([x.spec for x in inputs], attrs)
+        for spec in specs:
+            check_size(self.name.rstrip("_"), spec)
         if not inputs:
             from gtape.core.placement import current_device
 
@@ -217,6 +228,10 @@ class Primitive(Op):
                     made = kernel(device.executor, *arrays, **shaped.attrs)
                 if made is None:
                     made = self._fn(device.xp, *arrays, **shaped.attrs)
+        except MemoryError as error:
+            if isinstance(error, ResourceExhaustedError):
+                raise
+            raise exhausted(self.name.rstrip("_"), shaped.specs) from error
         finally:
             unhush(state)
         return tuple([noted(x) for x in self._wrapped(made, shaped)])

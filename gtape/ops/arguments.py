@@ -18,13 +18,27 @@ from gtape.core.text import shown
 
 
 def host_value(value: Any, what: str) -> np.ndarray:
-    """The numbers of an argument that must be known before computing: a shape, an axis, a count."""
+    """The numbers of an argument that must be known before computing: a shape, an axis, a count.
+
+    Raises:
+        InvalidArgumentError: they are known only at a call, or there are none.
+    """
     if isinstance(value, Tensor) or hasattr(value, "_read_"):
         tensor = value._read_() if hasattr(value, "_read_") else value
         if not hasattr(tensor, "_peek"):
             raise InvalidArgumentError(f"{what} must be known while tracing; got {tensor.spec}")
         return np.asarray(tensor._peek())
-    return np.asarray(value, object if isinstance(value, (str, bytes)) else None)
+    if isinstance(value, (str, bytes)):
+        return np.asarray(value, object)
+    try:
+        found = np.asarray(value)
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        raise InvalidArgumentError(f"{what} must be a number or a list of numbers; got "
+                                   f"{shown(value)} ({error})") from None
+    if found.dtype.kind == "O" and not any(type(n) is Length for n in found.flat):
+        raise InvalidArgumentError(f"{what} must be a number or a list of numbers; got "
+                                   f"{shown(value)}")
+    return found
 
 
 def as_int(value: Any, what: str) -> int:

@@ -13,22 +13,30 @@ from gtape.core.device import CPU, ArrayType
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.lengths import is_open
+from gtape.core.limits import check_size, exhausted, outgrows, room_for
+from gtape.core.op import case
 from gtape.core.placement import current_device
 from gtape.core.sites import here, resolve
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, normal_axes
 from gtape.core.state import paused, tracer_now
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, as_shape, optional_dtype
 from gtape.ops.layout import broadcast_to_, reshape
 
 
-def _full(shape: tuple[int, ...], value: Any, array_type: ArrayType) -> Tensor:
-    tracer = tracer_now()
-    if tracer is not None and is_open(shape):
-        return tracer.filled(Spec(shape, array_type.dtype), array_type, value)
-    with array_type.device.scope():
-        made = array_type.xp.full(shape, value, dtype=array_type.dtype.np_dtype)
+def _full(name: str, shape: tuple[int, ...], value: Any, array_type: ArrayType) -> Tensor:
+    tracer, spec = tracer_now(), Spec(shape, array_type.dtype)
+    if tracer is not None and (is_open(shape) or outgrows([spec])):
+        check_size(name, spec)
+        return tracer.filled(spec, array_type, value)
+    try:
+        with array_type.device.scope():
+            made = array_type.xp.full(shape, value, dtype=array_type.dtype.np_dtype)
+    except (MemoryError, ValueError, OverflowError) as error:
+        check_size(name, spec)
+        raise exhausted(name, [spec]) from error
     return noted(EagerTensor(made, array_type))
 
 
@@ -93,26 +101,26 @@ def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> T
     """A tensor of zeros (False, b'')."""
     wanted = as_dtype(dtype)
     fill: Any = b"" if wanted is dtypes.string else 0
-    return _full(as_shape(shape), fill, current_device().typed(wanted))
+    return _full("zeros", as_shape(shape), fill, current_device().typed(wanted))
 
 
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of ones (True)."""
-    return _full(as_shape(shape), 1, current_device().typed(as_dtype(dtype)))
+    return _full("ones", as_shape(shape), 1, current_device().typed(as_dtype(dtype)))
 
 
 def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Zeros of the shape of `input`, and of its dtype unless one is given."""
     x = convert(input)
     wanted = x._t if dtype is None else x._t.device.typed(as_dtype(dtype))
-    return _full(x.spec.shape, b"" if wanted.dtype is dtypes.string else 0, wanted)
+    return _full("zeros_like", x.spec.shape, b"" if wanted.dtype is dtypes.string else 0, wanted)
 
 
 def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Ones of the shape of `input`, and of its dtype unless one is given."""
     x = convert(input)
     wanted = x._t if dtype is None else x._t.device.typed(as_dtype(dtype))
-    return _full(x.spec.shape, 1, wanted)
+    return _full("ones_like", x.spec.shape, 1, wanted)
 
 
 def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
@@ -124,17 +132,28 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     x = convert(value)
     if x.ndim:
         raise InvalidArgumentError(f"fill: the value must be a scalar; got {x.spec}")
-    return broadcast_to_(x, shape=as_shape(dims, "fill: dims"))
+    shape = as_shape(dims, "fill: dims")
+    check_size("fill", Spec(shape, x.dtype))
+    return broadcast_to_(x, shape=shape)
 
 
 def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None,
         dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """The identity matrix [num_rows, num_columns], repeated over `batch_shape`."""
+    """The identity matrix [num_rows, num_columns], repeated over `batch_shape`.
+
+    Raises:
+        InvalidArgumentError: a negative number.
+    """
     rows = as_int(num_rows, "eye: num_rows")
     columns = rows if num_columns is None else as_int(num_columns, "eye: num_columns")
     array_type = current_device().typed(as_dtype(dtype))
-    array = array_type.xp.eye(rows, columns, dtype=array_type.dtype.np_dtype)
-    made = noted(EagerTensor(array, array_type))
+    spec = Spec((rows, columns), array_type.dtype)
+    with room_for("eye", spec):
+        if tracer_now() is not None and outgrows([spec]):
+            made = one_hot(np.arange(rows), columns, dtype=array_type.dtype)
+        else:
+            array = array_type.xp.eye(rows, columns, dtype=array_type.dtype.np_dtype)
+            made = noted(EagerTensor(array, array_type))
     if batch_shape is None:
         return made
     return broadcast_to_(made, shape=(*as_shape(batch_shape), rows, columns))
@@ -146,12 +165,27 @@ def _number_dtype(values: list[Tensor]) -> DType:
     return max(found, key=lambda d: order.index(d) if d in order else -1)
 
 
+@primitive(nondifferentiable=True, tf_name="Range")
+def sequence_(xp: Any, *, start: Any, step: Any, count: int, dtype: DType) -> Any:
+    """start, start + step, … : so many numbers."""
+    return (xp.arange(count) * step + start).astype(dtype.np_dtype)
+
+
+@sequence_.infer
+def _(*, start: Any, step: Any, count: int, dtype: DType) -> Spec:
+    return Spec((count,), dtype)
+
+
+sequence_.cases = [case(start=1, step=2, count=3, dtype=dtypes.int32)]
+
+
 def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
            name: str = "range") -> Tensor:
     """start, start + delta, … before `limit`; range_(n) counts from 0. Not differentiable.
 
     Raises:
-        InvalidArgumentError: delta is 0, or points away from the limit.
+        InvalidArgumentError: delta is 0, or points away from the limit; the numbers are not real
+            scalars, or no number of steps leads to the limit, which is infinite or NaN.
     """
     if limit is None:
         start, limit = 0, start
@@ -160,16 +194,34 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
         raise NotTraceableError(f"{resolve(*here())}: range of a traced number has a length "
                                 f"that is not known while tracing; `for i in tf.range(n)` may")
     wanted = as_dtype(dtype) if dtype is not None else _number_dtype(parts)
+    for dtype_of, shape in (*((p.dtype, p.spec.shape) for p in parts), (wanted, ())):
+        if shape or not (dtype_of.is_integer or dtype_of.is_floating):
+            raise InvalidArgumentError(
+                f"range: start, limit and delta must be real scalars, and so must be the result's "
+                f"dtype; got {', '.join(str(p.spec) for p in parts)} and {wanted.name}")
     low, high, step = (p.numpy() for p in parts)
-    if step == 0 or (high - low) * step < 0:
-        raise InvalidArgumentError(f"range: delta must lead from start to limit; got start={low}, "
-                                   f"limit={high}, delta={step}")
-    count = max(0, math.ceil((float(high) - float(low)) / float(step)))
-    if wanted.is_integer:
-        count = max(0, -((int(low) - int(high)) // int(step))) if step > 0 else max(
-            0, -((int(high) - int(low)) // -int(step)))
-    array = (np.arange(count) * step + low).astype(wanted.np_dtype)
-    return convert(array, wanted)
+    count = _steps(low, high, step, wanted)
+    spec = Spec((count,), wanted)
+    with room_for("range", spec):
+        if tracer_now() is not None and outgrows([spec]):
+            return sequence_(start=low.item(), step=step.item(), count=count, dtype=wanted)
+        return convert(sequence_.value(np, start=low, step=step, count=count, dtype=wanted), wanted)
+
+
+def _steps(low: Any, high: Any, step: Any, dtype: DType) -> int:
+    """How many numbers a range holds."""
+    with np.errstate(all="ignore"):
+        length = (float(high) - float(low)) / float(step) if step else math.nan
+    if not 0 <= length <= 2.0 ** 63:
+        raise InvalidArgumentError(
+            f"range: delta must lead from start to limit in fewer than 2**63 steps; got "
+            f"start={low}, limit={high}, delta={step}")
+    if not dtype.is_integer:
+        return math.ceil(length)
+    low, high, step = int(low), int(high), int(step)
+    if not step:
+        raise InvalidArgumentError(f"range: delta must not be 0 as {dtype.name}")
+    return max(0, -((low - high) // step) if step > 0 else -((high - low) // -step))
 
 
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
@@ -178,7 +230,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     Differentiable in its end points. Integers give float64.
 
     Raises:
-        InvalidArgumentError: num < 0.
+        InvalidArgumentError: num < 0, or no such axis.
     """
     from gtape.ops.arguments import as_tensors
     from gtape.ops.casting import cast
@@ -190,11 +242,12 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     low, high = as_tensors([start, stop], "linspace")
     if low.dtype.is_integer:
         low, high = cast(low, dtypes.float64), cast(high, dtypes.float64)
-    at = axis if axis >= 0 else axis + low.ndim + 1
-    steps = np.arange(count, dtype=low.dtype.np_dtype) / max(count - 1, 1)
+    (at,) = normal_axes("linspace", as_int(axis, "linspace: axis"), low.ndim + 1)
     shape = [1] * (low.ndim + 1)
     shape[at] = count
-    weight = convert(steps.reshape(shape), low.dtype, low._t.device)
+    with room_for("linspace", Spec((count,), low.dtype)):
+        steps = np.arange(count, dtype=low.dtype.np_dtype) / max(count - 1, 1)
+        weight = convert(steps.reshape(shape), low.dtype, low._t.device)
     a, b = expand_dims(low, at), expand_dims(high, at)
     return a + (b - a) * weight
 
@@ -206,7 +259,7 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     Indices outside [0, depth) give all `off_value`. Not differentiable in `indices`.
 
     Raises:
-        InvalidArgumentError: `indices` are not integers, or `depth` is negative.
+        InvalidArgumentError: `indices` are not integers, `depth` is negative, or no such axis.
     """
     found = convert(indices)
     if not found.dtype.is_integer:
@@ -214,18 +267,27 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     count = as_int(depth, "one_hot: depth")
     if count < 0:
         raise InvalidArgumentError(f"one_hot: depth must not be negative; got {count}")
-    at = found.ndim if axis in (None, -1) else int(axis)  # type: ignore[arg-type]
+    axis = -1 if axis is None else as_int(axis, "one_hot: axis")
+    (at,) = normal_axes("one_hot", axis, found.ndim + 1)
     wanted = optional_dtype(dtype)
     if wanted is None:
         given = on_value if on_value is not None else off_value
         wanted = dtypes.float32 if given is None else convert(given).dtype
-    xp = found._t.xp
     shape = [1] * (found.ndim + 1)
     shape[at] = count
-    classes = np.arange(count).reshape(shape)
+    spec = Spec((*found.spec.shape[:at], count, *found.spec.shape[at:]), wanted)
+    with room_for("one_hot", spec):
+        return _one_hot(found, at, np.arange(count).reshape(shape), on_value, off_value, spec)
+
+
+def _one_hot(found: Tensor, at: int, classes: np.ndarray, on_value: Any, off_value: Any,
+             spec: Spec) -> Tensor:
+    wanted, xp = spec.dtype, found._t.xp
     on = convert(1 if on_value is None else on_value, wanted, CPU)
     off = convert(0 if off_value is None else off_value, wanted, CPU)
-    if wanted is dtypes.string or any(type(v) is not EagerTensor for v in (found, on, off)):
+    folded = tracer_now() is None or not outgrows([spec], [found.spec])
+    if not folded or wanted is dtypes.string or any(
+            type(v) is not EagerTensor for v in (found, on, off)):
         return _hot(found, at, classes, on, off)
     with found._t.device.scope():
         hit = xp.expand_dims(found._array_(), at) == xp.asarray(classes)

@@ -17,6 +17,7 @@ from gtape.core.device import CPU, ArrayType
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.lengths import known
+from gtape.core.limits import check_size, exhausted, outgrows
 from gtape.core.op import Op, case
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec
@@ -44,9 +45,11 @@ class Draw(Op):
 
     def run(self, inputs: Sequence[Any], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
         shape, array_type, parameters = attrs
-        if symbolic(*inputs):
+        spec = Spec(shape, array_type.dtype)
+        if symbolic(*inputs) or (tracer_now() is not None and outgrows([spec])):
+            check_size(self.name, spec)
             tracer = tracer_now() or next(x._tracer for x in inputs if symbolic(x))
-            made = tracer.emit(self, inputs, attrs, [Spec(shape, array_type.dtype)], [array_type])
+            made = tracer.emit(self, inputs, attrs, [spec], [array_type])
         else:
             position, *arrays = (x._array_() for x in inputs)
             key, offset = key_and_offset(position)
@@ -68,7 +71,8 @@ _draws: dict[str, Draw] = {}
 def drawn(distribution: str, position: Position, shape: Sequence[int], array_type: ArrayType,
           *arrays: Tensor, **parameters: Any) -> Tensor:
     """Numbers of `distribution`, drawn at `position`. No gradient flows to `arrays`."""
-    if type(position) is not tuple or arrays:
+    if type(position) is not tuple or arrays or (
+            tracer_now() is not None and outgrows([Spec(tuple(shape), array_type.dtype)])):
         op = _draws.get(distribution) or _draws.setdefault(distribution, Draw(distribution))
         attrs = (known(tuple(shape)), array_type, tuple(sorted(parameters.items())))
         return op.run((as_tensor(position), *arrays), attrs)[0]
@@ -86,11 +90,23 @@ def as_tensor(position: Position) -> Tensor:
 
 def _sampled(distribution: str, key: Any, offset: int, shape: tuple[int, ...],
              array_type: ArrayType, arrays: Sequence[Any], parameters: dict[str, Any]) -> Any:
-    special = _SPECIAL.get(distribution)
-    if special is not None:
-        return special(array_type, key, offset, shape, *arrays, **parameters)
-    return sample(distribution, key, offset, shape, array_type.xp,
-                  dtype=array_type.dtype.np_dtype, **parameters)
+    """The numbers as an array.
+
+    Raises:
+        InvalidArgumentError, ResourceExhaustedError: `shape` is too large.
+    """
+    try:
+        special = _SPECIAL.get(distribution)
+        if special is not None:
+            return special(array_type, key, offset, shape, *arrays, **parameters)
+        return sample(distribution, key, offset, shape, array_type.xp,
+                      dtype=array_type.dtype.np_dtype, **parameters)
+    except (MemoryError, ValueError, OverflowError) as error:
+        spec = Spec(shape, array_type.dtype)
+        check_size(distribution, spec)
+        if isinstance(error, MemoryError):
+            raise exhausted(distribution, [spec]) from error
+        raise
 
 
 # ---------------------------------------------------------------- draws of other forms

@@ -15,12 +15,26 @@ from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics import windows
 from gtape.ops.arguments import as_int, as_ints
-from gtape.ops.images import images as checked
+from gtape.ops.images import images as of_rank
 from gtape.ops.indexing import getitem_, put_
 from gtape.ops.layout import transpose_
 
 _ALL = ("slice", None, None, None)
 _BACKWARDS = ("slice", None, None, -1)
+
+
+def _checked(name: str, value: Any) -> Tensor:
+    """A tensor of images that have pixels and channels.
+
+    Raises:
+        ValueError: it has another rank.
+        InvalidArgumentError: an image is empty. A batch may be.
+    """
+    x = of_rank(name, value)
+    if any(type(n) is int and n == 0 for n in x.spec.shape[-3:]):
+        raise InvalidArgumentError(f"{name}: height, width and channels must not be 0; got "
+                                   f"{x.spec}")
+    return x
 
 
 def _picked(x: Tensor, rows: Any, columns: Any) -> Tensor:
@@ -33,7 +47,7 @@ def flip_left_right(image: Any) -> Tensor:
     Raises:
         ValueError: not three or four axes.
     """
-    return _picked(checked("flip_left_right", image), _ALL, _BACKWARDS)
+    return _picked(_checked("flip_left_right", image), _ALL, _BACKWARDS)
 
 
 def flip_up_down(image: Any) -> Tensor:
@@ -42,7 +56,7 @@ def flip_up_down(image: Any) -> Tensor:
     Raises:
         ValueError: not three or four axes.
     """
-    return _picked(checked("flip_up_down", image), _BACKWARDS, _ALL)
+    return _picked(_checked("flip_up_down", image), _BACKWARDS, _ALL)
 
 
 def transpose(image: Any, name: str | None = None) -> Tensor:
@@ -51,7 +65,7 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
     Raises:
         ValueError: not three or four axes.
     """
-    x = checked("transpose", image)
+    x = _checked("transpose", image)
     first = x.ndim - 3
     return transpose_(x, perm=(*range(first), first + 1, first, first + 2))
 
@@ -62,7 +76,7 @@ def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
     Raises:
         ValueError: not three or four axes.
     """
-    x = checked("rot90", image)
+    x = _checked("rot90", image)
     turns = as_int(k, "rot90: k") % 4
     if turns == 1:
         return transpose(_picked(x, _ALL, _BACKWARDS))
@@ -79,7 +93,7 @@ def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targ
     Raises:
         ValueError: the box is empty or not inside the image.
     """
-    x = checked("crop_to_bounding_box", image)
+    x = _checked("crop_to_bounding_box", image)
     top, left, height, width = _box("crop_to_bounding_box", offset_height, offset_width,
                                     target_height, target_width)
     rows, columns = x.spec.shape[-3:-1]
@@ -96,7 +110,7 @@ def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targe
     Raises:
         ValueError: the image does not fit into the target.
     """
-    x = checked("pad_to_bounding_box", image)
+    x = _checked("pad_to_bounding_box", image)
     top, left, height, width = _box("pad_to_bounding_box", offset_height, offset_width,
                                     target_height, target_width)
     *batch, rows, columns, channels = x.spec.shape
@@ -121,7 +135,7 @@ def central_crop(image: Any, central_fraction: Any) -> Tensor:
     Raises:
         ValueError: the fraction is not in (0, 1].
     """
-    x = checked("central_crop", image)
+    x = _checked("central_crop", image)
     fraction = float(central_fraction)
     if not 0 < fraction <= 1:
         raise ValueError(f"central_crop: the fraction must lie in (0, 1]; got {fraction}")
@@ -138,7 +152,7 @@ def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -
     Raises:
         ValueError: a target below 1.
     """
-    x = checked("resize_with_crop_or_pad", image)
+    x = _checked("resize_with_crop_or_pad", image)
     height = as_int(target_height, "resize_with_crop_or_pad: height")
     width = as_int(target_width, "resize_with_crop_or_pad: width")
     if height < 1 or width < 1:
@@ -157,7 +171,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     Raises:
         ValueError: not four axes.
     """
-    x = checked("image_gradients", image, (4,))
+    x = of_rank("image_gradients", image, (4,))
     _, rows, columns, _ = x.spec.shape
     first, last = ("slice", 1, None, None), ("slice", None, -1, None)
     dy = _picked(x, first, _ALL) - _picked(x, last, _ALL)  # type: ignore[operator]
@@ -238,7 +252,7 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
         ValueError: not four axes, or another padding.
         InvalidArgumentError: sizes, strides or rates of another form.
     """
-    x = checked("extract_patches", images, (4,))
+    x = of_rank("extract_patches", images, (4,))
     size, steps = _middle("sizes", sizes), _middle("strides", strides)
     apart = _middle("rates", rates)
     if str(padding).upper() not in ("VALID", "SAME"):

@@ -13,7 +13,8 @@ from gtape.core.dtypes import as_dtype, float32, running_type
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.queries import is_tensor
 from gtape.core.spec import Spec
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics.sums import total
 from gtape.ops import scalars as s
@@ -113,10 +114,12 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain · image ** gamma, for values in [0, 1].
 
     Raises:
-        ValueError: a negative gamma.
+        InvalidArgumentError: a negative gamma, where it is known while tracing.
     """
-    if not hasattr(gamma, "dtype") and gamma < 0:
-        raise ValueError(f"adjust_gamma: gamma must not be negative; got {gamma}")
+    given = convert(gamma)
+    if type(given) is EagerTensor and not given.dtype.is_complex and bool(
+            np.any(given._peek() < 0)):
+        raise InvalidArgumentError(f"adjust_gamma: gamma must not be negative; got {shown(gamma)}")
     return _in_float(convert(image), lambda x: s.multiply(
         convert_like(gain, x._t, "adjust_gamma"), s.power(x, gamma)))
 

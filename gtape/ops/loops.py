@@ -261,6 +261,21 @@ def _finished(value: Any) -> Any:
     return nest.map_structure(lambda v: v if hasattr(v, "gather") else convert(v), value)
 
 
+def _check_dtypes(before: Any, after: Any) -> None:
+    """Refuse in an unrolled loop what one that is not unrolled cannot do.
+
+    Raises:
+        InvalidArgumentError: a loop variable changes its dtype.
+    """
+    for i, (old, new) in enumerate(zip(nest.flatten(before), nest.flatten(after))):
+        if isinstance(new, Tensor) and not hasattr(old, "gather"):
+            dtype = old.dtype if isinstance(old, Tensor) else convert(old).dtype
+            if new.dtype is not dtype:
+                raise InvalidArgumentError(
+                    f"while_loop: loop variable {i} must keep its dtype in a traced function: it "
+                    f"enters as {dtype.name}, and body makes it {new.dtype.name}. Use tf.cast")
+
+
 def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any,
                shape_invariants: Any = None, parallel_iterations: int = 10,
                back_prop: bool = True, swap_memory: bool = False,
@@ -302,6 +317,8 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: An
         if not isinstance(made, (list, tuple)):
             made = (made,)
         nest.assert_same_structure(list(values), list(made))
+        if tracer_now() is not None:
+            _check_dtypes(values, made)
         values = type(loop_vars)(made) if type(loop_vars) in (list, tuple) else made
         turn += 1
     return _detached(_finished(values), back_prop)

@@ -11,6 +11,7 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.limits import room_for
 from gtape.core.op import case
 from gtape.core.placement import at_home
 from gtape.core.spec import Spec
@@ -129,6 +130,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
             raise ValueError(f"sequence_mask: maxlen must be a scalar; got {found.tolist()}")
         count = max(int(found), 0)
     with paused():
-        places = convert(np.arange(count), dtypes.int64, x._t.device)
+        with room_for("sequence_mask", Spec((*x.spec.shape, count), dtypes.bool_)):
+            places = convert(np.arange(count), dtypes.int64, x._t.device)
         hit = less(places, cast(expand_dims(x, -1), dtypes.int64))
     return cast(hit, as_dtype(dtype))

@@ -10,6 +10,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.kinds.rules import filled
 from gtape.ops.arguments import as_int, as_ints, as_tensors, host_value, one_dtype
@@ -70,6 +71,9 @@ def split_(xp: Any, value: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
 
 split_.many = True
 
+#: Of an axis of length 0 any number of parts could be made.
+_MOST_PARTS = 2 ** 16
+
 
 @split_.infer
 def _(value: Spec, *, sizes: tuple[int, ...], axis: int) -> tuple[Spec, ...]:
@@ -92,10 +96,11 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None,
           name: str = "split") -> list[Tensor]:
     """`value` cut along `axis` into a number of equal parts, or into parts of given sizes.
 
-    One size may be -1.
+    One size may be -1. `num`, where given, must be the number of parts.
 
     Raises:
-        InvalidArgumentError: the sizes do not add up, or the parts are not equal.
+        InvalidArgumentError: the sizes do not add up, the parts are not equal, or `num` is another
+            number than that of the parts.
     """
     x = convert(value)
     if not x.ndim:
@@ -107,12 +112,22 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None,
         if parts <= 0 or length % parts:
             raise InvalidArgumentError(f"split: axis {at} of {x.spec} has length {length}, which "
                                        f"is not a multiple of {parts}")
+        if parts > max(length, _MOST_PARTS):
+            raise InvalidArgumentError(f"split: axis {at} of {x.spec} has length {length}; it "
+                                       f"cannot make {parts} parts")
         sizes = (length // parts,) * parts
     else:
         sizes = as_ints(num_or_size_splits, "split: sizes")
         if sizes.count(-1) == 1:
             rest = length - sum(n for n in sizes if n != -1)
             sizes = tuple(rest if n == -1 else n for n in sizes)
+        if any(type(n) is int and n < 0 for n in sizes):
+            raise InvalidArgumentError(f"split: sizes must be 0 or more, one may be -1, and they "
+                                       f"must add up to the length {length} of axis {at} of "
+                                       f"{x.spec}; got {shown(num_or_size_splits)}")
+    if num is not None and as_int(num, "split: num") != len(sizes):
+        raise InvalidArgumentError(f"split: num must be the number of parts, {len(sizes)}; got "
+                                   f"{num}. It can be left out")
     return list(split_(x, sizes=sizes, axis=at))
 
 

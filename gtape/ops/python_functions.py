@@ -22,7 +22,11 @@ from gtape.kinds.hosted import HostedOp
 
 
 def _typed(made: Any, wanted: Any, name: str) -> Any:
-    """The results as tensors of the dtypes asked for."""
+    """The results as tensors of the dtypes asked for.
+
+    Raises:
+        ValueError: another number of results.
+    """
     if wanted is None or isinstance(wanted, (list, tuple)):
         dtypes = [_dtype(d) for d in wanted or ()]
         results = [] if made is None else list(made) if isinstance(made, (list, tuple)) else [made]
@@ -30,6 +34,9 @@ def _typed(made: Any, wanted: Any, name: str) -> Any:
             raise ValueError(f"{name}: Tout names {len(dtypes)} results, the function returned "
                              f"{len(results)}")
         return [convert(r, d) for r, d in zip(results, dtypes)]
+    if made is None:
+        raise InvalidArgumentError(f"{name}: Tout names one result, the function returned None; "
+                                   f"return it, or write Tout=[]")
     return convert(made, _dtype(wanted))
 
 
@@ -107,7 +114,9 @@ def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout
 
     def call(*tensors: Tensor) -> Any:
         made = func(*[x.numpy() for x in tensors])
-        return None if made is None else _typed(made, Tout, "numpy_function")
+        if made is None and not Tout:
+            return None
+        return _typed(made, Tout, "numpy_function")
 
     if tracer_now() is None:
         return call(*inputs)

@@ -23,7 +23,8 @@ from gtape.core.op import case, ints
 from gtape.core.placement import at_home, current_device
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.symbols import SymbolicTensor
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.ops.arguments import as_int, as_shape, host_value
 from gtape.ops.draws import drawn, folded_seeds_, stateless_position_
@@ -235,12 +236,20 @@ def poisson(source: Source, shape: Any, lam: Any, dtype: Any, outer: bool = True
 
 
 def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) -> Tensor:
-    """Numbers of successes in `counts` trials of probability `probs`. Not differentiable."""
+    """Numbers of successes in `counts` trials of probability `probs`. Not differentiable.
+
+    Raises:
+        InvalidArgumentError: counts beyond the range of `dtype`.
+    """
     n = convert(counts)
+    wanted = as_dtype(dtype)
+    if type(n) is EagerTensor and not n.dtype.is_complex and n.dtype is not dtypes.string and bool(
+            np.any(np.abs(n._peek().astype(np.float64)) > float(wanted.max))):
+        raise InvalidArgumentError(f"binomial: counts must lie in the range of {wanted.name}, the "
+                                   f"dtype of the result; got {shown(counts)}")
     p = convert(probs, None, n._t.device)
     dims = as_shape(shape, "binomial: shape")
-    return drawn("binomial", source(math.prod(dims)), dims, n._t.device.typed(as_dtype(dtype)), n,
-                 p)
+    return drawn("binomial", source(math.prod(dims)), dims, n._t.device.typed(wanted), n, p)
 
 
 @at_home

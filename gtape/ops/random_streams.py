@@ -18,6 +18,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.device import CPU, ArrayType, others, scope_of
 from gtape.core.dtypes import int64
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.locks import lock
 from gtape.core.state import paused, tracer_now
 from gtape.core.tensor import Tensor
@@ -152,7 +153,13 @@ def take(op_seed: int | None, count: int) -> Position:
     """The position for `count` values of the stream of the op seed, which moves on by so many.
 
     In a traced function it is found at every call.
+
+    Raises:
+        InvalidArgumentError: more values than a tensor can have.
     """
+    if count >= 2 ** 63:
+        raise InvalidArgumentError(f"a tensor must have fewer than 2**63 elements; got {count} "
+                                   f"random numbers to draw")
     tracer = tracer_now()
     if tracer is None:
         return streams.take(op_seed, count)

@@ -12,6 +12,8 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import float32
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.limits import room_for
+from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
 from gtape.ops.arguments import as_ints
@@ -123,6 +125,9 @@ def resize(images: Any, size: Any, method: str = "bilinear", preserve_aspect_rat
         raise InvalidArgumentError(f"resize: size must be two positive integers (height, width); "
                                    f"got {list(wanted)}")
     shape = x.spec.shape
+    if max(wanted) >= 2 ** 31:
+        raise InvalidArgumentError(f"resize: height and width must be below 2**31; got "
+                                   f"{list(wanted)}")
     batch = x if x.ndim == 4 else reshape_(x, shape=(1, *shape))
     _, height, width, _ = batch.spec.shape
     if not height or not width:
@@ -130,5 +135,6 @@ def resize(images: Any, size: Any, method: str = "bilinear", preserve_aspect_rat
     if preserve_aspect_ratio:
         wanted = _kept_aspect(height, width, wanted)
     made = batch if kind == "nearest" else cast(batch, float32)
-    made = _along(_along(made, 1, wanted[0], kind, antialias), 2, wanted[1], kind, antialias)
+    with room_for("resize", Spec((shape[0], *wanted, shape[-1]), made.dtype)):
+        made = _along(_along(made, 1, wanted[0], kind, antialias), 2, wanted[1], kind, antialias)
     return made if x.ndim == 4 else reshape_(made, shape=made.spec.shape[1:])

@@ -12,6 +12,8 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.limits import room_for
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, host_value
 
@@ -23,7 +25,8 @@ def _made(name: str, length: Any, dtype: Any, formula: Callable[[int], np.ndarra
     count = as_int(length, f"{name}: window_length")
     if count < 0:
         raise InvalidArgumentError(f"{name}: window_length must not be negative; got {count}")
-    return convert(formula(count).astype(wanted.np_dtype))
+    with room_for(name, Spec((count,), wanted)):
+        return convert(formula(count).astype(wanted.np_dtype))
 
 
 def _raised_cosine(name: str, length: Any, periodic: Any, dtype: Any, a: float, b: float) -> Tensor:

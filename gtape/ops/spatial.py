@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.lengths import is_open
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.numerics.windows import Pads, out_sizes, padding
+from gtape.numerics.windows import Pads, out_sizes, padding, span
 from gtape.ops.arguments import as_ints
 from gtape.ops.layout import transpose_
 
 Sizes = tuple[int, ...]
+
+#: A padded image of more cells than this is beyond the addresses of a process.
+_MOST_CELLS = 2 ** 45
 
 _CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 _CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
@@ -61,8 +66,9 @@ def spatial_sizes(name: str, what: str, value: Any, rank: int, first: bool) -> S
     if len(found) != rank:
         raise ValueError(f"{name}: {what} must hold 1, {rank} or {rank + 2} numbers; got "
                          f"{list(found)}")
-    if any(n < 1 for n in found):
-        raise InvalidArgumentError(f"{name}: {what} must be 1 or more; got {list(found)}")
+    if any(not 1 <= n < 2 ** 31 for n in found):
+        raise InvalidArgumentError(f"{name}: {what} must be 1 or more and below 2**31; got "
+                                   f"{list(found)}")
     return found
 
 
@@ -89,6 +95,11 @@ def spatial_pads(name: str, kind: Any, in_sizes: Sequence[int], sizes: Sequence[
                                            f"{pairs}")
             pairs = pairs[2:] if first else pairs[1:-1]
         kind = pairs
+    spans = [span(size, gap) for size, gap in zip(sizes, dilations)]
+    if any(n >= 2 ** 31 for n in spans):
+        raise InvalidArgumentError(f"{name}: a window must span fewer than 2**31 cells of an axis; "
+                                   f"got {spans} for sizes {list(sizes)} and dilations "
+                                   f"{list(dilations)}")
     try:
         return padding(kind, in_sizes, sizes, strides, dilations)
     except ValueError as error:
@@ -100,8 +111,12 @@ def window_outputs(name: str, in_sizes: Sequence[int], sizes: Sequence[int],
     """The spatial sizes of the result.
 
     Raises:
-        InvalidArgumentError: a window is larger than its padded input.
+        InvalidArgumentError: a window is larger than its padded input, or that than memory.
     """
+    padded = [n + before + after for n, (before, after) in zip(in_sizes, pads)]
+    if not is_open(padded) and math.prod(padded) > _MOST_CELLS:
+        raise InvalidArgumentError(f"{name}: an image must have fewer than 2**45 cells; got "
+                                   f"{padded} after padding")
     try:
         return out_sizes(in_sizes, sizes, strides, dilations, pads)
     except ValueError as error:

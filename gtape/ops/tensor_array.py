@@ -7,7 +7,12 @@ from typing import Any, NoReturn
 
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
-from gtape.core.errors import InvalidArgumentError, NotTraceableError, OutOfRangeError
+from gtape.core.errors import (
+    InvalidArgumentError,
+    NotTraceableError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+)
 from gtape.core.shape import TensorShape
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
@@ -16,6 +21,16 @@ from gtape.ops.gathering import gather_
 from gtape.ops.layout import reshape_
 from gtape.ops.packing import concat_, split_, stack_, unstack_
 from gtape.ops.scattering import tensor_scatter_update_
+
+
+def _places(count: int) -> list[Tensor | None]:
+    if count < 0:
+        raise InvalidArgumentError(f"TensorArray: the size must not be negative; got {count}")
+    try:
+        return [None] * count
+    except (MemoryError, OverflowError):
+        raise ResourceExhaustedError(f"TensorArray: there is not enough memory for {count} "
+                                     f"elements") from None
 
 
 class TensorArray:
@@ -32,6 +47,8 @@ class TensorArray:
 
     Raises:
         ValueError: no size.
+        InvalidArgumentError: a negative size.
+        ResourceExhaustedError: a size for which there is no memory.
     """
 
     def __init__(self, dtype: Any, size: Any = None, dynamic_size: bool | None = None,
@@ -47,7 +64,7 @@ class TensorArray:
         self._clear = True if clear_after_read is None else bool(clear_after_read)
         self._infer = bool(infer_shape)
         self._shape = TensorShape(element_shape)
-        self._list: list[Tensor | None] = [None] * as_int(size, "TensorArray: size")
+        self._list: list[Tensor | None] = _places(as_int(size, "TensorArray: size"))
         #: All elements in one tensor, in place of the list: after an index that is traced.
         self._whole: Tensor | None = None
         self._read: set[int] = set()

@@ -35,7 +35,8 @@ _SIZE = 3
 _ONE_BY_ONE = {
     "changed_piece_", "changed_rows_", "changed_slices_", "counts_", "folded_seeds_", "group_",
     "invert_permutation_", "nudge_", "pick_cells_", "position_of_state_", "put_cells_",
-    "seeded_position_", "sizes_", "skipped_state_", "stateless_position_", "unravel_index_"}
+    "seeded_position_", "sequence_", "sizes_", "skipped_state_", "stateless_position_",
+    "unravel_index_"}
 
 
 def _items() -> list[Any]:

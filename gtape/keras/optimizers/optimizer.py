@@ -10,6 +10,7 @@ import numpy as np
 from gtape.core.quiet import hush, unhush
 from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.keras import naming
 from gtape.keras.optimizers import flat
 from gtape.keras.optimizers.gradients import Settings, dense, limited, unscaled, with_gradients
@@ -18,6 +19,19 @@ from gtape.keras.variables import HostNumber
 
 #: How many combinations of variables are remembered.
 _PLANS = 64
+
+
+def _pairs(given: Any) -> list[tuple[Any, Any]]:
+    """The (gradient, variable) pairs of an iterable.
+
+    Raises:
+        TypeError: there is something else in it, or it is none.
+    """
+    try:
+        return [(g, v) for g, v in given]
+    except (TypeError, ValueError):
+        raise TypeError(f"apply_gradients takes (gradient, variable) pairs; got {shown(given)}. "
+                        f"Write zip(gradients, variables)") from None
 
 
 class Optimizer:
@@ -219,11 +233,12 @@ class Optimizer:
         Pairs whose gradient is None are left out, with a UserWarning.
 
         Raises:
-            ValueError: no pairs, no gradient in any, or a variable that the first call did not
-                bring.
+            TypeError: no pairs, but something else.
+            ValueError: an empty list, no gradient in any, or a variable that the first call did
+                not bring.
             InvalidArgumentError: a gradient of another shape or device than its variable.
         """
-        pairs = list(grads_and_vars)
+        pairs = _pairs(grads_and_vars)
         if not pairs:
             raise ValueError("apply_gradients takes at least one (gradient, variable) pair; got "
                              "none")

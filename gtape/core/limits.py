@@ -1,0 +1,71 @@
+"""How large results can be, and which are too large to be computed while a function is traced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from gtape.core.errors import InvalidArgumentError, ResourceExhaustedError
+from gtape.core.lengths import is_open
+from gtape.core.spec import Spec
+
+#: The addresses of a process end here, so no array is larger.
+_ADDRESSES = 2 ** 47
+#: While a function is traced, results of more elements than this that do not depend on its
+#: arguments are left to its calls. Smaller ones are computed once, while tracing, which makes
+#: every call faster.
+_FOLDED = 2 ** 22
+
+
+def check_size(name: str, spec: Spec) -> None:
+    """Refuse what no array can be. Open lengths are not looked at.
+
+    Raises:
+        InvalidArgumentError: a negative length, or 2**63 elements or more.
+        ResourceExhaustedError: more bytes than a process can have.
+    """
+    shape = spec.shape
+    if is_open(shape):
+        return
+    if any(n < 0 for n in shape):
+        raise InvalidArgumentError(f"{name}: a shape must not hold negative lengths; got "
+                                   f"{list(shape)}")
+    count = math.prod(shape)
+    if count >= 2 ** 63 or any(n >= 2 ** 63 for n in shape):
+        raise InvalidArgumentError(f"{name}: a tensor must have fewer than 2**63 elements; got "
+                                   f"the shape {list(shape)}")
+    if count * spec.dtype.size > _ADDRESSES:
+        raise exhausted(name, [spec])
+
+
+def exhausted(name: str, specs: Iterable[Spec]) -> ResourceExhaustedError:
+    """The error where there is no memory to compute these results."""
+    return ResourceExhaustedError(
+        f"{name}: there is not enough memory to compute {', '.join(map(str, specs))}; use smaller "
+        f"tensors, a dtype of fewer bytes, or do it in several steps")
+
+
+@contextmanager
+def room_for(name: str, spec: Spec) -> Iterator[None]:
+    """Inside, the host computes a result of this spec by NumPy; both ways of being too large are
+    errors in words.
+
+    Raises:
+        InvalidArgumentError, ResourceExhaustedError: as `check_size`, or there is no memory.
+    """
+    check_size(name, spec)
+    try:
+        yield
+    except MemoryError as error:
+        if isinstance(error, ResourceExhaustedError):
+            raise
+        raise exhausted(name, [spec]) from error
+
+
+def outgrows(specs: Sequence[Spec], inputs: Sequence[Spec] = ()) -> bool:
+    """Whether results are large, and larger than the inputs that they are computed from."""
+    if any(is_open(s.shape) for s in (*specs, *inputs)):
+        return False
+    made = sum(math.prod(s.shape) for s in specs)
+    return made > _FOLDED and made > sum(math.prod(s.shape) for s in inputs)
