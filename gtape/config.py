@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from gtape.compile.function import Mode
 from gtape.core.device import CPU, Device
+from gtape.core.excess_precision import enable_excess_precision, excess_precision_enabled
 from gtape.devices.cuda.determinism import enable_op_determinism
 from gtape.devices.cuda.tensor_float_32 import (
     enable_tensor_float_32_execution,
@@ -109,7 +110,9 @@ experimental = SimpleNamespace(get_memory_info=get_memory_info,
                                get_utilization=get_utilization,
                                enable_op_determinism=enable_op_determinism,
                                enable_tensor_float_32_execution=enable_tensor_float_32_execution,
-                               tensor_float_32_execution_enabled=tensor_float_32_execution_enabled)
+                               tensor_float_32_execution_enabled=tensor_float_32_execution_enabled,
+                               enable_excess_precision=enable_excess_precision,
+                               excess_precision_enabled=excess_precision_enabled)
 
 __all__ = ["PhysicalDevice", "experimental", "functions_run_eagerly", "get_device_details",
            "get_memory_info", "get_utilization", "list_logical_devices", "list_physical_devices",

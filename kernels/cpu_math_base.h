@@ -84,6 +84,35 @@ struct bfloat16 {
     GTAPE_INLINE operator float() const { return float_of((unsigned)bits << 16); }
 };
 
+// What a float becomes in a type of two bytes, still as a float: the conversion there and back,
+// without the bits in between.
+template <typename T> GTAPE_INLINE float rounded(float value);
+template <> GTAPE_INLINE float rounded<half>(float value) {
+    const unsigned u = bits_of(value), magnitude = u & 0x7fffffffu;
+    // Adding 0.5 makes a float count in 2^-24, as halves below 2^-14 do.
+    const unsigned tiny = bits_of((float_of(magnitude) + 0.5f) - 0.5f);
+    const unsigned normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u)) & 0xffffe000u;
+    unsigned found = magnitude < 0x38800000u ? tiny : normal;
+    found = magnitude >= 0x477ff000u ? 0x7f800000u : found;  // 65520 and above
+    found = magnitude > 0x7f800000u ? magnitude | 0x400000u : found;
+    return float_of(found | (u & 0x80000000u));
+}
+template <> GTAPE_INLINE float rounded<bfloat16>(float value) {
+    const unsigned u = bits_of(value), nearest = (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u;
+    return float_of((u & 0x7fffffffu) > 0x7f800000u ? (u & 0xffff0000u) | 0x400000u : nearest);
+}
+
+// A double cut off to a float whose last bit says whether anything was cut off ("round to odd"):
+// rounding it on to half is rounding the double once (Boldo & Melquiond 2008).
+GTAPE_INLINE float to_odd(double value) {
+    const float near = (float)value;
+    const unsigned u = bits_of(near);
+    const double back = near;
+    // One towards zero where rounding went away from it; zero and infinity have no fraction.
+    const unsigned cut = __builtin_fabs(back) > __builtin_fabs(value) ? u - 1u : u;
+    return float_of(back != value && value == value ? cut | 1u : u);
+}
+
 // ---------------------------------------------------------------- a * b + c
 
 // `fused` rounds once, on any machine. `mad` may round twice where there is no such instruction.

@@ -54,6 +54,19 @@ DEVICE half::operator float() const {
 }
 #endif
 
+// What a float becomes in a type of two bytes, still as a float.
+template <typename T> DEVICE float rounded(float value) { return (float)T(value); }
+
+// A double cut off to a float whose last bit says whether anything was cut off ("round to odd"):
+// rounding it on to half is rounding the double once (Boldo & Melquiond 2008).
+DEVICE float to_odd(double value) {
+    const float near = (float)value;
+    const unsigned u = __float_as_uint(near);
+    const double back = near;
+    const unsigned cut = fabs(back) > fabs(value) ? u - 1u : u;
+    return __uint_as_float(back != value && value == value ? cut | 1u : u);
+}
+
 // The type in which values of T are computed and accumulated.
 template <typename T> struct Compute { using type = T; };
 template <> struct Compute<half> { using type = float; };

@@ -61,7 +61,7 @@ def kernels() -> Iterator[Kernel]:
             for template in ("rows", "columns"):
                 width = 16 // numpy_dtype(dtype).itemsize
                 for out in dict.fromkeys((dtype, running)):
-                    text = summed_text(formula, operands, template, out, width)
+                    text = summed_text(formula, operands, template, dtype, out, width)
                     yield Kernel(text, summed_entry(formula, operands, template, out))
 
 

@@ -28,8 +28,9 @@ from gtape.compile.ir import (
     dense,
 )
 from gtape.compile.strides import moved, restrided, same_axes
+from gtape.core.dtypes import as_dtype
 from gtape.kinds.expr import Expr, Scope, topological
-from gtape.kinds.print_cuda import servable
+from gtape.kinds.print_cuda import NARROW, compute_dtype, servable
 from gtape.ops.layout import identity_
 
 
@@ -78,7 +79,9 @@ class Builder:
                            dtype, (dtype, key))
 
     def splat(self, number: Any, shape: Shape, dtype: str) -> Value:
-        """One number everywhere."""
+        """One number everywhere, as `dtype` has it."""
+        if dtype in NARROW:
+            number = np.asarray(number, as_dtype(dtype).as_numpy_dtype).item()
         body = self.scope.constant(number)
         return self._elem("constant", body, (), (), shape, dtype)
 
@@ -273,8 +276,10 @@ class Builder:
             kept = [i for i in range(len(x.shape)) if i not in axes]
             moved = self.transposed(x, (*axes, *kept))
             return self.reduced(how, moved, range(len(axes)), False)
-        rest = self.reduced(how, x, part, True)
-        return self.reduced(how, rest, [a for a in axes if a not in part], True)
+        wide = _running(how, x.dtype)
+        rest = self.reduced(how, self.cast(x, wide), part, True)
+        made = self.reduced(how, rest, [a for a in axes if a not in part], True)
+        return self.cast(made, x.dtype)
 
     def _without_repeats(self, x: Value, axes: Sequence[int]) -> Value | None:
         """Σ over axes along which x only repeats, with the axes kept; None where there are none."""
@@ -284,9 +289,10 @@ class Builder:
         count = math.prod(x.shape[a] for a in repeated)
         short = self.sliced(x, [0] * len(x.shape), [1] * len(x.shape),
                             tuple(1 if a in repeated else n for a, n in enumerate(x.shape)))
-        scaled = self.elem("multiply", lambda s, a: a[0] * count, [short], x.dtype)
-        return self.reduced("sum", scaled, [a for a in axes if a not in repeated], True) if any(
-            a not in repeated for a in axes) else scaled
+        wide = _running("sum", x.dtype)
+        made = self.elem("multiply", lambda s, a: a[0] * count, [self.cast(short, wide)], wide)
+        rest = [a for a in axes if a not in repeated]
+        return self.cast(self.reduced("sum", made, rest, True) if rest else made, x.dtype)
 
     def product(self, a: Value, b: Value) -> Value:
         """a @ b. Where one has a single row or column it is a formula, which fuses with others."""
@@ -314,6 +320,11 @@ class Builder:
     def library(self, node: Library, specs: Sequence[tuple[Shape, str]]) -> tuple[Value, ...]:
         key = ("library", node.name, node.key, tuple(v.number for v in node.inputs), tuple(specs))
         return self.add(node, specs, key)
+
+
+def _running(how: str, dtype: str) -> str:
+    """The dtype in which what reductions leave between two steps is kept."""
+    return compute_dtype(dtype) if how in ("sum", "prod") else dtype
 
 
 def _times(scope: Scope, args: Sequence[Expr]) -> Expr:

@@ -1,18 +1,22 @@
 """Fusion of a graph's own nodes: formulas that only one other formula reads become part of it.
 
 For devices without compiled programs. A GPU runs one kernel for each formula that is left, and
-NumPy goes over large arrays block by block, so that what lies between stays in the cache.
+NumPy goes over large arrays block by block, so that what lies between stays in the cache. Of floats
+of two bytes a joined formula rounds what its letters look into and its result, unless excess
+precision is off (`gtape.core.excess_precision`): then each formula stays one, and is rounded.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.excess_precision import excess_precision_enabled
 from gtape.core.graph import Graph, Node
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import EagerTensor
 from gtape.kinds.elementwise import Derived, Elementwise
 from gtape.kinds.expr import Expr, Scope, substitute, topological
+from gtape.kinds.print_cuda import NARROW
 
 #: Letters in one formula: kernels and printed functions beyond that help nobody.
 _LONGEST = 64
@@ -59,6 +63,8 @@ def _joinable(node: Node) -> bool:
     """Formulas of one real floating type."""
     op = node.op
     if not isinstance(op, Elementwise) or not node.outputs[0].dtype.is_floating:
+        return False
+    if node.outputs[0].dtype.name in NARROW and not excess_precision_enabled():
         return False
     return all(t._t is node.outputs[0]._t for t in node.inputs)
 

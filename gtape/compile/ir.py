@@ -193,6 +193,8 @@ class Module(NamedTuple):
     nodes: tuple[Node, ...]
     results: tuple[Value, ...]
     writes: tuple[tuple[Any, Value], ...]
+    #: The numbers of values that another program computes again, or reads.
+    shared: frozenset[int] = frozenset()
 
     def needed(self) -> list[Value]:
         return [*self.results, *(v for _, v in self.writes)]
@@ -205,7 +207,7 @@ class Module(NamedTuple):
             if node.lasting or any(o.number in wanted for o in node.outputs):
                 kept.append(node)
                 wanted |= {v.number for v in node.inputs}
-        return Module(tuple(reversed(kept)), self.results, self.writes)
+        return self._replace(nodes=tuple(reversed(kept)))
 
     def check(self) -> None:
         """Raises InternalError: a value is read before it is made, or shapes contradict."""

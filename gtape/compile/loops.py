@@ -65,10 +65,14 @@ def layout_of(value: Value) -> tuple[Value, tuple[int, ...], int]:
 class Kernel:
     """Writes the text of one group."""
 
-    def __init__(self, group: Group, stored: set[int], in_place: dict[int, int]) -> None:
+    def __init__(self, group: Group, stored: set[int], in_place: dict[int, int],
+                 rounded: frozenset[int]) -> None:
         """`stored`: the values that others need; `in_place`: those that take the place of another
-        value, by number."""
+        value, by number; `rounded`: those of two bytes that are rounded before they are read."""
         self.group = group
+        #: Storing a value rounds it, so that only what is read here has to be rounded as well.
+        self.rounded = rounded and rounded & {v_root(v).number
+                                              for n in group.nodes for v in n.inputs}
         self.stored = stored
         self.in_place = in_place
         self.domain = group.domain or ()

@@ -10,8 +10,11 @@ import numpy as np
 
 from gtape.compile.builder import Builder, spelled
 from gtape.compile.ir import Hosted, Layout, Module, Source, Value, View, dense
+from gtape.compile.loops import v_root
+from gtape.compile.rounding import exact
 from gtape.compile.traced import Traced
 from gtape.core.custom_step import CustomStep
+from gtape.core.excess_precision import excess_precision_enabled
 from gtape.core.graph import Graph
 from gtape.core.spec import Spec
 from gtape.core.state import init_scope, paused
@@ -66,7 +69,8 @@ def lowered(program: Traced) -> Module:
             made = builder.copied(made)
         taken.add(made.number)
         writes.append((use.cell, made))
-    return Module(tuple(builder.nodes), tuple(results), tuple(writes)).live()
+    shared = frozenset(v_root(env[i]).number for i in program.shared if i in env)
+    return Module(tuple(builder.nodes), tuple(results), tuple(writes), shared).live()
 
 
 def _results(builder: Builder, values: Sequence[Value]) -> list[Value]:
@@ -140,6 +144,8 @@ def _elementwise(builder: Builder, op: Elementwise, inputs: list[Value], spec: S
                  ) -> Value | None:
     dtypes = [v.dtype for v in inputs]
     if not spelled(op.body(), op.params, dtypes) or spec.dtype.name.startswith("complex"):
+        return None
+    if not excess_precision_enabled() and not exact(op.body(), [*dtypes, spec.dtype.name]):
         return None
     return builder.elem(op.name, op.expression, inputs, spec.dtype.name, tuple(spec.shape))
 

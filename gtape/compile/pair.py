@@ -42,7 +42,8 @@ class Pair:
         own = {id(v): i for i, v in enumerate(joint.outputs) if type(v) is SymbolicTensor}
         extra = saved(joint.nodes, needed, set(own))
         outputs = (*joint.outputs, *extra)
-        self.forward = _entry(pure(joint.inputs, joint.nodes, outputs))
+        self._shared = _shared(joint, needed)
+        self.forward = _entry(pure(joint.inputs, joint.nodes, outputs, self._shared))
         there = {id(v) for v in joint.inputs}
         #: The outputs that backward programs read, those saved for them too.
         self.kept = [i for v, i in own.items() if v in needed and v not in there]
@@ -61,7 +62,8 @@ class Pair:
             with alone(self._lock):
                 found = self._backward.get(given)
                 if found is None:
-                    found = Backward(self._joint, self._joint.walk(given), self._held)
+                    found = Backward(self._joint, self._joint.walk(given), self._held,
+                                     self._shared)
                     self._backward[given] = found
         return found
 
@@ -70,6 +72,17 @@ def _read(walk: Walk) -> set[int]:
     """The ids of what a walk reads of the values before it."""
     outputs = [t for part in walk.parts for t in tensors_of(part)]
     return needing(walk.nodes, outputs, set())[1]
+
+
+def _shared(joint: Joint, needed: set[int]) -> frozenset[int]:
+    """The ids of the values before a walk that are read more than once, by it or by each other: a
+    backward program that computes them again may read them once, and they are the same there."""
+    once: set[int] = set()
+    found: set[int] = set()
+    for numbers in (needed, *({id(v) for v in node.inputs} for node in joint.nodes)):
+        found |= numbers & once
+        once |= numbers
+    return frozenset(found)
 
 
 def _entry(traced: Any) -> Callable[..., Sequence[Tensor]]:
@@ -85,7 +98,8 @@ class Backward:
     Values before the walk that are not held are computed again.
     """
 
-    def __init__(self, joint: Joint, walk: Walk, held: Sequence[Tensor]) -> None:
+    def __init__(self, joint: Joint, walk: Walk, held: Sequence[Tensor],
+                 shared: frozenset[int]) -> None:
         given = {id(v): v for v in (*held, *walk.seeds)}
         places = {id(v): i for i, v in enumerate((*held, *walk.seeds))}
         outputs: list[Tensor] = []
@@ -96,7 +110,7 @@ class Backward:
         nodes, read = needing((*joint.nodes, *walk.nodes), outputs, set(given))
         inputs = [v for key, v in given.items() if key in read]
         self._reads = [places[id(v)] for v in inputs]
-        self._run = _entry(pure(inputs, nodes, outputs)) if outputs else _nothing
+        self._run = _entry(pure(inputs, nodes, outputs, shared)) if outputs else _nothing
         self._parts = [_placed(part, places) for part in walk.parts]
 
     def __call__(self, held: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 from gtape.compile.fuse import Fuser, Group
 from gtape.compile.ir import Elem, Library, Module, Source, Value
 from gtape.compile.loops import Kernel, layout_of, v_root
+from gtape.compile.rounding import rounded_values
 from gtape.core.dtypes import as_dtype
 from gtape.core.guard import ZONE
 
@@ -58,6 +59,7 @@ class Plan:
         #: The values of the arena, where it is guarded.
         self.between: list[Value] = []
         self._sources()
+        self._rounded = rounded_values(module)
         #: Cells whose new value lies elsewhere at the end, and has to be copied: (cell, value).
         self.copies: list[tuple[int, Value]] = []
         self._results()
@@ -65,8 +67,8 @@ class Plan:
         self.groups = self._fuser.ordered()
         self.stored = self._stored()
         self.arena = self._arena()
-        self.steps = [Step(g, Kernel(g, self.stored, self.in_place) if g.is_loop else None)
-                      for g in self.groups]
+        self.steps = [Step(g, Kernel(g, self.stored, self.in_place, self._rounded)
+                           if g.is_loop else None) for g in self.groups]
 
     # ------------------------------------------------------------------ given places
 
@@ -139,7 +141,7 @@ class Plan:
             (node,) = group.nodes
             return isinstance(node, Library) and node.takes_place == old.number and sum(
                 v_root(v) is old for v in node.inputs) == 1
-        kernel = Kernel(group, {value.number}, {})
+        kernel = Kernel(group, {value.number}, {}, frozenset())
         if kernel.last or not isinstance(value.node, Elem) or len(
                 kernel.group.place[value.number]) != len(value.shape):
             return False

@@ -40,7 +40,7 @@ def sparse_updates(module: Module) -> Module:
     if not replaced:
         return module
     nodes = tuple(replaced.get(id(n), n) for n in module.nodes)
-    return Module(nodes, module.results, module.writes).live()
+    return module._replace(nodes=nodes).live()
 
 
 def _followed(scatter: Library, users: dict[int, list[Node]], needed: set[int]) -> _Chain | None:

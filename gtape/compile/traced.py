@@ -29,7 +29,7 @@ class Traced:
     """
 
     __slots__ = ("arguments", "borrowed", "captured", "cells", "created", "graph", "results",
-                 "structure", "written")
+                 "shared", "structure", "written")
 
     def __init__(self, arguments: Sequence[SymbolicTensor], tracer: Tracer,
                  results: Sequence[Tensor], structure: Any) -> None:
@@ -40,6 +40,8 @@ class Traced:
         self.created = tracer.created
         self.results = len(results)
         self.structure = structure
+        #: The ids of tensors that another program computes again, or reads.
+        self.shared: frozenset[int] = frozenset()
         outputs = (*results, *_settled(tracer, self.written))
         graph = Graph((), tuple(tracer.nodes), outputs).live()
         read = {id(v) for v in outputs} | {id(v) for node in graph.nodes for v in node.inputs}
@@ -162,8 +164,12 @@ def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicT
     return Traced(arguments, tracer, results, structure)
 
 
-def pure(inputs: Sequence[Any], nodes: Sequence[Node], outputs: Sequence[Tensor]) -> Traced:
-    """These nodes as a function of tensors, which gives a tuple."""
+def pure(inputs: Sequence[Any], nodes: Sequence[Node], outputs: Sequence[Tensor],
+         shared: frozenset[int] = frozenset()) -> Traced:
+    """These nodes as a function of tensors, which gives a tuple; `shared` are the ids of those that
+    another program computes again, or reads."""
     tracer = Tracer()
     tracer.nodes = list(nodes)
-    return Traced(inputs, tracer, outputs, tuple(range(len(outputs))))
+    made = Traced(inputs, tracer, outputs, tuple(range(len(outputs))))
+    made.shared = shared
+    return made

@@ -9,7 +9,8 @@ from typing import Any
 from gtape.compile.ir import Elem, Reduce, Value, dense
 from gtape.compile.loops import BLOCK, PARTS, Access, Kernel
 from gtape.compile.reducing import CLAUSE, combined, identity, plain
-from gtape.kinds.print_cuda import C_TYPES, CudaPrinter, compute_dtype
+from gtape.core.excess_precision import excess_precision_enabled
+from gtape.kinds.print_cuda import C_TYPES, CudaPrinter, Known, compute_dtype, rounded
 
 #: Rows from this many elements on are summed in parts, added up in double precision.
 _LONG = 1 << 12
@@ -42,11 +43,12 @@ class Writer:
         #: Names of values that hold for the whole row.
         self.row_names: dict[int, str] = {}
         self._count = 0
+        self._every = not excess_precision_enabled()
         self._offsets: dict[Any, str] = {}
         self._buffers: dict[int, str] = {}
-        #: The variables of parts of formulas, by id: of the row, and of the present pass.
-        self._row_known: dict[int, str] = {}
-        self._known: dict[int, str] = {}
+        #: The variables of parts of formulas: of the row, and of the present pass.
+        self._row_known: Known = {}
+        self._known: Known = {}
         #: The bytes of buffers on the stack.
         self._stack = 0
         #: Stores of values that hold for the whole row, which come after all loads as well.
@@ -222,9 +224,14 @@ class Writer:
         made.body.append(plain(node.how, name, element))
         made.clauses.append(f"{CLAUSE[node.how]}:{name}")
         if kind == "row":
-            self.row_names[node.outputs[0].number] = name
-            if node.outputs[0].number in self.k.stored:
-                self._store(node.outputs[0], name, made.closing)
+            value = node.outputs[0]
+            if value.number in self.k.rounded:
+                whole, name = name, self._fresh("t")
+                made.closing.append(
+                    f"const {C_TYPES[dtype]} {name} = {rounded(whole, value.dtype)};")
+            self.row_names[value.number] = name
+            if value.number in self.k.stored:
+                self._store(value, name, made.closing)
         else:
             made.closing.append(combined(node.how, self._total(node), name))
 
@@ -349,12 +356,14 @@ class Writer:
         default = next(iter(dtypes.values()), out) if node.label.startswith("cast") else out
         known = self._row_known if body is self.lines else self._known
         printer = CudaPrinter([node.body], dtypes, variables, default, self._fresh("v") + "_",
-                              known)
+                              known, every=self._every)
         body += printer.lines()
-        (text,) = printer.results()
+        (text,) = printer.results([out])
         name = self._fresh("t")
-        body.append(f"const {C_TYPES[compute_dtype(out)]} {name} = "
-                    f"({C_TYPES[compute_dtype(out)]})({text});")
+        text = f"({C_TYPES[compute_dtype(out)]})({text})"
+        if node.outputs[0].number in self.k.rounded:
+            text = rounded(text, out)
+        body.append(f"const {C_TYPES[compute_dtype(out)]} {name} = {text};")
         return name
 
 

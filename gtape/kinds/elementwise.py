@@ -7,6 +7,7 @@ backward, at every order, because the backward of an elementwise op is an elemen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +31,9 @@ from gtape.kinds.expr import Expr, Scope, substitute
 from gtape.kinds.launching import mapped
 from gtape.kinds.plans import Plan, build_plan
 from gtape.kinds.print_numpy import Printer, define
+
+#: A comparison in CUDA text; shifts are none.
+_COMPARISON = re.compile(r"[=!<>]=|(?<![<>])[<>](?![<>])")
 
 
 class Pullback:
@@ -205,6 +209,7 @@ class Atom(Elementwise):
         holomorphic: for complex values the derivative is a complex number times g.
         simplify: args -> a simpler expression or None.
         domain: where test inputs are drawn from.
+        jumps: the result jumps as an operand passes some number, which its spellings do not show.
         pullbacks: `d_a=lambda g, b: …`; None declares that no gradient flows; absent altogether
             means that none is registered.
     """
@@ -214,7 +219,7 @@ class Atom(Elementwise):
                  doc: str = "", tf_name: str | None = None, holomorphic: bool = True,
                  simplify: Callable[[Any], Any] | None = None,
                  domain: tuple[float, float] = (-2.0, 2.0), makes_bool: bool = False,
-                 **pullback_fns: Any) -> None:
+                 jumps: bool = False, **pullback_fns: Any) -> None:
         name, _, rest = signature.partition("(")
         params = tuple(p.strip() for p in rest.rstrip(")").split(","))
         super().__init__(name, params, types, doc, tf_name)
@@ -231,6 +236,10 @@ class Atom(Elementwise):
         self.nondifferentiable = bool(given) and all(f is None for f in given.values())
         self.rules = {k: Pullback(f) for k, f in given.items() if f is not None}
         self.has_gradient = bool(given)
+        #: Whether a small change of an operand may make a large one of the result: it takes its
+        #: operands as their dtype has them, not with more digits than that.
+        self.jumps = jumps or makes_bool or self.nondifferentiable or bool(
+            _COMPARISON.search(self.cuda))
         self._check_rules(set(given))
 
     def _ufunc(self) -> Any:

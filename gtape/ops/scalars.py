@@ -100,7 +100,7 @@ floordiv = letter("floordiv(a, b)", numpy=spelled.floordiv, cuda="floor_quotient
                   tf_name="FloorDiv", doc="⌊x / y⌋. Not differentiable.", d_a=None, d_b=None,
                   domain=(0.5, 2.0))
 floormod = letter("floormod(a, b)", numpy=spelled.floormod, cuda="floor_remainder(a, b)",
-                  integers=False, types="real", tf_name="FloorMod",
+                  integers=False, types="real", tf_name="FloorMod", jumps=True,
                   doc="x - y ⌊x / y⌋: the sign of y.",
                   d_a=lambda g: g, d_b=lambda g, a, b: -g * floor(a / b), domain=(0.5, 2.0))
 truncatediv = letter("truncatediv(a, b)", numpy=spelled.truncatediv, cuda="trunc(a / b)",
@@ -108,12 +108,12 @@ truncatediv = letter("truncatediv(a, b)", numpy=spelled.truncatediv, cuda="trunc
                      doc="x / y rounded towards zero. Not differentiable.", d_a=None, d_b=None,
                      domain=(0.5, 2.0))
 truncatemod = letter("truncatemod(a, b)", numpy=spelled.truncatemod, cuda="fmod(a, b)",
-                     integers=False, types="real", tf_name="TruncateMod",
+                     integers=False, types="real", tf_name="TruncateMod", jumps=True,
                      doc="The remainder of division towards zero. No gradient is registered.",
                      domain=(0.5, 2.0))
 
 # ---------------------------------------------------------------- parts and signs
-sign = letter("sign(x)", cuda="sign_of(x)", types="real",
+sign = letter("sign(x)", cuda="sign_of(x)", types="real", jumps=True,
               doc="-1, 0 or 1. Its gradient is zeros.", d_x=lambda g: zero(g))
 real_abs = letter("abs(x)", cuda="absolute(x)", types="real", doc="|x|; its gradient at 0 is 0.",
                   d_x=lambda g, x: g * sign(x), domain=(0.2, 2.0))

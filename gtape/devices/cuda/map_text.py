@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from gtape.devices.cuda.source import expand
 from gtape.kinds.expr import Expr
-from gtape.kinds.print_cuda import C_SIZES, C_TYPES, CudaPrinter, compute_dtype
+from gtape.kinds.print_cuda import C_SIZES, C_TYPES, NARROW, CudaPrinter, compute_dtype, rounded
 
 BLOCK = 256
 
@@ -52,20 +52,35 @@ def entry_of(formula: Formula, operands: Sequence[Operand], large: bool) -> str:
     return "_".join([*parts, "large"] if large else parts)
 
 
+def number_text(operand: Operand, text: str) -> str:
+    """A Python number, passed as a double, as an operand: one of its dtype."""
+    narrow = f"({C_TYPES[operand.dtype]})(float)" if operand.dtype in NARROW else (
+        f"({C_TYPES[operand.dtype]})")
+    return narrow + text
+
+
 def vector_width(formula: Formula, operands: Sequence[Operand]) -> int:
     """How many elements fit into 16 bytes of the widest array."""
     types = [o.dtype for o in operands if o.mode != "number"] + list(formula.results)
     return 16 // max(C_SIZES[C_TYPES[t]] for t in types)
 
 
-def element_text(name: str, formula: Formula, operands: Sequence[Operand]) -> str:
-    """The device function `name(inputs…, outputs…)`, which computes one element."""
+def element_text(name: str, formula: Formula, operands: Sequence[Operand],
+                 made: Sequence[str] | None = None) -> str:
+    """The device function `name(inputs…, outputs…)`, which computes one element.
+
+    `made` are the dtypes of the values, where the formula's results are the wider ones that they
+    are taken on in."""
     dtypes = dict(zip(formula.params, [o.dtype for o in operands]))
     variables = {p: f"x{i}" for i, p in enumerate(formula.params)}
-    printer = CudaPrinter(formula.outputs, dtypes, variables, formula.results[0])
+    values = formula.results if made is None else made
+    printer = CudaPrinter(formula.outputs, dtypes, variables, values[0])
     lines = printer.lines()
-    lines += [f"y{i} = ({C_TYPES[r]})({text});"
-              for i, (r, text) in enumerate(zip(formula.results, printer.results()))]
+    for i, (value, result, text) in enumerate(zip(values, formula.results,
+                                                  printer.results(values))):
+        if value != result:
+            text = rounded(text, value)
+        lines.append(f"y{i} = ({C_TYPES[result]})({text});")
     takes = [f"{C_TYPES[compute_dtype(o.dtype)]} x{i}" for i, o in enumerate(operands)]
     gives = [f"{C_TYPES[r]}& y{i}" for i, r in enumerate(formula.results)]
     return (f"DEVICE void {name}({', '.join(takes + gives)}) {{\n"
@@ -130,9 +145,7 @@ class _Writer:
         for i, o in self._operands:
             ctype = C_TYPES[compute_dtype(o.dtype)]
             if o.mode == "number":
-                narrow = f"({C_TYPES[o.dtype]})(float)" if o.dtype in ("float16", "bfloat16") else (
-                    f"({ctype})")
-                lines.append(f"    const {ctype} x{i} = {narrow}in{i};\n")
+                lines.append(f"    const {ctype} x{i} = {number_text(o, f'in{i}')};\n")
             elif o.mode == "one":
                 lines.append(f"    const {ctype} x{i} = n ? ({ctype})in{i}[0] : ({ctype})0;\n")
         if self._two:

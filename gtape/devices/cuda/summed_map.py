@@ -71,7 +71,8 @@ class SummedMap:
         running = numpy_dtype(self._running).itemsize
         geometry = plan(*forms[0], widest, self._gpu, running)
         first, out = geometry.first, self._running if geometry.second else self._result
-        text = summed_text(self._formula, operands, first.template, out, first.width)
+        text = summed_text(self._formula, operands, first.template, self._result, out,
+                           first.width)
         kernel = Kernel(text, summed_entry(self._formula, operands, first.template, out))
         return Plan(kernel, found.columns, geometry)
 

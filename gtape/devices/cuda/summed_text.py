@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gtape.devices.cuda.map_text import Formula, Operand, element_text, entry_of
+from gtape.devices.cuda.map_text import Formula, Operand, element_text, entry_of, number_text
 from gtape.devices.cuda.source import expand
 from gtape.kinds.print_cuda import C_TYPES, compute_dtype
 
@@ -19,7 +19,7 @@ def summed_entry(formula: Formula, operands: Sequence[Operand], template: str, o
     return f"sum_{template}_{name}_to_{out}"
 
 
-def summed_text(formula: Formula, operands: Sequence[Operand], template: str, out: str,
+def summed_text(formula: Formula, operands: Sequence[Operand], template: str, value: str, out: str,
                 width: int) -> str:
     """The whole program of one sum.
 
@@ -27,6 +27,7 @@ def summed_text(formula: Formula, operands: Sequence[Operand], template: str, ou
         formula: one output, in the dtype in which the sum is accumulated.
         operands: in any mode but "strided".
         template: "rows" or "columns".
+        value: the dtype of the elements, which they are rounded to before they are added.
         out: the dtype of what the launch writes: the result's, or the accumulator's.
         width: how many elements are loaded at once.
     """
@@ -42,7 +43,7 @@ def summed_text(formula: Formula, operands: Sequence[Operand], template: str, ou
     text = (
         '#include "math.cuh"\n#include "reduce.cuh"\n\n'
         f"// the sum of {formula.outputs[0]!r}\n"
-        f"{element_text(f'{name}_at', formula, operands)}\n"
+        f"{element_text(f'{name}_at', formula, operands, (value,))}\n"
         f"{loads.struct(f'{name}_load')}\n"
         "__global__ void __launch_bounds__(REDUCE_THREADS, 2)\n"
         f"{name}({', '.join(parameters)}) {{\n"
@@ -70,7 +71,7 @@ class _Loads:
         made = []
         for i, o in self._operands:
             compute = C_TYPES[compute_dtype(o.dtype)]
-            made.append({"one": f"({compute})in{i}[0]", "number": f"({compute})in{i}"}.get(
+            made.append({"one": f"({compute})in{i}[0]", "number": number_text(o, f"in{i}")}.get(
                 o.mode, f"in{i}"))
         return ", ".join(made)
 

@@ -135,6 +135,6 @@ def test_every_letter_finds_its_names() -> None:
             given = ", ".join(f"{C_TYPES[compute_dtype(kinds[p])]} {p}" for p in op.params)
             lines = printer.lines()
             made.append(f"auto {op.name}_{dtype}_{number}({given}) {{ {' '.join(lines)} "
-                        f"return {printer.results()[0]}; }}\n")
+                        f"return {printer.results([dtype])[0]}; }}\n")
     assert len(made) > 200
     toolchain.library(f"{INCLUDE}namespace gtape_cpu {{\n{''.join(made)}}}")
