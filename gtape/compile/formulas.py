@@ -64,8 +64,9 @@ def _joinable(node: Node) -> bool:
     op = node.op
     if not isinstance(op, Elementwise) or not node.outputs[0].dtype.is_floating:
         return False
-    if node.outputs[0].dtype.name in NARROW and not excess_precision_enabled():
-        return False
+    kind = node.outputs[0]._t
+    if kind.dtype.name in NARROW and (kind.device.is_host or not excess_precision_enabled()):
+        return False  # NumPy rounds each step, but for numbers beside bfloat16: there none
     return all(t._t is node.outputs[0]._t for t in node.inputs)
 
 

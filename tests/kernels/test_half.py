@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.cuda.maps import Maps
 from gtape.devices.cuda.source import expand
 from gtape.devices.emulator.executor import EmulatedExecutor, emulated_executor
+from gtape.kinds.expr import Expr, Scope
+from gtape.ops import scalars
 
 TEXT = expand(r"""
 #include "gtape.cuh"
@@ -67,3 +70,62 @@ def test_rounding_to_nearest_even(gpu: EmulatedExecutor, name: str) -> None:
     numbers = ~np.isnan(values)
     np.testing.assert_array_equal(got.view(np.uint16)[numbers], wanted.view(np.uint16)[numbers])
     assert np.isnan(got.astype(np.float32)[~numbers]).all()
+
+
+# ---------------------------------------------------------------- formulas
+
+def mapped(gpu: EmulatedExecutor, outputs: list[Expr], dtype: np.dtype,
+           **given: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The outputs of one launch."""
+    arrays = []
+    for value in given.values():
+        arrays.append(gpu.empty(value.shape, value.dtype))
+        arrays[-1][...] = value
+    made = Maps(gpu).make("formula", outputs, list(given), [a.dtype for a in arrays],
+                          [dtype] * len(outputs))
+    assert made is not None
+    return tuple(np.array(a) for a in made(*arrays))
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_a_formula_is_rounded_where_something_looks_into_it(gpu: EmulatedExecutor,
+                                                            name: str) -> None:
+    """A product that is compared, and one that is written out and read on."""
+    dtype, scope = DTYPES[name], Scope()
+    x, y = scope.input("x"), scope.input("y")
+    third = np.full(400, 1 / 3, dtype)
+    whole = np.arange(400).astype(dtype)
+    product: Expr = x * y
+    equal = scope.node(scalars.equal.op, (product, scope.node(scalars.floor.op, (product,))))
+    outputs = [scope.node(scalars.where.op, (equal, 1.0, 0.0)), product, product - x]
+    at, made, rest = mapped(gpu, outputs, dtype, x=whole, y=third)
+    wanted = (whole.astype(np.float32) * third.astype(np.float32)).astype(dtype)
+    np.testing.assert_array_equal(made, wanted)
+    np.testing.assert_array_equal(rest, (wanted.astype(np.float32) - whole).astype(dtype))
+    np.testing.assert_array_equal(at.astype(bool), wanted == np.floor(wanted))
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_sums_take_rounded_numbers(gpu: EmulatedExecutor, name: str) -> None:
+    """The gradient of what was broadcast is made on the way into its sum."""
+    dtype, scope = DTYPES[name], Scope()
+    x = (np.arange(5 * 64).reshape(5, 64) % 37).astype(dtype)
+    third = np.full((5, 64), 1 / 3, dtype)
+    maps = Maps(gpu)
+    whole = maps.make("multiply", [scope.input("a") * scope.input("b")], ["a", "b"], [dtype] * 2,
+                      [dtype])
+    arrays = [gpu.empty((5, 64), dtype) for _ in range(2)]
+    arrays[0][...], arrays[1][...] = x, third
+    product = (x.astype(np.float32) * third.astype(np.float32)).astype(dtype).astype(np.float64)
+    for target in ((64,), (5, 1)):
+        got = np.array(maps.summed(whole)(target, *arrays))
+        wanted = product.sum(0) if target == (64,) else product.sum(1, keepdims=True)
+        np.testing.assert_array_equal(got, wanted.astype(np.float32).astype(dtype))
+
+
+def test_doubles_become_halves_in_one_rounding(gpu: EmulatedExecutor) -> None:
+    near = 1 + 2.0 ** -11 + np.array([2.0 ** -40, -(2.0 ** -40), 0.0])
+    x = np.concatenate([near, -near, near * 2.0 ** -16, [65519.9999999, 65520, 1e300, 1e-300]])
+    (got,) = mapped(gpu, [-Scope().input("x")], DTYPES["half"], x=x)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(got, -x.astype(np.float16))

@@ -25,8 +25,11 @@ pytestmark = [
 
 
 def _conversions(kind: str) -> ctypes.CDLL:
-    return toolchain.library(INCLUDE + "namespace gtape_cpu {" + loop("widen", "float", [kind], "a")
-                             + loop("narrow", kind, ["float"], "a") + "}")
+    return toolchain.library(
+        INCLUDE + "namespace gtape_cpu {" + loop("widen", "float", [kind], "a")
+        + loop("narrow", kind, ["float"], "a")
+        + loop("in_register", "float", ["float"], f"rounded<{kind}>(a)")
+        + loop("narrow_double", kind, ["double"], "to_odd(a)") + "}")
 
 
 @pytest.mark.parametrize("kind", ["half", "bfloat16"])
@@ -43,6 +46,23 @@ def test_two_byte_numbers_are_rounded_to_even(kind: str) -> None:
     x = np.concatenate([wide, halfway.astype(np.float32), every_float()])
     found = call(built, "narrow", np.uint16, x).view(dtype)
     expected = x.astype(dtype)
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(found.view(np.uint16)[known], expected.view(np.uint16)[known])
+    assert np.isnan(found[~known]).all()
+    rounded = call(built, "in_register", np.float32, x)
+    np.testing.assert_array_equal(rounded.view(np.uint32)[known],
+                                  expected.astype(np.float32).view(np.uint32)[known])
+    assert np.isnan(rounded[~known]).all()
+
+
+def test_doubles_become_halves_in_one_rounding() -> None:
+    wide = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64)
+    finite = np.sort(wide[np.isfinite(wide)])
+    halfway = (finite[1:] + finite[:-1]) / 2
+    x = np.concatenate([wide, halfway, halfway * (1 + 2.0 ** -40), halfway * (1 - 2.0 ** -40),
+                        [65519.999999, 65520, 1e39, -1e39, 1e308, 5e-324, -1e-50, np.nan]])
+    found = call(_conversions("half"), "narrow_double", np.uint16, x).view(np.float16)
+    expected = x.astype(np.float16)
     known = ~np.isnan(expected)
     np.testing.assert_array_equal(found.view(np.uint16)[known], expected.view(np.uint16)[known])
     assert np.isnan(found[~known]).all()
