@@ -46,6 +46,16 @@ static bool divided(const T* a, const T* b, T* out, long count, long step_a, lon
     return true;
 }
 
+// out[i] = sum[i] / n, rounded towards zero; and of sums of upper and of lower 32 bits.
+template <typename W, typename T> static void means(const W* sum, T* out, long count, long n) {
+    for (long i = 0; i < count; i++) out[i] = (T)(sum[i] / (W)n);
+}
+template <typename T>
+static void means(const T* high, const T* low, T* out, long count, long n) {
+    for (long i = 0; i < count; i++)
+        out[i] = (T)(((__int128)high[i] * ((__int128)1 << 32) + (__int128)low[i]) / n);
+}
+
 // Whether all numbers are finite.
 template <typename T> static bool all_finite(const T* x, long count) {
     int bad = 0;

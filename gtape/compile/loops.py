@@ -14,17 +14,23 @@ but sums, so compilers turn them into vector instructions.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gtape.compile.fuse import Group
 from gtape.compile.ir import Elem, Node, Reduce, Value, View, dense
 from gtape.kinds.expr import topological
 from gtape.kinds.print_cuda import C_TYPES
 
+if TYPE_CHECKING:
+    from gtape.compile.writer import Writer
+
 #: The most parts that a kernel is cut into for threads.
 PARTS = 16
 #: Elements of one pass where the domain has one axis.
 BLOCK = 1024
+#: Rows whose columns are added one after another; sums of more rows are added up in double
+#: precision.
+ROWS = 256
 #: Domains from this many elements on are shared among threads.
 _SHARED = 1 << 15
 #: Letters that are cheaper to compute again than to keep.
@@ -214,17 +220,28 @@ class Kernel:
             count = -(-self.lengths[0] // BLOCK)
         else:
             count = math.prod(self.lengths[:self.outer])
-        before, loop, after = self._row()
-        lines += before
+        writer = self._row()
+        loop = ["    " + x for x in self._decoded()] if count > 1 or self.flat else []
+        loop += ["    " + x for x in writer.lines]
+        lines += writer.before
         if count == 1 and not self.flat:
-            lines += ["{"] + ["    " + x for x in loop] + ["}"]
+            lines += ["{", *loop, "}"]
         else:
             lines.append(f"const long begin = {count}L * part / parts, "
                          f"end = {count}L * (part + 1) / parts;")
-            lines.append("for (long r = begin; r < end; r++) {")
-            lines += ["    " + x for x in self._decoded()] + ["    " + x for x in loop]
-            lines.append("}")
-        return lines + after
+            lines += self._looped(writer, loop)
+        return lines + writer.after
+
+    @staticmethod
+    def _looped(writer: Writer, loop: list[str]) -> list[str]:
+        """The loop over rows; where columns are summed in blocks of rows, one over blocks."""
+        if not writer.closing:
+            return ["for (long r = begin; r < end; r++) {", *loop, "}"]
+        inner = [*writer.opening, "for (long r = first; r < last; r++) {", *loop, "}",
+                 *writer.closing]
+        return [f"for (long first = begin; first < end; first += {ROWS}) {{",
+                f"    const long last = end - first < {ROWS} ? end : first + {ROWS};",
+                *("    " + line for line in inner), "}"]
 
     def _decoded(self) -> list[str]:
         """The outer indices of row r."""
@@ -243,8 +260,8 @@ class Kernel:
             step *= outer[axis]
         return lines
 
-    def _row(self) -> tuple[list[str], list[str], list[str]]:
-        """(before all rows, for one row, after all rows)."""
+    def _row(self) -> Writer:
+        """The statements for one row, before and after all rows, and around a block of rows."""
         from gtape.compile.writer import Writer
 
         writer = Writer(self)
@@ -252,7 +269,7 @@ class Kernel:
             writer.row_level(phase)
             writer.sweep(phase)
         writer.finish_row()
-        return writer.before, writer.lines, writer.after
+        return writer
 
 
 def v_root(value: Value) -> Value:

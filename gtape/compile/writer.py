@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir import Elem, Reduce, Value, dense
-from gtape.compile.loops import BLOCK, PARTS, Access, Kernel
+from gtape.compile.loops import BLOCK, PARTS, ROWS, Access, Kernel
 from gtape.compile.reducing import CLAUSE, combined, identity, plain
 from gtape.core.excess_precision import excess_precision_enabled
 from gtape.kinds.print_cuda import C_TYPES, CudaPrinter, Known, compute_dtype, rounded
@@ -40,6 +40,9 @@ class Writer:
         self.before: list[str] = []
         self.lines: list[str] = []
         self.after: list[str] = []
+        #: Before and after each block of rows.
+        self.opening: list[str] = []
+        self.closing: list[str] = []
         #: Names of values that hold for the whole row.
         self.row_names: dict[int, str] = {}
         self._count = 0
@@ -207,7 +210,7 @@ class Writer:
         type_ = "int" if dtype == "bool" else C_TYPES[dtype]
         start = f"{type_} {name} = {identity(node.how, dtype)};"
         row = math.prod(self.k.lengths[self.k.outer:])
-        if self.k.rows and row > _LONG and node.how == "sum" and dtype == "float32":
+        if not self.k.flat and row > _LONG and node.how == "sum" and dtype == "float32":
             whole = self._fresh("w")
             self.lines.append(f"double {whole} = 0;")
             made.opening.append(start)
@@ -243,6 +246,9 @@ class Writer:
         kind = C_TYPES[compute_dtype(value.dtype)]
         width = math.prod(self.k.domain[self.k.group.split or 0:])
         pointer = self.k._pointer("out", value)
+        if node.how == "sum" and kind in ("float", "double") and (
+                math.prod(self.k.lengths[:self.k.outer]) > ROWS):
+            return self._column_in_blocks(value, pointer, kind, width)
         start, self.k.scratch = self.k.scratch, self.k.scratch + _padded(width * 8) * PARTS
         name = f"c{pointer[1:]}"
         self.before += [
@@ -256,6 +262,25 @@ class Writer:
             f"for (long j = 0; j < {width}; j++) {{ {kind} t = "
             f"{identity(node.how, value.dtype)}; for (int s = 0; s < parts; s++) {total} "
             f"(({C_TYPES[value.dtype]}*)q[{pointer[1:]}])[j] = ({C_TYPES[value.dtype]})t; }}")
+        return name
+
+    def _column_in_blocks(self, value: Value, pointer: str, kind: str, width: int) -> str:
+        """The array in which a part adds up the columns of a block of rows. What comes of blocks
+        is added up in double precision: rounding errors do not grow with the number of rows."""
+        half = _padded(width * 8)
+        start, self.k.scratch = self.k.scratch, self.k.scratch + 2 * half * PARTS
+        name, whole = f"c{pointer[1:]}", f"d{pointer[1:]}"
+        each = f"for (long j = 0; j < {width}; j++)"
+        self.before += [
+            f"double* const {whole} = (double*)(q[SCRATCH] + {start} + part * {2 * half}L);",
+            f"{kind}* const {name} = ({kind}*)((char*){whole} + {half});",
+            f"{each} {whole}[j] = 0;"]
+        self.opening.append(f"{each} {name}[j] = 0;")
+        self.closing += ["#pragma omp simd", f"{each} {whole}[j] += {name}[j];"]
+        self.k.finish.append(
+            f"{each} {{ double t = 0; for (int s = 0; s < parts; s++) t += ((double*)(q[SCRATCH] "
+            f"+ {start} + s * {2 * half}L))[j]; (({C_TYPES[value.dtype]}*)q[{pointer[1:]}])[j] = "
+            f"({C_TYPES[value.dtype]})t; }}")
         return name
 
     def _total(self, node: Reduce) -> str:

@@ -9,6 +9,7 @@ BLAS takes less than half of the time that NumPy takes for sums of columns.
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ _ONES = {kind: np.ones(BLOCK, kind) for kind in "fd"}
 # Terms of a dot product, which BLAS adds in some 32 lanes.
 _DOT = 1 << 14
 _FLOATS = "fdFD"
-_reduce = np.add.reduce
+_reduce: Any = np.add.reduce
 
 
 def total(x: Array, axes: Sequence[int], keepdims: bool = False) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from gtape.compile.ir import Library, Value
 from gtape.compile.lower import letter, lowers
 from gtape.compile.rules.indexing import compact
 from gtape.core.spec import Spec
-from gtape.ops import scalars
+from gtape.ops import bitwise, scalars
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_integers.h",)
@@ -58,6 +59,25 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         if count:
             square = letter(b, scalars.multiply, square, square)
     return made
+
+
+def integer_mean(b: Builder, x: Value, axes: Sequence[int], shape: tuple[int, ...]) -> Value:
+    """The exact mean, rounded towards zero: the sums of the upper and of the lower 32 bits of each
+    number fit into 64 bits where the whole sum may not."""
+    count = math.prod(x.shape[a] for a in axes)
+    wide = x.dtype if x.dtype in ("int64", "uint64") else "int64"
+    parts = [x]
+    if wide == x.dtype:
+        parts = [letter(b, bitwise.right_shift, x, b.splat(32, x.shape, wide)),
+                 letter(b, bitwise.bitwise_and, x, b.splat(2**32 - 1, x.shape, wide))]
+    sums = [compact(b, b.reduced("sum", b.cast(p, wide), axes, True)) for p in parts]
+
+    def emit(program: Any, node: Library) -> str:
+        pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
+        return f"means({pointers}, {node.outputs[0].size}L, {count}L);"
+
+    node = Library("integer mean", sums, count, _HEADER, emit)
+    return b.library(node, [(shape, x.dtype)])[0]
 
 
 @lowers("check_numerics_")

@@ -9,7 +9,7 @@ from typing import Any
 from gtape.compile.builder import Builder
 from gtape.compile.ir import Product, Value
 from gtape.compile.lower import formula, letter, lowers
-from gtape.compile.rules.casts import truncated
+from gtape.compile.rules.integers import integer_mean
 from gtape.core.spec import Spec
 from gtape.kinds.print_cuda import C_TYPES
 from gtape.ops import scalars
@@ -81,9 +81,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if not _plain(x[0]):
         return None
     if x[0].dtype not in _FLOATS:
-        count = math.prod(x[0].shape[a] for a in attrs["axis"])
-        total = b.cast(b.reduced("sum", x[0], attrs["axis"], attrs["keepdims"]), "float64")
-        return truncated(b, formula(b, "divide", lambda s: s / count, total), x[0].dtype)
+        return integer_mean(b, x[0], attrs["axis"], tuple(specs[0].shape))
     if x[0].dtype in ("float16", "bfloat16"):  # their sum may be out of range
         wide = b.cast(x[0], "float32")
         return b.cast(mean(b, wide, attrs["axis"], attrs["keepdims"]), x[0].dtype)
