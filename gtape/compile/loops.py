@@ -221,10 +221,10 @@ class Kernel:
         else:
             count = math.prod(self.lengths[:self.outer])
         writer = self._row()
-        loop = ["    " + x for x in self._decoded()] if count > 1 or self.flat else []
-        loop += ["    " + x for x in writer.lines]
+        single = count == 1 and not self.flat
+        loop = ["    " + x for x in [*([] if single else self._decoded()), *writer.lines]]
         lines += writer.before
-        if count == 1 and not self.flat:
+        if single:
             lines += ["{", *loop, "}"]
         else:
             lines.append(f"const long begin = {count}L * part / parts, "
