@@ -183,14 +183,18 @@ template <typename T> GTAPE_INLINE T floor_remainder(T a, T b) {
     return r != T(0) ? ((r < T(0)) != (b < T(0)) ? r + b : r) : copysign(T(0), b);
 }
 
-// The quotient rounded down, of which floor_remainder is the remainder: numpy.floor_divide.
-template <typename T> GTAPE_INLINE T floor_quotient(T a, T b) {
-    T r = fmod(a, b);
-    T q = (a - r) / b;
-    q = r != T(0) && (b < T(0)) != (r < T(0)) ? q - T(1) : q;
-    T down = floor(q);
-    down = q - down > T(0.5) ? down + T(1) : down;
-    return b == T(0) ? a / b : q == T(0) ? copysign(T(0), a / b) : down;
+// ---------------------------------------------------------------- a power that is a root
+
+// Whether an exponent is 1/2 by the program's text. Powers with it are roots but at -0 and -inf,
+// which are 0 and inf.
+template <typename T> GTAPE_INLINE bool root_power(T b) {
+    return __builtin_constant_p(b) && b == T(0.5);
+}
+GTAPE_INLINE float square_root_power(float a) {
+    return a == -infinity<float>() ? -a : __builtin_sqrtf(a) + 0.0f;
+}
+GTAPE_INLINE double square_root_power(double a) {
+    return a == -infinity<double>() ? -a : __builtin_sqrt(a) + 0.0;
 }
 
 // ---------------------------------------------------------------- shifts

@@ -205,6 +205,8 @@ GTAPE_INLINE double erfc(double x) { return __builtin_erfc(x); }
 GTAPE_INLINE double normcdf(double x) {
     return 0.5 * __builtin_erfc(x * -0.70710678118654752440);
 }
-GTAPE_INLINE double pow(double a, double b) { return __builtin_pow(a, b); }
+GTAPE_INLINE double pow(double a, double b) {
+    return root_power(b) ? square_root_power(a) : __builtin_pow(a, b);
+}
 
 }  // namespace gtape_cpu

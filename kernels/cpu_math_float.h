@@ -223,6 +223,7 @@ GTAPE_INLINE double exp2_of(double x) {
 
 // 1 ulp. 2^(b log2 |a|) in double; then the sign, which is that of a where b is odd.
 GTAPE_INLINE float pow(float a, float b) {
+    if (root_power(b)) return square_root_power(a);
     float size = __builtin_fabsf(a);
     double exponent = log2_of(size);
     exponent = size < infinity<float>() ? exponent : (double)size;

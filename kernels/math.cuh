@@ -35,17 +35,6 @@ template <typename T> DEVICE T floor_remainder(T a, T b) {
     return r != T(0) ? ((r < T(0)) != (b < T(0)) ? r + b : r) : copysign(T(0), b);
 }
 
-// The quotient rounded down, of which floor_remainder is the remainder: numpy.floor_divide.
-template <typename T> DEVICE T floor_quotient(T a, T b) {
-    if (b == T(0)) return a / b;
-    T r = fmod(a, b);
-    T q = (a - r) / b;
-    if (r != T(0) && (b < T(0)) != (r < T(0))) q -= T(1);
-    if (q == T(0)) return copysign(T(0), a / b);
-    T down = floor(q);
-    return q - down > T(0.5) ? down + T(1) : down;
-}
-
 // d/dx log Γ(x): the reflection for x <= 0, the recurrence up to 10, then the asymptotic series
 // (Abramowitz & Stegun 6.3.18).
 template <typename T> DEVICE T digamma(T x) {

@@ -116,8 +116,8 @@ class Maps:
         assert isinstance(base, Value)
         if exponent == 2:
             return self.ufunc(np.square, [base])
-        if base.dtype.kind == "f" and exponent in (0.5, -1):
-            return self.ufunc(np.sqrt if exponent == 0.5 else np.reciprocal, [base])
+        if base.dtype.kind == "f" and exponent == -1:
+            return self.ufunc(np.reciprocal, [base])
         return None
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:

@@ -117,10 +117,7 @@ class Tensor:
     def numpy(self) -> Any:
         """The value as a NumPy array (a copy) or NumPy scalar; the gradient path ends here."""
         value = self._exit(".numpy()")
-        if value.ndim:
-            return value
-        found = value[()]
-        return bool(found) if value.dtype.kind == "b" else found
+        return value if value.ndim else value[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         value = self._exit("NumPy (__array__)")

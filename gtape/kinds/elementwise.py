@@ -210,6 +210,7 @@ class Atom(Elementwise):
         simplify: args -> a simpler expression or None.
         domain: where test inputs are drawn from.
         jumps: the result jumps as an operand passes some number, which its spellings do not show.
+        of_complex: the function of complex tensors, where it is another formula.
         pullbacks: `d_a=lambda g, b: …`; None declares that no gradient flows; absent altogether
             means that none is registered.
     """
@@ -219,7 +220,8 @@ class Atom(Elementwise):
                  doc: str = "", tf_name: str | None = None, holomorphic: bool = True,
                  simplify: Callable[[Any], Any] | None = None,
                  domain: tuple[float, float] = (-2.0, 2.0), makes_bool: bool = False,
-                 jumps: bool = False, **pullback_fns: Any) -> None:
+                 jumps: bool = False, of_complex: Callable[..., Tensor] | None = None,
+                 **pullback_fns: Any) -> None:
         name, _, rest = signature.partition("(")
         params = tuple(p.strip() for p in rest.rstrip(")").split(","))
         super().__init__(name, params, types, doc, tf_name)
@@ -230,6 +232,7 @@ class Atom(Elementwise):
         self.simplify = simplify
         self.domain = domain
         self.makes_bool = makes_bool
+        self._of_complex = of_complex
         self._numpy = numpy or name
         self.ufunc = self._ufunc()
         given = {k.removeprefix("d_"): f for k, f in pullback_fns.items()}
@@ -267,6 +270,11 @@ class Atom(Elementwise):
 
     def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
         return scope.node(self, args)
+
+    def apply(self, inputs: Sequence[Tensor]) -> Tensor:
+        if self._of_complex is not None and inputs[0].dtype.is_complex:
+            return self._of_complex(*inputs)
+        return super().apply(inputs)
 
     def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
         scope = Scope()

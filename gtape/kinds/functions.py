@@ -11,8 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gtape.core.convert import convert, convert_like
 from gtape.core.device import others
 from gtape.core.quiet import quiet
@@ -155,11 +153,11 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
     return _dressed(function, op, (param,))
 
 
-def binary(op: Elementwise, compute: Function, params: tuple[str, str]) -> Function:
-    """`f(x, y, name=None)`; x or y may be a Python number."""
+def binary(op: Elementwise, compute: Function, params: tuple[str, str],
+           takes_numbers: bool = False) -> Function:
+    """`f(x, y, name=None)`; x or y may be a Python number, which `compute` gets as it is if it
+    `takes_numbers`: if it gives a number the dtype of the array beside it."""
     fast, on_device, name_of_op = op.fast, op.short, op.name
-    # NumPy's own functions give a number the array's dtype; functions of ours may make float64.
-    takes_numbers = isinstance(compute, np.ufunc) or compute.__module__ == "_operator"
 
     def function(x: Any, y: Any, name: str | None = None) -> Any:
         numbers = 0

@@ -70,6 +70,8 @@ def _make_complex(name: str, types: Types) -> ArrayType:
 
 _any = _only(lambda d: True, "any dtype")
 _number = _only(lambda d: d.is_differentiable or d.is_integer, "numbers")
+# Bools are multiplied too: that both hold.
+_product = _only(lambda d: d.is_differentiable or d.is_integer or d.is_bool, "numbers")
 _real = _only(lambda d: d.is_floating or d.is_integer, "real numbers")
 _float = _only(lambda d: d.is_differentiable, "floating or complex tensors")
 _complex = _only(lambda d: d.is_complex, "complex tensors")
@@ -80,6 +82,7 @@ _logical = _only(lambda d: d.is_bool, "bools")
 RULES: dict[str, Callable[[str, Types], ArrayType]] = {
     "any": _any,
     "number": _number,
+    "product": _product,
     "real": _real,
     "float": _float,
     "complex": _complex,

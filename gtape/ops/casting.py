@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -77,14 +78,23 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
 
     wanted = as_dtype(dtype)
     x = convert(value)
-    low, high = max(float(wanted.min), float(x.dtype.min)), min(float(wanted.max),
-                                                                float(x.dtype.max))
     if x.dtype.is_integer:
         return cast(clip(x, int(max(wanted.min, x.dtype.min)), int(min(wanted.max, x.dtype.max))),
                     wanted)
-    if wanted.is_integer and int(x.dtype.as_numpy_dtype(high)) > wanted.max:
-        high = float(np.nextafter(x.dtype.as_numpy_dtype(high), x.dtype.as_numpy_dtype(0)))
-    return cast(clip(x, low, high), wanted)
+    return cast(clip(x, _bound(wanted.min, x.dtype), _bound(wanted.max, x.dtype)), wanted)
+
+
+def _bound(limit: Any, dtype: DType) -> float:
+    """The number of a floating `dtype` that is nearest to `limit` and not beyond it."""
+    kind = dtype.as_numpy_dtype
+    # Python compares integers and floats exactly; the limits of int64 as floats are beyond it.
+    exact = limit if isinstance(limit, int) else float(limit)
+    if abs(exact) > float(dtype.max):
+        return math.copysign(float(dtype.max), exact)
+    found = kind(limit)
+    if abs(float(found)) > abs(exact):
+        found = np.nextafter(found, kind(0))
+    return float(found)
 
 
 @primitive(nondifferentiable=True, tf_name="Bitcast")

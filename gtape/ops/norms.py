@@ -1,7 +1,7 @@
 """norm, normalize, l2_normalize and global_norm.
 
 The norm of a whole tensor has gradient 0 at zero. The norm along an axis has gradient nan in a row
-of zeros, as TensorFlow's; `tf.math.reduce_euclidean_norm` gives 0 there.
+of zeros, as TensorFlow's, unless the cotangent is 0; `tf.math.reduce_euclidean_norm` gives 0 there.
 """
 
 from __future__ import annotations
@@ -46,13 +46,12 @@ def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
 
 @euclidean_norm_.vjp("x")
 def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
-    from gtape.ops.scalars import divide, divide_no_nan
+    from gtape.ops.scalars import divide_no_nan, over
 
     kept = reduced(x.spec.shape, axis, True)
-    scale = reshape_(g, shape=kept)
-    length = reshape_(y, shape=kept)
     whole = len(axis) == x.ndim
-    return (divide_no_nan if whole else divide)(x * _as(scale, x.dtype), _as(length, x.dtype))
+    scale = (divide_no_nan if whole else over)(reshape_(g, shape=kept), reshape_(y, shape=kept))
+    return x * _as(scale, x.dtype)
 
 
 euclidean_norm_.cases = [
@@ -79,7 +78,8 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool |
         keepdims: keep the axes as length 1.
 
     Returns:
-        A tensor of the dtype of `tensor`, complex too. The gradient of a whole norm at zero is 0.
+        A tensor of the dtype of `tensor`, real for a complex one. The gradient of a whole norm at
+        zero is 0.
 
     Raises:
         ValueError: an unknown `ord`, or an axis that is not None, an integer or a pair.
@@ -98,7 +98,7 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool |
     made = _matrix_norm(x, ord, order) if is_matrix else _vector_norm(x, ord, axes)
     if not keepdims:
         made = reshape_(made, shape=reduced(x.spec.shape, axes, False))
-    return _as(made, x.dtype)
+    return made
 
 
 def _check_order(order: Any, is_matrix: bool) -> None:
@@ -171,7 +171,7 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
     """
     x = convert(tensor)
     length = norm(x, ord=ord, axis=axis, keepdims=True)
-    return x / length, length  # type: ignore[operator]
+    return x / _as(length, x.dtype), length  # type: ignore[operator]
 
 
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None,

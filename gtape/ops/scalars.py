@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,21 +23,26 @@ from gtape.ops import letters as spelled
 
 _INFIX: dict[str, Callable[..., Any]] = {
     "{0} + {1}": operator.add, "{0} - {1}": operator.sub, "{0} * {1}": operator.mul,
-    "{0} / {1}": operator.truediv, "-{0}": operator.neg, "{0} ** {1}": operator.pow}
+    "{0} / {1}": operator.truediv, "-{0}": operator.neg}
 _PUBLIC = {1: ("x",), 2: ("x", "y"), 3: ("x", "y", "z")}
 
 
-def letter(signature: str, *, names: tuple[str, ...] | None = None, **declared: Any) -> Any:
-    """Declare an atom and give its function."""
+def letter(signature: str, *, names: tuple[str, ...] | None = None,
+           host: Callable[..., Any] | None = None, **declared: Any) -> Any:
+    """Declare an atom and give its function. `host` computes on NumPy's arrays, and on a Python
+    number beside one in the array's dtype."""
     op = Atom(signature, **declared)
     op.declare()
     params = names or _PUBLIC[len(op.params)]
-    makes_same_type = op.types in ("number", "real", "float", "real_float", "any")
+    makes_same_type = op.types in ("number", "product", "real", "float", "real_float", "any")
     if not makes_same_type or len(op.params) > 2:
         return plain(op, params)
-    compute = _INFIX.get(op.infix or "") or op.on(np)
-    return (unary(op, compute, params[0]) if len(op.params) == 1
-            else binary(op, compute, (params[0], params[1])))
+    compute = host or _INFIX.get(op.infix or "")
+    if compute is None and isinstance(op.ufunc, np.ufunc):
+        compute = op.ufunc
+    made = compute or op.on(np)
+    return (unary(op, made, params[0]) if len(op.params) == 1
+            else binary(op, made, (params[0], params[1]), takes_numbers=compute is not None))
 
 
 def word(fn: Callable[..., Any], **options: Any) -> Any:
@@ -54,8 +60,17 @@ def _type_of(array: Any) -> Any:
     return CPU.type_of(array.dtype)
 
 
-def _one(args: Any, position: int, number: float) -> Any:
-    return args[1 - position] if args[position].is_number(number) else None
+def _neutral(number: float) -> Callable[[Any], Any]:
+    """The other argument, where one is this number; 0.0 and -0.0 are two."""
+    spellings = (str(number), str(int(number))) if number else (str(number),)
+
+    def simpler(args: Any) -> Any:
+        for given, other in (args, args[::-1]):
+            if given.is_number(number) and str(given.value) in spellings:
+                return other
+        return None
+
+    return simpler
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -63,13 +78,14 @@ zero = letter("zero(x)", numpy=spelled.zero, cuda="0", types="any", d_x=lambda g
               doc="0, and connected: its gradient is zeros and not None.")
 add = letter("add(a, b)", infix="{0} + {1}", numpy="add", cuda="a + b", types="number",
              tf_name="AddV2", doc="x + y.", d_a=lambda g: g, d_b=lambda g: g,
-             simplify=lambda a: _one(a, 0, 0) or _one(a, 1, 0))
+             # x + 0 is 0, and not x, at -0.
+             simplify=_neutral(-0.0))
 subtract = letter("subtract(a, b)", infix="{0} - {1}", numpy="subtract", cuda="a - b",
                   types="number", tf_name="Sub", doc="x - y.", d_a=lambda g: g,
                   d_b=lambda g: -g)
 multiply = letter("multiply(a, b)", infix="{0} * {1}", numpy="multiply", cuda="a * b",
-                  types="number", tf_name="Mul", doc="x y.", d_a=lambda g, b: g * b,
-                  d_b=lambda g, a: g * a, simplify=lambda a: _one(a, 0, 1) or _one(a, 1, 1))
+                  types="product", tf_name="Mul", doc="x y; of bools, whether both hold.",
+                  d_a=lambda g, b: g * b, d_b=lambda g, a: g * a, simplify=_neutral(1.0))
 divide = letter("divide(a, b)", infix="{0} / {1}", numpy="divide", cuda="a / b", types="float",
                 tf_name="RealDiv", doc="x / y.", d_a=lambda g, b: g / b,
                 d_b=lambda g, a, b: -g * ((a / b) / b), domain=(0.5, 2.0))
@@ -79,10 +95,12 @@ square = letter("square(x)", cuda="x * x", types="number", doc="x².",
                 d_x=lambda g, x: g * (2 * x))
 squared_difference = letter(
     "squared_difference(a, b)", numpy=spelled.squared_difference, cuda="(a - b) * (a - b)",
-    types="real", doc="(x - y)².", d_a=lambda g, a, b: 2 * g * (a - b),
-    d_b=lambda g, a, b: -2 * g * (a - b))
-reciprocal = letter("reciprocal(x)", cuda="1 / x", types="float", doc="1 / x.",
-                    d_x=lambda g, y: -g * (y * y), domain=(0.5, 2.0))
+    types="real", doc="(x - y)², of complex numbers |x - y|² as a complex number.",
+    d_a=lambda g, a, b: 2 * g * (a - b), d_b=lambda g, a, b: -2 * g * (a - b),
+    of_complex=lambda a, b: squared_distance(a, b))
+reciprocal = letter("reciprocal(x)", cuda="1 / x", types="float",
+                    doc="1 / x. A zero cotangent gives 0 even at 0.",
+                    d_x=lambda g, y: multiply_no_nan(y * y, -g), domain=(0.5, 2.0))
 over = letter("over(a, b)", numpy=spelled.over, cuda="a == 0 ? 0 : a / b",
               doc="a / b, and 0 where a is 0 whatever b is.", d_a=lambda g, b: over(g, b),
               d_b=lambda g, a, b: -over(g * over(a, b), b), domain=(0.5, 2.0))
@@ -94,11 +112,10 @@ multiply_no_nan = letter(
     "multiply_no_nan(a, b)", numpy=spelled.multiply_no_nan, cuda="b == 0 ? 0 : a * b",
     doc="x y, and 0 where y is 0 even if x is nan or inf.",
     d_a=lambda g, b: multiply_no_nan(g, b), d_b=lambda g, a: multiply_no_nan(a, g))
-floordiv = letter("floordiv(a, b)", numpy=spelled.floordiv, cuda="floor_quotient(a, b)",
-                  integers=False,
-                  types="real",
-                  tf_name="FloorDiv", doc="⌊x / y⌋. Not differentiable.", d_a=None, d_b=None,
-                  domain=(0.5, 2.0))
+floordiv = letter("floordiv(a, b)", numpy=spelled.floordiv, cuda="floor(a / b)",
+                  integers=False, types="real", tf_name="FloorDiv",
+                  doc="⌊x / y⌋, of the quotient as it is rounded. Not differentiable.",
+                  d_a=None, d_b=None, domain=(0.5, 2.0))
 floormod = letter("floormod(a, b)", numpy=spelled.floormod, cuda="floor_remainder(a, b)",
                   integers=False, types="real", tf_name="FloorMod", jumps=True,
                   doc="x - y ⌊x / y⌋: the sign of y.",
@@ -137,9 +154,18 @@ complex_angle = letter("angle(x)", cuda="", types="magnitude", holomorphic=False
                        doc="The argument of z, in radians.",
                        d_x=lambda g, x: make_complex(zero(g), g) * unit(x)
                        / make_complex(complex_abs(x), zero(g)))
-make_complex = letter("complex(a, b)", numpy=spelled.make_complex, cuda="",
+make_complex: Any = letter("complex(a, b)", numpy=spelled.make_complex, cuda="",
                       types="make_complex", names=("real", "imag"), holomorphic=False,
                       doc="a + ib.", d_a=lambda g: real_part(g), d_b=lambda g: imag_part(g))
+
+
+@partial(word, types="complex")
+def squared_distance(a: Any, b: Any) -> Any:
+    """|a - b|², as a complex number."""
+    gap = a - b
+    total = square(real_part(gap)) + square(imag_part(gap))
+    return make_complex(total, zero(total))
+
 
 # ---------------------------------------------------------------- rounding
 floor = letter("floor(x)", integers=False, types="real", doc="⌊x⌋. Not differentiable.", d_x=None)
@@ -151,26 +177,28 @@ rint = letter("rint(x)", types="real_float", d_x=None,
 exp = letter("exp(x)", doc="eˣ.", d_x=lambda g, y: g * y)
 expm1 = letter("expm1(x)", doc="eˣ - 1, exact near 0.", d_x=lambda g, x: g * exp(x))
 log = letter("log(x)", doc="The natural logarithm.", d_x=lambda g, x: g / x, domain=(0.2, 3.0))
-log1p = letter("log1p(x)", doc="log(1 + x), exact near 0.", d_x=lambda g, x: g / (1 + x),
-               domain=(-0.5, 2.0))
+log1p = letter("log1p(x)", numpy=spelled.log1p, doc="log(1 + x), exact near 0.",
+               d_x=lambda g, x: g / (1 + x), domain=(-0.5, 2.0))
 sqrt = letter("sqrt(x)", doc="√x. A zero cotangent gives 0 even at 0.",
               d_x=lambda g, y: over(0.5 * g, y), domain=(0.2, 3.0))
-rsqrt = letter("rsqrt(x)", numpy=spelled.rsqrt, doc="1 / √x.",
-               d_x=lambda g, y: -0.5 * g * (y * y * y), domain=(0.2, 3.0))
+rsqrt = letter("rsqrt(x)", numpy=spelled.rsqrt,
+               doc="1 / √x. A zero cotangent gives 0 even at 0.",
+               d_x=lambda g, y: multiply_no_nan(y * y * y, -0.5 * g), domain=(0.2, 3.0))
 log_positive = letter("log_positive(a)", numpy=spelled.log_positive, cuda="a > 0 ? log(a) : 0",
                       doc="log a, and 0 where a is not positive.",
                       d_a=lambda g, a: where(a > 0, g / a, 0), domain=(0.2, 3.0))
 pow_slope = letter("pow_slope(a, b)", numpy=spelled.pow_slope,
                    cuda="b == 0 ? 0 : b * pow(a, b - 1)", doc="b aᵇ⁻¹, and 0 where b is 0.",
                    d_a=lambda g, a, b: g * b * pow_slope(a, b - 1),
-                   d_b=lambda g, a, b: g * (power(a, b - 1)
-                                            + pow_slope(a, b) * log_positive(a)),
+                   d_b=lambda g, a, b: g * power(a, b - 1)
+                   + g * pow_slope(a, b) * log_positive(a),
                    domain=(0.5, 2.0))
-power = letter("pow(a, b)", infix="{0} ** {1}", numpy="power", cuda="pow(a, b)", integers=False,
+power = letter("pow(a, b)", numpy=spelled.power, host=spelled.raised, integers=False,
                types="number",
                doc="xʸ. The exponent's gradient is 0 where x is not positive.",
                d_a=lambda g, a, b: g * pow_slope(a, b),
-               d_b=lambda g, a, y: g * (y * log_positive(a)), domain=(0.5, 2.0))
+               # g y first: y log x may overflow where g y is small.
+               d_b=lambda g, a, y: g * y * log_positive(a), domain=(0.5, 2.0))
 xlogy = letter("xlogy(a, b)", numpy=spelled.xlogy, cuda="a == 0 ? 0 : a * log(b)",
                doc="x log y, and 0 where x is 0.",
                d_a=lambda g, a, b: where(equal(a, 0), zero(g), g * log(b)),
@@ -185,24 +213,28 @@ xdivy = letter("xdivy(a, b)", numpy=spelled.xdivy, cuda="a == 0 ? 0 : a / b",
                d_b=lambda g, a, b: -g * xdivy(xdivy(a, b), b), domain=(0.5, 2.0))
 
 # ---------------------------------------------------------------- trigonometry
+one_minus_square = letter("one_minus_square(x)", numpy=spelled.one_minus_square,
+                          cuda="(1 - x) * (1 + x)", doc="1 - x², exact near 1 and -1.",
+                          d_x=lambda g, x: -2 * g * x)
 sin = letter("sin(x)", doc="sin x.", d_x=lambda g, x: g * cos(x))
 cos = letter("cos(x)", doc="cos x.", d_x=lambda g, x: -g * sin(x))
 tan = letter("tan(x)", doc="tan x.", d_x=lambda g, y: g + g * (y * y), domain=(-1.0, 1.0))
 asin = letter("asin(x)", numpy="arcsin", doc="The inverse of sin.", domain=(-0.8, 0.8),
-              d_x=lambda g, x: g / sqrt(1 - x * x))
+              d_x=lambda g, x: g / sqrt(one_minus_square(x)))
 acos = letter("acos(x)", numpy="arccos", doc="The inverse of cos.", domain=(-0.8, 0.8),
-              d_x=lambda g, x: -g / sqrt(1 - x * x))
+              d_x=lambda g, x: -g / sqrt(one_minus_square(x)))
 atan = letter("atan(x)", numpy="arctan", doc="The inverse of tan.",
               d_x=lambda g, x: g / (1 + x * x))
 sinh = letter("sinh(x)", doc="sinh x.", d_x=lambda g, x: g * cosh(x))
 cosh = letter("cosh(x)", doc="cosh x.", d_x=lambda g, x: g * sinh(x))
 tanh = letter("tanh(x)", doc="tanh x.", d_x=lambda g, y: g - g * (y * y))
 asinh = letter("asinh(x)", numpy="arcsinh", doc="The inverse of sinh.",
-               d_x=lambda g, x: g / sqrt(1 + x * x))
+               # The sign of a zero imaginary part picks the root; 1 + x would lose it.
+               d_x=lambda g, x: g / sqrt(x * x - -1))
 acosh = letter("acosh(x)", numpy="arccosh", doc="The inverse of cosh, for x >= 1.",
-               d_x=lambda g, x: g / (sqrt(x - 1) * sqrt(x + 1)), domain=(1.5, 3.0))
+               d_x=lambda g, x: g / (sqrt(x - 1) * sqrt(x - -1)), domain=(1.5, 3.0))
 atanh = letter("atanh(x)", numpy="arctanh", doc="The inverse of tanh.", domain=(-0.8, 0.8),
-               d_x=lambda g, x: g / (1 - x * x))
+               d_x=lambda g, x: g / one_minus_square(x))
 atan2 = letter("atan2(a, b)", numpy="arctan2", types="real_float", names=("y", "x"),
                tf_name="Atan2", doc="The angle of the point (x, y), in radians.",
                d_a=lambda g, a, b: g * (b / (a * a + b * b)),
@@ -222,10 +254,11 @@ where = letter("where(c, a, b)", numpy=spelled.where, cuda="c ? a : b", types="s
                d_a=lambda g, c: where(c, g, 0), d_b=lambda g, c: where(c, 0, g))
 clip = letter("clip(x, low, high)", numpy=spelled.clip, cuda="larger(smaller(x, high), low)",
               types="real", tf_name="ClipByValue", names=("x", "low", "high"),
-              doc="max(min(x, high), low); the gradient is 1 at the bounds.",
+              doc="max(min(x, high), low); the gradient is 1 at the bounds, and that of low where "
+              "low > high.",
               d_x=lambda g, x, low, high: where((x < low) | (x > high), 0, g),
-              d_low=lambda g, x, low: where(x < low, g, 0),
-              d_high=lambda g, x, high: where(x > high, g, 0))
+              d_low=lambda g, x, low, high: where((x < low) | (low > high), g, 0),
+              d_high=lambda g, x, low, high: where((x > high) & (low <= high), g, 0))
 
 sign.op.cases = [case((2, 3)), case(())]
 clip.op.cases = [case((2, 3), np.array(-0.7), np.array([0.9])), case((3,), (3,), np.array(2.0))]

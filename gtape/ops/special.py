@@ -30,8 +30,8 @@ _ROOT_PI = math.sqrt(math.pi)
 
 
 def _arrays(xp: Any, values: tuple[Any, ...]) -> list[Any]:
-    """Numbers beside arrays as arrays of their dtype."""
-    dtype = next(v.dtype for v in values if hasattr(v, "dtype"))
+    """Numbers beside arrays as arrays of their dtype; numbers alone are of float64."""
+    dtype = next((v.dtype for v in values if hasattr(v, "dtype")), np.float64)
     return [xp.asarray(v, dtype=dtype) for v in values]
 
 
@@ -96,7 +96,9 @@ def _igamma_series(order: int) -> Callable[..., Any]:
 
         given = _arrays(xp, (a, x))
         a, x = (v.astype(np.float64) for v in xp.broadcast_arrays(*given))
-        inside = (x > 0) & (a > 0) & xp.isfinite(x)
+        inside = (x > 0) & (a > 0) & xp.isfinite(x) & xp.isfinite(a)
+        # Where P is 0 or 1 whatever a is; elsewhere it is nan, or has no slope to both sides.
+        flat = (x >= 0) & (a > 0) & (xp.isfinite(x) | xp.isfinite(a))
         a, x = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
         slope, trigamma = xp.log(x) - special.digamma(xp, a + 1), special.zeta(xp, a * 0 + 2, a + 1)
         term, total = xp.exp(a * xp.log(x) - x - special.lgamma(xp, a + 1)), 0.0
@@ -107,8 +109,7 @@ def _igamma_series(order: int) -> Callable[..., Any]:
             trigamma = trigamma - 1 / (a + n) ** 2
             if n % 16 == 0 and not bool(((term > 1e-18) | (a + n < x)).any()):
                 break
-        outside = xp.where((x >= 0) & (a > 0), 0.0, np.nan)
-        return xp.where(inside, total, outside).astype(given[0].dtype)
+        return xp.where(inside, total, xp.where(flat, 0.0, np.nan)).astype(given[0].dtype)
 
     return spelling
 
