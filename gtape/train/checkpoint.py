@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.locks import lock
 from gtape.core.module import Module
 from gtape.core.text import shown
 from gtape.core.variable import Variable
@@ -49,6 +51,7 @@ class Checkpoint(Holder):
         self._objects: dict[str, Any] = {}
         self._root = root
         self._counter: Any = None
+        self._turn = lock()
         if root is not None and not isinstance(root, (Module, Holder, Mapping)):
             raise ValueError(f"the root of a Checkpoint must be a module or a dict; got a "
                              f"{type(root).__name__}. Write Checkpoint(name=object)")
@@ -118,9 +121,17 @@ class Checkpoint(Holder):
         with self.counted() as number:
             return self.write(f"{prefix}-{number}{stored.SUFFIX}")
 
-    def counted(self) -> _Counted:
-        """A block that counts as one more save, if it succeeds."""
-        return _Counted(self.save_counter)
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[int]:
+        """A block that counts as one more save, if it succeeds. Threads take turns."""
+        with self._turn:
+            counter = self.save_counter
+            counter.assign_add(1)
+            try:
+                yield int(counter)
+            except BaseException:
+                counter.assign_sub(1)
+                raise
 
     def _require_built(self, inside: list[str]) -> None:
         unbuilt = [name for name, value in self._objects.items()
@@ -149,6 +160,8 @@ class Checkpoint(Holder):
 
         Raises:
             NotFoundError: there is no such file.
+            PermissionDeniedError: the file may not be read.
+            OSError: the system cannot read it now.
             DataLossError: the file is damaged, or a Python object does not take its state.
             InvalidArgumentError: a shape or dtype differs, or the path ends in no name.
             TypeError: the path is neither text nor a path.
@@ -170,21 +183,6 @@ class Checkpoint(Holder):
     def restore(self, save_path: Any, options: Any = None) -> RestoreStatus:
         """`read`; with None for a path nothing happens, as suits `latest_checkpoint`."""
         return RestoreStatus(None, None) if save_path is None else self.read(save_path)
-
-
-class _Counted:
-    """Adds 1 to a counter, and takes it back when the block fails."""
-
-    def __init__(self, counter: Any) -> None:
-        self._counter = counter
-
-    def __enter__(self) -> int:
-        self._counter.assign_add(1)
-        return int(self._counter)
-
-    def __exit__(self, kind: Any, *exc: object) -> None:
-        if kind is not None:
-            self._counter.assign_sub(1)
 
 
 def _require_trackable(name: str, value: Any) -> None:

@@ -13,37 +13,50 @@ from pathlib import Path
 from typing import Any
 
 from gtape.core.files import write_whole
-from gtape.train.stored import SUFFIX
+from gtape.train.stored import SUFFIX, permitted
 
 #: The name of the file.
 LIST = "checkpoint"
-_NUMBERED = re.compile(r"(.+)-(\d+)" + re.escape(SUFFIX))
+_NUMBERED = re.compile(r"(.+)-(\d+)" + re.escape(SUFFIX), re.DOTALL | re.ASCII)
 
 
-def number_of(file: Path) -> int:
-    """The number in the name of a checkpoint."""
-    found = _NUMBERED.fullmatch(file.name)
-    if found is None:
-        raise ValueError(f"'{file.name}' is not numbered")
-    return int(found[2])
+def name_of(file: Path) -> str:
+    """The name of a checkpoint without its number."""
+    return file.name.rpartition("-")[0]
+
+
+def _number_of(file: Path) -> int:
+    return int(file.name.removesuffix(SUFFIX).rpartition("-")[2])
 
 
 def saved_in(folder: Path, name: str | None = None, list_name: str | None = None) -> list[Path]:
-    """The numbered checkpoints called `name` (None: any name), oldest first."""
-    try:
-        present = {p.name: p for p in folder.iterdir() if _NUMBERED.fullmatch(p.name)}
-    except OSError:
-        return []
-    listed = [n for n in _listed(folder / (list_name or LIST)) if n in present]
-    unlisted = sorted(present.keys() - set(listed), key=lambda n: (number_of(present[n]), n))
-    return [present[n] for n in (*listed, *unlisted)
-            if name is None or n.rpartition("-")[0] == name]
+    """The numbered checkpoints called `name` (None: any name), oldest first.
+
+    Only a folder that is not there has none. One that cannot be listed now may have some.
+
+    Raises:
+        PermissionDeniedError: the folder, or its list, may not be read.
+        OSError: it cannot be read for another reason, or is no folder.
+    """
+    with permitted(f"the checkpoints in '{folder}' cannot be listed"):
+        try:
+            present = {p.name: p for p in folder.iterdir() if _NUMBERED.fullmatch(p.name)}
+        except FileNotFoundError:
+            return []
+        return _ordered(present, _listed(folder / (list_name or LIST)), name)
+
+
+def _ordered(present: dict[str, Path], known: list[str], name: str | None) -> list[Path]:
+    listed = [n for n in known if n in present]
+    unlisted = sorted(present.keys() - set(listed), key=lambda n: (_number_of(present[n]), n))
+    files = [present[n] for n in (*listed, *unlisted)]
+    return [file for file in files if name is None or name_of(file) == name]
 
 
 def _listed(file: Path) -> list[str]:
     try:
         found = json.loads(file.read_text("utf-8"))["checkpoints"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return []
     return [*dict.fromkeys(n for n in found if isinstance(n, str))] if isinstance(
         found, list) else []
@@ -60,6 +73,10 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 
     Args:
         latest_filename: the name of the file that lists the checkpoints; 'checkpoint' unless given.
+
+    Raises:
+        PermissionDeniedError: the folder is there, and may not be read.
+        OSError: it cannot be read for another reason, or is no folder.
     """
     found = saved_in(Path(checkpoint_dir), list_name=latest_filename)
     return str(found[-1]) if found else None

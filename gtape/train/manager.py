@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gtape.core.files import abandoned
+from gtape.core.locks import lock
 from gtape.core.text import shown
 from gtape.train import listing
 from gtape.train.checkpoint import Checkpoint
@@ -18,7 +20,7 @@ class CheckpointManager:
     """Saves a Checkpoint as 'folder/name-n.safetensors' and keeps the last `max_to_keep`.
 
     An old file goes only after the new one is safely on the disk, so a process killed at any time
-    leaves at least one that can be restored.
+    leaves at least one that can be restored. Threads that save at once take turns.
 
     Args:
         checkpoint: the Checkpoint to save.
@@ -30,7 +32,8 @@ class CheckpointManager:
         init_fn: called by `restore_or_initialize` where there is no checkpoint.
 
     Raises:
-        ValueError: max_to_keep is less than 1, a name with '/', or an interval without a counter.
+        ValueError: max_to_keep is less than 1, a name that no file can have, or an interval without
+            a counter.
     """
 
     def __init__(self, checkpoint: Checkpoint, directory: Any, max_to_keep: int | None, *,
@@ -39,7 +42,8 @@ class CheckpointManager:
                  init_fn: Callable[[], Any] | None = None) -> None:
         if max_to_keep is not None and max_to_keep < 1:
             raise ValueError(f"max_to_keep must be at least 1, or None for all; got {max_to_keep}")
-        if "/" in checkpoint_name or not checkpoint_name:
+        if not isinstance(checkpoint_name, str) or not checkpoint_name or any(
+                c in checkpoint_name for c in (os.sep, os.altsep or os.sep, "\0")):
             raise ValueError(f"checkpoint_name must be a name without folders; got "
                              f"{shown(checkpoint_name)}")
         if checkpoint_interval is not None and step_counter is None:
@@ -48,6 +52,7 @@ class CheckpointManager:
         self._keep, self._name, self._init = max_to_keep, checkpoint_name, init_fn
         self._steps, self._interval = step_counter, checkpoint_interval
         self._saved_at: int | None = None
+        self._turn = lock()
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -61,12 +66,17 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """The paths of the checkpoints that are there, oldest first."""
+        """The paths of the checkpoints that are there, oldest first.
+
+        Raises:
+            PermissionDeniedError: the folder may not be read.
+            OSError: it cannot be read now; this does not mean that it is empty.
+        """
         return [str(path) for path in self._present()]
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """The path of the checkpoint saved last, or None."""
+        """The path of the checkpoint saved last, or None. Raises as `checkpoints`."""
         found = self.checkpoints
         return found[-1] if found else None
 
@@ -80,19 +90,23 @@ class CheckpointManager:
         Gives the path, or None where the interval has not passed.
 
         Raises:
-            ValueError: the number is negative; and as `Checkpoint.write`.
+            ValueError: the number is negative; and as `Checkpoint.write` and `checkpoints`. Only
+                where the list of checkpoints cannot be written is the new one saved nevertheless.
         """
         given = None if checkpoint_number is None else int(checkpoint_number)
         if given is not None and given < 0:
             raise ValueError(f"checkpoint_number must be 0 or more; got {given}")
-        if check_interval and not self._due():
-            return None
-        with self._checkpoint.counted() as count:
-            file = self._folder / f"{self._name}-{count if given is None else given}{SUFFIX}"
-            self._checkpoint.write(file)
-        self._listed(file)
-        if self._steps is not None:
-            self._saved_at = int(self._steps)
+        with self._turn:
+            if check_interval and not self._due():
+                return None
+            # Before anything is written: what cannot be listed cannot be kept in order.
+            before = listing.saved_in(self._folder)
+            with self._checkpoint.counted() as count:
+                file = self._folder / f"{self._name}-{count if given is None else given}{SUFFIX}"
+                self._checkpoint.write(file)
+            self._tidy([other for other in before if other != file], file)
+            if self._steps is not None:
+                self._saved_at = int(self._steps)
         return str(file)
 
     def _due(self) -> bool:
@@ -100,24 +114,24 @@ class CheckpointManager:
             return True
         return int(self._steps) - self._saved_at >= self._interval
 
-    def _listed(self, newest: Path) -> None:
+    def _tidy(self, others: list[Path], newest: Path) -> None:
         """Drop what is too old and what killed processes left, and then list `newest` last.
 
         In this order, since what is not listed counts as new.
         """
-        others = [file for file in self._present() if file != newest]
-        surplus = 0 if self._keep is None else max(0, len(others) + 1 - self._keep)
-        for file in (*others[:surplus], *abandoned(self._folder, f"{self._name}-"),
-                     *abandoned(self._folder, listing.LIST)):
-            with contextlib.suppress(OSError):
-                file.unlink()
-        kept = [file for file in listing.saved_in(self._folder) if file != newest]
-        listing.write_list(self._folder, [*kept, newest])
+        ours = [file for file in others if listing.name_of(file) == self._name]
+        surplus = 0 if self._keep is None else max(0, len(ours) + 1 - self._keep)
+        gone = [file for file in ours[:surplus] if _removed(file)]
+        with contextlib.suppress(OSError):
+            for start in (f"{self._name}-", listing.LIST):
+                for part in abandoned(self._folder, start):
+                    _removed(part)
+        listing.write_list(self._folder, [*(f for f in others if f not in gone), newest])
 
     def restore_or_initialize(self) -> str | None:
         """Restore the checkpoint saved last and give its path; None where there is none.
 
-        Raises as `Checkpoint.restore`.
+        Raises as `Checkpoint.restore` and `checkpoints`.
         """
         latest = self.latest_checkpoint
         if latest is None:
@@ -128,3 +142,12 @@ class CheckpointManager:
         if self._steps is not None:
             self._saved_at = int(self._steps)
         return latest
+
+
+def _removed(file: Path) -> bool:
+    """Whether the file is gone now; one that cannot be removed is tried again by the next save."""
+    try:
+        file.unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gtape.core import tensor_files
 from gtape.core.errors import (
     DataLossError,
     InvalidArgumentError,
     NotFoundError,
     PermissionDeniedError,
-    UnavailableError,
-    UnimplementedError,
 )
-from gtape.core.files import write_whole
+from gtape.core.files import make_folder, write_whole
+from gtape.core.tensor_files import checksum
 from gtape.core.text import shown
 
 SUFFIX = ".safetensors"
 #: One entry of the header's metadata holds everything, so that equal states give equal files.
 _KEY = "gtape.checkpoint"
 _FORMAT = 1
-_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @dataclass
@@ -44,13 +46,13 @@ def named(path: Any) -> str:
 
     Raises:
         TypeError: it is neither text nor a path.
-        InvalidArgumentError: it is empty or ends in a folder.
+        InvalidArgumentError: it is empty, ends in a folder, or holds a zero byte.
     """
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
         raise TypeError(f"the path of a checkpoint must be text or a pathlib.Path, such as "
                         f"'folder/ckpt'; got {shown(path)}")
-    if os.path.basename(text) in ("", os.curdir, os.pardir):
+    if os.path.basename(text) in ("", os.curdir, os.pardir) or "\0" in text:
         raise InvalidArgumentError(f"the path of a checkpoint must end in the name of a file, such "
                                    f"as 'folder/ckpt'; got {text!r}")
     return text
@@ -62,22 +64,8 @@ def with_suffix(path: Any) -> Path:
     return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
 
 
-def require_safetensors() -> None:
-    """Raise UnavailableError, with what to install, where safetensors is missing."""
-    try:
-        import safetensors  # noqa: F401
-    except ImportError as error:
-        raise UnavailableError('checkpoints are written by safetensors, which is not installed; '
-                               'run: pip install "gtape[io]"') from error
-
-
-def _checksum(name: str, array: np.ndarray) -> int:
-    about = f"{name} {array.dtype.name} {array.shape}"
-    return zlib.crc32(array.reshape(-1).view(np.uint8).data, zlib.crc32(about.encode()))
-
-
 def _header(stored: Stored) -> str:
-    checksums = {name: _checksum(name, array) for name, array in stored.arrays.items()}
+    checksums = {name: checksum(name, array) for name, array in stored.arrays.items()}
     states = {"states": stored.states, "optimizers": stored.optimizers}
     text = json.dumps(states, sort_keys=True)
     return json.dumps({"format": _FORMAT, "checksums": checksums, "python": text,
@@ -93,25 +81,23 @@ def write(stored: Stored, path: Path) -> None:
         PermissionDeniedError: the folder may not be written to.
         OSError: anything else that the system reports, such as a full disk, with the path.
     """
-    require_safetensors()
-    from safetensors import SafetensorError
-    from safetensors.numpy import save
-
     arrays = {name: np.asarray(array, order="C") for name, array in stored.arrays.items()}
-    try:
-        content = save(arrays, metadata={_KEY: _header(Stored(arrays, stored.states,
-                                                              stored.optimizers))})
-    except (SafetensorError, TypeError, ValueError) as error:
-        dtypes = sorted({array.dtype.name for array in arrays.values()})
-        raise UnimplementedError(f"a checkpoint cannot hold one of the dtypes {', '.join(dtypes)}: "
-                                 f"{error}") from error
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    header = _header(Stored(arrays, stored.states, stored.optimizers))
+    content = tensor_files.serialized(arrays, {_KEY: header})
+    with permitted(f"a checkpoint must go to a folder that can be written to; '{path.parent}' "
+                    f"cannot"):
+        make_folder(path.parent)
         write_whole(path, content)
+
+
+@contextlib.contextmanager
+def permitted(what: str) -> Iterator[None]:
+    """What the system does not permit in the block is a PermissionDeniedError that begins so."""
+    try:
+        yield
     except OSError as error:
-        if error.errno in _READ_ONLY:
-            raise PermissionDeniedError(f"a checkpoint must go to a folder that can be written "
-                                        f"to; '{path.parent}' cannot: {error.strerror}") from error
+        if error.errno in _DENIED:
+            raise PermissionDeniedError(f"{what}: {error.strerror}") from error
         raise
 
 
@@ -122,18 +108,16 @@ def read(path: Path) -> Stored:
         UnavailableError: safetensors is not installed.
         NotFoundError: there is no such file.
         DataLossError: the file is damaged, cut short, or no checkpoint.
+        PermissionDeniedError: it may not be read.
+        OSError: anything else that the system reports, such as a disk that cannot be read.
     """
-    require_safetensors()
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise NotFoundError(f"there is no checkpoint '{path}'{_others(path)}")
-    try:
-        with safe_open(path, framework="np") as file:
-            metadata = (file.metadata() or {}).get(_KEY)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise DataLossError(f"the checkpoint '{path}' is damaged or cut short: {error}") from error
+    with permitted(f"the checkpoint '{path}' cannot be read"):
+        try:
+            about, arrays = tensor_files.read(path, "the checkpoint")
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            raise NotFoundError(f"there is no checkpoint '{path}': {error.strerror}"
+                                f"{_others(path)}") from error
+    metadata = about.get(_KEY)
     if metadata is None:
         raise DataLossError(f"'{path}' is a safetensors file but no checkpoint of "
                             f"tf.train.Checkpoint; keras weights are read by model.load_weights")
@@ -142,22 +126,34 @@ def read(path: Path) -> Stored:
 
 def _verified(path: Path, arrays: dict[str, np.ndarray], metadata: str) -> Stored:
     try:
-        header = json.loads(metadata)
-        made, checksums, text = header["format"], header["checksums"], header["python"]
+        header = _typed(json.loads(metadata), dict)
+        made = header["format"]
+        if made != _FORMAT:
+            raise DataLossError(f"the checkpoint '{path}' has format {made!r:.20}; this version of "
+                                f"gtape reads format {_FORMAT}")
+        checksums = _typed(header["checksums"], dict)
+        text = _typed(header["python"], str)
         intact = zlib.crc32(text.encode()) == header["python_checksum"]
-        python = json.loads(text)
-    except (KeyError, TypeError, ValueError) as error:
+        python = _typed(json.loads(text), dict)
+        states = {name: _typed(state, str) for name, state in _typed(python["states"],
+                                                                     dict).items()}
+        optimizers = {name: [_typed(variable, str) for variable in _typed(variables, list)]
+                      for name, variables in _typed(python["optimizers"], dict).items()}
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise DataLossError(f"the header of the checkpoint '{path}' is damaged: "
                             f"{error!r}") from error
-    if made != _FORMAT:
-        raise DataLossError(f"the checkpoint '{path}' has format {made}; this version of gtape "
-                            f"reads format {_FORMAT}")
     wrong = sorted(name for name in arrays.keys() | checksums.keys()
-                   if name not in arrays or checksums.get(name) != _checksum(name, arrays[name]))
+                   if name not in arrays or checksums.get(name) != checksum(name, arrays[name]))
     if wrong or not intact:
         what = f"the values of {', '.join(wrong[:5])} are" if wrong else "the Python states are"
         raise DataLossError(f"the checkpoint '{path}' is damaged: {what} not what was written")
-    return Stored(arrays, python["states"], python["optimizers"])
+    return Stored(arrays, states, optimizers)
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r:.40} in the place of a {kind.__name__}")
+    return value
 
 
 def _others(path: Path) -> str:

@@ -48,20 +48,21 @@ class Targets:
         self._unbuilt: list[tuple[Optimizer, list[Any]]] = []
         names = {id(v._resource_()): name for name, v in graph.variables.items()}
         for path, optimizer in graph.optimizers.items():
-            self._add_optimizer(path, optimizer, names, (optimizers or {}).get(path, ()))
+            recorded = (optimizers or {}).get(path, ())
+            # A list that is wrong, be its checksum right, builds nothing.
+            found = [graph.variables[name] for name in recorded if name in graph.variables]
+            complete = len(found) == len(set(recorded)) == len(recorded)
+            self._add_optimizer(path, optimizer, names, found if complete else [])
 
     def _add_optimizer(self, path: str, optimizer: Optimizer, names: dict[int, str],
-                       recorded: Sequence[str]) -> None:
+                       recorded: list[Any]) -> None:
         if optimizer.built:
             variables = optimizer_state.known(optimizer)
             self.optimizers[path] = [names.get(id(v._resource_()), f"#{i}")
                                      for i, v in enumerate(variables)]
         else:
-            found = [self.arrays.get(name) for name in recorded]
-            variables = [t.variable for t in found if t is not None]
-            if not variables or len(variables) < len(recorded):
-                variables = []
-            else:
+            variables = recorded
+            if variables:
                 self._unbuilt.append((optimizer, variables))
         for where, part, share in optimizer_state.parts(optimizer, path, variables):
             self._add_part(where, part, share, names)

@@ -61,6 +61,10 @@ class Model(Trainer, Layer):
     def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
         """Write all weights to a file: '.npz', or '.safetensors' where that package is installed.
 
+        A file that is there is replaced only when the new one is safely on the disk. It holds a
+        checksum of every weight; other programs read it as any file of its kind, bfloat16 in .npz
+        being uint16.
+
         Raises:
             ValueError: another ending, or a model without weights.
             FileExistsError: the file is there, and `overwrite` is False.
@@ -70,10 +74,14 @@ class Model(Trainer, Layer):
         save(self, filepath, overwrite)
 
     def load_weights(self, filepath: Any, skip_mismatch: bool = False) -> None:
-        """Read the weights that `save_weights` wrote.
+        """Read the weights that `save_weights` wrote, or another program under the same names.
+
+        All that fits is assigned, or nothing: an error leaves the weights as they were.
 
         Raises:
-            ValueError: names or shapes differ, unless `skip_mismatch`.
+            ValueError: names, shapes or dtypes differ, unless `skip_mismatch`.
+            DataLossError: the file is damaged or cut short.
+            OSError: it is missing, or cannot be read.
         """
         from gtape.keras.models.weight_files import load
 

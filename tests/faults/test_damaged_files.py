@@ -1,0 +1,257 @@
+"""Files with flipped bits, cut files, and headers that are well-formed and wrong: each is refused,
+by an error that says so, and nothing is changed by it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("safetensors", reason="the io extra is not installed")
+
+import settings
+
+import gtape as tf
+from gtape import keras, train
+from gtape.core import tensor_files
+from gtape.train.targets import Targets
+
+REFUSED = (tf.errors.DataLossError, tf.errors.InvalidArgumentError)
+FITTED = np.array([[1.0, 2.0]], np.float32)
+
+
+def model(dtype: str = "float32") -> Any:
+    made = keras.Sequential([keras.layers.Dense(3, dtype=dtype), keras.layers.Dense(2)])
+    made(FITTED)
+    return made
+
+
+def checkpoint(built: bool = True) -> Any:
+    parts = model()
+    optimizer = keras.optimizers.Adam(1e-3)
+    if built:
+        optimizer.build(parts.trainable_variables)
+    return train.Checkpoint(
+        model=parts, optimizer=optimizer, step=tf.Variable(0), rng=np.random.default_rng(1),
+        streams=train.RandomStreams(), generator=tf.random.Generator.from_seed(1),
+        dropout=keras.layers.Dropout(0.5))
+
+
+def state(of: Any) -> tuple[dict[str, bytes], dict[str, str]]:
+    stored = Targets(of._everything()).stored()
+    return {name: array.tobytes() for name, array in stored.arrays.items()}, dict(stored.states)
+
+
+def damaged(content: bytes, seed: int) -> Iterator[bytes]:
+    """The content with one bit flipped, or cut, or with a page of zeros, at drawn places."""
+    rng = random.Random(seed)
+    for _ in range(settings.SAMPLES):
+        at = rng.randrange(len(content))
+        yield content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1:]
+        yield content[:at]
+        if any(content[at:at + 64]):
+            yield content[:at] + bytes(len(content[at:at + 64])) + content[at + 64:]
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_checkpoints(tmp_path: Path, built: bool) -> None:
+    path = Path(checkpoint().write(tmp_path / "whole"))
+    target = checkpoint(built)
+    before = state(target)
+    for content in damaged(path.read_bytes(), settings.SEED):
+        path.write_bytes(content)
+        with pytest.raises(tf.errors.DataLossError, match="checkpoint"):
+            target.restore(path)
+    assert state(target) == before
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_weights(tmp_path: Path, ending: str, dtype: str) -> None:
+    path = tmp_path / f"weights.{ending}"
+    saved, target = model(dtype), model(dtype)
+    saved.save_weights(path)
+    before = [w.tobytes() for w in target.get_weights()]
+    for content in damaged(path.read_bytes(), settings.SEED):
+        path.write_bytes(content)
+        with pytest.raises(tf.errors.DataLossError, match="weight file"):
+            target.load_weights(path)
+    assert [w.tobytes() for w in target.get_weights()] == before
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors"])
+def test_whole_weights(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"weights.{ending}"
+    saved, target = model("bfloat16"), model("bfloat16")
+    saved.save_weights(path)
+    target.load_weights(path)
+    assert [w.tobytes() for w in target.get_weights()] == [w.tobytes()
+                                                           for w in saved.get_weights()]
+    assert target.get_weights()[0].dtype == "bfloat16"
+    with pytest.raises(ValueError, match=r"the model has float32\(2, 3\), the file bfloat16"):
+        model("float32").load_weights(path)
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors"])
+def test_weights_of_another_program(tmp_path: Path, ending: str) -> None:
+    from safetensors.numpy import save_file
+
+    path, target = tmp_path / f"weights.{ending}", model()
+    target.save_weights(tmp_path / "own.safetensors")
+    names = tensor_files.read(tmp_path / "own.safetensors", "the file")[1]
+    arrays = {name: np.full_like(array, 7) for name, array in names.items()}
+
+    def write(given: dict[str, np.ndarray]) -> None:
+        if ending == "npz":
+            np.savez(path, **given)  # type: ignore[arg-type]
+        else:
+            save_file(given, path, metadata={"format": "pt"})
+
+    write({name: array.astype(np.float64) for name, array in arrays.items()})
+    with pytest.raises(ValueError, match="float64"):
+        target.load_weights(path)
+    write(arrays)
+    target.load_weights(path)
+    assert all((w == 7).all() for w in target.get_weights())
+
+
+def test_weights_that_cannot_all_be_assigned(tmp_path: Path,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    path, target = tmp_path / "weights.npz", model()
+    model().save_weights(path)
+    before = [w.tobytes() for w in target.get_weights()]
+    last = target.weights[-1]
+    assign = type(last).assign
+
+    def failing(self: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        if self is last and isinstance(value, np.ndarray):
+            raise KeyboardInterrupt
+        return assign(self, value, *args, **kwargs)
+
+    monkeypatch.setattr(type(last), "assign", failing)
+    with pytest.raises(KeyboardInterrupt):
+        target.load_weights(path)
+    assert [w.tobytes() for w in target.get_weights()] == before
+
+
+@pytest.mark.parametrize("name", ["absent", "folder"])
+def test_weights_that_are_not_there(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder.npz").mkdir()
+    (tmp_path / "folder.safetensors").mkdir()
+    for ending in ("npz", "safetensors"):
+        with pytest.raises((FileNotFoundError, IsADirectoryError), match=name):
+            model().load_weights(tmp_path / f"{name}.{ending}")
+
+
+# ---------------------------------------------------------------- headers
+
+DEEP = "[" * 100_000 + "]" * 100_000
+REMOVED = object()
+VALUES: list[Any] = [
+    None, True, -1, 0, 2, 1.5, 10**30, float("inf"), "", "x", "\ud800", [], {}, [[]], [None],
+    {"a": 1}, "{}", "null", '{"seed": 1e999}', "F8_E4M3", "F4", "BF16", ["step"],
+    ["model/layers/0/kernel"], ["model/layers/0/kernel"] * 2, ["optimizer/iterations"],
+    ["optimizer/velocity/model/layers/0/bias"], REMOVED]
+
+
+def places(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield above
+    items = tree.items() if isinstance(tree, dict) else (
+        enumerate(tree) if isinstance(tree, list) else ())
+    for key, value in items:
+        yield from places(value, (*above, key))
+
+
+def changed(tree: Any, place: tuple[Any, ...], value: Any) -> Any:
+    if not place:
+        return value if value is not REMOVED else {}
+    tree = copy.deepcopy(tree)
+    inner = tree
+    for key in place[:-1]:
+        inner = inner[key]
+    if value is REMOVED:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = value
+    return tree
+
+
+class Parts:
+    """A checkpoint taken apart: what a function makes of one part goes in with right checksums."""
+
+    def __init__(self, content: bytes) -> None:
+        length = int.from_bytes(content[:8], "little")
+        self.header = json.loads(content[8:8 + length])
+        self.values = content[8 + length:]
+        self.own = json.loads(self.header["__metadata__"]["gtape.checkpoint"])
+        self.python = json.loads(self.own["python"])
+        self.state = json.loads(self.python["states"]["rng"])
+
+    def with_header(self, header: Any) -> bytes:
+        text = (header if isinstance(header, str) else json.dumps(header)).encode()
+        return len(text).to_bytes(8, "little") + text + self.values
+
+    def with_own(self, own: Any) -> bytes:
+        text = own if isinstance(own, str) else json.dumps(own)
+        return self.with_header(changed(self.header, ("__metadata__", "gtape.checkpoint"), text))
+
+    def with_python(self, python: Any) -> bytes:
+        text = python if isinstance(python, str) else json.dumps(python)
+        number = zlib.crc32(text.encode("utf-8", "surrogatepass"))
+        return self.with_own({**self.own, "python": text, "python_checksum": number})
+
+    def with_state(self, state: Any) -> bytes:
+        text = state if isinstance(state, str) else json.dumps(state)
+        return self.with_python(changed(self.python, ("states", "rng"), text))
+
+
+def headers(content: bytes, seed: int) -> Iterator[tuple[str, bytes]]:
+    """Files of which one place in a header was given another value."""
+    parts, rng = Parts(content), random.Random(seed)
+    for name in ("header", "own", "python", "state"):
+        tree = getattr(parts, name)
+        put: Callable[[Any], bytes] = getattr(parts, f"with_{name}")
+        yield f"{name}: deep", put(DEEP)
+        every = [(place, value) for place in places(tree) for value in VALUES]
+        for place, value in rng.sample(every, min(len(every), settings.SAMPLES)):
+            if changed(tree, place, value) != tree:
+                yield f"{name}: {place} = {value!r:.40}", put(changed(tree, place, value))
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_headers_that_are_wrong(tmp_path: Path, built: bool) -> None:
+    """A change with right checksums may make a file of other contents, which may be restored."""
+    path = Path(checkpoint().write(tmp_path / "whole"))
+    refused = 0
+    target = checkpoint(built)
+    before = state(target)
+    for what, content in headers(path.read_bytes(), settings.SEED):
+        path.write_bytes(content)
+        try:
+            target.restore(path).expect_partial()
+        except REFUSED:
+            refused += 1
+            assert state(target) == before, what
+        except Exception as error:
+            raise AssertionError(f"{what} ends in {error!r}") from error
+        else:
+            target = checkpoint(built)
+            before = state(target)
+    assert refused > settings.SAMPLES
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", '"x"', "{", DEEP, '{"checkpoints": 1}', "\0",
+                                  '{"checkpoints": [null, {}, "ckpt-1.safetensors"]}'])
+def test_a_damaged_list(tmp_path: Path, text: str) -> None:
+    manager = train.CheckpointManager(train.Checkpoint(v=tf.Variable(1.0)), tmp_path, None)
+    for _ in range(2):
+        manager.save()
+    (tmp_path / "checkpoint").write_text(text)
+    assert Path(str(train.latest_checkpoint(tmp_path))).stem == "ckpt-2"
