@@ -6,7 +6,8 @@
 // the copying behind arithmetic; and operands that are small or laid out well are not packed.
 #pragma once
 
-#include <new>
+#include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "cpu_gemm_pack.h"
@@ -31,27 +32,6 @@ static long block_bytes() {
   return bytes < 192 << 10 ? 192 << 10 : bytes > 2 << 20 ? 2 << 20 : bytes;
 }
 
-// Where operands are packed. A vector may be written beyond the last element.
-template <class T>
-struct Buffers {
-  static constexpr long SPARE = Lanes<T>::WIDTH;
-  const long rows = block_bytes() / (DEPTH * long(sizeof(T))) / TILE_ROWS * TILE_ROWS;
-  T* const a = made(rows * DEPTH * 2 + SPARE);
-  T* const b = made(DEPTH * TILE_COLUMNS<T> + SPARE);
-
-  static T* made(long count) {
-    return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t(64)));
-  }
-};
-
-// One per thread and type, for good: workers live as long as the process does.
-template <class T>
-static Buffers<T>& buffers() {
-  static thread_local Buffers<T>* kept = nullptr;
-  if (!kept) kept = new Buffers<T>;
-  return *kept;
-}
-
 template <class T>
 struct Product {
   long m, n, k;
@@ -72,7 +52,7 @@ struct Product {
   }
 };
 
-static inline long divide_up(long a, long b) { return (a + b - 1) / b; }
+static constexpr long divide_up(long a, long b) { return (a + b - 1) / b; }
 
 // Panel `number` of `count` equal ones.
 static inline long panel_begin(long rows, long count, long number) {
@@ -81,8 +61,46 @@ static inline long panel_begin(long rows, long count, long number) {
 
 // The distance of the columns of a packed panel of A. Vectors of it are written one after another,
 // so none may reach into a column that was written before.
-static inline long panel_stride(long rows, long width) {
+static constexpr long panel_stride(long rows, long width) {
   return rows <= width ? rows : divide_up(rows, width) * width;
+}
+
+// Where operands are packed: `a` for `rows` rows of A, a multiple of TILE_ROWS, and `b` for a panel of
+// columns of B. A vector may be written beyond the last element.
+template <class T>
+struct Buffers {
+  static constexpr long SPARE = Lanes<T>::WIDTH, B_SIZE = DEPTH * TILE_COLUMNS<T> + SPARE;
+  static constexpr long a_size(long rows) {
+    return rows / TILE_ROWS * panel_stride(TILE_ROWS, Lanes<T>::WIDTH) * DEPTH + SPARE;
+  }
+  long rows;
+  T *a, *b;
+};
+
+// Gives back what a thread had, when it ends.
+template <class T>
+static pthread_key_t ending() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made;
+    return pthread_key_create(&made, free) == 0 ? made : pthread_key_t(-1);
+  }();
+  return key;
+}
+
+// The calling thread's, one for each type; `b` is null where memory has run out.
+template <class T>
+static Buffers<T> buffers() {
+  GTAPE_OF_THREAD T* kept = nullptr;
+  const long rows = block_bytes() / (DEPTH * long(sizeof(T))) / TILE_ROWS * TILE_ROWS;
+  constexpr long B_SIZE = Buffers<T>::B_SIZE;
+  void* made = nullptr;
+  if (!kept && !posix_memalign(&made, 64, (B_SIZE + Buffers<T>::a_size(rows)) * sizeof(T))) {
+    if (pthread_setspecific(ending<T>(), made) == 0)
+      kept = static_cast<T*>(made);
+    else
+      free(made);
+  }
+  return {rows, kept + B_SIZE, kept};
 }
 
 template <class T>
@@ -117,7 +135,7 @@ static void multiply_panel(const Product<T>& product, Tile<T> tile, bool packed_
 
 // A block of C whose k, and whose rows of A, fit the buffers.
 template <class T>
-static void multiply_block(const Product<T>& product, Buffers<T>& kept) {
+static void multiply_block(const Product<T>& product, const Buffers<T>& kept) {
   const Matrix<T>& a = product.a;
   const bool pack_a = (a.row != 1 && a.column != 1) || product.n > PAYS;
   const bool by_columns = pack_a || a.row == 1;
@@ -148,10 +166,8 @@ static void multiply_block(const Product<T>& product, Buffers<T>& kept) {
   }
 }
 
-// The whole product on the calling thread; m, n and k are positive.
 template <class T>
-static void multiply(const Product<T>& product) {
-  Buffers<T>& kept = buffers<T>();
+static void multiply_blocks(const Product<T>& product, const Buffers<T>& kept) {
   const long passes = divide_up(product.k, DEPTH);
   for (long p = 0; p < passes; p++) {
     const long from = panel_begin(product.k, passes, p);
@@ -168,6 +184,23 @@ static void multiply(const Product<T>& product) {
       multiply_block(block, kept);
     }
   }
+}
+
+// Where memory has run out: a few rows at a time are packed on the stack, with the same result.
+template <class T>
+static __attribute__((noinline)) void multiply_on_stack(const Product<T>& product) {
+  alignas(64) T a[Buffers<T>::a_size(TILE_ROWS)], b[Buffers<T>::B_SIZE];
+  multiply_blocks(product, {TILE_ROWS, a, b});
+}
+
+// The whole product on the calling thread; m, n and k are positive.
+template <class T>
+static void multiply(const Product<T>& product) {
+  const Buffers<T> kept = buffers<T>();
+  if (kept.b)
+    multiply_blocks(product, kept);
+  else
+    multiply_on_stack(product);
 }
 
 }  // namespace gtape

@@ -78,17 +78,27 @@ struct DividedVector {
 };
 
 template <class T>
-static void gemv(MatrixVector<T> product, long x_step) {
-  T* copied = nullptr;
-  if (x_step != 1) {
-    copied = new T[product.k];
-    for (long k = 0; k < product.k; k++) copied[k] = product.x[k * x_step];
-    product.x = copied;
-  }
+static void gemv(const MatrixVector<T>& product) {
   DividedVector<T> divided = {&product};
   const int parts = parts_for(double(product.rows) * product.k, WORTH_READING);
   gtape_parallel(DividedVector<T>::body, &divided, parts);
-  delete[] copied;
+}
+
+// The elements of x are `x_step` apart: copied side by side, and summed up, STRETCH at a time.
+template <class T>
+static void gemv(MatrixVector<T> product, long x_step) {
+  if (x_step == 1) return gemv(product);
+  constexpr long STRETCH = 4096;
+  T copied[STRETCH];
+  const MatrixVector<T> whole = product;
+  product.x = copied;
+  for (long from = 0; from < whole.k; from += STRETCH) {
+    product.k = whole.k - from < STRETCH ? whole.k - from : STRETCH;
+    product.a = whole.a.from(0, from);
+    for (long k = 0; k < product.k; k++) copied[k] = whole.x[(from + k) * x_step];
+    gemv(product);
+    product.accumulate = true;
+  }
 }
 
 // With `alone`, on the calling thread only.

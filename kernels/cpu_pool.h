@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <limits.h>
+#include <new>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -92,7 +93,7 @@ struct Worker {
   int number;
 };
 
-static thread_local bool inside = false;
+GTAPE_OF_THREAD bool inside = false;
 
 inline bool claim(Pool& pool) {
   uint64_t seen = pool.ticket.load(std::memory_order_acquire);
@@ -132,9 +133,9 @@ inline void staff(Pool& pool, int workers) {
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, STACK);
   while (pool.workers < workers) {
-    Worker* worker = new Worker{&pool, pool.workers + 1};
+    Worker* worker = new (std::nothrow) Worker{&pool, pool.workers + 1};
     pthread_t thread;
-    if (pthread_create(&thread, &attributes, work, worker) != 0) {
+    if (!worker || pthread_create(&thread, &attributes, work, worker) != 0) {
       delete worker;
       break;
     }

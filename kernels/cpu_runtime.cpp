@@ -14,14 +14,16 @@ void forked() {
   gtape::inside = false;
 }
 
-gtape::Pool& pool() {
+// None where memory has run out.
+gtape::Pool* pool() {
   gtape::Pool* found = current.load();
-  if (found) return *found;
-  gtape::Pool* made = new gtape::Pool;
+  if (found) return found;
+  gtape::Pool* made = new (std::nothrow) gtape::Pool;
+  if (!made) return nullptr;
   made->threads.store(threads.load());
-  if (current.compare_exchange_strong(found, made)) return *made;
+  if (current.compare_exchange_strong(found, made)) return made;
   delete made;
-  return *found;
+  return found;
 }
 
 __attribute__((constructor)) void prepare() { pthread_atfork(nullptr, nullptr, forked); }
@@ -33,15 +35,15 @@ int gtape_threads(void) { return threads.load(std::memory_order_relaxed); }
 void gtape_set_threads(int count) {
   count = count < 1 ? 1 : count > gtape::MAX_THREADS ? gtape::MAX_THREADS : count;
   threads.store(count);
-  pool().threads.store(count);
+  if (gtape::Pool* made = pool()) made->threads.store(count);
 }
 
 void gtape_parallel(void (*body)(void*, int, int), void* context, int parts) {
   if (parts > 1 && !gtape::inside && gtape_threads() > 1) {
-    gtape::Pool& shared = pool();
-    if (!shared.taken.exchange(true, std::memory_order_acquire)) {
-      gtape::parallel(shared, body, context, parts);
-      shared.taken.store(false, std::memory_order_release);
+    gtape::Pool* shared = pool();
+    if (shared && !shared->taken.exchange(true, std::memory_order_acquire)) {
+      gtape::parallel(*shared, body, context, parts);
+      shared->taken.store(false, std::memory_order_release);
       return;
     }
   }

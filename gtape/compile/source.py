@@ -17,6 +17,8 @@ _PYTHON = 7
 _LONG = 1 << 24
 #: Products of up to so many multiplications are compiled in line.
 _SMALL = 1 << 18
+#: Up to so many products in a sum: a copy of them lies on the stack, 128 bytes for each.
+_DEEP = 1 << 10
 
 
 class Slots(NamedTuple):
@@ -110,7 +112,7 @@ class _Program:
         count = math.prod(batch)
         core = (f"{m}, {n}, {k}, {self.pointer(a)}, {strides[0][-2]}, {strides[0][-1]}, "
                 f"{self.pointer(b)}, {strides[1][-2]}, {strides[1][-1]}, {self.pointer(y)}, {n}, 0")
-        if count == 1 and m * n * k <= _SMALL:
+        if count == 1 and m * n * k <= _SMALL and k <= _DEEP:
             self.headers["cpu_small_gemm.h"] = None
             sizes = (C_TYPES[y.dtype], m, n, k, *strides[0][-2:], *strides[1][-2:], n)
             return [f"gtape::small_gemm<{', '.join(map(str, sizes))}>({self.pointer(a)}, "

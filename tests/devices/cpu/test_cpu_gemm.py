@@ -124,7 +124,8 @@ def test_every_shape_and_layout(case: Case) -> None:
 @pytest.mark.parametrize("layouts", [("rows", "rows"), ("columns", "rows"), ("rows", "columns"),
                                      ("columns", "columns"), ("scattered", "reversed")])
 @pytest.mark.parametrize(("m", "n", "k"), [(530, 70, 1100), (30, 600, 800), (1, 900, 1000),
-                                           (900, 1, 1000), (700, 9, 400), (1200, 33, 33)])
+                                           (900, 1, 1000), (700, 9, 400), (1200, 33, 33),
+                                           (3, 1, 9000), (1, 70, 8193)])
 def test_large(m: int, n: int, k: int, layouts: tuple[str, str], dtype: str) -> None:
     for accumulate in (False, True):
         Case(m, n, k, layouts, dtype, accumulate, 2, 0).check()
