@@ -89,17 +89,17 @@ struct bfloat16 {
 template <typename T> GTAPE_INLINE float rounded(float value);
 template <> GTAPE_INLINE float rounded<half>(float value) {
     const unsigned u = bits_of(value), magnitude = u & 0x7fffffffu;
-    // Adding 0.5 makes a float count in 2^-24, as halves below 2^-14 do.
-    const unsigned tiny = bits_of((float_of(magnitude) + 0.5f) - 0.5f);
-    const unsigned normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u)) & 0xffffe000u;
-    unsigned found = magnitude < 0x38800000u ? tiny : normal;
-    found = magnitude >= 0x477ff000u ? 0x7f800000u : found;  // 65520 and above
-    found = magnitude > 0x7f800000u ? magnitude | 0x400000u : found;
-    return float_of(found | (u & 0x80000000u));
+    // The power of two at or below a number, at least 2^-14, times 2^13: a sum with it counts in
+    // 2^-10 of that power, as halves do.
+    const unsigned power = magnitude & 0x7f800000u;
+    const float step = float_of((power > 0x38800000u ? power : 0x38800000u) + (13u << 23));
+    const float near = (float_of(magnitude) + step) - step;
+    const float found = float_of(magnitude) >= 65520.0f ? infinity<float>() : near;
+    return float_of(bits_of(found) | (u & 0x80000000u));
 }
 template <> GTAPE_INLINE float rounded<bfloat16>(float value) {
     const unsigned u = bits_of(value), nearest = (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u;
-    return float_of((u & 0x7fffffffu) > 0x7f800000u ? (u & 0xffff0000u) | 0x400000u : nearest);
+    return value != value ? value : float_of(nearest);
 }
 
 // A double cut off to a float whose last bit says whether anything was cut off ("round to odd"):

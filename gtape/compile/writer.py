@@ -10,7 +10,7 @@ from gtape.compile.ir import Elem, Reduce, Value, dense
 from gtape.compile.loops import BLOCK, PARTS, ROWS, Access, Kernel
 from gtape.compile.reducing import CLAUSE, combined, identity, plain
 from gtape.core.excess_precision import excess_precision_enabled
-from gtape.kinds.print_cuda import C_TYPES, CudaPrinter, Known, compute_dtype, rounded
+from gtape.kinds.print_cuda import C_TYPES, NARROW, CudaPrinter, Known, compute_dtype, rounded
 
 #: Rows from this many elements on are summed in parts, added up in double precision.
 _LONG = 1 << 12
@@ -122,8 +122,9 @@ class Writer:
     def _store(self, value: Value, name: str, lines: list[str]) -> None:
         access = self.k._access(value)
         pointer = self.k._pointer("out", value)
-        lines.append(f"{pointer}[{self._index(access)}] = "
-                     f"({C_TYPES[value.dtype]}){name};")
+        # Numbers of two bytes are assigned as floats, which is vectorised; see their C++ types.
+        cast = "" if value.dtype in NARROW else f"({C_TYPES[value.dtype]})"
+        lines.append(f"{pointer}[{self._index(access)}] = {cast}{name};")
 
     # -------------------------------------------------------------- passes
 

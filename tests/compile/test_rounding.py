@@ -189,6 +189,44 @@ def test_what_is_given_out_is_what_was_read(half: Any) -> None:
             np.testing.assert_array_equal(got, right)
 
 
+#: One operation each, which IEEE 754 rounds correctly.
+_SINGLE: list[Callable[[Any, Any], Any]] = [
+    tf.add, tf.subtract, tf.multiply, tf.maximum, tf.minimum, lambda x, y: x / 3,
+    lambda x, y: tf.abs(x), lambda x, y: tf.sqrt(tf.abs(x)),
+    lambda x, y: x - tf.constant(0.3, x.dtype),
+    lambda x, y: tf.where(x > y, x, y), lambda x, y: tf.floor(x), lambda x, y: tf.sign(y),
+    lambda x, y: tf.cast(x == y, x.dtype), lambda x, y: tf.reduce_max(x, -1, keepdims=True),
+    lambda x, y: tf.reduce_min(y, 0, keepdims=True),
+    lambda x, y: tf.transpose(tf.transpose(x) / 3),
+    lambda x, y: tf.cast(tf.cast(x, tf.float32) * 1.1, x.dtype)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_operation_holds_between_the_values_that_are_given_out(seed: int, half: Any) -> None:
+    """A program that gives out all it computes: each value is what the operation makes of those it
+    read, whichever of them lie in one kernel."""
+    rng = np.random.default_rng(seed)
+    plan = [(int(rng.integers(len(_SINGLE))), *map(int, rng.integers(max(0, n - 4), n, 2)))
+            for n in range(2, 26)]
+
+    def run(*given: Any) -> Any:
+        pool = list(given)
+        for op, i, j in plan:
+            pool.append(_SINGLE[op](pool[i], pool[j]))
+        return pool[2:]
+
+    given = [numbers((9, 31), half, seed), numbers((31,), half, seed + 1)]
+    trace = trace_of(run, *given)
+    for make in (compiled, WAYS["alone"]):
+        pool = [*given, *(tf.constant(a) for a in flat(trace.packed(make(trace).run(given))))]
+        for at, (op, i, j) in enumerate(plan):
+            (want,) = eagerly(_SINGLE[op], pool[i], pool[j])
+            got = np.asarray(pool[at + 2])
+            np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32),
+                                          err_msg=f"step {at}, {op}")
+            assert np.isfinite(want.astype(np.float32)).all()
+
+
 def test_sums_take_rounded_numbers_and_round_once(half: Any) -> None:
     """Numbers of few digits, whose sums are exact in float32. Sums over axes apart from each other
     go in steps, which are not rounded; here they would overflow."""
