@@ -84,6 +84,41 @@ static void scatter_rows(const T* x, const I* indices, T* out, long rows, long i
         scatter_part<T, I>(&s, 0, 1);
 }
 
+template <typename I> struct WideScatter {
+    const float* x;
+    const I* indices;
+    float* out;
+    double* sums;
+    long rows, inner, count;
+};
+
+template <typename I> static void wide_scatter_part(void* given, int part, int parts) {
+    const WideScatter<I>& s = *(const WideScatter<I>*)given;
+    const long begin = s.rows * part / parts, end = s.rows * (part + 1) / parts;
+    for (long j = begin * s.inner; j < end * s.inner; j++) s.sums[j] = 0;
+    for (long i = 0; i < s.count; i++) {
+        const long at = (long)s.indices[i];
+        if (at < begin || at >= end) continue;
+        double* sum = s.sums + at * s.inner;
+        const float* x = s.x + i * s.inner;
+#pragma omp simd
+        for (long j = 0; j < s.inner; j++) sum[j] += x[j];
+    }
+#pragma omp simd
+    for (long j = begin * s.inner; j < end * s.inner; j++) s.out[j] = (float)s.sums[j];
+}
+
+// out[r, :] = the sum of x[i, :] over indices[i] = r, added up in `sums`.
+template <typename I>
+static void scatter_wide(const float* x, const I* indices, float* out, double* sums, long rows,
+                         long inner, long count) {
+    WideScatter<I> s = {x, indices, out, sums, rows, inner, count};
+    if (count * inner >= 1 << 15)
+        gtape_parallel(wide_scatter_part<I>, &s, gtape_threads());
+    else
+        wide_scatter_part<I>(&s, 0, 1);
+}
+
 // ---------------------------------------------------------------- index tuples
 
 // The row numbers of index tuples over axes of these lengths; false where one is outside.

@@ -72,9 +72,14 @@ struct LastSubtracted : Subtracted {
     template <typename W> static GTAPE_INLINE W joined(W, W x) { return x; }
 };
 
+// What a row is computed in, and what several values of one row are combined in.
+template <typename T> struct Computed { typedef T Type; };
+template <> struct Computed<half> { typedef float Type; };
+template <> struct Computed<bfloat16> { typedef float Type; };
 template <typename T> struct Accumulated { typedef T Type; };
-template <> struct Accumulated<half> { typedef float Type; };
-template <> struct Accumulated<bfloat16> { typedef float Type; };
+template <> struct Accumulated<half> { typedef double Type; };
+template <> struct Accumulated<bfloat16> { typedef double Type; };
+template <> struct Accumulated<float> { typedef double Type; };
 
 template <typename T, typename I> struct RowUpdate {
     const T* x;
@@ -87,6 +92,7 @@ template <typename T, typename I> struct RowUpdate {
 template <typename How, typename T, typename I>
 static void update_part(void* given, int part, int parts) {
     typedef typename Accumulated<T>::Type W;
+    typedef typename Computed<T>::Type C;
     constexpr long STRIP = 256, AHEAD = 8;
     const RowUpdate<T, I>& u = *(const RowUpdate<T, I>*)given;
     W sum[STRIP];
@@ -97,6 +103,12 @@ static void update_part(void* given, int part, int parts) {
                 __builtin_prefetch((char*)(u.table + (long)u.rows[i + AHEAD] * u.inner) + at, 1);
         if (!u.chains.first[i]) continue;
         T* row = u.table + (long)u.rows[i] * u.inner;
+        if (u.chains.next[i] < 0) {
+            const T* x = u.x + i * u.inner;
+#pragma omp simd
+            for (long j = 0; j < u.inner; j++) row[j] = How::written((C)row[j], (C)x[j]);
+            continue;
+        }
         for (long from = 0; from < u.inner; from += STRIP) {
             const long width = u.inner - from < STRIP ? u.inner - from : STRIP;
             const T* x = u.x + i * u.inner + from;
@@ -110,8 +122,8 @@ static void update_part(void* given, int part, int parts) {
 #pragma omp simd
             for (long j = 0; j < width; j++) {
                 T joined;
-                joined = sum[j];
-                row[from + j] = How::written((W)row[from + j], (W)joined);
+                joined = (C)sum[j];
+                row[from + j] = How::written((C)row[from + j], (C)joined);
             }
         }
     }

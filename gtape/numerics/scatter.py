@@ -7,28 +7,61 @@ from collections.abc import Callable
 from math import prod
 from types import ModuleType
 
+import numpy as np
+
 from .blocks import blocks
 from .precision import Array, working
 
 # One int64 position per element is made for each block of rows.
 HOST_BLOCK = 1 << 25
+# That many bytes of positions stay in the cache with what is added there: faster, and so free.
+CACHE_BLOCK = 1 << 17
+# From more rows than these, of which the result has at most one for every DENSE, sums are float64.
+CROWD, DENSE = 1 << 10, 4
+# Columns up to which one after another is faster than rows.
+NARROW = 4
 
 
-def segment_sum(xp: ModuleType, rows: Array, ids: Array, count: int) -> Array:
+def segment_sum(
+    xp: ModuleType, rows: Array, ids: Array, count: int, wide: bool = False
+) -> Array:
     """out[j] = sum of rows[i] over ids[i] == j; rows [n, ...], ids [n] -> [count, ...].
 
-    This is scatter-add.  Elements are added one by one through flat positions, which NumPy does
-    1.5 to 4 times faster than rows; the order of the sum on a device is not fixed.
+    This is scatter-add.  Elements are added through flat positions, which NumPy does 1.5 to 4
+    times faster than rows; the order of the sum on a device is not fixed.  On the host, many rows
+    in few sums are added in float64 where they are shorter, and where `wide` all are.
     """
     row_shape = rows.shape[1:]
     flat = _addable(xp, rows.reshape(rows.shape[0], prod(row_shape)))
-    width = flat.shape[1]
-    total = xp.zeros((count + 1) * width, flat.dtype)
-    first = _kept(xp, ids, count)[:, None] * width
-    columns = xp.arange(width)
-    for block in blocks(xp, rows.shape[0], 8 * width, HOST_BLOCK):
-        xp.add.at(total, (first[block] + columns).ravel(), flat[block].ravel())
-    return _restored(total[: count * width], rows.dtype).reshape(count, *row_shape)
+    ids = _kept(xp, ids, count)
+    if xp is np and flat.dtype == np.float32 and (
+        wide or (ids.size > CROWD and ids.size >= DENSE * count)
+    ):
+        total = _wide_sum(flat, ids, count)
+    else:
+        total = _added(xp, flat, ids, count, flat.dtype, HOST_BLOCK)
+    return _restored(total[:count].reshape(-1), rows.dtype).reshape(count, *row_shape)
+
+
+def _added(
+    xp: ModuleType, rows: Array, ids: Array, count: int, dtype: Array, host_block: int
+) -> Array:
+    """[count + 1, width]: the rows of each id, added one after another in `dtype`."""
+    height, width = rows.shape
+    total = xp.zeros((count + 1) * width, dtype)
+    first, columns = ids[:, None] * width, xp.arange(width)
+    for block in blocks(xp, height, 8 * width, host_block):
+        added = rows[block].astype(dtype, copy=False)
+        xp.add.at(total, (first[block] + columns).ravel(), added.ravel())
+    return total.reshape(count + 1, width)
+
+
+def _wide_sum(rows: Array, ids: Array, count: int) -> Array:
+    """`_added` in float64, of float32 and for float32."""
+    if 0 < rows.shape[1] <= NARROW:
+        made = [np.bincount(ids, column, count + 1) for column in rows.T]
+        return np.stack(made, axis=1, dtype=np.float32, casting="same_kind")
+    return _added(np, rows, ids, count, np.dtype(np.float64), CACHE_BLOCK).astype(np.float32)
 
 
 def segment_prod(xp: ModuleType, rows: Array, ids: Array, count: int) -> Array:

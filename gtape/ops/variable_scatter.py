@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,9 @@ from gtape.ops.range_checks import check_rows
 
 _ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "min": "minimum",
                "max": "maximum"}
+_sum = partial(segment_sum, wide=True)
 #: Values of one row, combined before they meet the variable.
-_COMBINED = {"add": segment_sum, "sub": segment_sum, "mul": segment_prod, "div": segment_prod,
+_COMBINED = {"add": _sum, "sub": _sum, "mul": segment_prod, "div": segment_prod,
              "min": segment_min, "max": segment_max}
 
 

@@ -93,3 +93,48 @@ def test_means_of_integers_are_exact(mode, dtype, values, mean):
                                    tf.reduce_mean(tf.stack([x, x], 1), 0)), x)
     assert [m.tolist() for m in made] == [mean, [mean], [mean, mean]]
     assert all(m.dtype == x.dtype for m in made)
+
+
+@pytest.mark.parametrize("width", [1, 3, 10])
+def test_sums_of_segments(mode, width):
+    def sums(x, ids):
+        return (tf.math.unsorted_segment_sum(x, ids, 3), tf.math.unsorted_segment_mean(x, ids, 3),
+                tf.scatter_nd(ids[:, None], x, [3, width]),
+                tf.tensor_scatter_nd_add(tf.zeros([3, width]), ids[:, None], x))
+
+    x = near_1000(200_003, width)
+    ids = np.random.default_rng(1).integers(0, 3, len(x)).astype(np.int32)
+    wanted = np.stack([x[ids == i].sum(0, dtype=np.float64) for i in range(3)])
+    total, mean, *scattered = called(mode, sums, x, ids)
+    np.testing.assert_allclose(mean, wanted / np.bincount(ids)[:, None], rtol=3e-7)
+    for made in (total, *scattered):
+        np.testing.assert_array_equal(made, wanted.astype(np.float32))
+
+
+def test_gradients_of_rows_gathered_often(mode):
+    def gradient(table, ids, x):
+        with tf.GradientTape() as tape:
+            tape.watch(table)
+            y = tf.reduce_sum(tf.gather(table, ids) * x)
+        return tf.convert_to_tensor(tape.gradient(y, table))
+
+    x = near_1000(100_003, 5)
+    ids = np.full(len(x), 1, np.int32)
+    (made,) = called(mode, gradient, np.zeros((2, 5), np.float32), ids, x)
+    np.testing.assert_array_equal(made[1], x.sum(0, dtype=np.float64).astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_many_values_of_one_row_of_a_variable(mode, dtype):
+    x = np.random.default_rng(0).random((20_003, 2), np.float32).astype(dtype)
+    variable = tf.Variable(np.zeros((9, 2), dtype))
+
+    def change(values, rows):
+        variable.scatter_add(tf.IndexedSlices(values, rows))
+        return variable.read_value()
+
+    called(mode, change, x, np.where(np.arange(len(x)) == 7, 3, 8))
+    others = np.delete(x, 7, axis=0)
+    np.testing.assert_array_equal(variable.numpy()[8], others.sum(
+        0, dtype=np.float64).astype(np.float32).astype(dtype))
+    np.testing.assert_array_equal(variable.numpy()[3], x[7])

@@ -12,6 +12,7 @@ from gtape.compile.lower import lowers
 from gtape.compile.rules.arrangement import _positions
 from gtape.core.spec import Spec
 from gtape.kinds.print_cuda import C_TYPES
+from gtape.numerics.scatter import CROWD, DENSE
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_indexing.h",)
@@ -91,13 +92,17 @@ _ADDED = ("float32", "float64", "int32", "int64")
 def _scattered(b: Builder, value: Value, indices: Value, shape: Sequence[int]) -> Value:
     """Rows added up in zeros of `shape`."""
     rows, inner, count = shape[0], math.prod(shape[1:]), indices.size
+    wide = value.dtype == "float32" and count > CROWD and count >= DENSE * rows
 
     def emit(program: Any, node: Library) -> str:
         pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
+        if wide:
+            return f"scatter_wide({pointers}, (double*)scratch, {rows}, {inner}, {count});"
         return (f"scatter_rows({pointers}, {rows}, {inner}, {count}, "
                 f"({C_TYPES[value.dtype]})1, true);")
 
-    node = Library("scatter", (compact(b, value), compact(b, indices)), rows, _HEADER, emit)
+    node = Library("wide scatter" if wide else "scatter", (compact(b, value), compact(b, indices)),
+                   rows, _HEADER, emit, 8 * rows * inner if wide else 0)
     return b.library(node, [(tuple(shape), value.dtype)])[0]
 
 

@@ -12,6 +12,7 @@ from gtape.compile.builder import Builder
 from gtape.compile.ir import Library, Value
 from gtape.compile.lower import lowers
 from gtape.compile.rules.indexing import compact, indices_fit, within
+from gtape.core.dtypes import int64
 from gtape.core.spec import Spec
 from gtape.kinds.print_cuda import C_TYPES, number
 
@@ -79,7 +80,9 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     (ids,), (spec,) = x, specs
     if not indices_fit(ids) or not attrs["count"] or spec.dtype.name not in _NUMBERS:
         return None
-    return _called(b, "count_indices", x, spec, f"{ids.size}L, {attrs['count']}L, 1")
+    counts = _called(b, "count_indices", x, Spec(spec.shape, int64),
+                     f"{ids.size}L, {attrs['count']}L, 1")
+    return b.cast(counts, spec.dtype.name)
 
 
 @lowers("segment_extreme_")
