@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import os
 import re
+import secrets
 import shlex
 import shutil
 import tempfile
@@ -165,12 +166,14 @@ def _private_folder() -> Iterator[Path]:
     It is not `TemporaryDirectory`, which a forked child would remove as it ends.
     """
     with _storing():
-        private = tempfile.mkdtemp(prefix=_PRIVATE)
-    _sweep(Path(private).parent)
+        temporary = Path(tempfile.gettempdir())
+    _sweep(temporary)
+    private = temporary / f"{_PRIVATE}{secrets.token_hex(8)}"
     try:
         with _storing():
-            ownership.trusted(Path(private))
-        yield Path(private)
+            private.mkdir(mode=0o700)
+            ownership.trusted(private)
+        yield private
     finally:
         shutil.rmtree(private, ignore_errors=True)
 
