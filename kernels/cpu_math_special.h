@@ -69,6 +69,7 @@ static inline float erfinv(float x) { return float(erfinv(double(x))); }
 // terms fall until k is about 2x. Abramowitz and Stegun, 9.6.10 and 9.7.1.
 static inline double modified_bessel(int order, double x) {
     double a = __builtin_fabs(x), term = order ? 0.5 * a : 1, sum = term;
+    if (a == __builtin_inf()) return order ? x : a;
     if (a < 30) {
         for (int k = 1; k < 200 && term > 1e-17 * sum; ++k) {
             term *= 0.25 * a * a / (double(k) * (k + order));

@@ -231,6 +231,7 @@ namespace gtape_emulator {
 // terms fall until k is about 2x. Abramowitz and Stegun, 9.6.10 and 9.7.1.
 inline double bessel_i(int order, double x) {
     double a = fabs(x), term = order ? 0.5 * a : 1.0, sum = term;
+    if (isinf(a)) return order ? x : a;
     if (a < 30.0) {
         for (int k = 1; k < 200 && term > 1e-17 * sum; ++k) {
             term *= 0.25 * a * a / ((double)k * (k + order));

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from gtape.core.errors import PassingError
@@ -21,8 +20,8 @@ class Finished(NamedTuple):
     errors: str
 
 
-def run(command: Sequence[str], seconds: float, temporary: Path | None = None) -> Finished:
-    """The command's result, with messages in English. Its temporary files lie in `temporary`.
+def run(command: Sequence[str], seconds: float) -> Finished:
+    """The command's result, with messages in English.
 
     It has a session of its own, so Ctrl-C at the terminal reaches only the program that waits for
     it. One that a signal stops is started once more.
@@ -31,18 +30,17 @@ def run(command: Sequence[str], seconds: float, temporary: Path | None = None) -
         PassingError: it cannot be started, takes longer than `seconds`, or is stopped again.
     """
     for _ in range(2):
-        done = _attempt(command, seconds, temporary)
+        done = _attempt(command, seconds)
         if done.status >= 0:
             return done
     raise PassingError(f"{command[0]} was stopped by signal {-done.status}")
 
 
-def _attempt(command: Sequence[str], seconds: float, temporary: Path | None) -> Finished:
-    there = {} if temporary is None else {"TMPDIR": str(temporary)}
+def _attempt(command: Sequence[str], seconds: float) -> Finished:
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            encoding="utf-8", errors="replace", env={**os.environ, "LC_ALL": "C", **there},
+            encoding="utf-8", errors="replace", env={**os.environ, "LC_ALL": "C"},
             start_new_session=True)
     except OSError as error:
         raise PassingError(f"{command[0]} cannot be started: {error}") from error

@@ -65,6 +65,8 @@ def _has_root(t: np.ndarray, a: Any) -> bool:
 def _by_schur(xp: Any, a: Any, function: Callable[[np.ndarray], np.ndarray | None]) -> Any:
     """q function(t) qᴴ for each matrix q t qᴴ, in double precision on the host, and nan where the
     function of the triangular matrix t is None."""
+    if not a.size:
+        return a
     host = a.get() if hasattr(a, "get") else a
     made = np.empty(host.shape, a.dtype)
     for at in np.ndindex(*host.shape[:-2]):

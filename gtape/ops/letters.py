@@ -153,7 +153,7 @@ def raised(a: Any, b: Any) -> Any:
     if type(b) is int:
         return a ** b
     made = a ** b
-    if type(b) is float:
+    if type(b) in (float, complex):
         return _root_mended(a, made) if b == 0.5 else made
     if (b.shape == made.shape and b.size > 1 and 0 not in b.strides) or not (b == 0.5).any():
         return made
@@ -172,7 +172,7 @@ def power(xp: Any, a: Any, b: Any) -> Any:
 
 
 def pow_slope(xp: Any, a: Any, b: Any) -> Any:
-    if isinstance(b, (int, float)):
+    if isinstance(b, (int, float, complex)):
         return xp.zeros_like(a) if b == 0 else 2 * a if b == 2 else b * raised(a, b - 1)
     made = b * xp.power(a, b - 1)
     return xp.where(b == 0, xp.zeros_like(made), made)

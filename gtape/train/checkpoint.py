@@ -126,12 +126,11 @@ class Checkpoint(Holder):
         """A block that counts as one more save, if it succeeds. Threads take turns."""
         with self._turn:
             counter = self.save_counter
-            before = int(counter)
+            counter.assign_add(1)
             try:
-                counter.assign(before + 1)
-                yield before + 1
+                yield int(counter)
             except BaseException:
-                counter.assign(before)
+                counter.assign_sub(1)
                 raise
 
     def _require_built(self, inside: list[str]) -> None:
