@@ -316,6 +316,30 @@ def test_a_step_with_loss_scaling(scale: float) -> None:
         same(flat(make(trace_of(step, *inputs)).run(inputs)), want, 1e-3)
 
 
+@pytest.mark.parametrize("kept", [tf.float16, tf.float32], ids=lambda d: d.name)
+def test_an_optimizer_that_scales_losses(kept: Any) -> None:
+    """It leaves out the same steps, and halves its factor in them, whatever Variables are of."""
+    def run(wrap: Callable[..., Any]) -> list[Any]:
+        weight = tf.Variable(tf.constant([3.0, 5.0, 1.0], kept))
+        optimizer = tf.keras.optimizers.LossScaleOptimizer(
+            tf.keras.optimizers.SGD(2.0 ** -10), 2.0 ** 14)
+
+        def step(x: Any) -> None:
+            with tf.GradientTape() as tape:
+                y = tf.cast(x, tf.float16) * tf.cast(weight, tf.float16)
+                loss = optimizer.scale_loss(tf.reduce_sum(y * y))
+            optimizer.apply([tape.gradient(loss, weight)], [weight])
+
+        call, seen = wrap(step), []
+        for x in (1.0, 0.25, 2.0, 0.1):
+            call(tf.fill([3], x))
+            seen += [optimizer.dynamic_scale, *map(float, weight.numpy())]
+        return seen
+
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(run(tf.function), run(lambda f: f), rtol=1e-3)
+
+
 # ---------------------------------------------------------------------- every step rounded
 
 def _bits(values: list[Any]) -> list[Any]:

@@ -110,9 +110,11 @@ def scaled_update(optimizer: Any, pairs: Sequence[tuple[Any, Any]]) -> None:
         for gradient, variable in pairs:
             state = variable._resource_()
             g: Any = TracedArray(_dense(gradient, state))
-            g = g / _placed(scale.astype(g.dtype), g.tensor._t.device)
-            made.append(g.tensor)
-            finite = logical_and(finite, _on(reduce_all(xp.isfinite(g).tensor), CPU))
+            divided = g / _placed(scale.astype(g.dtype), g.tensor._t.device)
+            made.append(divided.tensor)
+            # A float16 that overflowed is looked at itself: float32 would bring it back.
+            for seen in (g, divided) if g.dtype.itemsize == 2 else (divided,):
+                finite = logical_and(finite, _on(reduce_all(xp.isfinite(seen).tensor), CPU))
         good: Any = TracedArray(optimizer._good._state._value) + 1  # type: ignore[operator]
         grows = xp.where(TracedArray(finite), good >= optimizer.dynamic_growth_steps, False)
         halved = xp.where(TracedArray(finite), scale, scale / 2)
