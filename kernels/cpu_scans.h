@@ -43,6 +43,20 @@ template <typename T> struct Sums {
     GTAPE_INLINE Wide first(long at) const { return x[at]; }
     GTAPE_INLINE Wide next(Wide before, long at) const { return before + (Wide)x[at]; }
 };
+// Long sums of floats, in double precision.
+template <typename T> struct Wider { typedef T Type; };
+template <> struct Wider<half> { typedef double Type; };
+template <> struct Wider<bfloat16> { typedef double Type; };
+template <> struct Wider<float> { typedef double Type; };
+template <typename T> struct WideSums {
+    typedef T Element;
+    typedef typename Wider<T>::Type Wide;
+    const T* x;
+    GTAPE_INLINE Wide first(long at) const { return (typename Running<T>::Type)x[at]; }
+    GTAPE_INLINE Wide next(Wide before, long at) const {
+        return before + (typename Running<T>::Type)x[at];
+    }
+};
 template <typename T> struct Products : Sums<T> {
     typedef typename Running<T>::Type Wide;
     GTAPE_INLINE Wide next(Wide before, long at) const { return before * (Wide)this->x[at]; }
@@ -75,18 +89,19 @@ template <typename How> struct Scan {
 
 template <typename How> static void scan_part(void* given, int part, int parts) {
     typedef typename How::Wide W;
+    typedef typename Running<typename How::Element>::Type N;
     const Scan<How>& s = *(const Scan<How>*)given;
     const long n = s.along.n, inner = s.along.inner;
     each_strip(s.along, part, parts, [&](long start, long width) {
         W total[STRIP];
         long at = s.reverse ? start + (n - 1) * inner : start;
         const long step = s.reverse ? -inner : inner;
-        for (long c = 0; c < width; c++) s.out[at + c] = total[c] = s.how.first(at + c);
+        for (long c = 0; c < width; c++) s.out[at + c] = (N)(total[c] = s.how.first(at + c));
         if (width == 1) {
             W sum = total[0];
             for (long j = 1; j < n; j++) {
                 at += step;
-                s.out[at] = sum = s.how.next(sum, at);
+                s.out[at] = (N)(sum = s.how.next(sum, at));
             }
             return;
         }
@@ -94,7 +109,7 @@ template <typename How> static void scan_part(void* given, int part, int parts) 
             at += step;
 #pragma omp simd
             for (long c = 0; c < width; c++)
-                s.out[at + c] = total[c] = s.how.next(total[c], at + c);
+                s.out[at + c] = (N)(total[c] = s.how.next(total[c], at + c));
         }
     });
 }

@@ -5,6 +5,7 @@ An exclusive total is the inclusive one, moved by one place.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
+from gtape.numerics.running_sums import running_sum
 from gtape.ops.arguments import as_int
 
 
@@ -84,9 +86,8 @@ linear_scan_.cases = [case((5, 2), (5, 2), axis=0), case((2, 4), (2, 4), axis=1,
 def _running(xp: Any, function: Any, x: Any, axis: int, reverse: bool) -> Any:
     wide = x.astype(running_type(x.dtype), copy=False)
     if reverse:
-        return xp.flip(function(xp.flip(wide, axis), axis=axis, dtype=wide.dtype), axis).astype(
-            x.dtype, copy=False)
-    return function(wide, axis=axis, dtype=wide.dtype).astype(x.dtype, copy=False)
+        return xp.flip(function(xp.flip(wide, axis), axis), axis).astype(x.dtype, copy=False)
+    return function(wide, axis).astype(x.dtype, copy=False)
 
 
 def _number(name: str, x: Spec) -> Spec:
@@ -98,7 +99,8 @@ def _number(name: str, x: Spec) -> Spec:
 @primitive(linear="x", tf_name="Cumsum")
 def cumsum_(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
     """y[j] = Σ x[k] over k <= j along `axis` (k >= j when reverse)."""
-    return _running(xp, xp.cumsum, x, axis, reverse)
+    function = running_sum if xp is np else partial(xp.cumsum, dtype=running_type(x.dtype))
+    return _running(xp, function, x, axis, reverse)
 
 
 @cumsum_.infer
@@ -125,7 +127,7 @@ cumsum_.cases = _CASES
 @primitive(tf_name="Cumprod")
 def cumprod_(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
     """y[j] = Π x[k] over k <= j along `axis` (k >= j when reverse)."""
-    return _running(xp, xp.cumprod, x, axis, reverse)
+    return _running(xp, partial(xp.cumprod, dtype=running_type(x.dtype)), x, axis, reverse)
 
 
 @cumprod_.infer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -31,7 +32,7 @@ _ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "min": "minim
                "max": "maximum"}
 _sum = partial(segment_sum, wide=True)
 #: Values of one row, combined before they meet the variable.
-_COMBINED = {"add": _sum, "sub": _sum, "mul": segment_prod, "div": segment_prod,
+_COMBINED: dict[str, Callable[..., Any]] = {"add": _sum, "sub": _sum, "mul": segment_prod, "div": segment_prod,
              "min": segment_min, "max": segment_max}
 
 

@@ -138,3 +138,23 @@ def test_many_values_of_one_row_of_a_variable(mode, dtype):
     np.testing.assert_array_equal(variable.numpy()[8], others.sum(
         0, dtype=np.float64).astype(np.float32).astype(dtype))
     np.testing.assert_array_equal(variable.numpy()[3], x[7])
+
+
+@pytest.mark.parametrize("shape, axis", [
+    ((1_000_003,), 0), ((257,), 0), ((3, 20_011), 1), ((20_011, 3), 0), ((2, 4_001, 70), 1),
+    ((300, 301), 1), ((90_001, 1, 1), 0)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums(mode, shape, axis, reverse):
+    x = near_1000(*shape)
+    (made,) = called(mode, lambda x: tf.cumsum(x, axis, reverse=reverse), x)
+    turn = (slice(None),) * axis + (slice(None, None, -1),) if reverse else ()
+    wanted = np.cumsum(x[turn], axis, np.float64)[turn]
+    np.testing.assert_allclose(made, wanted, rtol=1.2e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "complex64", "int8"])
+def test_running_sums_of_other_types(mode, dtype):
+    x = np.random.default_rng(0).integers(0, 3, 2000).astype(dtype)
+    (made,) = called(mode, tf.cumsum, x)
+    wide = {"float16": "f8", "complex64": "c16", "int8": "i1"}[dtype]
+    np.testing.assert_array_equal(made, np.cumsum(x, dtype=wide).astype(dtype))

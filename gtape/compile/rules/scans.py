@@ -13,6 +13,7 @@ from gtape.compile.rules.indexing import compact, indices_fit
 from gtape.compile.rules.rows import at_label
 from gtape.core.spec import Spec
 from gtape.kinds.print_cuda import C_TYPES
+from gtape.numerics.running_sums import SHORT
 from gtape.ops import scalars
 
 Attrs = dict[str, Any]
@@ -33,14 +34,15 @@ def _scan(name: str, struct: str, dtypes: Sequence[str]) -> None:
         if any(v.dtype not in dtypes or not v.size or v.shape != last.shape for v in x):
             return None
         back = "true" if attrs["reverse"] else "false"
+        how = f"Wide{struct}" if struct == "Sums" and shape[axis] > SHORT else struct
 
         def emit(program: Any, node: Library) -> str:
             made = ", ".join(program.pointer(v) for v in node.inputs)
-            return (f"scan({struct}<{C_TYPES[last.dtype]}>{{{made}}}, "
+            return (f"scan({how}<{C_TYPES[last.dtype]}>{{{made}}}, "
                     f"{program.pointer(node.outputs[0])}, {_sizes(shape, axis)}, {back});")
 
         node = Library(f"running {struct.lower()}", [compact(b, v) for v in x],
-                       (struct, axis, back), _HEADER, emit)
+                       (how, axis, back), _HEADER, emit)
         return b.library(node, [(shape, last.dtype)])[0]
 
 
