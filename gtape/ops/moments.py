@@ -7,13 +7,15 @@ from typing import Any
 
 from gtape.core import dtypes
 from gtape.core.convert import convert, convert_like
+from gtape.core.op import case
 from gtape.core.spec import broadcast_shapes, normal_axes
 from gtape.core.tensor import Tensor
+from gtape.kinds.composite import composite
 from gtape.ops.arguments import axes_of
 from gtape.ops.casting import cast
 from gtape.ops.layout import broadcast_to_, reshape_
-from gtape.ops.passing import stop_gradient
-from gtape.ops.reductions import reduce_mean_, reduce_sum_
+from gtape.ops.more_reductions import reduce_variance_
+from gtape.ops.reductions import count_of, reduce_mean_, reduce_sum_
 from gtape.ops.scalars import (
     add,
     divide_no_nan,
@@ -31,6 +33,21 @@ def _prepared(name: str, x: Any, axes: Any) -> tuple[Tensor, Tensor, tuple[int, 
     return given, wide, normal_axes(name, axes_of(axes), given.ndim)
 
 
+@composite
+def variance_about(x: Any, mean: Any, *, axis: tuple[int, ...]) -> Any:
+    """Σ (x - mean)² / n over `axis`, which is kept, where `mean` is the mean over it."""
+    return reduce_mean_(squared_difference(x, mean), axis=axis, keepdims=True)
+
+
+@variance_about.vjp("x")
+def _(g: Any, x: Any, mean: Any, *, axis: tuple[int, ...]) -> Any:
+    # By the mean the derivative is 0: Σ (x - mean) is. It stands in this formula for orders above.
+    return multiply(multiply(g, 2.0 / max(count_of(x.spec, axis), 1)), subtract(x, mean))
+
+
+variance_about.cases = [case((3, 2), (3, 1), axis=(1,))]
+
+
 def _without(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     """`x` without axes, of length 1."""
     return reshape_(x, shape=tuple(n for i, n in enumerate(x.spec.shape) if i not in axes))
@@ -38,16 +55,20 @@ def _without(x: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False,
             name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The mean and the variance (with 1/n) of x over `axes`. `shift` has no effect.
+    """The mean and the variance Σ |x - mean|² / n of x over `axes`. `shift` has no effect.
 
-    16-bit floats are summed in float32.
+    16-bit floats are summed in float32; the variance of complex numbers is complex too. The
+    gradients of all orders are those of this formula, in which the mean depends on x.
 
     Raises:
         InvalidArgumentError: no such axis.
     """
     given, wide, over = _prepared("moments", x, axes)
     mean = reduce_mean_(wide, axis=over, keepdims=True)
-    variance = reduce_mean_(squared_difference(wide, stop_gradient(mean)), axis=over, keepdims=True)
+    if wide.dtype.is_complex:
+        variance = cast(reduce_variance_(wide, axis=over, keepdims=True), wide.dtype)
+    else:
+        variance = variance_about(wide, mean, axis=over)
     if not keepdims:
         mean, variance = _without(mean, over), _without(variance, over)
     return cast(mean, given.dtype), cast(variance, given.dtype)

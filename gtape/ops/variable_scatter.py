@@ -32,8 +32,9 @@ _ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "min": "minim
                "max": "maximum"}
 _sum = partial(segment_sum, wide=True)
 #: Values of one row, combined before they meet the variable.
-_COMBINED: dict[str, Callable[..., Any]] = {"add": _sum, "sub": _sum, "mul": segment_prod, "div": segment_prod,
-             "min": segment_min, "max": segment_max}
+_COMBINED: dict[str, Callable[..., Any]] = {
+    "add": _sum, "sub": _sum, "mul": segment_prod, "div": segment_prod, "min": segment_min,
+    "max": segment_max}
 
 
 def _combine(xp: Any, how: str, old: Any, values: Any) -> Any:
