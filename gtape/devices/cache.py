@@ -23,7 +23,7 @@ from gtape.core.tape_recording import stack_level
 from gtape.devices import cache_limits, ownership
 
 VARIABLE = "GTAPE_CACHE_DIR"
-ADVICE = f"; set {VARIABLE} to another folder, to which only this user may write"
+ADVICE = f". Or set {VARIABLE} to a folder where only this user may write"
 #: What was warned of, so that each is said once in a process.
 _WARNED: set[str] = set()
 
@@ -78,7 +78,7 @@ def key(*parts: str) -> str:
 def read(kind: str, name: str) -> bytes | None:
     """A kept file, or None."""
     with _refused():
-        return _read(ownership.trusted(root(), kind) / name)
+        return _read(ownership.trusted(root() / kind) / name)
     return None
 
 
@@ -86,7 +86,7 @@ def each(kind: str, name: str) -> Iterator[tuple[Path, bytes]]:
     """The files of a kept folder that can be read, by name."""
     files: list[Path] = []
     with _refused():
-        files = sorted(ownership.trusted(root(), f"{kind}/{name}").glob("[!.]*"))
+        files = sorted(ownership.trusted(root() / kind / name).glob("[!.]*"))
     for file in files:
         content = None
         with _refused():
@@ -107,8 +107,8 @@ def _read(file: Path) -> bytes:
 def write(kind: str, name: str, data: bytes) -> Path | None:
     """Keep a file, whole or not at all; None where the folder cannot be used."""
     with _refused():
-        place, _, last = f"{kind}/{name}".rpartition("/")
-        target = ownership.trusted(root(), place, make=True) / last
+        target = root() / kind / name
+        target = ownership.trusted(target.parent, make=True) / target.name
         _write(target, data)
         cache_limits.sweep_daily(root())
         return target

@@ -14,9 +14,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from gtape.core.errors import PermissionDeniedError
-from gtape.devices import ownership
-
 DAY = 86400.0
 #: What is kept after a sweep: so many bytes, of files that were used within so many days. A program
 #: takes about 100 KB and a second to make, so that is ten thousand of them.
@@ -47,13 +44,7 @@ class Kept(NamedTuple):
 def kept(root: Path) -> list[Kept]:
     """Every file of gtape's in a cache folder."""
     return [Kept(path, kind, status.st_size, status.st_mtime)
-            for kind in KINDS for path, status in _own_files(root, kind)]
-
-
-def _own_files(root: Path, kind: str) -> Iterator[tuple[str, os.stat_result]]:
-    # In a folder of somebody else's, a file could become another one before it is removed.
-    with contextlib.suppress(OSError, PermissionDeniedError):
-        yield from _files(str(ownership.trusted(root, kind)), "")
+            for kind in KINDS for path, status in _files(str(root / kind), "")]
 
 
 def _files(folder: str, inside: str) -> Iterator[tuple[str, os.stat_result]]:

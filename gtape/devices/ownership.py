@@ -23,9 +23,8 @@ _ROOT = 0
 _CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def trusted(folder: Path, inside: str = "", make: bool = False) -> Path:
-    """`folder`/`inside`, in which only this user and root can have put anything. Symbolic links are
-    followed up to `folder`, and not from there.
+def trusted(folder: Path, make: bool = False) -> Path:
+    """`folder` without symbolic links, in which only this user and root can have put anything.
 
     Each folder is looked at after those above it, so nobody can exchange what was found good. With
     `make`, those that are missing are made, for this user alone. Without ownership, on Windows,
@@ -35,18 +34,17 @@ def trusted(folder: Path, inside: str = "", make: bool = False) -> Path:
         PermissionDeniedError: somebody else may write there, or owns a folder on the way.
         OSError: it is missing, is no folder, or cannot be made or looked at.
     """
-    own = Path(os.path.realpath(folder))
-    last = own / inside
+    real = Path(os.path.realpath(folder))
     if not _POSIX:
         if make:
-            last.mkdir(parents=True, exist_ok=True)
-        return last
-    for place in (*reversed(last.parents), last):
+            real.mkdir(parents=True, exist_ok=True)
+        return real
+    for place in (*reversed(real.parents), real):
         status = _status(place, make)
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(f"'{place}' is no folder")
-        _require_own(place, status, passed=len(place.parts) < len(own.parts))
-    return last
+        _require_own(place, status, passed=place != real)
+    return real
 
 
 def _status(place: Path, make: bool) -> os.stat_result:
@@ -88,10 +86,9 @@ def _require_own(path: Path, status: os.stat_result, passed: bool) -> None:
         return
     if passed and others == stat.S_IWGRP and _is_private_group(path, status):
         return
-    mode = f"mode {stat.S_IMODE(status.st_mode):04o}"
-    if status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX:
-        mode += f", which 'chmod go-w {path}' mends"
-    raise PermissionDeniedError(f"others may write to '{path}' ({mode})")
+    raise PermissionDeniedError(f"others may write to '{path}' (mode "
+                                f"{stat.S_IMODE(status.st_mode):04o}); take that away: chmod go-w "
+                                f"'{path}'")
 
 
 def _is_private_group(path: Path, status: os.stat_result) -> bool:

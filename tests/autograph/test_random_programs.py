@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import random_programs
+from random_programs import python_text
 
 import gtape as tf
 from gtape.autograph import convert, state
@@ -55,7 +55,7 @@ def _traced(fn: Callable[..., Any], p: float) -> Graph | None:
 
 def _traced_calls(seed: int) -> int:
     """Compare the traces of a program with the program; how many calls were compared."""
-    fn, text = random_programs.made(seed)
+    fn, text = python_text.made(seed)
     compared = 0
     for p in _P:
         graph = _traced(convert(fn), p)
@@ -70,7 +70,7 @@ def _traced_calls(seed: int) -> int:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_plain_values(seed: int) -> None:
-    fn, text = random_programs.made(seed)
+    fn, text = python_text.made(seed)
     converted = convert(fn)
     assert converted is not fn
     for x in _X:

@@ -293,3 +293,10 @@ def test_results_in_every_structure() -> None:
     np.testing.assert_array_equal(made["a"], [2, 4])
     np.testing.assert_array_equal(made["b"][2][0], [1, 2])
     assert made["b"][2][0] is not x
+
+
+@pytest.mark.parametrize("exponent", [2, 0.5, 1j])
+def test_complex_numbers_to_the_power_of_a_python_number(exponent: complex) -> None:
+    x = tf.constant([1.0 + 2.0j, -3.0j], tf.complex128)
+    got = program_of(lambda x: x ** exponent, x).run([x])[0]
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(x ** exponent))

@@ -12,7 +12,6 @@ import pytest
 from gtape.cli import main as gtape
 from gtape.devices import cache, cache_limits, compiler
 from gtape.devices.cache_limits import BYTES, DAY, DAYS, Kept
-from gtape.devices.cuda import cubins, proof
 
 NAMES = [cache.key(str(n)) for n in range(9)]
 
@@ -31,10 +30,6 @@ def aged(file: Path, days: float) -> Path:
 
 def names(folder: Path) -> set[str]:
     return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-
-
-def test_every_kind_is_swept() -> None:
-    assert {cubins.KIND, proof.KIND, "cpu", "emulator"} == set(cache_limits.KINDS)
 
 
 def test_the_least_recently_used_goes_first() -> None:
@@ -117,23 +112,12 @@ def test_the_sweep_leaves_other_files_alone(folder: Path) -> None:
     assert names(folder) == {".swept", f"cpu/{NAMES[8]}", *others}
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs to be root")
-def test_a_folder_of_somebody_else_is_not_swept(folder: Path) -> None:
-    kept = cache.write("cubins", NAMES[0], b"x")
-    assert kept is not None
-    aged(kept, DAYS + 1)
-    os.chown(kept.parent, 4242, -1)
-    aged(folder / ".swept", 2)
-    cache.write("cpu", NAMES[1], b"x")
-    assert kept.exists()
-
-
 def test_a_refused_folder_is_not_touched(folder: Path, capsys: pytest.CaptureFixture[str],
                                          ) -> None:
     kept = cache.write("cubins", NAMES[0], b"x")
     folder.chmod(0o777)
     assert gtape(["cache", "--clear"]) == 2
-    assert re.search(r"others may write to .*chmod go-w .* mends.*set GTAPE_CACHE_DIR",
+    assert re.search(r"others may write to .*chmod go-w .*set GTAPE_CACHE_DIR",
                      capsys.readouterr().err)
     assert kept is not None and kept.exists()
     gtape(["info"])

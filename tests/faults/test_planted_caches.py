@@ -78,7 +78,7 @@ def open_to(mode: int) -> Callable[[Path], None]:
 
 def _exchange(path: Path) -> None:
     """A link in the place of a file, to what was there."""
-    elsewhere = path.parent / "elsewhere"
+    elsewhere = path.parent.parent / "elsewhere"
     os.rename(path, elsewhere)
     path.symlink_to(elsewhere)
 
@@ -127,19 +127,17 @@ def test_a_folder_above_that_others_may_write_to(folder: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("above", [0, 1, 2])
-def test_what_is_linked_in_the_cache_is_not_loaded(folder: Path, above: int) -> None:
-    target = planted(folder)
-    _exchange((target, *target.parents)[above])
+def test_a_linked_library_is_not_loaded(folder: Path) -> None:
+    _exchange(planted(folder))
     assert answer(42) == 42
 
 
 @needs_compiler
-def test_a_link_to_the_cache_leads_to_a_folder_that_is_looked_at(folder: Path) -> None:
-    planted(folder)
-    _exchange(folder)
+def test_a_link_leads_to_a_folder_that_is_looked_at(folder: Path) -> None:
+    target = planted(folder)
+    _exchange(target.parent)
     assert answer(42) == 666
-    folder.resolve().chmod(0o777)
+    (folder / "elsewhere").chmod(0o777)
     with pytest.warns(CacheWarning, match="elsewhere"):
         assert answer(42) == 42
 
@@ -268,15 +266,6 @@ def test_a_folder_that_another_user_made_before() -> None:
         assert [p.name for p in Path(shared, "kept", "cpu").iterdir()] == [f"of-{STRANGER}"]
 
 
-def test_a_folder_for_everybody_is_no_cache(folder: Path) -> None:
-    """Such as /tmp itself."""
-    folder.mkdir()
-    folder.chmod(0o1777)
-    with pytest.warns(CacheWarning, match=r"others may write to '.*' .mode 1777.; set GTAPE"):
-        assert cache.write("cpu", "name", b"content") is None
-    assert not list(folder.iterdir()) and "mode 1777" in cache.state()[1]
-
-
 def test_a_group_with_its_owner_alone_may_write_above(tmp_path: Path,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the umask is 002 and every user has a group."""
@@ -309,4 +298,4 @@ def test_a_group_with_its_owner_alone_may_write_above(tmp_path: Path,
     refused("0775")
     users.pop()
     inner.chmod(0o770)  # where the files are, no group may write
-    refused("0770, which 'chmod go-w .*/a/b' mends")
+    refused("0770")
