@@ -76,9 +76,9 @@ def read(path: Path, what: str) -> tuple[dict[str, str], dict[str, np.ndarray]]:
         if found := _OF_SYSTEM.search(str(error)):
             raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from error
         raise DataLossError(f"{what} '{path}' is damaged or cut short: {error}") from error
-    except (AttributeError, TypeError) as error:
-        raise DataLossError(f"{what} '{path}' is damaged, or has a dtype that NumPy has not: "
-                            f"{error}") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DataLossError(f"{what} '{path}' is damaged, or has a dtype or a shape that NumPy has "
+                            f"not: {error}") from error
 
 
 def _require_readable(path: Path) -> None:

@@ -137,7 +137,7 @@ def _planned(options: Options, text: gpt_data.Text, latest: str | None) -> Plan:
     try:
         tf.train.Checkpoint(record=record).restore(latest).expect_partial(
             ).assert_existing_objects_matched()
-    except (tf.errors.OpError, AssertionError) as error:
+    except (tf.errors.OpError, AssertionError, OSError) as error:
         raise _refused(error, latest) from error
     saved = record.plan
     for name in ("steps", "seed"):
@@ -196,7 +196,7 @@ def run(options: Options) -> Outcome:
         if latest is not None:
             try:
                 training.restore(latest)
-            except (tf.errors.OpError, AssertionError) as error:
+            except (tf.errors.OpError, AssertionError, OSError) as error:
                 raise _refused(error, latest) from error
         finished = training.fit()
         record = training.record

@@ -183,20 +183,28 @@ def changed(tree: Any, place: tuple[Any, ...], value: Any) -> Any:
     return tree
 
 
+def taken_apart(content: bytes) -> tuple[Any, bytes]:
+    """The header of a safetensors file, and its values."""
+    length = int.from_bytes(content[:8], "little")
+    return json.loads(content[8:8 + length]), content[8 + length:]
+
+
+def packed(header: Any, values: bytes) -> bytes:
+    text = (header if isinstance(header, str) else json.dumps(header)).encode()
+    return len(text).to_bytes(8, "little") + text + values
+
+
 class Parts:
     """A checkpoint taken apart: what a function makes of one part goes in with right checksums."""
 
     def __init__(self, content: bytes) -> None:
-        length = int.from_bytes(content[:8], "little")
-        self.header = json.loads(content[8:8 + length])
-        self.values = content[8 + length:]
+        self.header, self.values = taken_apart(content)
         self.own = json.loads(self.header["__metadata__"]["gtape.checkpoint"])
         self.python = json.loads(self.own["python"])
         self.state = json.loads(self.python["states"]["rng"])
 
     def with_header(self, header: Any) -> bytes:
-        text = (header if isinstance(header, str) else json.dumps(header)).encode()
-        return len(text).to_bytes(8, "little") + text + self.values
+        return packed(header, self.values)
 
     def with_own(self, own: Any) -> bytes:
         text = own if isinstance(own, str) else json.dumps(own)
@@ -245,6 +253,16 @@ def test_headers_that_are_wrong(tmp_path: Path, built: bool) -> None:
             target = checkpoint(built)
             before = state(target)
     assert refused > settings.SAMPLES
+
+
+@pytest.mark.parametrize("shape", [[2**62, 0], [2**40, 0, 2**40], [0] * 70, [2**63, 2, 0]])
+def test_shapes_that_no_array_has(tmp_path: Path, shape: list[int]) -> None:
+    """They hold no element, so that the size of the file is right."""
+    path = Path(train.Checkpoint(v=tf.Variable(tf.zeros([0]))).write(tmp_path / "x"))
+    header, values = taken_apart(path.read_bytes())
+    path.write_bytes(packed(changed(header, ("v", "shape"), shape), values))
+    with pytest.raises(tf.errors.DataLossError, match="is damaged"):
+        train.Checkpoint(v=tf.Variable(tf.zeros([0]))).restore(path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", '"x"', "{", DEEP, '{"checkpoints": 1}', "\0",

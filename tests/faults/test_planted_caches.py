@@ -252,6 +252,7 @@ def test_a_folder_that_another_user_made_before() -> None:
 
         def written_by(user: int) -> bool:
             def work() -> bool:
+                os.umask(0)
                 os.setgid(user)
                 os.setuid(user)
                 os.environ[cache.VARIABLE] = f"{shared}/kept"
