@@ -136,24 +136,30 @@ def assert_same(got: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]], n
 
 
 def in_one_function(samples: Sequence[Sample], dtypes: Sequence[str]) -> list[Any]:
-    """Results and gradients of all samples, computed by one function. Integers are constants of
-    it: indices that decide a shape must be known."""
+    """Results and gradients of all samples, computed by one function. Integers beside floats are
+    constants of it: indices that decide a shape must be known."""
     inputs = [[tf.constant(x) for x in arrays(s, d)] for s, d in zip(samples, dtypes)]
-    floats = [[x for x in xs if x.dtype.is_floating or x.dtype.is_complex] for xs in inputs]
+    given = [[x for x in xs if _is_given(x, xs)] for xs in inputs]
 
     @tf.function(autograph=False)
-    def whole(floats: Any) -> Any:
+    def whole(given: Any) -> Any:
         made = []
-        for s, known, given in zip(samples, inputs, floats):
-            rest = iter(given)
-            made.append(with_gradients(s, [next(rest) if x.dtype.is_floating or x.dtype.is_complex
-                                           else x for x in known]))
+        for s, known, symbols in zip(samples, inputs, given):
+            rest = iter(symbols)
+            made.append(with_gradients(s, [next(rest) if _is_given(x, known) else x
+                                           for x in known]))
         return made
 
     with warnings.catch_warnings():
         # A function that would run eagerly proves nothing.
         warnings.simplefilter("error")
-        return whole(floats)
+        return whole(given)
+
+
+def _is_given(x: Any, beside: Sequence[Any]) -> bool:
+    """Whether an input is an argument of the function."""
+    return x.dtype.is_floating or x.dtype.is_complex or not any(
+        y.dtype.is_floating or y.dtype.is_complex for y in beside)
 
 
 def check_function(samples: Sequence[Sample], dtypes: Sequence[str]) -> None:

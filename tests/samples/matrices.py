@@ -119,6 +119,8 @@ def _decompositions() -> Iterator[Sample]:
     yield sample("linalg.expm", np.diag([30.0, -40.0, 0.1]), dtypes=WIDE, near=_LOOSE, orders=0,
                  reference=sl.expm)
     yield sample("linalg.logm", _WELL, dtypes=COMPLEX, near=_LOOSE, reference=sl.logm)
+    yield sample("linalg.logm", of(5, 5), dtypes=COMPLEX, near=_LOOSE, reference=sl.logm,
+                 orders=1)
     yield sample("linalg.logm", np.array([[2.0 ** -10, 1.0], [0.0, 2.0 ** -10]]), dtypes=COMPLEX,
                  near=4, orders=0, gradients=False, reference=lambda a: np.array(
                      [[-10 * np.log(2), 1024.0], [0, -10 * np.log(2)]]) + 0j)

@@ -65,7 +65,7 @@ def _normalization() -> Iterator[Sample]:
     yield sample("nn.batch_normalization", of(4, 3), of(3), spread, of(3), of(3), dtypes=WIDE,
                  variance_epsilon=1e-3, reference=_normalized)
     yield sample("nn.batch_normalization", of(4, 3), variance_epsilon=1e-3, dtypes=WIDE,
-                 near=64, orders=1, function=_by_moments, reference=lambda x, variance_epsilon: (
+                 near=64, function=_by_moments, reference=lambda x, variance_epsilon: (
                      (x - x.mean(0)) / np.sqrt(x.var(0) + variance_epsilon)))
     yield sample("nn.batch_norm_with_global_normalization", of(2, 2, 2, 3), of(3), spread, of(3),
                  of(3), variance_epsilon=1e-3, scale_after_normalization=True, dtypes=WIDE,

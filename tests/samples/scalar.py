@@ -129,6 +129,41 @@ def at_the_ends() -> Iterator[Sample]:
                          dtypes=(dtype,), near=4, mixed=False, gradients=False)
 
 
+_INTEGER_UNARY = {"abs": np.abs, "negative": np.negative, "square": np.square, "sign": np.sign}
+_INTEGER_BINARY = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "maximum": np.maximum,
+    "minimum": np.minimum, "math.squared_difference": lambda a, b: (a - b) * (a - b),
+    "less": np.less, "greater_equal": np.greater_equal, "equal": np.equal}
+_QUOTIENTS = {"math.floordiv": np.floor_divide, "math.floormod": np.mod,
+              "truncatediv": lambda a, b: _truncated(a, b)[0],
+              "truncatemod": lambda a, b: _truncated(a, b)[1]}
+
+
+def _truncated(a: Any, b: Any) -> tuple[Any, Any]:
+    """Quotient and remainder towards zero, exact in Python's integers."""
+    wide = [x.astype(object) for x in np.broadcast_arrays(a, b)]
+    quotient = abs(wide[0]) // abs(wide[1]) * np.sign(wide[0]) * np.sign(wide[1])
+    return quotient.astype(a.dtype), (wide[0] - quotient * wide[1]).astype(a.dtype)
+
+
+def integers() -> Iterator[Sample]:
+    """Integers to the ends of their dtypes, where sums and products wrap around."""
+    for dtype in ("int8", "uint8", "int32", "int64", "uint64"):
+        info = np.iinfo(dtype)
+        signed = info.min < 0
+        points = np.array([0, 1, 2, 7, info.max, info.max - 1, info.max // 2 + 1, info.min,
+                           *([-1, -7, info.min + 1] if signed else [])], dtype)
+        only = {"dtypes": ("float32",), "gradients": False}
+        for name, reference in _INTEGER_UNARY.items():
+            if signed or name not in ("abs", "negative", "sign"):
+                yield sample(name, points, reference=reference, **only)
+        for name, pair in _INTEGER_BINARY.items():
+            yield sample(name, points[:, None], points, reference=pair, **only)
+        divisors = points[(points != 0) & (points != np.array(-1).astype(dtype))]
+        for name, pair in _QUOTIENTS.items():
+            yield sample(name, points[:, None], divisors, reference=pair, **only)
+
+
 def _others() -> Iterator[Sample]:
     low = {"low": 0.4, "high": 3.0}
     yield sample("math.igamma", of(3, 1, **low), of(4, **low), reference=sp.gammainc, orders=1)

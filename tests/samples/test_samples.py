@@ -27,7 +27,7 @@ from tests.samples.sample import COMPLEX, Sample, label
 
 _TABLES = (scalar, reducing, moving, matrices, networks, signals)
 _SAMPLES = [s for table in _TABLES for s in table.samples()]
-_AT_THE_ENDS = list(scalar.at_the_ends())
+_AT_THE_ENDS = [*scalar.at_the_ends(), *scalar.integers()]
 #: Samples traced or compiled into one program.
 _TOGETHER = 40
 
