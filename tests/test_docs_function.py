@@ -12,7 +12,7 @@ import gtape as tf
 from gtape.core.errors import EagerFunctionWarning
 from gtape.devices.cpu import toolchain
 
-pytestmark = pytest.mark.native(required=False)
+pytestmark = pytest.mark.native(required=False, zones=False)
 
 _compiled = pytest.mark.skipif(bool(toolchain.why_not()), reason=toolchain.why_not() or "compiled")
 X = tf.constant([[1.0, 2.0], [3.0, 5.0]])

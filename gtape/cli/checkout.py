@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gtape
+from gtape.cli import output
 from gtape.cli.errors import CommandError
 
 
@@ -79,7 +80,8 @@ def run_python(arguments: Sequence[str]) -> int:
     """Run Python in the checkout, with gtape importable from it; the exit status."""
     top = str(root())
     paths = [top, os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    environment = os.environ | output.environment() | {
+        "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     sys.stdout.flush()
     return subprocess.run([sys.executable, *arguments], cwd=top, env=environment).returncode
 
@@ -90,7 +92,7 @@ def run_programs(selected: Sequence[Program], arguments: Sequence[str] = ()) -> 
     for program in selected:
         if len(selected) > 1:
             print(f"\n== {program.path.stem}: {program.summary}")
-        if run_python([str(program.path), *arguments]):
+        if run_python(["-m", "gtape.cli.program", str(program.path), *arguments]):
             failed.append(program.path.stem)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

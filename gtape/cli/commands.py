@@ -7,20 +7,17 @@ A command module has `HELP` (one line), `add_arguments(parser)` and `execute(opt
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 from gtape._version import version
-from gtape.cli import bench, cache, demo, examples, explain, info, kernels, test
+from gtape.cli import bench, cache, demo, examples, explain, info, kernels, output, test
 from gtape.cli.errors import CommandError
 
 _COMMANDS: dict[str, ModuleType] = {
     "demo": demo, "info": info, "test": test, "examples": examples, "explain": explain,
     "bench": bench, "kernels": kernels, "cache": cache}
-_FAILED = 2
-_INTERRUPTED = 130
 
 
 def parser() -> argparse.ArgumentParser:
@@ -56,17 +53,18 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status: 0 for success, 2 when it could not run."""
-    options = parse(sys.argv[1:] if arguments is None else arguments)
+    """Run one command; the exit status: 0 for success, 2 when it could not run or its output could
+    not be written, 130 when it was interrupted or its reader (`| head`) has gone."""
+    return output.status(lambda: _run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    options = parse(arguments)
     try:
         return int(options.command.execute(options))
     except CommandError as error:
-        print(f"gtape {options.command_name}: {error}", file=sys.stderr)
-        return _FAILED
+        output.complain(f"gtape {options.command_name}: {error}")
+        return output.FAILED
     except KeyboardInterrupt:
-        print(f"gtape {options.command_name}: interrupted", file=sys.stderr)
-        return _INTERRUPTED
-    except BrokenPipeError:
-        # The reader (`| head`) has gone; the interpreter would fail again flushing the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _INTERRUPTED
+        output.complain(f"gtape {options.command_name}: interrupted")
+        return output.INTERRUPTED

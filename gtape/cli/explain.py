@@ -44,7 +44,7 @@ def _explaining(explanations: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _as_program(script: Path, arguments: Sequence[str]) -> Iterator[None]:
+def as_program(script: Path, arguments: Sequence[str]) -> Iterator[None]:
     """Inside, `sys.argv` and `sys.path` are those of `python SCRIPT arguments`."""
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(script), *arguments]
@@ -67,7 +67,7 @@ def execute(options: argparse.Namespace) -> int:
         raise CommandError(f"{options.script} is not a file; give the program to run")
     explanations: list[str] = []
     try:
-        with _as_program(options.script, options.arguments), _explaining(explanations):
+        with as_program(options.script, options.arguments), _explaining(explanations):
             runpy.run_path(str(options.script), run_name="__main__")
     finally:
         print(f"gtape explain: {_count(explanations)}", file=sys.stderr)

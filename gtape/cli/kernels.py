@@ -6,6 +6,7 @@ import argparse
 import os
 
 from gtape.cli.errors import CommandError
+from gtape.core.dtypes import bfloat16
 
 HELP = "compile the GPU's kernels for every architecture, and run their checks without a GPU"
 #: The compute capabilities that kernels are proven for, as far as NVRTC knows them.
@@ -38,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
+    if bfloat16.np_dtype is None:
+        raise CommandError('the kernels of bfloat16 need the package ml-dtypes; run: '
+                           'pip install "gtape[bf16]"')
     from gtape.cli import kernels_compile, kernels_list, kernels_run
 
     if options.jobs < 1:

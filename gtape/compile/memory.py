@@ -16,7 +16,7 @@ import numpy as np
 
 from gtape.compile.source import Source
 from gtape.core import guard
-from gtape.devices.compiler import function
+from gtape.devices.compiler import Library, function
 
 _FASTCALL = 0x0080
 #: CPython's PyMethodDef: the name, the function, the flags, the documentation.
@@ -29,7 +29,7 @@ class _Table(bytearray):
 
     __slots__ = ("library",)
 
-    library: ctypes.CDLL
+    library: Library
 
 
 class Memory:
@@ -42,7 +42,7 @@ class Memory:
 
     __slots__ = ("arena", "calls", "flag", "scratch", "table")
 
-    def __init__(self, source: Source, library: ctypes.CDLL, given: Mapping[str, Sequence[Any]],
+    def __init__(self, source: Source, library: Library, given: Mapping[str, Sequence[Any]],
                  ) -> None:
         slots, count = source.slots, len(source.segments)
         self.arena = _aligned(source.arena)
@@ -59,21 +59,21 @@ class Memory:
             start = getattr(slots, name)
             for i, array in enumerate(each):
                 self.table[start + i] = array.ctypes.data
-        self.calls = [self._function(memory, i) for i in range(count)]
+        self.calls: list[Any] = [self._function(memory, i) for i in range(count)]
 
     def _function(self, memory: _Table, index: int) -> Any:
         """A segment as a Python function of arrays."""
         code = function(memory.library, f"gtape_segment{index}")
         base, at = self.table.ctypes.data, self.table.nbytes + index * _METHOD.size
         _METHOD.pack_into(memory, at, base + len(memory) - len(_NAME),
-                          ctypes.cast(code, ctypes.c_void_p).value, _FASTCALL, 0)
+                          ctypes.c_void_p.from_buffer(code).value, _FASTCALL, 0)
         make = ctypes.pythonapi.PyCFunction_NewEx
         make.restype = ctypes.py_object
         make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
         return make(base + at, self.table, None)
 
 
-def scratch_bytes(source: Source, library: ctypes.CDLL) -> list[int]:
+def scratch_bytes(source: Source, library: Library) -> list[int]:
     """The bytes of each scratch memory. Kernels know best what they need: the library says it."""
     if not source.scratches:
         return []

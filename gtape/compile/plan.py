@@ -214,7 +214,7 @@ class Plan:
             self.places[number] = Place("arena", total + ZONE)
             self.between.append(value)
             total += ZONE + padded(nbytes(value))
-        return total + ZONE
+        return total + ZONE if made else 0
 
     def layout(self, value: Value) -> tuple[Place, tuple[int, ...], int]:
         """Where a value's elements lie: the place, the strides and the offset in elements."""

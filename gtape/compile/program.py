@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 import warnings
@@ -33,6 +32,7 @@ from gtape.core.locks import lock
 from gtape.core.pinned import Writer
 from gtape.core.tape_recording import stack_level
 from gtape.core.tensor import EagerTensor
+from gtape.devices.compiler import Library
 
 #: Held while a program writes to cells, and while they are copied; never while Python code runs,
 #: which may wait for another thread that runs a program. The process forks while nobody has it, so
@@ -52,7 +52,7 @@ class Program:
     `writer` counts how often the cells were written.
     """
 
-    def __init__(self, traced: Traced, plan: Plan, source: Source, library: ctypes.CDLL) -> None:
+    def __init__(self, traced: Traced, plan: Plan, source: Source, library: Library) -> None:
         self.traced, self.plan, self.source = traced, plan, source
         self.writer = Writer(_LOCK)
         self._library = library

@@ -14,6 +14,7 @@ from gtape.core.state import active, new_key
 from gtape.core.tape_recording import SPENT, Recording, stack_level
 from gtape.core.tapeargs import UnconnectedGradients, on_none_now
 from gtape.core.tensor import EagerTensor, Tensor, wrap
+from gtape.core.text import say
 from gtape.core.walk import consume_all, useful_keys, walk
 
 _NONE = UnconnectedGradients.NONE
@@ -237,7 +238,7 @@ class GradientTape(Recording):
 
         found = explain(self, target, source)
         if show:
-            print(found)
+            say(str(found))
         return found
 
     def memory(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,15 @@ def shown(value: Any) -> str:
     deep and for objects whose `__repr__` raises, and takes long for large ones.
     """
     return _brief.repr(value)[:80]
+
+
+def say(line: str) -> None:
+    """Print a line; characters that standard output cannot encode are escaped."""
+    try:
+        print(line)
+    except UnicodeEncodeError:
+        coding = sys.stdout.encoding
+        print(line.encode(coding, "backslashreplace").decode(coding))
 
 
 def _value_str(array: np.ndarray) -> str:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from gtape.core.errors import PassingError
@@ -20,8 +21,8 @@ class Finished(NamedTuple):
     errors: str
 
 
-def run(command: Sequence[str], seconds: float) -> Finished:
-    """The command's result, with messages in English.
+def run(command: Sequence[str], seconds: float, temporary: Path | None = None) -> Finished:
+    """The command's result, with messages in English. Its temporary files lie in `temporary`.
 
     It has a session of its own, so Ctrl-C at the terminal reaches only the program that waits for
     it. One that a signal stops is started once more.
@@ -30,17 +31,18 @@ def run(command: Sequence[str], seconds: float) -> Finished:
         PassingError: it cannot be started, takes longer than `seconds`, or is stopped again.
     """
     for _ in range(2):
-        done = _attempt(command, seconds)
+        done = _attempt(command, seconds, temporary)
         if done.status >= 0:
             return done
     raise PassingError(f"{command[0]} was stopped by signal {-done.status}")
 
 
-def _attempt(command: Sequence[str], seconds: float) -> Finished:
+def _attempt(command: Sequence[str], seconds: float, temporary: Path | None) -> Finished:
+    there = {} if temporary is None else {"TMPDIR": str(temporary)}
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            encoding="utf-8", errors="replace", env={**os.environ, "LC_ALL": "C"},
+            encoding="utf-8", errors="replace", env={**os.environ, "LC_ALL": "C", **there},
             start_new_session=True)
     except OSError as error:
         raise PassingError(f"{command[0]} cannot be started: {error}") from error

@@ -10,16 +10,19 @@ import contextlib
 import ctypes
 import os
 import re
+import secrets
 import shlex
 import shutil
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from gtape.core.errors import KernelError, MissingError, PassingError, PermissionDeniedError
 from gtape.devices import cache as kept
@@ -33,12 +36,24 @@ _PASSING = re.compile(r"(Killed|Terminated) signal terminated program|command fa
                       r"|unable to execute command: (Killed|Terminated)|No space left on device")
 #: Seconds that a compiler may take to say what it is, and to compile a program.
 _ANSWERING, _COMPILING = 15.0, 600.0
-#: Libraries by key. None is loaded twice: a second copy would have a state of its own.
-_LOADED: dict[str, ctypes.CDLL] = {}
+#: Libraries in use by key. None is loaded twice: a second copy would have a state of its own.
+_LOADED: MutableMapping[str, Library] = WeakValueDictionary()
 _LOCKS: dict[str, threading.Lock] = {}
 #: What the names of folders for compilations begin with, and the seconds after which one of them
 #: belongs to a process that was killed.
 _PRIVATE, _FORSAKEN = "gtape-compile-", 86400.0
+
+
+class Library(ctypes.CDLL):
+    """A loaded library, which goes when nothing refers to it or to a function of it: a process may
+    have some ten thousand loaded at once, and no more."""
+
+    def __del__(self) -> None:
+        # Until the end of the process, threads may run in it.
+        if "_handle" in self.__dict__ and not sys.is_finalizing():
+            import _ctypes  # where there are libraries to load, it has this function
+
+            _ctypes.dlclose(self._handle)
 
 
 class Compiler(NamedTuple):
@@ -98,8 +113,10 @@ def output(*command: str) -> str:
 
 
 def load(kind: str, program: str, recipe: Recipe, *, name: str = "program",
-         mode: int = ctypes.RTLD_LOCAL) -> ctypes.CDLL:
+         mode: int = ctypes.RTLD_LOCAL) -> Library:
     """The library of `program`: loaded already, in the cache folder, or compiled now.
+
+    Who takes an address in it keeps the library as well.
 
     Raises:
         PassingError: the compiler was stopped, or lacked space or files; nothing of it is kept.
@@ -107,10 +124,11 @@ def load(kind: str, program: str, recipe: Recipe, *, name: str = "program",
     """
     made_from = recipe.key(program)
     with _LOCKS.setdefault(made_from, threading.Lock()):
-        if made_from not in _LOADED:
-            _LOADED[made_from] = (_kept(kind, made_from, mode)
-                                  or _made(kind, made_from, program, recipe, name, mode))
-        return _LOADED[made_from]
+        found = _LOADED.get(made_from)
+        if found is None:
+            found = _LOADED[made_from] = (_kept(kind, made_from, mode)
+                                          or _made(kind, made_from, program, recipe, name, mode))
+        return found
 
 
 def function(library: ctypes.CDLL, name: str) -> Any:
@@ -120,25 +138,25 @@ def function(library: ctypes.CDLL, name: str) -> Any:
         KernelError: it has none of this name.
     """
     try:
-        return getattr(library, name)
+        return library[name]  # as an attribute it and the library would hold each other
     except AttributeError as error:
         raise KernelError(f"a compiled program lacks its function {name}: CXX may be no C++ "
                           f"compiler; correct it, and remove {library._name} if it is there",
                           ) from error
 
 
-def _kept(kind: str, made_from: str, mode: int) -> ctypes.CDLL | None:
+def _kept(kind: str, made_from: str, mode: int) -> Library | None:
     """A library of the cache folder; None where it is not there, is damaged, or may not be run."""
     for path, binary in kept.each(kind, made_from):
         with contextlib.suppress(OSError):
             if path.stem == _digest(binary):
-                return ctypes.CDLL(str(path), mode=mode)
+                return Library(str(path), mode=mode)
             path.unlink()
     return None
 
 
 def _made(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
-          mode: int) -> ctypes.CDLL:
+          mode: int) -> Library:
     with _private_folder() as private:
         source, target = private / f"{name}.cpp", private / f"{name}.so"
         with _storing():
@@ -151,9 +169,9 @@ def _made(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
         path = kept.write(kind, f"{made_from}/{_digest(binary)}.so", binary)
         if path:
             with contextlib.suppress(OSError):
-                return ctypes.CDLL(str(path), mode=mode)
+                return Library(str(path), mode=mode)
         try:
-            return ctypes.CDLL(str(target), mode=mode)
+            return Library(str(target), mode=mode)
         except OSError as error:
             raise KernelError(f"a compiled program cannot be loaded: {error}") from error
 
@@ -165,12 +183,14 @@ def _private_folder() -> Iterator[Path]:
     It is not `TemporaryDirectory`, which a forked child would remove as it ends.
     """
     with _storing():
-        private = tempfile.mkdtemp(prefix=_PRIVATE)
-    _sweep(Path(private).parent)
+        temporary = Path(tempfile.gettempdir())
+    _sweep(temporary)
+    private = temporary / f"{_PRIVATE}{secrets.token_hex(8)}"
     try:
         with _storing():
-            ownership.trusted(Path(private))
-        yield Path(private)
+            private.mkdir(mode=0o700)
+            ownership.trusted(private)
+        yield private
     finally:
         shutil.rmtree(private, ignore_errors=True)
 
@@ -202,17 +222,20 @@ def _compile(recipe: Recipe, source: Path, target: Path, program: str) -> None:
     known = [option for option in recipe.optional if _accepted(recipe.compiler, option)]
     command = [*recipe.compiler.command, *recipe.options, *known, str(source), "-shared", "-o",
                str(target), *recipe.libraries]
-    done = _finished(command)
+    done = _finished(command, target.parent)
     if done.status:
         said = _readable(done.errors, program) or f"exit status {done.status}, and no message"
         failure = PassingError if _PASSING.search(done.errors) else KernelError
         raise failure(f"a program does not compile with {command[0]}:\n{said}")
 
 
-def _finished(command: list[str]) -> Finished:
-    """Compiled; once more where it failed for what may pass."""
-    done = run(command, _COMPILING)
-    return run(command, _COMPILING) if done.status and _PASSING.search(done.errors) else done
+def _finished(command: list[str], folder: Path) -> Finished:
+    """Compiled; once more where it failed for what may pass. A compiler that is killed leaves its
+    files in `folder`."""
+    done = run(command, _COMPILING, folder)
+    if done.status and _PASSING.search(done.errors):
+        return run(command, _COMPILING, folder)
+    return done
 
 
 def _readable(messages: str, program: str) -> str:

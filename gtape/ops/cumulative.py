@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
-from gtape.core.dtypes import running_type
+from gtape.core.dtypes import float32, running_type
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
@@ -156,7 +156,7 @@ cumprod_.cases = _CASES
 @primitive(tf_name="CumulativeLogsumexp")
 def cumulative_logsumexp_(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
     """y[j] = log Σ exp x[k] over k <= j along `axis` (k >= j when reverse)."""
-    moved = xp.moveaxis(x, axis, 0)
+    moved = xp.moveaxis(x.astype(running_type(x.dtype), copy=False), axis, 0)
     moved = moved[::-1] if reverse else moved
     if xp is np:
         made = np.logaddexp.accumulate(moved, axis=0)
@@ -186,12 +186,15 @@ def _(gpu: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 def _(g: Any, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
     # dx[j] = exp(x[j] - y[j]) t[j] with t[j] = g[j] + exp(y[j] - y[j + 1]) t[j + 1]: every
     # exponent is <= 0, so nothing overflows.
+    from gtape.ops.casting import cast
     from gtape.ops.scalars import exp, maximum
 
-    ahead = 1 if reverse else -1
+    dtype, ahead = x.dtype, 1 if reverse else -1
+    if dtype.size == 2:  # as sums of them
+        g, x, y = cast(g, float32), cast(x, float32), cast(y, float32)
     finite = maximum(y, float(np.finfo(y.dtype.np_dtype).min))
     weight = exp(finite - shift_(finite, axis=axis, by=ahead, fill=np.inf))
-    return exp(x - finite) * linear_scan_(weight, g, axis=axis, reverse=not reverse)
+    return cast(exp(x - finite) * linear_scan_(weight, g, axis=axis, reverse=not reverse), dtype)
 
 
 cumulative_logsumexp_.cases = _CASES

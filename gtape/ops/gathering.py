@@ -107,7 +107,8 @@ def rows_or_zero_(xp: Any, params: Any, indices: Any) -> Any:
     """params[indices[i]], and zeros where an index is negative: scatter_rows' adjoint."""
     valid = indices >= 0
     made = xp.take(params, xp.where(valid, indices, 0), axis=0)
-    return made * valid.reshape((-1,) + (1,) * (params.ndim - 1)).astype(params.dtype)
+    made[~valid] = 0
+    return made
 
 
 @rows_or_zero_.infer

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
-from gtape.core.dtypes import DType, float32
+from gtape.core.dtypes import DType, float32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.placement import at_home
@@ -23,10 +23,11 @@ from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics import scatter
 from gtape.ops.arguments import as_int, index_tensor
-from gtape.ops.cumulative import linear_scan_, shift_
+from gtape.ops.creation import ones_like, zeros_like
 from gtape.ops.gathering import rows_or_zero_, scatter_rows_
 from gtape.ops.layout import broadcast_to_, reshape_
 from gtape.ops.range_checks import within
+from gtape.ops.scalars import greater_equal, where
 
 
 @primitive(tf_name="UnsortedSegmentMax")
@@ -94,41 +95,64 @@ def _(x: Spec, ids: Spec, *, count: int) -> Spec:
 
 @segment_prod_.vjp("x")
 def _(g: Any, x: Any, ids: Any) -> Any:
-    return rows_or_zero_(g, ids) * _product_of_others(x, ids)
+    # Rows that no segment takes have no gradient, whatever they are.
+    spread = rows_or_zero_(g, ids)
+    taken = reshape_(greater_equal(ids, 0), shape=(ids.spec.shape[0], *(1,) * (x.ndim - 1)))
+    taken = broadcast_to_(taken, shape=x.spec.shape)
+    return where(taken, spread * _product_of_others(x, ids), zeros_like(x))
 
 
 segment_prod_.cases = [case((6, 2), ints(6, below=3), count=3), case((5,), ints(5, below=2),
                                                                      count=3)]
 
 
-@primitive(nondifferentiable=True, outputs="order place same", tf_name="Sort")
-def group_(xp: Any, ids: Any, *, dtype: Any) -> Any:
-    """The order that brings equal ids together, its inverse, and 1 where a row has the id of the
-    row before it."""
+@primitive(nondifferentiable=True, outputs="order place before behind", tf_name="Sort")
+def group_(xp: Any, ids: Any) -> Any:
+    """The order that brings equal ids together, its inverse, and how many rows of the same id come
+    before and behind each in this order."""
     order = xp.argsort(ids, kind="stable")
-    ranked = ids[order]
-    same = xp.zeros(ids.shape, dtype.np_dtype)
-    same[1:] = ranked[1:] == ranked[:-1]
-    return order.astype(np.int64), xp.argsort(order).astype(np.int64), same
+    ranked, at = ids[order], xp.arange(ids.size)
+    before = at - xp.searchsorted(ranked, ranked)
+    behind = xp.searchsorted(ranked, ranked, side="right") - 1 - at
+    return tuple(v.astype(np.int64) for v in (order, xp.argsort(order), before, behind))
 
 
 @group_.infer
-def _(ids: Spec, *, dtype: Any) -> tuple[Spec, Spec, Spec]:
-    from gtape.core.dtypes import int64
-
-    return Spec(ids.shape, int64), Spec(ids.shape, int64), Spec(ids.shape, dtype)
+def _(ids: Spec) -> tuple[Spec, ...]:
+    return (Spec(ids.shape, int64),) * 4
 
 
 def _product_of_others(x: Tensor, ids: Tensor) -> Tensor:
-    """Π x[j] over the other rows j of the segment of i: no division, so zeros are exact."""
-    order, place, same = group_(ids, dtype=x.dtype)
+    """Π x[j] over the other rows j of the segment of i: no division, so zeros are exact, and no
+    number of another segment, so that nan and infinity stay in their own."""
+    order, place, before, behind = group_(ids)
     rows = rows_or_zero_(x, order)
-    count, *rest = x.spec.shape
-    same = broadcast_to_(reshape_(same, shape=(count, *(1,) * len(rest))), shape=x.spec.shape)
-    after = shift_(same, axis=0, by=-1)
-    before = linear_scan_(shift_(rows, axis=0, by=1) * same, 1 - same, axis=0)
-    behind = linear_scan_(shift_(rows, axis=0, by=-1) * after, 1 - after, axis=0, reverse=True)
-    return rows_or_zero_(before * behind, place)
+    return rows_or_zero_(_product_before(rows, before, -1) * _product_before(rows, behind, 1),
+                         place)
+
+
+def _product_before(x: Tensor, count: Tensor, way: int) -> Tensor:
+    """Π of the `count[i]` rows next to row i on one side, without it: -1 before, 1 behind it.
+
+    The product of a stretch is that of its two halves, longer by twice in every step.
+    """
+    n, step = x.spec.shape[0], 1
+    made = _near(x, count, way)
+    while step < n:
+        made = made * _near(made, count, way * step)  # type: ignore[operator]
+        step *= 2
+    return made
+
+
+def _near(x: Tensor, count: Tensor, distance: int) -> Tensor:
+    """x[i + distance], and 1 where fewer rows of the segment than that lie on that side."""
+    n = x.spec.shape[0]
+    inside = greater_equal(count, abs(distance))
+    at = convert(np.arange(n) + distance, None, x._t.device)
+    found = rows_or_zero_(x, where(inside, at, convert(-1, at.dtype, x._t.device)))
+    shape = (n, *(1,) * (x.ndim - 1))
+    return where(broadcast_to_(reshape_(inside, shape=shape), shape=x.spec.shape), found,
+                 ones_like(x))
 
 
 @at_home

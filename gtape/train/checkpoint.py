@@ -126,11 +126,12 @@ class Checkpoint(Holder):
         """A block that counts as one more save, if it succeeds. Threads take turns."""
         with self._turn:
             counter = self.save_counter
-            counter.assign_add(1)
+            before = int(counter)
             try:
-                yield int(counter)
+                counter.assign(before + 1)
+                yield before + 1
             except BaseException:
-                counter.assign_sub(1)
+                counter.assign(before)
                 raise
 
     def _require_built(self, inside: list[str]) -> None:

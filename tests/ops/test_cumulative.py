@@ -123,3 +123,21 @@ def test_empty_axes() -> None:
     for function in (tf.cumsum, tf.math.cumprod, tf.math.cumulative_logsumexp):
         assert function(tf.zeros([0, 2]), exclusive=True).shape == [0, 2]
         assert _grad(function, np.zeros((0, 2))).shape == (0, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumulative_logsumexp_of_short_floats(dtype, reverse):
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.math.cumulative_logsumexp(x, reverse=reverse)
+        return y, tape.gradient(y, x)
+
+    x = np.random.default_rng(0).normal(size=40).astype(np.float32)
+    given = tf.cast(tf.constant(x), dtype)
+    wanted = gradient(tf.cast(given, tf.float64))
+    for made in (gradient(given), tf.function(gradient)(given)):
+        for got, exact in zip(made, wanted):
+            assert got.dtype.name == dtype
+            np.testing.assert_allclose(got.numpy().astype(np.float64), exact.numpy(), rtol=2e-2)

@@ -99,3 +99,38 @@ def test_unsorted_ids_that_do_not_fit(ids: Any, count: int) -> None:
 def test_dtypes_that_do_not_fit() -> None:
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.math.segment_max([True], [0])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.native)])
+def test_what_is_not_finite_stays_in_its_segment(bad: float, compiled: bool) -> None:
+    """Of products too: [2, 3 | bad, 5 | 7, bad (dropped)]."""
+    x = tf.constant([2.0, bad, 3.0, 5.0, 7.0, bad])
+    ids = tf.constant([0, 1, 0, 1, 2, -1])
+
+    def gradient(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.math.unsorted_segment_prod(x, ids, 3)
+        return tape.gradient(y, x)
+
+    made = (tf.function(gradient) if compiled else gradient)(x).numpy()
+    np.testing.assert_array_equal(made, [3, 5, 2, bad, 1, 0])
+
+
+def test_products_of_long_segments_against_float64() -> None:
+    rng = np.random.default_rng(0)
+    ids = np.sort(rng.integers(0, 7, 300))
+    x = rng.uniform(0.9, 1.1, (300, 2))
+    x[5, 0] = 0
+    made = np.array(_grad(lambda t: tf.math.segment_prod(t, ids), x))
+    for i in range(300):
+        others = (ids == ids[i]) & (np.arange(300) != i)
+        np.testing.assert_allclose(made[i], x[others].prod(0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_rows_of_negative_ids_have_no_gradient_whatever_the_first_segment_has(
+        value: float) -> None:
+    assert _grad(lambda x: tf.math.unsorted_segment_sum(x, [0, -1], 1) * value, [1.0, 2.0]) == [
+        pytest.approx(value, nan_ok=True), 0]

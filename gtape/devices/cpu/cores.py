@@ -8,6 +8,8 @@ from pathlib import Path
 
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _GROUPS = Path("/sys/fs/cgroup")
+#: Threads at most, as in kernels/cpu_pool.h.
+MOST = 1024
 
 
 def cores() -> int:
@@ -23,14 +25,14 @@ def cores() -> int:
 
 
 def wanted() -> int:
-    """The threads that the environment asks for, GTAPE_NUM_THREADS before OMP_NUM_THREADS; else
-    `cores()`."""
+    """The threads that the environment asks for, GTAPE_NUM_THREADS before OMP_NUM_THREADS, `MOST`
+    at most; else `cores()`."""
     for variable in ("GTAPE_NUM_THREADS", "OMP_NUM_THREADS"):
         with contextlib.suppress(ValueError):
             count = int(os.environ.get(variable, "").split(",")[0])
             if count > 0:
-                return count
-    return cores()
+                return min(count, MOST)
+    return min(cores(), MOST)
 
 
 def _granted() -> float:

@@ -8,7 +8,7 @@ from functools import cache
 
 from gtape.core.errors import InvalidArgumentError
 from gtape.devices.compiler import function, load
-from gtape.devices.cpu.cores import wanted
+from gtape.devices.cpu.cores import MOST, wanted
 from gtape.devices.cpu.options import recipe
 from gtape.devices.cuda.source import expanded
 
@@ -40,7 +40,7 @@ def threads() -> int:
 
 
 def set_threads(count: int) -> None:
-    """Use `count` threads for parallel loops; 0 stands for the default.
+    """Use `count` threads for parallel loops, 1024 at most; 0 stands for the default.
 
     The matrix products of this library give the same results with any number of threads.
 
@@ -51,6 +51,6 @@ def set_threads(count: int) -> None:
     if count < 0:
         raise InvalidArgumentError(f"the number of threads must be 0 (the default) or more; "
                                    f"it was {count}")
-    _Threads.count = count
+    _Threads.count = min(count, MOST)
     if runtime.cache_info().currsize:
         runtime().gtape_set_threads(threads())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import warnings
 from functools import cache
 
 from gtape.core.errors import KernelError, MissingError, NativeCodeWarning, PassingError
 from gtape.core.tape_recording import stack_level
-from gtape.devices.compiler import load
+from gtape.devices.compiler import Library, load
 from gtape.devices.cpu.options import recipe, switched_off
 from gtape.devices.cpu.runtime import runtime
 from gtape.devices.cuda.source import expand
@@ -17,7 +16,7 @@ from gtape.devices.cuda.source import expand
 _WARNED: list[str] = []
 
 
-def library(program: str, *, name: str = "program") -> ctypes.CDLL:
+def library(program: str, *, name: str = "program") -> Library:
     """The C++17 text `program`, compiled for this CPU and loaded.
 
     `#include "cpu_gemm.h"` and the other shipped files of `kernels/` are expanded. Functions to

@@ -114,7 +114,9 @@ def _neutral(text: str) -> str:
     return text if text.startswith("#line") else expand(text, "kernel.cu")
 
 
+@cache
 def _loaded(program: str, sanitize: bool, runtime: bool = False) -> ctypes.CDLL:
+    """It stays: entries and the memory of the runtime are addresses in it."""
     options = (*_STRICT, *(_SANITIZED if sanitize else () if runtime else _CHECKED),
                *(_RUNTIME if runtime else _KERNELS))
     libraries = ("-lpthread",) if sanitize or runtime else _LIBRARIES

@@ -68,6 +68,7 @@ def save(model: Any, filepath: Any, overwrite: bool) -> None:
 
 
 def _read(path: Path, kind: str) -> dict[str, np.ndarray]:
+    about: Any
     if kind == ".npz":
         arrays, ours = _unpacked(path)
         about = arrays.pop(_CHECKSUMS, None)

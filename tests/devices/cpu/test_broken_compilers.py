@@ -173,3 +173,17 @@ def test_kinds_of_errors(fresh: pytest.MonkeyPatch) -> None:
     with pytest.raises(KernelError, match=r"CXX .*it was \"g\+\+ 'x\" .*unset CXX") as caught:
         compiler.compiler("native code")
     assert not isinstance(caught.value, MissingError)
+
+
+def test_one_that_is_killed_leaves_no_files(fake: Script, tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    command = fake(f'echo "$TMPDIR" >> {tmp_path}/seen; : > "$TMPDIR/ccabc.s"; kill -9 $$')
+    with pytest.raises(PassingError, match="signal 9"):
+        compiled(command)
+    seen = set((tmp_path / "seen").read_text().split())
+    assert len(seen) == 1 and all(s.startswith(str(temporary)) for s in seen)
+    assert not list(temporary.iterdir())

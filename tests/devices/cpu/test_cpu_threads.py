@@ -235,3 +235,21 @@ def test_the_count_that_is_set() -> None:
         runtime.set_threads(-1)
     with pytest.raises(TypeError):
         runtime.set_threads(1.5)
+
+
+@pytest.mark.parametrize(("given", "count"), [
+    ("1024", 1024), ("1025", 1024), (str(2**31), 1024), (str(2**64), 1024), ("1" * 5000, None),
+    ("-3", None), ("0", None), ("many", None)])
+def test_any_number_of_threads_in_the_environment(monkeypatch, given, count) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("GTAPE_NUM_THREADS", raising=False)
+    default = wanted()
+    monkeypatch.setenv("GTAPE_NUM_THREADS", given)
+    try:
+        runtime.set_threads(0)
+        assert runtime.threads() == runtime.runtime().gtape_threads() == (count or default)
+        runtime.set_threads(2**70)
+        assert runtime.threads() == runtime.runtime().gtape_threads() == 1024
+    finally:
+        monkeypatch.undo()
+        runtime.set_threads(0)

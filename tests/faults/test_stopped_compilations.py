@@ -1,0 +1,85 @@
+"""Compilations that are interrupted or killed at their lines: the next one does not suffer."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import settings
+import stops
+
+from gtape.devices import cache, commands, compiler, ownership
+from gtape.devices.cpu.toolchain import library, why_not
+
+pytestmark = [
+    pytest.mark.native(required=False),
+    pytest.mark.skipif(bool(why_not()), reason=why_not() or "native")]
+MODULES = (cache, commands, compiler, ownership)
+#: A compilation has some 200 lines, and takes longer than a save.
+APART = 1 if settings.TIMES > 1 else 17
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Folders for the cache and for temporary files, in a process that has loaded nothing."""
+    for name in ("kept", "temporary"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "kept"))
+    monkeypatch.setattr(compiler.tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(compiler, "_LOADED", {})
+    compiler._sweep.cache_clear()
+    yield tmp_path
+    compiler._sweep.cache_clear()
+
+
+def answer(number: int) -> int:
+    compiler._LOADED.clear()
+    program = f'#include "cpu_threads.h"\nGTAPE_EXPORT int answer() {{ return {number}; }}\n'
+    return library(program, name="answer").answer()
+
+
+def unfinished(folder: Path) -> list[Path]:
+    return [*(folder / "kept").rglob(".new-*"), *(folder / "temporary").iterdir()]
+
+
+def age(folder: Path) -> None:
+    """All that is there is of the day before yesterday."""
+    for place in [*unfinished(folder), *(folder / "kept").glob(".swept")]:
+        os.utime(place, (time.time() - 2 * 86400,) * 2)
+    compiler._sweep.cache_clear()
+
+
+def test_interrupted(folder: Path) -> None:
+    left, number = 0, settings.SEED % APART
+    while True:
+        try:
+            with stops.at_line(number, stops.interrupt, *MODULES):
+                assert answer(number) == number
+            break
+        except KeyboardInterrupt:
+            pass
+        left += len(unfinished(folder))
+        assert answer(number) == number
+        number += APART
+    assert number > 100 and left <= 2  # a second Ctrl-C, while the first clears up
+    age(folder)
+    assert answer(-1) == -1 and not unfinished(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed(folder: Path) -> None:
+    number = settings.SEED % APART
+
+    def work() -> None:
+        with stops.at_line(number, stops.die, *MODULES):
+            answer(number)
+
+    while stops.killed(work):
+        assert answer(number) == number
+        number += APART
+    assert number > 100 and unfinished(folder)
+    age(folder)
+    assert answer(-1) == -1 and not unfinished(folder)
