@@ -184,7 +184,7 @@ class Hosted(Node):
 
     @property
     def lasting(self) -> bool:  # type: ignore[override]
-        return bool(getattr(self.op, "lasting", False))
+        return bool(getattr(self.op, "lasting", False)) or self.op.refuses
 
 
 class Module(NamedTuple):

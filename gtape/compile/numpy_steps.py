@@ -81,7 +81,7 @@ class Steps:
 
     def _node(self, node: Node, inputs: list[Value]) -> Sequence[Value]:
         op, specs = node.op, [_spec(t) for t in node.outputs]
-        if isinstance(op, Elementwise):
+        if isinstance(op, Elementwise) and not node.stays:
             return [self._elementwise(node, inputs, specs[0])]
         if isinstance(op, Composite):
             graph = definition(op, node.attrs, tuple(t.spec for t in node.inputs))
@@ -90,13 +90,13 @@ class Steps:
             attrs = dict(zip(op.attr_names, node.attrs))
             rule = _RULES.get(op.name)
             made = None if rule is None else rule(self, inputs, attrs, specs[0])
-            return self._added(Call(op, attrs, inputs, specs, node.lasting)) if (
+            return self._added(Call(op, attrs, inputs, specs, node.stays)) if (
                 made is None) else [made]
         return self._applied(node, inputs, specs)
 
     def _applied(self, node: Node, inputs: list[Value], specs: list[Spec]) -> Sequence[Value]:
         types = [t._t for t in node.inputs]
-        lasting = node.lasting or not isinstance(node.op, (Elementwise, HostedOp))
+        lasting = node.stays or not isinstance(node.op, (Elementwise, HostedOp))
         return self._added(Applied(node.op, node.attrs, inputs, types, specs, lasting))
 
     def _added(self, step: Step) -> Sequence[Value]:

@@ -25,6 +25,12 @@ class Node:
         """Whether it does something besides making its outputs: it is never left out."""
         return bool(getattr(self.op, "lasting", False))
 
+    @property
+    def stays(self) -> bool:
+        """Whether it is kept where nobody reads what it makes: it does something else, or may raise
+        for the values that it reads."""
+        return self.lasting or self.op.may_refuse(self.inputs)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Graph:
@@ -52,9 +58,19 @@ class Graph:
         needed = {id(v) for v in self.outputs}
         kept = []
         for node in reversed(self.nodes):
-            if node.lasting or any(id(o) in needed for o in node.outputs):
+            if node.stays or any(id(o) in needed for o in node.outputs):
                 kept.append(node)
                 needed |= {id(v) for v in node.inputs}
+        return Graph(self.inputs, tuple(reversed(kept)), self.outputs)
+
+    def needed(self) -> Graph:
+        """The same graph without the nodes that no output needs, whatever else they do."""
+        wanted = {id(v) for v in self.outputs}
+        kept = []
+        for node in reversed(self.nodes):
+            if any(id(o) in wanted for o in node.outputs):
+                kept.append(node)
+                wanted |= {id(v) for v in node.inputs}
         return Graph(self.inputs, tuple(reversed(kept)), self.outputs)
 
     def check(self) -> None:

@@ -22,6 +22,9 @@ class Op:
     variadic = False
     #: Its rule takes an IndexedSlices cotangent as it is; others get it dense.
     sparse = False
+    #: It raises for some values of its inputs, in host memory: a traced function does so even where
+    #: nobody needs the result.
+    refuses = False
 
     def __init__(self, name: str, params: tuple[str, ...], doc: str = "",
                  tf_name: str | None = None) -> None:
@@ -48,6 +51,10 @@ class Op:
             return fn
 
         return declare
+
+    def may_refuse(self, inputs: Sequence[Any]) -> bool:
+        """Whether these inputs have a dtype and a place where it may raise for their values."""
+        return self.refuses and all(x._t.device.is_host for x in inputs)
 
     def declare(self) -> None:
         """List the op for tests and docs."""

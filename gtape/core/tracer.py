@@ -165,7 +165,7 @@ class Tracer:
         """
         if type(value) is not SymbolicTensor:
             return value
-        graph = Graph((), tuple(self.nodes), (value,)).live()
+        graph = Graph((), tuple(self.nodes), (value,)).needed()
         known = {id(o) for node in graph.nodes for o in node.outputs}
         needed = [value, *(t for node in graph.nodes for t in node.inputs)]
         if any(type(t) is SymbolicTensor and id(t) not in known for t in needed):

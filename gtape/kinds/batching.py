@@ -254,7 +254,7 @@ def one_by_one(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
 
     specs = [o.spec.reshaped((size, *o.spec.shape)) for o in outputs]
     step = HostedOp(f"{op.name} of each element", run, specs, [o._t for o in outputs],
-                    lasting=bool(getattr(op, "lasting", False)),
+                    lasting=bool(getattr(op, "lasting", False)), refuses=op.refuses,
                     differentiable=not getattr(op, "nondifferentiable", False),
                     parts=getattr(op, "parts", ()))
     return step(*[x.tensor for x in operands])

@@ -67,7 +67,7 @@ class Body:
         """The outputs. `again`: it ran before, and what it does besides is not done again."""
         if again and self.lasting:
             if self._quiet is None:
-                self._quiet = _needed(self.graph)
+                self._quiet = self.graph.needed()
             return self._quiet(*values)
         if active() or tracer_now() is not None:
             return self.graph(*values)
@@ -114,17 +114,6 @@ def _watched(graph: Graph) -> list[EagerTensor]:
     return list(found.values())
 
 
-def _needed(graph: Graph) -> Graph:
-    """The graph without the nodes that only do something besides making values."""
-    needed = {id(v) for v in graph.outputs}
-    kept = []
-    for node in reversed(graph.nodes):
-        if any(id(o) in needed for o in node.outputs):
-            kept.append(node)
-            needed |= {id(v) for v in node.inputs}
-    return Graph(graph.inputs, tuple(reversed(kept)), graph.outputs)
-
-
 class Inputs:
     """The further inputs of a step that applies bodies: captured values, and cells."""
 
@@ -146,6 +135,10 @@ class Inputs:
     @property
     def lasting(self) -> bool:
         return any(body.lasting for body in self.bodies)
+
+    @property
+    def refuses(self) -> bool:
+        return any(node.op.may_refuse(node.inputs) for b in self.bodies for node in b.graph.nodes)
 
     def values(self) -> list[Tensor]:
         """The tensors for the inputs, in the trace around the bodies."""
@@ -211,7 +204,7 @@ class BodyOp(HostedOp):
     def __init__(self, name: str, run: Callable[..., Sequence[Tensor]], types: Sequence[Type],
                  inputs: Inputs) -> None:
         super().__init__(name, lambda *values: run(values, False), [s for s, _ in types],
-                         [t for _, t in types], lasting=inputs.lasting,
+                         [t for _, t in types], lasting=inputs.lasting, refuses=inputs.refuses,
                          parts=[body.graph for body in inputs.bodies])
         self._again = run
 

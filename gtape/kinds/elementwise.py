@@ -85,6 +85,10 @@ class Elementwise(Op):
         """The cotangent of each wanted input, as expressions of `g`, the inputs and `y`."""
         raise NotImplementedError
 
+    def may_refuse(self, inputs: Sequence[Any]) -> bool:
+        """Only division of integers does."""
+        return self.refuses and inputs[-1].dtype.is_integer and super().may_refuse(inputs)
+
     def out_type(self, types: Sequence[ArrayType]) -> ArrayType:
         """The type of the result.
 

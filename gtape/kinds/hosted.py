@@ -28,6 +28,7 @@ class HostedOp(Op):
     Args:
         specs, types: of the results.
         lasting: it does something besides making its results, and is never left out.
+        refuses: it raises for some values, and is never left out either.
         differentiable: False for a step that no gradient flows through.
         parts: graphs that `run` applies, for whoever shows or compiles them.
     """
@@ -37,12 +38,13 @@ class HostedOp(Op):
     holomorphic = False
 
     def __init__(self, name: str, run: Run, specs: Sequence[Spec], types: Sequence[ArrayType], *,
-                 lasting: bool = False, differentiable: bool = True,
+                 lasting: bool = False, refuses: bool = False, differentiable: bool = True,
                  parts: Sequence[Any] = ()) -> None:
         super().__init__(name, ("args",), "A step that is Python code.", name)
         self.run = run
         self.specs, self.types = tuple(specs), tuple(types)
         self.lasting = lasting
+        self.refuses = refuses
         self.nondifferentiable = not differentiable
         self.parts = tuple(parts)
 

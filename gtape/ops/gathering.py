@@ -73,6 +73,7 @@ def _(g: Any, params: Spec, indices: Any, *, axis: int) -> Any:
     return transpose_(made, perm=back)
 
 
+gather_.refuses = True
 gather_.cases = [case((5, 3), ints(4, below=5), axis=0), case((2, 4), ints(2, 2, below=4), axis=1)]
 
 
@@ -238,6 +239,7 @@ def _(g: Any, params: Spec, indices: Any) -> Any:
     return scatter_nd_(indices, g, shape=params.shape)
 
 
+gather_nd_.refuses = True
 gather_nd_.cases = [case((3, 4), ints(5, 2, below=3)), case((3, 4), ints(2, 1, below=3))]
 
 
@@ -292,6 +294,7 @@ def _(g: Any, indices: Any) -> Any:
     return gather_nd_(g, indices)
 
 
+scatter_nd_.refuses = True
 scatter_nd_.cases = [case(ints(5, 2, below=3), (5,), shape=(3, 4)),
                      case(ints(4, 1, below=3), (4, 2), shape=(3, 2))]
 

@@ -46,6 +46,7 @@ def _(x: Spec, *, low: int | None, high: int | None, what: str) -> Spec:
     return x
 
 
+within_.refuses = True
 within_.cases = [case(ints(4, below=5), low=0, high=5, what="indices")]
 
 

@@ -128,6 +128,8 @@ truncatemod = letter("truncatemod(a, b)", numpy=spelled.truncatemod, cuda="fmod(
                      integers=False, types="real", tf_name="TruncateMod", jumps=True,
                      doc="The remainder of division towards zero. No gradient is registered.",
                      domain=(0.5, 2.0))
+for _divided in (floordiv, floormod, truncatediv, truncatemod):
+    _divided.op.refuses = True
 
 # ---------------------------------------------------------------- parts and signs
 sign = letter("sign(x)", cuda="sign_of(x)", types="real", jumps=True,

@@ -101,6 +101,7 @@ def _(g: Any, indices: Any) -> Any:
 
 
 _CASES = [case((3, 4), ints(5, 2, below=3), (5,)), case((3, 2), ints(2, 1, below=3), (2, 2))]
+tensor_scatter_update_.refuses = True
 tensor_scatter_update_.cases = _CASES
 
 
@@ -210,6 +211,7 @@ def _(g: Any, tensor: Any, indices: Any, updates: Any, y: Any) -> Any:
     return _bounded_grads(g, tensor, indices, updates, y)
 
 
+tensor_scatter_max_.refuses = True
 tensor_scatter_max_.cases = _CASES
 
 
@@ -229,6 +231,7 @@ def _(g: Any, tensor: Any, indices: Any, updates: Any, y: Any) -> Any:
     return _bounded_grads(g, tensor, indices, updates, y)
 
 
+tensor_scatter_min_.refuses = True
 tensor_scatter_min_.cases = _CASES
 
 

@@ -123,6 +123,7 @@ def _(*values: Spec, key: tuple[Any, ...], how: str) -> Spec:
     return values[0]
 
 
+changed_piece_.refuses = True
 changed_piece_.cases = [case((4, 3), (3,), key=(1,), how="assign"),
                         case((4, 3), (2, 3), np.array([0, 2]), key=(_Index(0),), how="assign_add")]
 

@@ -88,8 +88,10 @@ def _(value: Spec, indices: Spec, updates: Spec, *, how: str) -> Spec:
     return value
 
 
+changed_rows_.refuses = True
 changed_rows_.cases = [case((4, 3), ints(5, below=4), (5, 3), how=how)
                        for how in ("update", "add", "mul", "max")]
+changed_slices_.refuses = True
 changed_slices_.cases = [case((4, 3), ints(5, 2, below=3), (5,), how=how)
                          for how in ("update", "sub")]
 

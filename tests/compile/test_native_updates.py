@@ -207,7 +207,7 @@ def test_a_slice_out_of_range_writes_nothing():
         variable[place].assign(tf.ones(3))
 
     text = unchanged(change, np.int32(6))
-    assert "variable[…].assign" in text
+    assert "gather: indices must lie in [0, 6)" in text  # the slice is read first
 
 
 def test_labels_and_segments_are_checked_before_anything_is_written():
