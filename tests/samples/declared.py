@@ -25,12 +25,11 @@ _POISON = (np.nan, np.inf, -np.inf, -0.0)
 
 #: Functions without short floats: there are no complex numbers of them, and the alpha of celu's
 #: case is so near 0 that they overflow.
-_LONG = ("complex", "rfft_", "celu", "cumulative_logsumexp_")
+_LONG = ("complex", "rfft_", "celu")
 #: Ops that refuse nan, or a zero among their numbers, as they should; and convolutions, whose
 #: padding is zeros in one way of computing and left out in another, so that 0 nan is nan in one.
 _UNPOISONED = ("check_numerics_", "triangular_solve_", "convolution_", "input_grad_",
-               "filter_grad_", "depthwise_", "depthwise_input_grad_", "depthwise_filter_grad_",
-               "segment_prod_")
+               "filter_grad_", "depthwise_", "depthwise_input_grad_", "depthwise_filter_grad_")
 
 
 def _cases() -> Iterator[tuple[Op, Case]]:

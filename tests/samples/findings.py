@@ -38,6 +38,7 @@ def slopes(function: Callable[..., Any], *inputs: Any, upstream: Any = None) -> 
 
 def findings() -> Iterator[Finding]:
     yield from _matrices()
+    yield from _segments()
     yield from _scalars()
     yield from _complex()
     yield from _short()
@@ -69,6 +70,16 @@ def _matrices() -> Iterator[Finding]:
     yield Finding("window where no window is",
                   lambda x: [x * tf.signal.inverse_stft_window_fn(64)(64)[:1]], (_float(1.0),),
                   (_float(0.0),))
+
+
+def _segments() -> Iterator[Finding]:
+    ids = np.array([0, 0, 1, 1, 2, 3])
+    x = np.array([_NAN, 2.0, 3.0, 5.0, _INF, 7.0])
+    wanted = [2.0, _NAN, 5.0, 3.0, 1.0, 1.0]
+    yield Finding("segment_prod beside nan",
+                  lambda x: slopes(lambda x: tf.math.segment_prod(x, ids), x), (x,), (wanted,))
+    yield Finding("unsorted_segment_prod beside nan", lambda x: slopes(
+        lambda x: tf.math.unsorted_segment_prod(x, ids, 4), x), (x,), (wanted,))
 
 
 def _scalars() -> Iterator[Finding]:

@@ -11,7 +11,9 @@ import pytest
 import gtape as tf
 from gtape.core.errors import EagerFunctionWarning, GradientMismatch, NotTraceableError
 from tests.samples import checks, reducing, scalar
+from tests.samples.findings import findings
 from tests.samples.sample import Sample, arrays, of, sample
+from tests.samples.test_findings import _check
 
 
 def _with_rule(value: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,6 +96,18 @@ def test_views_are_views() -> None:
 
     with pytest.raises(AssertionError, match="strided"):
         checks.check_strided(_sample(wrong), "float32")
+
+
+def test_nan_where_none_should_be_is_seen() -> None:
+    finding = next(f for f in findings() if f.name == "segment_prod beside nan")
+    ids = np.array([0, 0, 1, 1, 2, 3])
+
+    def poisoned(x: Any) -> Any:
+        products = tf.math.segment_prod(x, ids)
+        return [tf.gather(products, ids) / x]
+
+    with pytest.raises(AssertionError, match="segment_prod beside nan"):
+        _check(finding, poisoned(*map(tf.constant, finding.inputs)))
 
 
 def test_means_of_integers_are_exact() -> None:
