@@ -2,8 +2,7 @@
 //
 // Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3" (SC'11). The
 // words of many counters are made side by side, then the values of a whole block. The numbers are
-// those of gtape/numerics/philox.py and distributions.py bit by bit; normal values are equal but
-// for the rounding of log, sin and cos.
+// those of gtape/numerics/philox.py and distributions.py bit by bit.
 #pragma once
 #include "cpu_math.h"
 #include "cpu_threads.h"
@@ -138,30 +137,59 @@ template <typename T> struct Uniform {
     }
 };
 
-// sin and cos of 0 <= x < 7.
-GTAPE_INLINE void circle(float x, float& s, float& c) {
-    const float shifted = fused(x, 0.636619772f, 0x1.8p23f), turns = shifted - 0x1.8p23f;
-    const float r = fused(turns, 4.37113883e-08f, fused(turns, -1.57079637f, x));
-    s = sine_of(bits_of(shifted), r);
-    c = sine_of(bits_of(shifted) + 1u, r);
+// The formulas of gtape/numerics/box_muller.py, every operation rounded as there.
+template <typename T> struct Form;
+template <> struct Form<float> {
+    typedef int Bits;
+    static constexpr int ROOT = 0x3f3504f3, DIGITS = 23, LOG = 4, SIN = 4, COS = 5;
+    static constexpr float ROUND = 0x1.8p23f;
+    static GTAPE_INLINE int of(float x) { return (int)bits_of(x); }
+    static GTAPE_INLINE float from(int bits) { return float_of((unsigned)bits); }
+};
+template <> struct Form<double> {
+    typedef long long Bits;
+    static constexpr long long ROOT = 0x3fe6a09e667f3bcd;
+    static constexpr int DIGITS = 52, LOG = 10, SIN = 8, COS = 9;
+    static constexpr double ROUND = 0x1.8p52;
+    static GTAPE_INLINE long long of(double x) { return (long long)bits_of(x); }
+    static GTAPE_INLINE double from(long long bits) { return double_of((Word64)bits); }
+};
+
+// Coefficient k of 2 artanh, and of sin (first = 1) and cos (0).
+constexpr double artanh_term(int k) { return 1.0 / (2 * k + 1); }
+constexpr double taylor_term(int first, int k) {
+    double value = 1.0;
+    for (int j = 1; j <= k; j++) value /= -((2 * j + first) * (2 * j + first - 1));
+    return value;
 }
-// By the Taylor series, whose next terms are below 2^-60 for |r| <= pi / 4.
-GTAPE_INLINE void circle(double x, double& s, double& c) {
-    const double shifted = fused(x, 0.63661977236758138, 0x1.8p52), turns = shifted - 0x1.8p52;
-    const double near = fused(turns, -1.5707963267948966, x);
-    const double r = fused(turns, -6.12323399573676604e-17, near), z = r * r;
-    const double sine = fused(r * z, polynomial(z, -1 / 121645100408832000.0,
-                                                1 / 355687428096000.0, -1 / 1307674368000.0,
-                                                1 / 6227020800.0, -1 / 39916800.0, 1 / 362880.0,
-                                                -1 / 5040.0, 1 / 120.0, -1 / 6.0), r);
-    const double cosine = fused(z, polynomial(z, -1 / 6402373705728000.0, 1 / 20922789888000.0,
-                                              -1 / 87178291200.0, 1 / 479001600.0,
-                                              -1 / 3628800.0, 1 / 40320.0, -1 / 720.0, 1 / 24.0,
-                                              -0.5), 1.0);
-    const Word64 quadrant = bits_of(shifted);
-    const double of_s = quadrant & 1 ? cosine : sine, of_c = quadrant & 1 ? sine : cosine;
-    s = double_of(bits_of(of_s) ^ (quadrant & 2) << 62);
-    c = double_of(bits_of(of_c) ^ ((quadrant + 1) & 2) << 62);
+
+// log x of positive normal x = m 2^e: e log 2 + 2 artanh s with s = (m - 1) / (m + 1).
+template <typename T> GTAPE_INLINE T log_plainly(T x) {
+    typedef Form<T> F;
+    const typename F::Bits bits = F::of(x), exponent = (bits - F::ROOT) >> F::DIGITS;
+    const T m = F::from(bits - (exponent << F::DIGITS));
+    const T s = (m - T(1)) / (m + T(1)), twice = s + s, z = s * s;
+    T tail = T(artanh_term(F::LOG)) * z;
+#pragma GCC unroll 16
+    for (int k = F::LOG - 1; k > 0; k--) tail = (tail + T(artanh_term(k))) * z;
+    return (T)exponent * T(0.6931471805599453) + (twice + twice * tail);
+}
+
+// sin and cos of 2 pi turns, for turns in [0, 1).
+template <typename T> GTAPE_INLINE void circle(T turns, T& s, T& c) {
+    typedef Form<T> F;
+    const T quarters = turns * T(4), shifted = quarters + F::ROUND;
+    const T x = (quarters - (shifted - F::ROUND)) * T(1.5707963267948966), z = x * x;
+    T sine = T(taylor_term(1, F::SIN)) * z, cosine = T(taylor_term(0, F::COS)) * z;
+#pragma GCC unroll 16
+    for (int k = F::SIN - 1; k > 0; k--) sine = (sine + T(taylor_term(1, k))) * z;
+#pragma GCC unroll 16
+    for (int k = F::COS - 1; k > 0; k--) cosine = (cosine + T(taylor_term(0, k))) * z;
+    sine = x + x * sine;
+    cosine = cosine + T(1);
+    const typename F::Bits quadrant = F::of(shifted);
+    s = (quadrant & 1 ? cosine : sine) * (T)(1 - (int)(quadrant & 2));
+    c = (quadrant & 1 ? sine : cosine) * (T)(1 - (int)((quadrant + 1) & 2));
 }
 
 // mean + stddev r (sin, cos)(2 pi v) with r = sqrt(-2 log u): Box & Muller 1958, "A note on the
@@ -177,9 +205,9 @@ template <typename T> struct Normal {
 #pragma omp simd
         for (int i = 0; i < COUNTERS * VALUES / 2; i++) {
             const Wide u = unit_at(words, 2 * i, none), v = unit_at(words, 2 * i + 1, none);
-            const Wide radius = sqrt(Wide(-2) * log(u < Wide(1e-7) ? Wide(1e-7) : u));
+            const Wide radius = sqrt(log_plainly(u < Wide(1e-7) ? Wide(1e-7) : u) * Wide(-2));
             Wide s, c;
-            circle(v * Wide(6.283185307179586), s, c);
+            circle(v, s, c);
             out[2 * i] = radius * s * stddev + mean;
             out[2 * i + 1] = radius * c * stddev + mean;
         }

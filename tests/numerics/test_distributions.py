@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gtape.numerics import distributions, rejection
+from gtape.numerics.box_muller import normal_pairs
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -62,6 +63,19 @@ def test_limits_of_poisson_and_binomial():
     assert not rejection.poisson(np, KEY, 0, (4,), np.float32, 0.0).any()
     hits = rejection.binomial(np, KEY, 0, (4,), np.int32, [0, 5, 5, 400], [0.5, 0, 1, 1.0])
     np.testing.assert_array_equal(hits, [0, 0, 5, 400])
+    assert rejection.binomial(np, KEY, 0, (), np.float32, 0, np.nan) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_pairs_of_normal_values_are_right_to_the_last_bits(dtype):
+    digits = 23 if dtype == "float32" else 52
+    bits = np.random.default_rng(0).integers(1, 2**digits, (2, 20_000))
+    bits[1, :8] = np.arange(8) << digits - 3
+    u, v = (bits.astype(np.longdouble) / 2**digits)
+    made = normal_pairs(np, u.astype(dtype), v.astype(dtype))
+    radius, turn = np.sqrt(-2 * np.log(np.maximum(u, 1e-7))), 2 * np.longdouble(np.pi) * v
+    wanted = radius[:, None] * np.stack([np.sin(turn), np.cos(turn)], 1)
+    np.testing.assert_allclose(made, wanted, rtol=0, atol=8 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
