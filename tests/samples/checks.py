@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,10 +135,11 @@ def assert_same(got: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]], n
             assert_near(found, want, near, True, f"{what}, {kind} {i}")
 
 
-def in_one_function(samples: Sequence[Sample], dtypes: Sequence[str]) -> list[Any]:
+def in_one_function(samples: Sequence[Sample], dtypes: Sequence[str],
+                    tensor: Callable[[np.ndarray], Any] = tf.constant) -> list[Any]:
     """Results and gradients of all samples, computed by one function. Integers beside floats are
     constants of it: indices that decide a shape must be known."""
-    inputs = [[tf.constant(x) for x in arrays(s, d)] for s, d in zip(samples, dtypes)]
+    inputs = [[tensor(x) for x in arrays(s, d)] for s, d in zip(samples, dtypes)]
     given = [[x for x in xs if _is_given(x, xs)] for xs in inputs]
 
     @tf.function(autograph=False)
@@ -162,10 +163,11 @@ def _is_given(x: Any, beside: Sequence[Any]) -> bool:
         y.dtype.is_floating or y.dtype.is_complex for y in beside)
 
 
-def check_function(samples: Sequence[Sample], dtypes: Sequence[str]) -> None:
-    """A function gives what the same calls give eagerly."""
+def check_function(samples: Sequence[Sample], dtypes: Sequence[str],
+                   tensor: Callable[[np.ndarray], Any] = tf.constant) -> None:
+    """A function of what `tensor` makes of the inputs gives what the calls give eagerly."""
     wrong = []
-    for s, dtype, got in zip(samples, dtypes, in_one_function(samples, dtypes)):
+    for s, dtype, got in zip(samples, dtypes, in_one_function(samples, dtypes, tensor)):
         eager = with_gradients(s, [tf.constant(x) for x in arrays(s, dtype)])
         try:
             assert_same(got, eager, 4 * s.near, f"{label(s)} {dtype} in a function")

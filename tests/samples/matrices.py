@@ -57,6 +57,10 @@ def _solving() -> Iterator[Sample]:
         yield sample("linalg.triangular_solve", a, of(3, 1), **square,
                      reference=lambda a, b: np.linalg.solve(np.tril(a), b))
         yield sample("linalg.pinv", a[..., :2], reference=np.linalg.pinv, dtypes=_ALL, near=_LOOSE)
+    large = np.tril(np.cos(np.arange(67.0 * 67)).reshape(67, 67)) / 67 + np.eye(67)
+    for lower in (True, False):
+        yield sample("linalg.triangular_solve", large if lower else large.T, of(67, 2), orders=0,
+                     lower=lower, **square, reference=lambda a, b, lower: np.linalg.solve(a, b))
     yield sample("linalg.triangular_solve", _WELL, of(3, 1), lower=False, adjoint=True, **square,
                  reference=lambda a, b, lower, adjoint: np.linalg.solve(np.triu(a).conj().T, b))
     # The gradient of cholesky is Hermitian, of which differences see one triangle: so its sample

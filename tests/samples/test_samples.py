@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import gtape as tf
 from tests.samples import (
     checks,
     matrices,
@@ -84,9 +85,14 @@ def _chunk(at: int) -> list[tuple[Sample, str]]:
     return _PROGRAMS[at::-(-len(_PROGRAMS) // _TOGETHER)]
 
 
+def _memory(number: int) -> Any:
+    """Every second program gets views in memory."""
+    return checks.strided if number % 2 else tf.constant
+
+
 @pytest.mark.parametrize("at", range(-(-len(_PROGRAMS) // _TOGETHER)))
 def test_numpy_programs(at: int) -> None:
-    checks.check_function(*zip(*_chunk(at)))
+    checks.check_function(*zip(*_chunk(at)), tensor=_memory(at))
 
 
 @pytest.mark.native
@@ -95,4 +101,4 @@ def test_native_programs_of_samples_drawn_anew(number: int) -> None:
     seed = int(os.environ.get("GTAPE_SAMPLES_SEED") or random.SystemRandom().randrange(10 ** 6))
     print(f"GTAPE_SAMPLES_SEED={seed} repeats this")
     chosen = random.Random(seed + number).sample(_PROGRAMS, _TOGETHER)
-    checks.check_function(*zip(*chosen))
+    checks.check_function(*zip(*chosen), tensor=_memory(number))
