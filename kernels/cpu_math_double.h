@@ -202,8 +202,14 @@ GTAPE_INLINE double erf(double x) {
 
 // libm's, which are not vectorised.
 GTAPE_INLINE double erfc(double x) { return __builtin_erfc(x); }
+
+// erfc(t) / 2 for -x / √2 = t + rest: erfc changes by the share -2 t rest where t is large, and
+// where it is not that is nothing.
 GTAPE_INLINE double normcdf(double x) {
-    return 0.5 * __builtin_erfc(x * -0.70710678118654752440);
+    double t = x * -0.70710678118654752440;
+    double rest = fused(x, -0.70710678118654752440, -t) + x * 4.83364665672645672e-17;
+    double found = 0.5 * __builtin_erfc(t);
+    return found - (t > 1.0 && found > 0.0 ? found * (t + t) * rest : 0.0);
 }
 GTAPE_INLINE double pow(double a, double b) {
     return root_power(b) ? square_root_power(a) : __builtin_pow(a, b);

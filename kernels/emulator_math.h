@@ -196,32 +196,49 @@ inline double sinpi(double x) { return sin(3.14159265358979323846 * remainder(x,
 inline double cospi(double x) { return cos(3.14159265358979323846 * remainder(x, 2.0)); }
 inline float sinpif(float x) { return (float)sinpi((double)x); }
 inline float cospif(float x) { return (float)cospi((double)x); }
-inline double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
+// erfc(t) / 2 for -x / √2 = t + rest: erfc changes by the share -2 t rest where t is large, and
+// where it is not that is nothing.
+inline double normcdf(double x) {
+    double t = x * -0.70710678118654752440;
+    double rest = fma(x, -0.70710678118654752440, -t) + x * 4.83364665672645672e-17;
+    double found = 0.5 * erfc(t);
+    return found - (t > 1.0 && found > 0.0 ? found * (t + t) * rest : 0.0);
+}
 inline float normcdff(float x) { return (float)normcdf((double)x); }
 
-// The normal quantile: a start that is right in the tails and at the median, then Newton's
-// iteration on log(p), where the quantile is almost straight.
+namespace gtape_emulator {
+
+// The inverse of erf for |x| <= 1/2, by Newton's iteration.
+inline double middle_erfinv(double x) {
+    double y = 0.88622692545275801365 * x;
+    for (int i = 0; i < 6; ++i) y -= (erf(y) - x) * exp(y * y) * 0.88622692545275801365;
+    return y;
+}
+
+}  // namespace gtape_emulator
+
+// The normal quantile. About the median it is the inverse of erf; elsewhere Newton's iteration on
+// log(p), where the quantile is almost straight, and a last step on p, which cancels less.
 inline double normcdfinv(double p) {
     if (!(p > 0.0 && p < 1.0)) return p == 0.0 ? -INFINITY : p == 1.0 ? INFINITY : NAN;
-    if (p > 0.5) return -normcdfinv(1.0 - p);
-    double tail = sqrt(-2.0 * log(p));
-    double x = p > 0.1 ? (p - 0.5) * 2.50662827463100050242 : -(tail - 1.8);
-    for (int i = 0; i < 60; ++i) {
+    double offset = p - 0.5;
+    if (fabs(offset) <= 0.25)
+        return 1.41421356237309504880 * gtape_emulator::middle_erfinv(2.0 * offset);
+    if (offset > 0.0) return -normcdfinv(1.0 - p);
+    double x = 1.8 - sqrt(-2.0 * log(p)), step = 1.0;
+    for (int i = 0; i < 60 && fabs(step) > 1e-9 * fabs(x); ++i) {
         double cdf = normcdf(x), density = exp(-0.5 * x * x) * 0.39894228040143267794;
-        double step = (log(cdf) - log(p)) * cdf / density;
+        step = (log(cdf) - log(p)) * cdf / density;
         x -= step;
-        if (fabs(step) <= 4e-16 * fabs(x)) break;
     }
-    return x;
+    double density = exp(-0.5 * x * x) * 0.39894228040143267794;
+    return density > 0.0 ? x - (normcdf(x) - p) / density : x;
 }
 inline float normcdfinvf(float p) { return (float)normcdfinv((double)p); }
-// The inverse of erf: by the quantile where 1 - |x| is exact, by Newton's iteration elsewhere.
+// The inverse of erf: by the quantile where 1 - |x| is exact.
 inline double erfinv(double x) {
-    if (fabs(x) > 0.5)
-        return copysign(normcdfinv(0.5 * (1.0 - fabs(x))) * 0.70710678118654752440, x);
-    double y = 0.88622692545275801365 * x;
-    for (int i = 0; i < 8; ++i) y -= (erf(y) - x) * exp(y * y) * 0.88622692545275801365;
-    return y;
+    if (!(fabs(x) > 0.5)) return gtape_emulator::middle_erfinv(x);
+    return copysign(normcdfinv(0.5 * (1.0 - fabs(x))) * 0.70710678118654752440, x);
 }
 inline float erfinvf(float x) { return (float)erfinv((double)x); }
 

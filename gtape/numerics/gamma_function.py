@@ -1,9 +1,10 @@
 """The logarithm of the gamma function, its derivatives, and the Hurwitz zeta function."""
 
+from functools import cache
 from math import factorial, log, pi
 from types import ModuleType
 
-from .gamma_function_tables import LGAMMA
+from .gamma_function_tables import DIGAMMA, LGAMMA, ROOT, ROOT_REST
 from .series import Array, chebyshev, evaluate, horner
 
 # Bernoulli numbers B2, B4, ...
@@ -24,16 +25,19 @@ BERNOULLI = (
 # Where the asymptotic series in 1 / x**2 reach float64's precision with eight terms.
 ASYMPTOTIC = 10.0
 STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI[:8], 1))
-DIGAMMA = tuple(-b / (2 * k) for k, b in enumerate(BERNOULLI[:8], 1))
+DIGAMMA_FAR = tuple(-b / (2 * k) for k, b in enumerate(BERNOULLI[:8], 1))
 # Zeta sums so many terms one by one, and more where q is negative, down to the limit.
 ZETA_TERMS, ZETA_LIMIT = 10, -1000
+# The largest order whose factorial is a number.
+LAST_FACTORIAL = 170
 
 
 def lgamma(xp: ModuleType, x: Array) -> Array:
     """log(abs(gamma(x))); infinite at 0, -1, -2, ... and at both infinities.
 
-    Near 1 and 2 a series keeps the zeros, above 3 it is Stirling's series (DLMF 5.11.1) after
-    a shift to 10, below 0 the reflection formula (DLMF 5.5.3).
+    Near 1 and 2 a series keeps the zeros; numbers up to 10 are brought there, so that all terms
+    have one sign. Above it is Stirling's series (DLMF 5.11.1), below 0 the reflection formula
+    (DLMF 5.5.3).
     """
     return evaluate(xp, lgamma64, x)
 
@@ -41,7 +45,8 @@ def lgamma(xp: ModuleType, x: Array) -> Array:
 def digamma(xp: ModuleType, x: Array) -> Array:
     """The derivative of lgamma; NaN at 0, -1, -2, ...
 
-    DLMF 5.11.2 after a shift to 10 (5.5.2); reflection (5.5.4) below 0.
+    A series in [1, 2] keeps the zero; numbers up to 10 are brought there by 5.5.2 of DLMF. Above
+    it is 5.11.2, below 0 the reflection formula 5.5.4.
     """
     return evaluate(xp, _digamma, x)
 
@@ -49,7 +54,8 @@ def digamma(xp: ModuleType, x: Array) -> Array:
 def polygamma(xp: ModuleType, n: Array, x: Array) -> Array:
     """The n-th derivative of digamma: (-1)**(n + 1) * n! * zeta(n + 1, x), n = 0, 1, 2, ...
 
-    NaN for other n.
+    NaN for other n. Below 0 the sum of zeta is split at 0 (DLMF 25.11.3), in
+    zeta(s, f) + (-1)**s * (zeta(s, 1 - f) - zeta(s, 1 - x)) with the fractional part f of x.
     """
     return evaluate(xp, _polygamma, n, x)
 
@@ -84,21 +90,20 @@ def lgamma64(xp: ModuleType, x: Array) -> Array:
 
 
 def _lgamma_positive(xp: ModuleType, x: Array) -> Array:
-    low = xp.minimum(x, 3.0)
+    low, factor = xp.minimum(x, ASYMPTOTIC), xp.ones_like(x)
+    for _ in range(7):
+        large = low >= 3.0
+        low = xp.where(large, low - 1.0, low)
+        factor = xp.where(large, factor * low, factor)
     below = low < 1.0
     t = low - xp.where(below, 1.0, 2.0)
     near = t * (t + 1.0) * chebyshev(xp, LGAMMA, t)
-    near = xp.where(below, near - xp.log(low), near)
-    shifted, factor = xp.maximum(x, 3.0), xp.ones_like(x)
-    for _ in range(7):
-        small = shifted < ASYMPTOTIC
-        factor = xp.where(small, factor * shifted, factor)
-        shifted = xp.where(small, shifted + 1.0, shifted)
-    logarithm = xp.log(shifted)
-    far = (shifted - 0.5) * (logarithm - 1.0) + (0.5 * log(2 * pi) - 0.5)
-    far = far + stirling_correction(xp, shifted) - xp.log(factor)
+    near = near + xp.where(below, -xp.log(low), xp.log(factor))
+    high = xp.maximum(x, ASYMPTOTIC)
+    far = (high - 0.5) * (xp.log(high) - 1.0) + (0.5 * log(2 * pi) - 0.5)
+    far = far + stirling_correction(xp, high)
     far = xp.where(xp.isinf(x), x, far)
-    return xp.where(x < 3.0, near, far)
+    return xp.where(x < ASYMPTOTIC, near, far)
 
 
 def stirling_correction(xp: ModuleType, x: Array) -> Array:
@@ -109,14 +114,19 @@ def stirling_correction(xp: ModuleType, x: Array) -> Array:
 
 def _digamma(xp: ModuleType, x: Array) -> Array:
     reflected = x <= 0.0
-    shifted = xp.where(reflected, 1.0 - x, x)
-    total = xp.zeros_like(x)
-    for _ in range(10):
-        small = shifted < ASYMPTOTIC
-        total = xp.where(small, total - 1.0 / shifted, total)
-        shifted = xp.where(small, shifted + 1.0, shifted)
-    square = 1.0 / (shifted * shifted)
-    value = total + xp.log(shifted) - 0.5 / shifted + square * horner(xp, DIGAMMA, square)
+    positive = xp.where(reflected, 1.0 - x, x)
+    low = xp.minimum(positive, ASYMPTOTIC)
+    total = xp.where(low < 1.0, -1.0 / low, 0.0)
+    low = xp.where(low < 1.0, low + 1.0, low)
+    for _ in range(8):
+        large = low > 2.0
+        low = xp.where(large, low - 1.0, low)
+        total = xp.where(large, total + 1.0 / low, total)
+    near = total + (low - ROOT - ROOT_REST) * chebyshev(xp, DIGAMMA, 2.0 * low - 3.0)
+    high = xp.maximum(positive, ASYMPTOTIC)
+    square = 1.0 / (high * high)
+    far = xp.log(high) - 0.5 / high + square * horner(xp, DIGAMMA_FAR, square)
+    value = xp.where(positive < ASYMPTOTIC, near, far)
     offset = x - xp.rint(x)
     pole = pi / xp.tan(pi * offset)
     pole = xp.where((offset == 0.0) & (x <= 0.0), xp.nan, pole)
@@ -130,9 +140,32 @@ def _sin_pi(xp: ModuleType, x: Array) -> Array:
 
 def _polygamma(xp: ModuleType, n: Array, x: Array) -> Array:
     sign = xp.where(n % 2.0 == 0.0, -1.0, 1.0)
-    value = sign * xp.exp(lgamma64(xp, n + 1.0)) * _zeta(xp, n + 1.0, x)
+    whole = xp.clip(xp.nan_to_num(n), 0.0, LAST_FACTORIAL).astype(int)
+    factorials = xp.where(n > LAST_FACTORIAL, xp.inf, xp.asarray(_factorials())[whole])
+    value = sign * factorials * _zeta_of_whole(xp, n + 1.0, x)
     value = xp.where(n == 0.0, _digamma(xp, x), value)
     return xp.where((n < 0.0) | (n != xp.floor(n)), xp.nan, value)
+
+
+@cache
+def _factorials() -> list[float]:
+    return [float(factorial(n)) for n in range(LAST_FACTORIAL + 1)]
+
+
+def _zeta_of_whole(xp: ModuleType, s: Array, q: Array) -> Array:
+    """zeta for s = 2, 3, ..., below 0 too."""
+    offset = q - xp.rint(q)
+    mirrored = (q < 0.0) & (offset != 0.0)
+    if not bool(mirrored.any()):
+        return _zeta(xp, s, q)
+    above = xp.where(offset > 0.0, offset, 1.0 + offset)
+    below = xp.where(offset > 0.0, 1.0 - offset, -offset)
+    inner, outer = xp.where(mirrored, below, 1.0), xp.where(mirrored, 1.0 - q, 1.0)
+    rest = _zeta(xp, s, inner) - _zeta(xp, s, outer)
+    rest = xp.where(s % 2.0 == 0.0, rest, -rest)
+    # At q = 0, -1, ... zeta knows the poles.
+    value = _zeta(xp, s, xp.where(mirrored, above, q))
+    return xp.where(mirrored, value + rest, value)
 
 
 def _zeta(xp: ModuleType, s: Array, q: Array) -> Array:

@@ -33,6 +33,11 @@ def igammac(xp: ModuleType, a: Array, x: Array) -> Array:
     return evaluate(xp, lambda xp, a, x: _gamma_ratio(xp, a, x, upper=True), a, x)
 
 
+def gamma_density(xp: ModuleType, a: Array, x: Array) -> Array:
+    """x**(a - 1) * exp(-x) / gamma(a), the derivative of `igamma`; NaN unless a > 0 and x >= 0."""
+    return evaluate(xp, _gamma_density, a, x)
+
+
 def betainc(xp: ModuleType, a: Array, b: Array, x: Array) -> Array:
     """I_x(a, b), the integral of t**(a - 1) * (1 - t)**(b - 1) from 0 to x, divided by
     beta(a, b), for a, b > 0 and 0 <= x <= 1; NaN outside.
@@ -54,6 +59,16 @@ def _gamma_ratio(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:
     upper_value = xp.where(series_side, 1.0 - series, fraction)
     value = xp.clip(upper_value if upper else lower_value, 0.0, 1.0)
     return xp.where(valid, value, _gamma_limits(xp, a, x, upper))
+
+
+def _gamma_density(xp: ModuleType, a: Array, x: Array) -> Array:
+    inside = (a > 0.0) & (x > 0.0) & xp.isfinite(a) & xp.isfinite(x)
+    a_in, x_in = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
+    at_zero = xp.where(a > 1.0, 0.0, xp.where(a == 1.0, 1.0, xp.inf))
+    ends = xp.where(x == 0.0, at_zero, 0.0)
+    known = (a > 0.0) & (x >= 0.0) & (xp.isfinite(a) | xp.isfinite(x))
+    value = _gamma_front(xp, a_in, x_in) * (a_in / x_in)
+    return xp.where(inside, value, xp.where(known, ends, xp.nan))
 
 
 def _gamma_limits(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:

@@ -14,7 +14,7 @@ Array = Any
 HOST_BLOCK = 1 << 17
 
 
-def horner(xp: ModuleType, coefficients: Sequence[float], x: Array) -> Array:
+def horner(xp: ModuleType, coefficients: Sequence[Any], x: Array) -> Array:
     """sum of coefficients[k] * x**k."""
     total = xp.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):

@@ -2,9 +2,9 @@
 float64 (erf of float32 in float32) and returns the dtype of its first array."""
 
 from .bessel import i0, i0e, i1, i1e
-from .error_function import erf, erfc, erfinv, ndtri
+from .error_function import erf, erfc, erfinv, ndtri, normal_cdf
 from .gamma_function import digamma, lbeta, lgamma, polygamma, zeta
-from .incomplete import betainc, igamma, igammac
+from .incomplete import betainc, gamma_density, igamma, igammac
 
 __all__ = [
     "betainc",
@@ -12,6 +12,7 @@ __all__ = [
     "erf",
     "erfc",
     "erfinv",
+    "gamma_density",
     "i0",
     "i0e",
     "i1",
@@ -21,6 +22,7 @@ __all__ = [
     "lbeta",
     "lgamma",
     "ndtri",
+    "normal_cdf",
     "polygamma",
     "zeta",
 ]

@@ -43,9 +43,9 @@ def _softsign(xp: Any, x: Any) -> Any:
 
 
 def _normal_cdf(xp: Any, x: Any) -> Any:
-    from gtape.numerics.special import erf
+    from gtape.numerics.special import normal_cdf
 
-    return 0.5 + 0.5 * erf(xp, x * math.sqrt(0.5))
+    return normal_cdf(xp, xp.asarray(x))
 
 
 def _normal_cdf_out(x: Any, out: Any) -> None:

@@ -114,16 +114,16 @@ def _igamma_series(order: int) -> Callable[..., Any]:
     return spelling
 
 
-def _gamma_density(a: Any, x: Any) -> Any:
-    """xᵃ⁻¹ e⁻ˣ / Γ(a)."""
-    return exp((a - 1) * log(x) - x - lgamma(a))
-
-
+gamma_density: Any = _declare(
+    "gamma_density(a, x)", "gamma_density", names=("a", "x"), domain=(0.5, 3.0), cuda="",
+    doc="xᵃ⁻¹ e⁻ˣ / Γ(a), the density of the gamma distribution.",
+    d_a=lambda g, a, x, y: g * y * (log(x) - digamma(a)),
+    d_x=lambda g, a, x, y: g * y * ((a - 1) / x - 1))
 _IGAMMA: dict[str, Any] = {"types": "real_float", "names": ("a", "x"), "tf_name": "IgammaGradA",
                            "domain": (0.5, 3.0), "cuda": ""}
 igamma_slope = letter("igamma_slope(a, x)", numpy=_igamma_series(1), doc="∂P(a, x)/∂a.",
                       d_a=lambda g, a, x: g * igamma_curve(a, x),
-                      d_x=lambda g, a, x: g * _gamma_density(a, x) * (log(x) - digamma(a)),
+                      d_x=lambda g, a, x: g * gamma_density(a, x) * (log(x) - digamma(a)),
                       **_IGAMMA)
 igamma_curve: Any = letter("igamma_curve(a, x)", numpy=_igamma_series(2),
                       doc="∂²P(a, x)/∂a². No gradient is registered.", **_IGAMMA)
@@ -131,12 +131,12 @@ igamma_slope.op.cases = [case((2, 3), (2, 3), domain=(0.5, 3.0), orders=1)]
 igamma = _declare("igamma(a, x)", "igamma", names=("a", "x"), domain=(0.5, 3.0), cuda="",
                   doc="P(a, x), the lower regularised incomplete gamma function.",
                   d_a=lambda g, a, x: g * igamma_slope(a, x),
-                  d_x=lambda g, a, x: g * _gamma_density(a, x))
+                  d_x=lambda g, a, x: g * gamma_density(a, x))
 igammac = _declare("igammac(a, x)", "igammac", names=("a", "x"), domain=(0.5, 3.0),
                    cuda="",
                    doc="Q(a, x) = 1 - P(a, x).",
                    d_a=lambda g, a, x: -g * igamma_slope(a, x),
-                   d_x=lambda g, a, x: -g * _gamma_density(a, x))
+                   d_x=lambda g, a, x: -g * gamma_density(a, x))
 
 # ---------------------------------------------------------------- beta functions
 log_beta = _declare("log_beta(a, b)", "lbeta", domain=(0.5, 2.0), cuda="log_of_beta(a, b)",
@@ -156,14 +156,22 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: a scalar, or not real floating.
     """
+    from gtape.ops.cumulative import cumsum
+    from gtape.ops.packing import split_
     from gtape.ops.reductions import reduce_sum_
 
     found = convert(x)
     if not found.ndim:
         raise InvalidArgumentError(f"lbeta needs at least one axis; got {found.spec}")
-    last = (found.ndim - 1,)
-    return (reduce_sum_(lgamma(found), axis=last)
-            - lgamma(reduce_sum_(found, axis=last)))  # type: ignore[operator]
+    last, count = found.ndim - 1, found.spec.shape[-1]
+    if count < 2:
+        return (reduce_sum_(lgamma(found), axis=(last,))
+                - lgamma(reduce_sum_(found, axis=(last,))))  # type: ignore[operator]
+    # Beta functions of the sum so far and the next number: a difference of sums of lgamma would
+    # cancel where the numbers are large.
+    sums, _ = split_(cumsum(found, last), sizes=(count - 1, 1), axis=last)
+    _, following = split_(found, sizes=(1, count - 1), axis=last)
+    return reduce_sum_(log_beta(sums, following), axis=(last,))
 
 
 # ---------------------------------------------------------------- Bessel functions
