@@ -32,9 +32,10 @@ from gtape.kinds.print_cuda import NARROW, looked_at
 #: 754 rounds correctly, or none that rounds.
 _EXACT = frozenset((
     "add", "subtract", "multiply", "divide", "negative", "square", "reciprocal", "sqrt", "abs",
-    "maximum", "minimum", "relu", "relu6", "clip", "where", "zero", "floor", "ceil", "rint",
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "is_nan", "is_inf",
-    "is_finite", "logical_and", "logical_or", "logical_xor", "logical_not"))
+    "maximum", "minimum", "relu", "relu6", "relu_gate", "relu6_gate", "clip", "where", "zero",
+    "floor", "ceil", "rint", "equal", "not_equal", "less", "less_equal", "greater",
+    "greater_equal", "is_nan", "is_inf", "is_finite", "logical_and", "logical_or", "logical_xor",
+    "logical_not"))
 
 
 def exact(body: Expr, dtypes: Sequence[str]) -> bool:

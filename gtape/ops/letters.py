@@ -242,7 +242,7 @@ def floormod(xp: Any, a: Any, b: Any) -> Any:
 
 def truncatediv(xp: Any, a: Any, b: Any) -> Any:
     _no_zero("truncatediv", b)
-    if a.dtype.kind == "f":
+    if a.dtype.kind not in "iu":
         return xp.trunc(a / b)
     return (a - xp.fmod(a, b)) // b
 
