@@ -168,6 +168,8 @@ DEVICE long long last_part(const long long* __restrict__ sorted, long long part,
     return part;
 }
 
+#define JOINED 128
+
 // Writes the runs that cross an edge of chunks; each by the chunk in which it begins.
 template <typename T, typename R>
 __global__ void __launch_bounds__(256, 2)
@@ -184,9 +186,16 @@ segment_join(const long long* __restrict__ sorted, const compute_t<T>* __restric
              k += lanes * gridDim.y) {
             Running<T, 1> run;
             run.v[0] = open[(2 * c + 1) * inner + k];
+            // In blocks: rounding errors of a run of many chunks do not add up one by one.
+            for (long long part = c + 1; part <= last; part += JOINED) {
+                long long end = part + JOINED <= last ? part + JOINED : last + 1;
+                Running<T, 1> block;
+                block.v[0] = open[2 * part * inner + k];
 #pragma unroll 8
-            for (long long part = c + 1; part <= last; ++part)
-                run.template join<R>(open + 2 * part * inner + k);
+                for (long long next = part + 1; next < end; ++next)
+                    block.template join<R>(open + 2 * next * inner + k);
+                run.template join<R>(block.v);
+            }
             run.write((Vec<T, 1>*)(y + id * inner + k));
         }
     }

@@ -26,6 +26,7 @@ def checks() -> Iterator[Check]:
             for reduction in scattering.REDUCTIONS:
                 yield Check(f"segment {reduction} {dtype}{tail}",
                             partial(_segments, dtype, reduction, misaligned))
+    yield Check("segment of many chunks", _crowded)
     yield Check("scatter_nd", _nd)
     for dtype in ("bool", "float16", "float32", "complex64"):
         yield Check(f"scatter_update {dtype}", partial(_update, dtype))
@@ -110,6 +111,14 @@ def _segments(dtype: str, reduction: str, misaligned: bool, bench: Bench) -> Non
         bench.same(f"segment {reduction} {case}", got, wanted, _tolerance(dtype, x.shape[0] + 9))
     if "float" in dtype:
         _nan(dtype, reduction, bench)
+
+
+def _crowded(bench: Bench) -> None:
+    """Rounding errors of equal numbers all go one way, and would add up one by one."""
+    x = np.full((1 << 16, 1), np.float32(1000.3), np.float32)
+    got = scattering.segment_reduce(bench.gpu, bench.array(x, "float32"),
+                                    bench.array(np.zeros(len(x)), "int64"), 1, "sum")
+    bench.same("a run of 65536", got, x.sum(0, dtype=np.float64)[None], 3e-6)
 
 
 def _nan(dtype: str, reduction: str, bench: Bench) -> None:
