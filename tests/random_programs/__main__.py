@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         seed = int(os.environ.get("GTAPE_FUZZ_SEED") or int.from_bytes(os.urandom(4), "little"))
     print(f"GTAPE_FUZZ_SEED={seed}", flush=True)
     if given.sanitize:
-        return sanitized.hunt(seed, seconds, given.jobs)
+        return sanitized.hunt(seed, seconds, given.jobs, given.leave_out)
     return hunt.hunt(seed, seconds, everything=given.everything,
                      leave_out=given.leave_out)
 

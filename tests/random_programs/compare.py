@@ -191,7 +191,9 @@ def _line_again(line: Written, space: dict[str, Any], mode: str, got: Outcome) -
     result, wanted = got.results[line.name], computed(None)
     assert result is not None
     if line.exact:
-        bad = differing(result, wanted, 0.0) if wanted.dtype.kind != "b" else result != wanted
+        bad = differing(result, wanted, 0.0)
+        if line.signed and wanted.dtype.name in values.FLOATS:
+            bad |= (wanted == 0) & (np.signbit(result) != np.signbit(wanted))
     else:
         bad = beyond_noise(result, wanted, computed)
         if mode in WIDER and wanted.dtype.name in values.HALVES:

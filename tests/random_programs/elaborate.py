@@ -40,6 +40,8 @@ class Written(NamedTuple):
     #: What is computed one after the other: names and expressions.
     steps: tuple[tuple[str, str], ...]
     exact: bool
+    #: Whether zeros have their signs.
+    signed: bool
 
     def compute(self, env: dict[str, Any], noise: Callable[[Any], Any] | None = None) -> Any:
         """The result for operands by name, computed eagerly; `noise` is put on what it reads."""
@@ -168,7 +170,7 @@ class Elaborator:
         inside = f"{line.name}_in"
         steps = (*((inside, text) for text in first), (line.name, last.replace("{in}", inside)))
         inputs = tuple(n for n in self.env if n in _NAME.findall(expression))
-        written = Written(line.name, inputs, steps, op.exact)
+        written = Written(line.name, inputs, steps, op.exact, op.signed)
         self._define(written, expression)
         for name, text in steps:
             self._write(f"{name} = {text}")

@@ -6,6 +6,7 @@ such a program is cut down like any other.
 
 from __future__ import annotations
 
+import faulthandler
 import functools
 import json
 import os
@@ -65,6 +66,7 @@ def guarded(members: Sequence[Elaborated], how: Check = check) -> list[tuple[int
 
 
 def _tell(write: int, members: Sequence[Elaborated], how: Check) -> None:
+    faulthandler.disable()  # how it ends is told by the parent
     signal.alarm(_LONGEST)
     try:
         found = how(members)

@@ -21,6 +21,8 @@ CLASSES = {
     "smooth": (*values.FLOATS, *values.COMPLEX), "number": values.NUMBERS, "bool": ("bool",),
     "any": values.DTYPES}
 _LETTERS = "abcdefgh"
+#: In the names of ops that choose between equal numbers.
+_EXTREMES = ("extreme", "largest", "order", "clip")
 T = TypeVar("T")
 
 
@@ -113,6 +115,11 @@ class Op(NamedTuple):
     exact: bool
     short: bool
     weight: float
+
+    @property
+    def signed(self) -> bool:
+        """Whether zeros must have the same sign; the larger of 0 and -0 may be either."""
+        return self.exact and not any(word in self.name for word in _EXTREMES)
 
     def takes(self, dtypes: Sequence[str]) -> bool:
         return len(dtypes) <= len(self.classes) and all(

@@ -94,7 +94,8 @@ def integer_pairs(d: Draw, x: Operand, y: Operand | None = None) -> str | None:
 
 @op("bool", "bool", exact=True)
 def logic(d: Draw, x: Operand, y: Operand | None = None) -> str | None:
-    return _call(d, ("tf.logical_and", "tf.logical_or", "tf.math.logical_xor", "tf.equal"), x, y)
+    return _call(d, ("tf.logical_and", "tf.logical_or", "tf.math.logical_xor", "tf.equal",
+                     "tf.multiply"), x, y)
 
 
 @op("real", "real", exact=True, weight=2)
