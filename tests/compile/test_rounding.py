@@ -176,12 +176,13 @@ def test_gradients_that_compare(half: Any) -> None:
         for x, extreme in zip(given, _EXTREMES.values()):
             with tf.GradientTape() as tape:
                 tape.watch(x)
-                made = extreme(x * tf.constant(1 / 3, half))
-            found.append(tape.gradient(made, x))
+                y = x * tf.constant(1 / 3, half)
+                made = extreme(y)
+            found.append((tape.gradient(made, x), y))
         return found
 
     given = [numbers((6, 33), half, seed) for seed in range(len(_EXTREMES))]
-    for name, want in zip(_EXTREMES, same_bits(gradients, *given)):
+    for name, want in zip(_EXTREMES, same_bits(gradients, *given)[::2]):
         assert np.isfinite(want.astype(np.float32)).all() and want.any(), name
 
 
