@@ -181,6 +181,15 @@ def _from_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
     return quiet.call(np.array, array, dtype=wanted.np_dtype, order="C")
 
 
+def _asked(value: Any) -> np.ndarray:
+    """The array that an object of another library says it is."""
+    try:
+        return np.asarray(value)
+    except Exception as error:
+        raise ValueError(f"cannot make a tensor of {shown(value)}: its __array__ fails with "
+                         f"{type(error).__name__}: {error}") from error
+
+
 def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:
     """A fresh NumPy array of a Python or NumPy value.
 
@@ -193,7 +202,7 @@ def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:
     if isinstance(value, (*_WEAK, list, tuple, range)):
         return _from_python(value, dtype)
     if value is not None and hasattr(value, "__array__"):
-        return _from_numpy(np.asarray(value), dtype)
+        return _from_numpy(_asked(value), dtype)
     raise ValueError(f"cannot make a tensor of {shown(value)}: unsupported type "
                      f"{type(value).__name__}")
 
