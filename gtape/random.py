@@ -10,8 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.core import dtypes as _dtypes
+from gtape.core.limits import room_for as _room_for
+from gtape.core.spec import Spec as _Spec
 from gtape.core.tensor import Tensor
 from gtape.ops import random_ops as _ops
+from gtape.ops.arguments import as_shape as _as_shape
 from gtape.ops.generator import (
     Algorithm,
     Generator,
@@ -98,7 +101,9 @@ def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Ten
 # ---------------------------------------------------------------- stateless
 def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Tensor:
     """[num, 2]: independent seeds for the stateless functions, made from one."""
-    return _ops.stateless_seeds("split", seed, range(num))
+    (count,) = _as_shape([num], "split: num")
+    with _room_for("split", _Spec((count, 2), _dtypes.int64)):
+        return _ops.stateless_seeds("split", seed, range(count))
 
 
 def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:

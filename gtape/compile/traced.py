@@ -17,6 +17,8 @@ from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.core.tracer import CellUse, Tracer
 
+#: How deep a result may nest: it is written down in Python, whose parser has a limit.
+_DEEPEST = 80
 #: Ops by which a cell's new value is cut from its past.
 _CUTS = frozenset(("stop_gradient_", "assigned_"))
 
@@ -158,7 +160,8 @@ def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicT
         return len(results) - 1
 
     try:
-        structure = tracer.run(lambda: nest.map_structure(place, fn()))
+        structure = tracer.run(lambda: nest.map_structure(place, nest.at_most(
+            _DEEPEST, fn(), f"the result of {name}")))
     finally:
         tracer.finished = True
     return Traced(arguments, tracer, results, structure)

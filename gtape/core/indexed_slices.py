@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.dtypes import DType
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import Tensor
 
@@ -35,7 +36,11 @@ class IndexedSlices:
         self.dense_shape: Any = None if dense_shape is None else convert(dense_shape)
         self._shape: tuple[int, ...] | None = None
         if self.dense_shape is not None:
-            self._shape = tuple(int(n) for n in np.asarray(self.dense_shape._peek()))
+            lengths = np.asarray(self.dense_shape._peek())
+            if lengths.ndim != 1 or (lengths.dtype.kind not in "iu" and lengths.size):
+                raise InvalidArgumentError(f"IndexedSlices: dense_shape must be a list of "
+                                           f"integers; got {self.dense_shape.spec}")
+            self._shape = tuple(int(n) for n in lengths)
 
     @property
     def shape(self) -> TensorShape:

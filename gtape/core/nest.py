@@ -85,6 +85,24 @@ def _check_path(path: list[Any]) -> None:
         raise ValueError(f"a structure must not contain itself; got {shown(path[0])}")
 
 
+def at_most(limit: int, structure: Any, what: str) -> Any:
+    """`structure`, if it does not nest deeper than `limit`.
+
+    Raises:
+        ValueError: it does, or contains itself.
+    """
+    stack = [_children(structure)] if is_nested(structure) else []
+    while stack:
+        child = next((c for c in stack[-1] if is_nested(c)), None)
+        if child is None:
+            stack.pop()
+        elif len(stack) == limit:
+            raise too_deep(structure, limit, what)
+        else:
+            stack.append(_children(child))
+    return structure
+
+
 def too_deep(structure: Any, limit: int, what: str) -> ValueError:
     """The error for a structure that nests deeper than `limit`, or for good."""
     try:
@@ -138,7 +156,11 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
     Raises:
         ValueError: the number of leaves differs, or `structure` contains itself.
     """
-    flat = list(flat_sequence)
+    try:
+        flat = list(flat_sequence)
+    except TypeError:
+        raise TypeError(f"pack_sequence_as: the flat sequence must be a list; got "
+                        f"{shown(flat_sequence)}") from None
     wanted = len(flatten(structure))
     if len(flat) != wanted:
         raise ValueError(f"pack_sequence_as: the structure has {wanted} leaves, "
@@ -190,6 +212,9 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
         ValueError, TypeError: as `assert_same_structure`.
     """
     check_types = kwargs.pop("check_types", True)
+    if not structure or not callable(func):
+        raise TypeError(f"map_structure takes a function and one structure or more; got "
+                        f"{shown(func)} and {len(structure)} structures")
     flat = [flatten(s) for s in structure]
     for other in structure[1:]:
         _check_alike(structure[0], other, check_types)

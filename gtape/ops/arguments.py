@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,41 @@ def as_int(value: Any, what: str) -> int:
         raise TypeError(f"{what} must be an integer; got {shown(value)}") from None
 
 
+def as_float(value: Any, what: str) -> float:
+    """One real number.
+
+    Raises:
+        InvalidArgumentError: `value` is none.
+    """
+    found = host_value(value, what)
+    if found.ndim or (found.dtype.kind not in "fiub" and found.dtype.name != "bfloat16"):
+        raise InvalidArgumentError(f"{what} must be one real scalar; got {shown(value)}")
+    return float(found)
+
+
+def as_items(value: Any, what: str) -> list[Any]:
+    """The items of a list or another iterable.
+
+    Raises:
+        TypeError: `value` is none.
+    """
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{what} must be a list; got {shown(value)}") from None
+
+
+def as_function(value: Any, what: str) -> Callable[..., Any]:
+    """A function, or another object that can be called.
+
+    Raises:
+        TypeError: `value` is none.
+    """
+    if not callable(value):
+        raise TypeError(f"{what} must be a function; got {shown(value)}")
+    return value  # type: ignore[no-any-return]
+
+
 def as_ints(value: Any, what: str) -> tuple[int, ...]:
     """A tuple of integers from an int, a sequence, a TensorShape or an integer tensor."""
     if isinstance(value, TensorShape):
@@ -99,7 +134,8 @@ def as_tensors(values: Any, name: str) -> list[Tensor]:
         raise TypeError(f"{name} takes a list of tensors; got {shown(values)}")
     like = next((v for v in values if isinstance(v, Tensor) or hasattr(v, "_read_")), None)
     if like is None:
-        made = [convert(values[0])] if len(values) else []
+        values = list(values)
+        made = [convert(values[0])] if values else []
         return made + [convert_like(v, made[0]._t, name) for v in values[1:]]
     return [convert_like(v, like._t, name) for v in values]
 

@@ -230,9 +230,9 @@ def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | N
     Raises:
         ValueError: it is not.
     """
-    from gtape.ops.arguments import as_int
+    from gtape.ops.arguments import as_int, as_items
 
-    wanted = [as_int(r, "assert_rank_in: rank") for r in ranks]
+    wanted = [as_int(r, "assert_rank_in: rank") for r in as_items(ranks, "assert_rank_in: ranks")]
     _rank_in("assert_rank_in", x, lambda n: n in wanted, f"one of {wanted}", message)
 
 

@@ -21,7 +21,8 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None,
         ValueError: an unknown layout.
     """
     x, b = pair("bias_add", value, bias)
-    if data_format is not None and data_format[:1] != "N":
+    if data_format is not None and not (
+            isinstance(data_format, str) and data_format.startswith("N")):
         raise ValueError(f"bias_add: data_format must be None, 'N…C' or 'NC…'; got "
                          f"{shown(data_format)}")
     if x.ndim < 2:

@@ -133,6 +133,9 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     unknown = set(kwargs) - {"optimize", "name"}
     if unknown:
         raise TypeError(f"einsum takes the keywords optimize and name; got {sorted(unknown)}")
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum: the equation must be a string such as 'ij,jk->ik'; got "
+                        f"{shown(equation)}")
     tensors = as_tensors(list(inputs), "einsum")
     canonical, shapes = _resolved(equation, tuple(x.spec.shape for x in tensors))
     if shapes:

@@ -236,7 +236,8 @@ def conv(input: Any, filter: Any, strides: Any, padding: str, explicit_paddings:
     """
     if data_format not in ("CHANNELS_LAST", "CHANNELS_FIRST") or batch_dims != 1:
         raise ValueError(f"conv: data_format must be 'CHANNELS_LAST' or 'CHANNELS_FIRST' and "
-                         f"batch_dims 1; got {shown(data_format)} and {batch_dims}")
+                         f"batch_dims 1; got {shown(data_format)} and "
+                         f"{shown(batch_dims)}")
     x, kernel = pair("conv", input, filter)
     rank = spatial_rank("conv", x.spec)
     layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank] if data_format == "CHANNELS_FIRST" else None

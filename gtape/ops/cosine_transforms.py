@@ -12,7 +12,7 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.ops.arguments import as_int
+from gtape.ops.arguments import as_function, as_int
 from gtape.ops.fourier import _real_input, _sized, irfft, rfft
 from gtape.ops.packing import concat_
 from gtape.ops.signal_frames import frame, overlap_and_add
@@ -29,12 +29,12 @@ def _like(array: np.ndarray, x: Tensor) -> Tensor:
 
 
 def _check(name: str, kind: Any, n: Any, axis: Any, norm: Any) -> None:
-    if kind not in _INVERSE:
+    if not isinstance(kind, int) or kind not in _INVERSE:
         raise ValueError(f"{name}: type must be 1, 2, 3 or 4; got {shown(kind)}")
     if axis != -1:
         raise NotImplementedError(f"{name}: axis must be -1; got "
                                   f"{shown(axis)}. Use tf.transpose first")
-    if n is not None and n < 1:
+    if n is not None and as_int(n, f"{name}: n") < 1:
         raise ValueError(f"{name}: n must be at least 1; got {n}")
     if norm not in (None, "ortho"):
         raise ValueError(f"{name}: norm must be None or 'ortho'; got {shown(norm)}")
@@ -156,7 +156,7 @@ def mdct(signals: Any, frame_length: Any, window_fn: Callable[..., Tensor] | Non
 def _weighted(frames: Tensor, window_fn: Callable[..., Tensor] | None) -> Tensor:
     if window_fn is None:
         return frames * math.sqrt(0.5)  # type: ignore[operator]
-    window = window_fn(frames.spec.shape[-1], dtype=frames.dtype)
+    window = as_function(window_fn, "window_fn")(frames.spec.shape[-1], dtype=frames.dtype)
     return frames * window  # type: ignore[operator]
 
 

@@ -285,6 +285,9 @@ def _one_hot(found: Tensor, at: int, classes: np.ndarray, on_value: Any, off_val
     wanted, xp = spec.dtype, found._t.xp
     on = convert(1 if on_value is None else on_value, wanted, CPU)
     off = convert(0 if off_value is None else off_value, wanted, CPU)
+    if on.ndim or off.ndim:
+        raise InvalidArgumentError(f"one_hot: on_value and off_value must be scalars; got "
+                                   f"{on.spec} and {off.spec}")
     folded = tracer_now() is None or not outgrows([spec], [found.spec])
     if not folded or wanted is dtypes.string or any(
             type(v) is not EagerTensor for v in (found, on, off)):

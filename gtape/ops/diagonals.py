@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert, convert_like
+from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
@@ -264,7 +265,7 @@ def diag(diagonal: Any, name: str = "diag", k: Any = 0, num_rows: Any = -1, num_
     rows, columns = _size(x.spec.shape[-1], low, high, as_int(num_rows, "diag: num_rows"),
                           as_int(num_cols, "diag: num_cols"))
     return diag_(x, k=(low, high), rows=rows, columns=columns, align=_alignment("diag", align),
-                 padding=_number(padding_value))
+                 padding=_number(padding_value, x))
 
 
 def _size(longest: int, low: int, high: int, rows: int, columns: int) -> tuple[int, int]:
@@ -276,8 +277,17 @@ def _size(longest: int, low: int, high: int, rows: int, columns: int) -> tuple[i
     return (least_rows if rows < 0 else rows), (least_columns if columns < 0 else columns)
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any, x: Tensor) -> Any:
+    """The padding as an attribute.
+
+    Raises:
+        InvalidArgumentError: it is not one value of the kind that `x` holds.
+    """
     array = host_value(value, "padding_value")
+    if array.ndim or (array.dtype.kind in "OSU") != (x.dtype is string) or (
+            array.dtype.kind in "mM") or (array.dtype.kind == "c" and not x.dtype.is_complex):
+        raise InvalidArgumentError(f"padding_value must be one value of {x.dtype.name}; got "
+                                   f"{shown(value)}")
     return array[()] if array.dtype == object else array.item()
 
 
@@ -288,8 +298,9 @@ def diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_value: An
     Raises:
         InvalidArgumentError: a rank below 2, or no such diagonal.
     """
-    return diag_part_(convert(input), k=_range_of("diag_part", k),
-                      align=_alignment("diag_part", align), padding=_number(padding_value))
+    x = convert(input)
+    return diag_part_(x, k=_range_of("diag_part", k),
+                      align=_alignment("diag_part", align), padding=_number(padding_value, x))
 
 
 def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0,

@@ -19,7 +19,7 @@ from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
-from gtape.ops.arguments import as_shape, host_value
+from gtape.ops.arguments import as_float, as_int, as_shape
 from gtape.ops.draws import drawn
 from gtape.ops.random_streams import Key, Position, take
 
@@ -85,11 +85,15 @@ def dropped(x: Tensor, shape: tuple[int, ...], position: Position, rate: float) 
     return _masked(x, shape, position, rate)
 
 
+def _seed(seed: Any) -> int | None:
+    return None if seed is None else as_int(seed, "dropout: seed")
+
+
 def _rate(rate: Any) -> float:
-    found = host_value(rate, "dropout: rate")
-    if found.ndim or not 0 <= float(found) < 1:
+    found = as_float(rate, "dropout: rate")
+    if not 0 <= found < 1:
         raise ValueError(f"dropout: rate must be a number in [0, 1); got {shown(rate)}")
-    return float(found)
+    return found
 
 
 def _noise_shape(noise_shape: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -123,4 +127,4 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
     if share == 0:
         return found
     shape = _noise_shape(noise_shape, found.spec.shape)
-    return dropped(found, shape, take(seed, math.prod(shape)), share)
+    return dropped(found, shape, take(_seed(seed), math.prod(shape)), share)

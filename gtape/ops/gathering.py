@@ -255,6 +255,10 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None =
     if batch == 0:
         return gather_nd_(x, index)
     shape = index.spec.shape
+    if not 0 < batch < min(len(shape), x.ndim + 1):
+        raise InvalidArgumentError(f"gather_nd: batch_dims must be 0 or more, less than the rank "
+                                   f"of the indices, and no more than that of the parameters; got "
+                                   f"{batch} for {index.spec} and {x.spec}")
     grid = np.meshgrid(*[np.arange(n) for n in shape[:batch]], indexing="ij")
     cells = np.stack(grid, -1).reshape(*shape[:batch], *(1,) * (len(shape) - 1 - batch), batch)
     where = convert(cells.astype(index.dtype.np_dtype), None, x._t.device)
@@ -274,7 +278,9 @@ def scatter_nd_(xp: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) 
 
 @scatter_nd_.infer
 def _(indices: Spec, updates: Spec, *, shape: tuple[int, ...]) -> Spec:
-    depth = indices.shape[-1] if indices.ndim else 0
+    if not indices.ndim:
+        raise InvalidArgumentError(f"scatter_nd: indices must have rank 1 or more; got {indices}")
+    depth = indices.shape[-1]
     wanted = (*indices.shape[:-1], *shape[depth:])
     if depth > len(shape) or updates.shape != wanted:
         raise InvalidArgumentError(f"scatter_nd: for indices {indices} and the shape {list(shape)} "

@@ -10,7 +10,7 @@ import numpy as np
 
 from gtape.core import dtypes
 from gtape.core.convert import convert
-from gtape.core.errors import InvalidArgumentError
+from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.state import paused, tracer_now
@@ -189,7 +189,13 @@ class Generator:
         return stack_(first, multiply(first, 0), axis=0)
 
     def split(self, count: int = 1) -> list[Generator]:
-        """Independent generators."""
+        """Independent generators.
+
+        Raises:
+            NotTraceableError: in a traced function.
+        """
+        if tracer_now() is not None:
+            raise NotTraceableError("Generator.split makes Variables, whose values a trace has not")
         keys = self.make_seeds(count).numpy()[0]
         return [Generator.from_key_counter(int(key), 0) for key in keys]
 

@@ -18,7 +18,7 @@ from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics.scatter import segment_count
-from gtape.ops.arguments import as_int, host_value
+from gtape.ops.arguments import as_float, as_int, host_value
 from gtape.ops.casting import cast
 from gtape.ops.gathering import scatter_rows_
 from gtape.ops.layout import reshape, reshape_
@@ -62,7 +62,8 @@ def histogram_fixed_width_bins(values: Any, value_range: Any, nbins: Any = 100,
         raise InvalidArgumentError(f"histogram_fixed_width: value_range must hold two numbers; got "
                                    f"{bounds.tolist()}")
     count = as_int(nbins, "histogram_fixed_width: nbins")
-    found = bins_(convert(values), low=float(bounds[0]), high=float(bounds[1]), count=count)
+    found = bins_(convert(values), low=as_float(bounds[0], "histogram_fixed_width: value_range"),
+                  high=as_float(bounds[1], "histogram_fixed_width: value_range"), count=count)
     return cast(found, dtype)
 
 

@@ -14,7 +14,7 @@ from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics import windows
-from gtape.ops.arguments import as_int, as_ints
+from gtape.ops.arguments import as_float, as_int, as_ints
 from gtape.ops.images import images as of_rank
 from gtape.ops.indexing import getitem_, put_
 from gtape.ops.layout import transpose_
@@ -136,7 +136,7 @@ def central_crop(image: Any, central_fraction: Any) -> Tensor:
         ValueError: the fraction is not in (0, 1].
     """
     x = _checked("central_crop", image)
-    fraction = float(central_fraction)
+    fraction = as_float(central_fraction, "central_crop: central_fraction")
     if not 0 < fraction <= 1:
         raise ValueError(f"central_crop: the fraction must lie in (0, 1]; got {fraction}")
     if fraction == 1:

@@ -18,6 +18,7 @@ from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.numerics.sums import total
 from gtape.ops import scalars as s
+from gtape.ops.arguments import as_float
 from gtape.ops.casting import cast, saturate_cast
 from gtape.ops.more_reductions import reduce_std
 from gtape.ops.operators import absolute
@@ -100,8 +101,8 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
         InvalidArgumentError: fewer than three axes, or the factor is no floating scalar.
     """
     x = convert(images)
-    factor = convert(contrast_factor if is_tensor(contrast_factor) else float(contrast_factor),
-                     float32, x._t.device)
+    factor = convert(contrast_factor if is_tensor(contrast_factor) else as_float(
+        contrast_factor, "adjust_contrast: contrast_factor"), float32, x._t.device)
     return _in_float(x, lambda image: adjust_contrast_(image, factor))
 
 
@@ -117,7 +118,9 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
         InvalidArgumentError: a negative gamma, where it is known while tracing.
     """
     given = convert(gamma)
-    if type(given) is EagerTensor and not given.dtype.is_complex and bool(
+    if not given.dtype.is_integer and not given.dtype.is_floating:
+        raise InvalidArgumentError(f"adjust_gamma: gamma must be real; got {given.spec}")
+    if type(given) is EagerTensor and bool(
             np.any(given._peek() < 0)):
         raise InvalidArgumentError(f"adjust_gamma: gamma must not be negative; got {shown(gamma)}")
     return _in_float(convert(image), lambda x: s.multiply(
@@ -206,7 +209,7 @@ def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: the shapes do not broadcast.
     """
-    peak = float(max_val) if not hasattr(max_val, "numpy") else float(max_val.numpy())
+    peak = as_float(max_val, "psnr: max_val")
     x, y = convert(a), convert(b)
     top = peak / float(x.dtype.max) if x.dtype.is_integer else peak
     x, y = convert_image_dtype(x, float32), convert_image_dtype(y, float32)

@@ -155,7 +155,10 @@ def _entry(e: Any) -> Any:
         raise TypeError("x[…]: index with a list or an integer tensor, or write "
                         "tf.gather(x, indices); a NumPy array of integers is not taken")
     elif isinstance(e, list):
-        array = np.asarray(e)
+        try:
+            array = np.asarray(e)
+        except ValueError:
+            array = np.array(None)
         if array.dtype.kind in "iu" or (array.dtype.kind == "b" and array.ndim):
             return array
         if not array.size:

@@ -242,6 +242,9 @@ def floormod(xp: Any, a: Any, b: Any) -> Any:
 
 def truncatediv(xp: Any, a: Any, b: Any) -> Any:
     _no_zero("truncatediv", b)
+    # In a program one of the two may be a number.
+    if getattr(a, "dtype", None) is None:
+        a = xp.asarray(a, b.dtype)
     if a.dtype.kind not in "iu":
         return xp.trunc(a / b)
     return (a - xp.fmod(a, b)) // b

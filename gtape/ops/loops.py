@@ -18,7 +18,7 @@ from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.bodies import depends
-from gtape.ops.arguments import as_int
+from gtape.ops.arguments import as_function, as_int, as_items
 from gtape.ops.packing import stack_, unstack_
 from gtape.ops.traced_loops import traced_scan, traced_while
 
@@ -116,6 +116,7 @@ def map_fn(fn: Callable[[Any], Any], elems: Any, dtype: Any = None,
         InvalidArgumentError: results of different shapes or dtypes, or none because elems are
             empty and `fn` cannot be applied to zeros.
     """
+    as_function(fn, "map_fn: fn")
     signature = fn_output_signature if fn_output_signature is not None else dtype
 
     def typed(result: Any) -> Any:
@@ -163,6 +164,7 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
     """
     from gtape.ops.vectorized import NEEDS_ELEMENTS, batch_of
 
+    as_function(fn, "vectorized_map: fn")
     leaves, count = _length("vectorized_map", elems, broadcast=True)
     if count == 0:
         return _empty("vectorized_map", fn, elems)
@@ -204,6 +206,7 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
         ValueError: scalars, lengths that differ, or a structure that changes.
         InvalidArgumentError: no elements and no initializer; shapes or dtypes that change.
     """
+    as_function(fn, "scan: fn")
     if initializer is not None:
         def step(total: Any, element: Any) -> tuple[Any, Any]:
             made = fn(total, element)
@@ -227,6 +230,7 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
 
 def _folded(name: str, fn: Callable[[Any, Any], Any], elems: Any, initializer: Any,
             backwards: bool, back_prop: bool) -> Any:
+    as_function(fn, f"{name}: fn")
     if initializer is not None:
         scanned = _scanned(name, lambda total, x: (fn(total, x), None), initializer, elems,
                            backwards=backwards)
@@ -336,7 +340,9 @@ def nondifferentiable_batch_function(
         InvalidArgumentError: when called with more rows than the largest batch size, if large
             batches are not to be split.
     """
-    largest = max(allowed_batch_sizes) if allowed_batch_sizes else max_batch_size
+    sizes = as_items(() if allowed_batch_sizes is None else allowed_batch_sizes,
+                     "nondifferentiable_batch_function: allowed_batch_sizes")
+    largest = max(as_int(n, "a batch size") for n in (sizes or [max_batch_size]))
 
     def decorated(fn: Callable[..., Any]) -> Callable[..., Any]:
         def batched(*args: Any) -> Any:

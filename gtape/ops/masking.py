@@ -18,7 +18,7 @@ from gtape.core.spec import Spec
 from gtape.core.state import paused
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
-from gtape.ops.arguments import as_int, host_value
+from gtape.ops.arguments import as_float, as_int
 from gtape.ops.layout import reshape_
 
 
@@ -101,6 +101,12 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_
     return compress_(x, index, axis=at)
 
 
+def _count(longest: Any) -> int:
+    if not np.isfinite(longest):
+        raise InvalidArgumentError(f"sequence_mask: lengths must be finite; got {longest}")
+    return max(int(longest), 0)
+
+
 @at_home
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
                   name: str | None = None) -> Tensor:
@@ -111,8 +117,8 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
         dtype: of the result: True and False, or 1 and 0.
 
     Raises:
-        ValueError: `maxlen` is not a scalar.
-        InvalidArgumentError: `lengths` are not numbers.
+        InvalidArgumentError: `lengths` are not numbers, or `maxlen` is not one; the longest is
+            infinite or NaN.
     """
     from gtape.ops.casting import cast
     from gtape.ops.layout import expand_dims
@@ -123,12 +129,9 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
         raise InvalidArgumentError(f"sequence_mask: lengths must be numbers; got {x.spec}")
     if maxlen is None:
         array = x._array_()
-        count = max(int(array.max()), 0) if array.size else 0
+        count = _count(array.max()) if array.size else 0
     else:
-        found = host_value(maxlen, "sequence_mask: maxlen")
-        if found.ndim:
-            raise ValueError(f"sequence_mask: maxlen must be a scalar; got {found.tolist()}")
-        count = max(int(found), 0)
+        count = _count(as_float(maxlen, "sequence_mask: maxlen"))
     with paused():
         with room_for("sequence_mask", Spec((*x.spec.shape, count), dtypes.bool_)):
             places = convert(np.arange(count), dtypes.int64, x._t.device)

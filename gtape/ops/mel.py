@@ -10,8 +10,10 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
+from gtape.core.limits import room_for
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_int, host_value
+from gtape.ops.arguments import as_float, as_int
 from gtape.ops.cosine_transforms import dct
 
 
@@ -32,24 +34,27 @@ def linear_to_mel_weight_matrix(num_mel_bins: Any = 20, num_spectrogram_bins: An
     """
     bins = as_int(num_mel_bins, "num_mel_bins")
     count = as_int(num_spectrogram_bins, "num_spectrogram_bins")
-    rate = float(host_value(sample_rate, "sample_rate"))
+    rate = as_float(sample_rate, "sample_rate")
+    low = as_float(lower_edge_hertz, "lower_edge_hertz")
+    high = as_float(upper_edge_hertz, "upper_edge_hertz")
     wanted = as_dtype(dtype)
     if bins <= 0 or count <= 0 or rate <= 0:
         raise ValueError(f"linear_to_mel_weight_matrix: the numbers of bins and the sample rate "
                          f"must be positive; got {bins}, {count}, {rate}")
-    if not 0 <= lower_edge_hertz < upper_edge_hertz <= rate / 2:
+    if not 0 <= low < high <= rate / 2:
         raise ValueError(f"linear_to_mel_weight_matrix: the edges must satisfy 0 <= lower < upper "
-                         f"<= {rate / 2}; got {lower_edge_hertz} and {upper_edge_hertz}")
+                         f"<= {rate / 2}; got {low} and {high}")
     if not wanted.is_floating:
         raise ValueError(f"linear_to_mel_weight_matrix: the dtype must be floating; got "
                          f"{wanted.name}")
-    spectrum = _mel(np.linspace(0.0, rate / 2, count)[1:])[:, None]
-    edges = np.linspace(_mel(lower_edge_hertz), _mel(upper_edge_hertz), bins + 2)
-    lower, center, upper = edges[:-2], edges[1:-1], edges[2:]
-    rising = (spectrum - lower) / (center - lower)
-    falling = (upper - spectrum) / (upper - center)
-    weights = np.maximum(0.0, np.minimum(rising, falling))
-    return convert(np.pad(weights, ((1, 0), (0, 0))).astype(wanted.np_dtype))
+    with room_for("linear_to_mel_weight_matrix", Spec((count, bins), wanted)):
+        spectrum = _mel(np.linspace(0.0, rate / 2, count)[1:])[:, None]
+        edges = np.linspace(_mel(low), _mel(high), bins + 2)
+        lower, center, upper = edges[:-2], edges[1:-1], edges[2:]
+        rising = (spectrum - lower) / (center - lower)
+        falling = (upper - spectrum) / (upper - center)
+        weights = np.maximum(0.0, np.minimum(rising, falling))
+        return convert(np.pad(weights, ((1, 0), (0, 0))).astype(wanted.np_dtype))
 
 
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:

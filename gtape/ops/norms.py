@@ -106,7 +106,7 @@ def _check_order(order: Any, is_matrix: bool) -> None:
         if order not in ("euclidean", "fro", 1, 2, math.inf):
             raise ValueError(f"norm: 'ord' must be one of 'euclidean', 'fro', 1, 2, np.inf for "
                              f"matrices; got {shown(order)}")
-    elif order != "euclidean" and (isinstance(order, str) or order <= 0):
+    elif order != "euclidean" and (not isinstance(order, (int, float)) or order <= 0):
         raise ValueError(f"norm: 'ord' must be 'euclidean', np.inf or a positive number for "
                          f"vectors; got {shown(order)}. For a matrix norm give two axes")
 

@@ -13,7 +13,7 @@ from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.kinds.rules import filled
-from gtape.ops.arguments import as_int, as_ints, as_tensors, host_value, one_dtype
+from gtape.ops.arguments import as_int, as_ints, as_items, as_tensors, host_value, one_dtype
 
 
 @primitive(linear="values", tf_name="ConcatV2")
@@ -163,6 +163,7 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     """
     if isinstance(values, Tensor):
         return values if axis == 0 else stack(unstack(values), axis)
+    values = as_items(values, "stack: values")
     if axis == 0 and not any(isinstance(v, Tensor) or hasattr(v, "_read_") for v in values):
         return convert(values)
     tensors = as_tensors(values, "stack")
@@ -207,7 +208,7 @@ def unstack(value: Any, num: Any = None, axis: Any = 0, name: str = "unstack") -
     if not x.ndim:
         raise ValueError("unstack: a scalar has no axis to unstack")
     (at,) = normal_axes("unstack", as_int(axis, "unstack: axis"), x.ndim)
-    if num is not None and num != x.spec.shape[at]:
+    if num is not None and as_int(num, "unstack: num") != x.spec.shape[at]:
         raise ValueError(f"unstack: num={num}, but axis {at} of {x.spec} has length "
                          f"{x.spec.shape[at]}")
     return list(unstack_(x, axis=at))

@@ -137,7 +137,7 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any
     """
     x = convert(tensor)
     pads = pads_of("pad", paddings, x.ndim)
-    chosen = mode.upper()
+    chosen = mode.upper() if isinstance(mode, str) else ""
     if chosen == "CONSTANT":
         return pad_(x, paddings=pads, value=_fill(x, constant_values))
     if chosen not in ("REFLECT", "SYMMETRIC"):

@@ -11,6 +11,7 @@ from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import Primitive, primitive
+from gtape.ops.arguments import as_items
 from gtape.ops.layout import identity
 
 
@@ -73,7 +74,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 
 def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
     """Each tensor as a new tensor."""
-    return [identity(x) for x in input]
+    return [identity(x) for x in as_items(input, "identity_n: input")]
 
 
 def guarantee_const(input: Any, name: str | None = None) -> Tensor:
@@ -83,7 +84,7 @@ def guarantee_const(input: Any, name: str | None = None) -> Tensor:
 
 def tuple(tensors: Any, control_inputs: Any = None, name: str | None = None) -> list[Any]:
     """Each tensor as a new tensor; None stays None. Everything was computed already."""
-    return [None if t is None else identity(t) for t in tensors]
+    return [None if t is None else identity(t) for t in as_items(tensors, "tuple: tensors")]
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:

@@ -19,6 +19,7 @@ from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.hosted import HostedOp
+from gtape.ops.arguments import as_function, as_items
 
 
 def _typed(made: Any, wanted: Any, name: str) -> Any:
@@ -94,6 +95,10 @@ def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wante
     return made[0] if single else made
 
 
+def _inputs(name: str, given: Any) -> list[Tensor]:
+    return [convert(x) for x in (() if given is None else as_items(given, f"{name}: inp"))]
+
+
 def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None,
                    stateful: bool = True, name: str | None = None) -> Any:
     """func(*inp as NumPy arrays), its results as tensors. No gradient flows: use `py_function`.
@@ -110,7 +115,8 @@ def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout
     """
     if func is None:
         return lambda function: lambda *args: numpy_function(function, args, Tout)
-    inputs = [convert(x) for x in inp or ()]
+    as_function(func, "numpy_function: func")
+    inputs = _inputs("numpy_function", inp)
 
     def call(*tensors: Tensor) -> Any:
         made = func(*[x.numpy() for x in tensors])
@@ -143,7 +149,8 @@ def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: A
         raise TypeError("py_function: Tout, the dtypes of the results, must be given; [] for none")
     if func is None:
         return lambda function: lambda *args: py_function(function, args, Tout)
-    inputs = [convert(x) for x in inp or ()]
+    as_function(func, "py_function: func")
+    inputs = _inputs("py_function", inp)
 
     def call(*tensors: Tensor) -> Any:
         return _typed(func(*tensors), Tout, "py_function")

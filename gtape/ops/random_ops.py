@@ -204,6 +204,16 @@ def _as_function_of_alpha(alpha: Tensor, values: Tensor) -> Any:
     return identity_(values), grad
 
 
+def _numbers_for(name: str, dims: tuple[int, ...], *parameters: Tensor) -> None:
+    """Raises InvalidArgumentError unless the parameters are real and stretch to `dims`."""
+    for x in parameters:
+        if not (x.dtype.is_integer or x.dtype.is_floating):
+            raise InvalidArgumentError(f"{name}: the parameters must be real numbers; got {x.spec}")
+        if broadcast_shapes(name, Spec(dims, x.dtype), x.spec) != dims:
+            raise InvalidArgumentError(f"{name}: a parameter {x.spec} does not fit the shape "
+                                       f"{list(dims)} of the result")
+
+
 def gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tensor:
     """Gamma values of shape alpha and rate beta, of shape `shape` + that of the parameters.
 
@@ -231,6 +241,7 @@ def poisson(source: Source, shape: Any, lam: Any, dtype: Any, outer: bool = True
     mean = convert(lam)
     dims = as_shape(shape, "poisson: shape")
     dims = (*dims, *mean.spec.shape) if outer else dims
+    _numbers_for("poisson", dims, mean)
     return drawn("poisson", source(math.prod(dims)), dims, mean._t.device.typed(as_dtype(dtype)),
                  mean)
 
@@ -243,12 +254,13 @@ def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) ->
     """
     n = convert(counts)
     wanted = as_dtype(dtype)
-    if type(n) is EagerTensor and not n.dtype.is_complex and n.dtype is not dtypes.string and bool(
+    if type(n) is EagerTensor and (n.dtype.is_integer or n.dtype.is_floating) and bool(
             np.any(np.abs(n._peek().astype(np.float64)) > float(wanted.max))):
         raise InvalidArgumentError(f"binomial: counts must lie in the range of {wanted.name}, the "
                                    f"dtype of the result; got {shown(counts)}")
     p = convert(probs, None, n._t.device)
     dims = as_shape(shape, "binomial: shape")
+    _numbers_for("binomial", dims, n, p)
     return drawn("binomial", source(math.prod(dims)), dims, n._t.device.typed(wanted), n, p)
 
 
@@ -263,6 +275,7 @@ def parameterized_truncated_normal(source: Source, shape: Any, means: Any, stdde
     dims = as_shape(shape, "parameterized_truncated_normal: shape")
     others = [convert_like(v, mean._t, "parameterized_truncated_normal")
               for v in (stddevs, minvals, maxvals)]
+    _numbers_for("parameterized_truncated_normal", dims, mean, *others)
     return drawn("bounded_normal", source(math.prod(dims)), dims, mean._t, mean, *others)
 
 

@@ -114,7 +114,8 @@ def resize(images: Any, size: Any, method: str = "bilinear", preserve_aspect_rat
         InvalidArgumentError: `size` does not hold two positive integers.
     """
     x = convert(images)
-    kind = str(getattr(method, "value", method)).lower()
+    kind = getattr(method, "value", method)
+    kind = kind.lower() if isinstance(kind, str) else ""
     if kind not in METHODS:
         raise ValueError(f"resize: the method must be one of {', '.join(METHODS)}; got "
                          f"{shown(method)}")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
-from gtape.core.dtypes import DType, float32, int64
+from gtape.core.dtypes import DType, float32, int64, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.placement import at_home
@@ -155,10 +155,17 @@ def _near(x: Tensor, count: Tensor, distance: int) -> Tensor:
                  ones_like(x))
 
 
+def _numeric(name: str, data: Any) -> Tensor:
+    x = convert(data)
+    if x.dtype is string or x.dtype.is_bool:
+        raise InvalidArgumentError(f"{name}: data must be numbers; got {x.spec}")
+    return x
+
+
 @at_home
 def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int]:
     """Rows, ids and the number of segments."""
-    x = convert(data)
+    x = _numeric(name, data)
     ids = index_tensor(segment_ids, name, x)
     if not x.ndim or ids.spec.shape != x.spec.shape[:1]:
         raise InvalidArgumentError(f"{name}: segment_ids must be a vector with one id for each row "
@@ -176,7 +183,7 @@ def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int
 def _unsorted(name: str, data: Any, segment_ids: Any, num_segments: Any,
               ) -> tuple[Tensor, Tensor, int]:
     """Rows [n, …], ids [n] and the number of segments."""
-    x = convert(data)
+    x = _numeric(name, data)
     ids = index_tensor(segment_ids, name, x)
     count = as_int(num_segments, f"{name}: num_segments")
     shape, lead = x.spec.shape, ids.spec.shape

@@ -17,7 +17,7 @@ from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
 from gtape.kinds.functions import operands
 from gtape.ops import scalars as s
-from gtape.ops.arguments import as_int
+from gtape.ops.arguments import as_int, as_items
 from gtape.ops.branches import chosen_case, chosen_cond, chosen_switch
 
 
@@ -121,7 +121,8 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, stric
         InvalidArgumentError: no condition holds and there is no default, or several hold and
             `exclusive` is true.
     """
-    pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, Mapping) else pred_fn_pairs)
+    pairs = as_items(pred_fn_pairs.items() if isinstance(pred_fn_pairs, Mapping) else
+                     pred_fn_pairs, "case: pred_fn_pairs")
     if any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in pairs):
         raise TypeError(f"case takes (condition, function) pairs; got {shown(pred_fn_pairs)}")
     for _, function in pairs:
@@ -147,7 +148,8 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, stric
 
 def _branches(branch_fns: Any) -> Sequence[Any]:
     """The functions in the order of their keys 0, 1, …"""
-    items = list(branch_fns.items() if isinstance(branch_fns, Mapping) else branch_fns)
+    items = as_items(branch_fns.items() if isinstance(branch_fns, Mapping) else branch_fns,
+                     "switch_case: branch_fns")
     if not items:
         raise ValueError("switch_case needs at least one function; got none")
     if all(isinstance(item, (list, tuple)) and len(item) == 2 for item in items):

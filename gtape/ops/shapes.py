@@ -14,13 +14,14 @@ from gtape.core.device import Device
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.lengths import known
+from gtape.core.limits import check_size
 from gtape.core.op import case, ints
 from gtape.core.placement import current_device
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.kinds.primitive import primitive
-from gtape.ops.arguments import as_ints, host_value
+from gtape.ops.arguments import as_ints, as_items, as_shape
 
 
 def _described(value: Any) -> tuple[tuple[int, ...], Device]:
@@ -49,7 +50,7 @@ def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
 def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None = None,
             ) -> list[Tensor]:
     """The shape of each tensor."""
-    return [shape(x, out_type) for x in input]
+    return [shape(x, out_type) for x in as_items(input, "shape_n: input")]
 
 
 def size(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
@@ -130,7 +131,8 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
         InvalidArgumentError: an index is outside the array, or not an integer.
     """
     flat = convert(indices)
-    lengths = tuple(int(n) for n in host_value(dims, "unravel_index: dims").reshape(-1))
+    lengths = as_shape(dims, "unravel_index: dims")
+    check_size("unravel_index", Spec(lengths, flat.dtype))
     if not flat.dtype.is_integer:
         raise InvalidArgumentError(f"unravel_index: indices must be integers; got {flat.spec}")
     return unravel_index_(flat, dims=lengths)

@@ -15,7 +15,7 @@ from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics import frames as formulas
-from gtape.ops.arguments import as_int, host_value
+from gtape.ops.arguments import as_function, as_int, host_value
 from gtape.ops.fourier import irfft, rfft
 from gtape.ops.layout import transpose_
 from gtape.ops.signal_windows import hann_window
@@ -69,8 +69,8 @@ overlap_.cases = [case((3, 4), step=2, size=8), case((2, 3, 5), step=2, size=9),
 
 def _positive(value: Any, what: str) -> int:
     found = as_int(value, what)
-    if found < 1:
-        raise InvalidArgumentError(f"{what} must be at least 1; got {found}")
+    if not 1 <= found < 2 ** 62:
+        raise InvalidArgumentError(f"{what} must be at least 1, and below 2**62; got {found}")
     return found
 
 
@@ -158,7 +158,7 @@ def stft(signals: Any, frame_length: Any, frame_step: Any, fft_length: Any = Non
     length = _positive(frame_length, "stft: frame_length")
     made = frame(x, length, frame_step, pad_end=pad_end)
     if window_fn is not None:
-        made = made * window_fn(length, dtype=x.dtype)  # type: ignore[operator]
+        made = made * as_function(window_fn, "stft: window_fn")(length, dtype=x.dtype)  # type: ignore[operator]
     return rfft(made, [_transform_length(fft_length, length, "stft")])
 
 
@@ -177,7 +177,7 @@ def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any
     made = irfft(spectra, [_transform_length(fft_length, length, "inverse_stft")])
     made = _sized(made, (length,), (made.ndim - 1,))
     if window_fn is not None:
-        made = made * window_fn(length, dtype=made.dtype)  # type: ignore[operator]
+        made = made * as_function(window_fn, "stft: window_fn")(length, dtype=made.dtype)  # type: ignore[operator]
     return overlap_and_add(made, frame_step)
 
 

@@ -15,7 +15,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_int, host_value
+from gtape.ops.arguments import as_float, as_int
 
 
 def _made(name: str, length: Any, dtype: Any, formula: Callable[[int], np.ndarray]) -> Tensor:
@@ -75,7 +75,7 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.floa
     Raises:
         InvalidArgumentError: a dtype that is not floating.
     """
-    width = float(host_value(beta, "kaiser_window: beta"))
+    width = as_float(beta, "kaiser_window: beta")
     return _made("kaiser_window", window_length, dtype, lambda n: _kaiser(n, width))
 
 
@@ -86,7 +86,7 @@ def kaiser_bessel_derived_window(window_length: Any, beta: Any = 12.0,
     Raises:
         InvalidArgumentError: a dtype that is not floating.
     """
-    width = float(host_value(beta, "kaiser_bessel_derived_window: beta"))
+    width = as_float(beta, "kaiser_bessel_derived_window: beta")
 
     def formula(count: int) -> np.ndarray:
         sums = np.cumsum(_kaiser(count // 2 + 1, width))

@@ -7,7 +7,8 @@ from typing import Any
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.ops.arguments import as_ints
+from gtape.core.text import shown
+from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.indexing import Entry, _expanded, _native, getitem_
 
 
@@ -47,6 +48,9 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
             index out of bounds.
     """
     x = convert(input_)
+    begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = (
+        as_int(mask, "strided_slice: a mask") for mask in (
+            begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask))
     starts, ends = as_ints(begin, "strided_slice: begin"), as_ints(end, "strided_slice: end")
     steps = (1,) * len(starts) if strides is None else as_ints(strides, "strided_slice: strides")
     if not len(starts) == len(ends) == len(steps) or 0 in steps:
@@ -66,6 +70,8 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
         else:
             entries.append(("slice", None if begin_mask >> i & 1 else start,
                             None if end_mask >> i & 1 else stop, step))
+    if not (var is None or hasattr(var, "_resource_")):
+        raise TypeError(f"strided_slice: var must be a Variable or None; got {shown(var)}")
     key = _expanded(entries, x.ndim)
     made = getitem_(x, key=key)
     if var is not None and type(made) is EagerTensor:

@@ -15,7 +15,7 @@ from gtape.core.tensor import Tensor
 from gtape.kinds.primitive import primitive
 from gtape.numerics import nonfinite
 from gtape.numerics.triangular import solve_triangular
-from gtape.ops.arguments import host_value, one_dtype
+from gtape.ops.arguments import as_float, one_dtype
 from gtape.ops.casting import cast
 from gtape.ops.diagonals import band_part_, diag_, diag_part_, set_diag_
 from gtape.ops.eigen import singular_values, svd
@@ -291,7 +291,7 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
     rounding = float(10 * max(x.spec.shape[-2:]) * np.finfo(x.dtype.real_dtype.np_dtype).eps)
     if rcond is None:
         return pinv_(x, rcond=rounding)
-    limit = float(host_value(rcond, "pinv: rcond"))
+    limit = as_float(rcond, "pinv: rcond")
     if limit > rounding and _cuts(x, limit, rounding):
         return _truncated_pinv(x, limit)
     return pinv_(x, rcond=limit)

@@ -9,7 +9,7 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.ops.arguments import as_int, as_ints
+from gtape.ops.arguments import as_function, as_int, as_ints
 from gtape.ops.layout import reshape_, transpose_
 from gtape.ops.spatial import channels_first, channels_last, is_channels_first, require_rank
 
@@ -77,7 +77,7 @@ def with_space_to_batch(input: Any, dilation_rate: Any, padding: str, op: Callab
     name = "with_space_to_batch"
     if not isinstance(padding, str) or padding.upper() not in ("SAME", "VALID"):
         raise ValueError(f"{name}: padding must be 'SAME' or 'VALID'; got {shown(padding)}")
-    x = convert(input)
+    x, op = convert(input), as_function(op, f"{name}: op")
     rates = as_ints(dilation_rate, f"{name}: dilation_rate")
     axes = tuple(range(1, len(rates) + 1)) if spatial_dims is None else tuple(spatial_dims)
     if axes != tuple(range(1, len(rates) + 1)):

@@ -12,7 +12,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.numerics.windows import Pads, out_sizes, padding, span
-from gtape.ops.arguments import as_ints
+from gtape.ops.arguments import as_ints, as_items
 from gtape.ops.layout import transpose_
 
 Sizes = tuple[int, ...]
@@ -87,7 +87,7 @@ def spatial_pads(name: str, kind: Any, in_sizes: Sequence[int], sizes: Sequence[
         raise InvalidArgumentError(f"{name}: padding must be 'SAME', 'VALID' or pairs (before, "
                                    f"after); got None")
     if not isinstance(kind, str):
-        pairs = [as_ints(pair, f"{name}: padding") for pair in kind]
+        pairs = [as_ints(pair, f"{name}: padding") for pair in as_items(kind, f"{name}: padding")]
         if len(pairs) == rank + 2:
             outer = (pairs[0], pairs[1 if first else rank + 1])
             if any(n for pair in outer for n in pair):

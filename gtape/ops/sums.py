@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.core.convert import convert, convert_like
+from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import case
@@ -79,7 +80,7 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None,
     if shape is not None and not TensorShape(shape).is_compatible_with(total.shape):
         raise ValueError(f"accumulate_n: the tensors have shape {total.shape}, which does not fit "
                          f"{TensorShape(shape)}")
-    if tensor_dtype is not None and total.dtype != tensor_dtype:
+    if tensor_dtype is not None and total.dtype != as_dtype(tensor_dtype):
         raise ValueError(f"accumulate_n: the tensors are {total.dtype!r}, not {tensor_dtype!r}; "
                          f"use tf.cast")
     return total

@@ -110,6 +110,8 @@ class TensorArray:
             raise NotTraceableError(f"{what}: the index is known only when the traced function "
                                     f"runs, and so would be the size of an array that grows; make "
                                     f"the array with size=n and without dynamic_size")
+        if index.spec.shape or not index.dtype.is_integer:
+            raise InvalidArgumentError(f"{what}: the index must be one integer; got {index.spec}")
         return reshape_(index, shape=(1,))
 
     @property
@@ -228,8 +230,16 @@ class TensorArray:
         return self._stacked(range(len(self._list))) if self._whole is None else self._whole
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
-        """The elements at `indices` along a new first axis."""
-        return self._stacked(as_ints(indices, "TensorArray.gather: indices"))
+        """The elements at `indices` along a new first axis.
+
+        Raises:
+            OutOfRangeError: no such element.
+        """
+        wanted = as_ints(indices, "TensorArray.gather: indices")
+        if not all(0 <= i < len(self._items) for i in wanted):
+            raise OutOfRangeError(f"TensorArray.gather: indices must lie in "
+                                  f"[0, {len(self._items)}); got {list(wanted)}")
+        return self._stacked(wanted)
 
     def _stacked(self, indices: Any) -> Tensor:
         items = [self._at(i) for i in indices]
@@ -250,9 +260,18 @@ class TensorArray:
         Raises:
             ValueError: more slices than an array of fixed size holds.
         """
-        parts = unstack_(convert(value, None if isinstance(value, Tensor) else self._dtype),
-                         axis=0)
-        return self._filled(parts)
+        return self._filled(self._parts(value, "TensorArray.unstack"))
+
+    def _parts(self, value: Any, what: str) -> Any:
+        """The slices of a value along its first axis."""
+        return unstack_(self._with_rows(value, what), axis=0)
+
+    def _with_rows(self, value: Any, what: str) -> Tensor:
+        whole = convert(value, None if isinstance(value, Tensor) else self._dtype)
+        if not whole.ndim:
+            raise InvalidArgumentError(f"{what}: the value must have rank 1 or more; got "
+                                       f"{whole.spec}")
+        return whole
 
     def _filled(self, parts: Any) -> TensorArray:
         if len(parts) > len(self._items) and not self._dynamic:
@@ -263,9 +282,13 @@ class TensorArray:
         return self
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
-        """Set element indices[i] to value[i]."""
-        parts = unstack_(convert(value, None if isinstance(value, Tensor) else self._dtype),
-                         axis=0)
+        """Set element indices[i] to value[i].
+
+        Raises:
+            InvalidArgumentError: a scalar, or another number of values than of indices.
+            OutOfRangeError: as `write`.
+        """
+        parts = self._parts(value, "TensorArray.scatter")
         for index, part in zip(as_ints(indices, "TensorArray.scatter: indices"), parts):
             self.write(index, part)
         return self
@@ -276,7 +299,7 @@ class TensorArray:
         Raises:
             InvalidArgumentError: the lengths do not add up.
         """
-        whole = convert(value, None if isinstance(value, Tensor) else self._dtype)
+        whole = self._with_rows(value, "TensorArray.split")
         sizes = as_ints(lengths, "TensorArray.split: lengths")
         self._infer = self._infer and len(set(sizes)) <= 1
         return self._filled(split_(whole, sizes=sizes, axis=0))

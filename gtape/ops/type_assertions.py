@@ -12,6 +12,8 @@ from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.queries import is_tensor
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
+from gtape.ops.arguments import as_items
 
 
 def _typed(value: Any) -> Any:
@@ -50,7 +52,7 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
         ValueError: they differ from each other or from `dtype`, or it is not floating.
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    for tensor in tensors or ():
+    for tensor in () if tensors is None else as_items(tensors, "assert_same_float_dtype: tensors"):
         if tensor is None:
             continue
         found = _typed(tensor).dtype
@@ -97,7 +99,10 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
     Raises:
         ValueError: a rank or length is not as stated.
     """
-    pairs = list(shapes.items() if isinstance(shapes, Mapping) else shapes)
+    pairs = as_items(shapes.items() if isinstance(shapes, Mapping) else shapes,
+                     "assert_shapes: shapes")
+    if any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in pairs):
+        raise TypeError(f"assert_shapes takes pairs (tensor, shape); got {shown(shapes)}")
     known: dict[Any, tuple[int, str]] = {}
     for position, (tensor, wanted) in enumerate(pairs):
         if hasattr(tensor, "deref"):
