@@ -1,8 +1,8 @@
 """Sums of floats in blocks, so that rounding errors do not grow with the number of terms.
 
 NumPy adds in pairs along the axis that lies together in memory, and one by one along all others:
-of 10^6 float32 numbers near 1000 in a column it leaves two digits. Here no more than BLOCK terms
-are added one after another: the rows of a matrix in blocks of rows far from each other, which are
+of 10^6 float32 numbers near 1000 in a column it leaves two digits. Here only blocks of terms are
+added one after another: the rows of a matrix in blocks of rows far from each other, which are
 long vectors, and what comes of these in blocks again. A block is a product with ones, for which
 BLAS takes less than half of the time that NumPy takes for sums of columns.
 """
@@ -15,11 +15,15 @@ import numpy as np
 
 from .precision import Array, is_short
 
-# Terms that are added one after another. Longer blocks were not faster.
+# Terms that are added one after another, or up to twice as many where there are no more. Longer
+# blocks were not faster.
 BLOCK = 256
-_ONES = {kind: np.ones(BLOCK, kind) for kind in "fd"}
-# Terms of a dot product, which BLAS adds in some 32 lanes.
-_DOT = 1 << 14
+_ONES = {kind: np.ones(2 * BLOCK, kind) for kind in "fd"}
+# Elements of a product, and terms of a dot product, up to which BLAS works in this thread alone:
+# where another program has the other cores, waiting for them costs more than all of the sum.
+_ALONE, _DOT = 3 << 16, 1 << 13
+# Rows of the lowest block for which a product is faster.
+_LOW = 32
 _FLOATS = "fdFD"
 _reduce: Any = np.add.reduce
 
@@ -61,16 +65,26 @@ def columns(x: Array) -> Array:
     """The sum of each column of a matrix of float32 or float64 that lies together in memory."""
     rows, width = x.shape
     ones = _ONES[x.dtype.char]
-    if rows <= BLOCK:
+    height = min(BLOCK, _ALONE // max(width, 1))
+    if rows < 2 * height:
         return ones[:rows].dot(x)
     if width == 1:
-        return np.add.reduce(x.reshape(rows), keepdims=True)
-    far = rows // BLOCK
-    whole = far * BLOCK
-    made = columns(ones.dot(x[:whole].reshape(BLOCK, far * width)).reshape(far, width))
-    if whole < rows:
-        made += ones[: rows - whole].dot(x[whole:])
-    return made
+        return _reduce(x, 0)
+    if height < _LOW:  # long rows, which NumPy adds as fast
+        parts = [_reduce(x[i : i + BLOCK], 0)[None] for i in range(0, rows, BLOCK)]
+        return parts[0][0] if len(parts) == 1 else columns(np.concatenate(parts))
+    parts = []
+    far = _ALONE // (height * width)
+    for start in range(0, rows, far * height):
+        piece = x[start : start + far * height]
+        high = len(piece) // height
+        if high:
+            block = piece[: high * height].reshape(height, high * width)
+            parts.append(ones[:height].dot(block).reshape(high, width))
+        if high * height < len(piece):
+            rest = piece[high * height :]
+            parts.append(ones[: len(rest)].dot(rest)[None])
+    return columns(np.concatenate(parts))
 
 
 def _ordered(x: Array, axes: Sequence[int]) -> Array:
@@ -117,23 +131,23 @@ def _middle(x: Array) -> Array:
     if x.dtype.kind == "c":
         part = x.real.dtype
         return _middle(x.view(part).reshape(outer, count, 2 * inner)).view(x.dtype)
-    if outer == 1:
-        return columns(x[0])[None]
+    if count * inner > _ALONE or outer == 1:
+        return np.stack([columns(matrix) for matrix in x])
     far = count // BLOCK
     whole = far * BLOCK
     blocks = x[:, :whole].reshape(outer, BLOCK, far * inner)
-    made = _middle((_ONES[x.dtype.char] @ blocks).reshape(outer, far, inner))
+    made = _middle((_ONES[x.dtype.char][:BLOCK] @ blocks).reshape(outer, far, inner))
     if whole < count:
-        made += np.add.reduce(x[:, whole:], axis=1)
+        made += _reduce(x[:, whole:], 1)
     return made
 
 
 def squares(x: Array) -> Array:
     """Σ x² over all elements of x, real floats."""
     flat = x.reshape(-1)
-    count = flat.size // _DOT
-    if type(x) is not np.ndarray or count < 2:
+    if type(x) is not np.ndarray or flat.size <= _DOT:
         return flat.dot(flat)
+    count = flat.size // _DOT
     whole, rest = flat[: count * _DOT], flat[count * _DOT :]
     parts = whole.reshape(count, 1, _DOT) @ whole.reshape(count, _DOT, 1)
     return total(parts.reshape(count), (0,)) + rest.dot(rest)
