@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.special as sp
 
 import gtape as tf
 
@@ -94,6 +95,9 @@ def _scalars() -> Iterator[Finding]:
     yield Finding("norm of a row of zeros without a cotangent", lambda x: slopes(
         lambda x: tf.norm(x, axis=1), x, upstream=[0.0, 1.0]), (_float([0, 0], [3, 4]),),
         (_float([0, 0], [0.6, 0.8]),))
+    trigamma = np.pi ** 2 / np.sin(np.pi * -1000.5) ** 2 - sp.polygamma(1, 1001.5)
+    yield Finding("slope of digamma far below 0", lambda x: slopes(tf.math.digamma, x),
+                  (np.array([-1000.5]),), ([trigamma],), 64)
     yield Finding("slope of igamma where it is nan",
                   lambda a, x: [tf.math.igamma(a, x), slopes(tf.math.igamma, a, x)[0]],
                   (np.array([-1.0]), np.array([1.0])), ([_NAN], [_NAN]))
