@@ -164,13 +164,14 @@ def segments(d: Draw, x: Operand) -> str | None:
     if not x.rank:
         return None
     count = 1 + d.below(7)
-    ids = d.fresh(x.shape[:1], d.choice(("int32", "int64")), limit=count)
     name = d.choice(("sum", "mean", "max", "min", "prod", "sqrt_n"))
     if d.chance(0.6):
+        ids = d.fresh(x.shape[:1], d.choice(("int32", "int64")), limit=count)
         return f"tf.math.unsorted_segment_{name}({x}, {ids}, {count})"
-    if name == "sqrt_n" or not x.shape[0]:
+    if name == "sqrt_n" or not 0 < x.shape[0] < 40:
         return None
-    return f"tf.math.segment_{name}({x}, tf.sort({ids}))"
+    known = sorted(d.below(count) for _ in range(x.shape[0]))  # a trace has to know the last one
+    return f"tf.math.segment_{name}({x}, {known})"
 
 
 @op("index", exact=True, weight=0.5)

@@ -18,6 +18,7 @@ from gtape.autograph import convert
 from gtape.compile.applied import Applied
 from gtape.compile.program import compiled
 from gtape.compile.traced import traced
+from gtape.core.errors import NotTraceableError
 from gtape.core.tracer import Tracer
 
 from . import values
@@ -183,7 +184,10 @@ class _Traced:
         if self._program is None:
             tracer = Tracer()
             symbols = [tracer.symbol(t.spec, t._t) for t in tensors]
-            self._traced = traced(lambda: self._function(*symbols), tracer, symbols, "program")
+            try:
+                self._traced = traced(lambda: self._function(*symbols), tracer, symbols, "program")
+            except NotTraceableError:  # users get the function itself then
+                return self._function(*tensors)
             self._traced.graph.check()
             self._program = (Applied(self._traced, "test") if self._mode == "applied" else
                              compiled(self._traced, fuse=False))
