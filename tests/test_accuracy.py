@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpmath import mpf
+from mpmath import mp, mpf
 
 import gtape as tf
 
@@ -72,3 +72,28 @@ def test_a_worse_function_is_found() -> None:
     with pytest.raises(AssertionError):
         _hold(index, 0, accuracy.pulled(ROWS[index]._replace(
             fn=lambda x: x * (0.5 + 0.5 * tf.math.erf(x * np.float32(0.5**0.5))))))
+
+
+# ---------------------------------------------------------------- the ends of float64
+_TINY = [10.0**-k for k in range(17, 300, 40)]
+_MIDDLE = [0.5 + s * 2.0**-k for k in range(25, 53, 6) for s in (1, -0.5)]
+_LAST = [1 - 2.0**-k for k in range(25, 54, 5)]
+_ENDS = {
+    "ndtri": [*_TINY, *_MIDDLE, *_LAST],
+    "erfcinv": [2 * p for p in (*_TINY, *_MIDDLE, *_LAST)],
+    "lgamma": [*_TINY, *(1 / v for v in _TINY), *(2 * p for p in _MIDDLE), 171.5, -1e-200, -1e-17],
+    "digamma": [*_TINY, *(1 / v for v in _TINY), 1.4616321449683622, 1.4616321449683625, -1e-200],
+    "erfc": [9.5, 15.447, 20.0526, 26.4],
+    "gelu": [-13.0, -22.5263, -33.0526, -37.0]}
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.native)])
+@pytest.mark.parametrize("name", _ENDS)
+def test_float64_is_as_good_at_its_ends(name: str, compiled: bool) -> None:
+    row = next(r for r in ROWS if r.name == name)
+    with mp.workdps(60):
+        exact = [row.exact(mpf(v)) for v in _ENDS[name]]
+    run = tf.function(row.fn) if compiled else row.fn
+    found = run(tf.constant(_ENDS[name], tf.float64)).numpy()
+    distances = accuracy.ulps(found, exact, exact, np.float64)
+    assert distances.max() <= max(6, accuracy.LIMITS[name][2]), distances
