@@ -207,7 +207,8 @@ class Atom(Elementwise):
             `(xp, *arrays)`; the op's own name unless given.
         infix: a template of Python operators, such as "{0} * {1}", used in place of a call.
         cuda: the expression in CUDA C++, in the parameters' names; the call itself unless given;
-            "" where there is none, and the array function serves GPUs too.
+            "" where there is none, and the array function serves GPUs too. `nearest(…)` in it is a
+            number that is rounded to the dtype of two bytes, where there is one.
         integers: whether the CUDA expression is right for integers.
         types: the rule of `typing_rules` for its dtypes.
         holomorphic: for complex values the derivative is a complex number times g.

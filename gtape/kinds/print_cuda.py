@@ -174,6 +174,8 @@ class CudaPrinter:
             wanted = "bool" if letter.types == "select" and i == 0 else operand
             args[param] = self._text(arg, wanted, narrow)
         text = _NUMBER.sub(lambda m: f"({C_TYPES[operand]})({m[0]})", letter.cuda)
+        half = self._narrow.get(id(node))
+        text = text.replace("nearest(", f"rounded<{C_TYPES[half]}>(" if half else "(")
         names = "|".join(map(re.escape, letter.params))
         return re.sub(rf"\b(?:{names})\b", lambda m: args[m[0]], text)
 

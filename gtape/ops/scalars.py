@@ -112,7 +112,7 @@ multiply_no_nan = letter(
     "multiply_no_nan(a, b)", numpy=spelled.multiply_no_nan, cuda="b == 0 ? 0 : a * b",
     doc="x y, and 0 where y is 0 even if x is nan or inf.",
     d_a=lambda g, b: multiply_no_nan(g, b), d_b=lambda g, a: multiply_no_nan(a, g))
-floordiv = letter("floordiv(a, b)", numpy=spelled.floordiv, cuda="floor(a / b)",
+floordiv = letter("floordiv(a, b)", numpy=spelled.floordiv, cuda="floor(nearest(a / b))",
                   integers=False, types="real", tf_name="FloorDiv",
                   doc="⌊x / y⌋, of the quotient as it is rounded. Not differentiable.",
                   d_a=None, d_b=None, domain=(0.5, 2.0))
@@ -120,7 +120,7 @@ floormod = letter("floormod(a, b)", numpy=spelled.floormod, cuda="floor_remainde
                   integers=False, types="real", tf_name="FloorMod", jumps=True,
                   doc="x - y ⌊x / y⌋: the sign of y.",
                   d_a=lambda g: g, d_b=lambda g, a, b: -g * floor(a / b), domain=(0.5, 2.0))
-truncatediv = letter("truncatediv(a, b)", numpy=spelled.truncatediv, cuda="trunc(a / b)",
+truncatediv = letter("truncatediv(a, b)", numpy=spelled.truncatediv, cuda="trunc(nearest(a / b))",
                      integers=False, types="real", tf_name="TruncateDiv",
                      doc="x / y rounded towards zero. Not differentiable.", d_a=None, d_b=None,
                      domain=(0.5, 2.0))

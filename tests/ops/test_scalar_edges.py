@@ -105,6 +105,22 @@ def test_quotients_are_rounded_down_as_they_are(mode: Mode, dtype: Any) -> None:
     _same(mode(lambda a, b: a // b)(*_constants(dtype, a, b)), wanted)
 
 
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+@pytest.mark.parametrize("fn, down", [(lambda a, b: a // b, np.floor), (tf.truncatediv, np.trunc)],
+                         ids=["floordiv", "truncatediv"])
+def test_quotients_of_two_bytes_are_rounded_first(mode: Mode, dtype: Any, fn: Any,
+                                                  down: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-200, 200, 2000) * 0.1, rng.integers(1, 40, 2000) * 0.1
+    kind = dtype.as_numpy_dtype
+    given = [tf.cast(tf.constant(v, tf.float32), dtype) for v in (a, b)]
+    wanted = down((a.astype("f4").astype(kind) / b.astype("f4").astype(kind)).astype("f4"))
+    _same(tf.cast(mode(fn)(*given), tf.float32), wanted)
+    quotient = mode(lambda a: fn(a, 0.1))(given[0])
+    _same(tf.cast(quotient, tf.float32),
+          down((a.astype("f4").astype(kind) / kind(0.1)).astype("f4")))
+
+
 @pytest.mark.parametrize("fn", [tf.math.rsqrt, tf.math.reciprocal, tf.sqrt],
                          ids=["rsqrt", "reciprocal", "sqrt"])
 def test_a_zero_cotangent_gives_zero(mode: Mode, fn: Any) -> None:
