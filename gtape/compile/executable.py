@@ -60,6 +60,7 @@ class Executable:
         if self.program is None:
             from gtape.compile.program import compiled
 
-            self.program = compiled(self.traced)
-            self.entry = self.program.entry
+            made = compiled(self.traced)
+            self.entry = made.entry  # first: another thread asks for the program, then calls this
+            self.program = made
         return self.program

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile import locking
+from gtape.compile import locking, program
+from gtape.compile.program import compiled
 
 pytestmark = pytest.mark.native
 
@@ -228,6 +229,27 @@ def test_a_trace_that_waits_for_a_thread_that_calls_the_function(monkeypatch):
         return x * 2.0
 
     assert float(f(tf.constant(3.0))) == 6.0
+
+
+def test_a_first_call_in_the_middle_of_another_one(monkeypatch):
+    """Another thread calls the function when its program is made and not yet ready."""
+    f = tf.function(lambda x: x + 1.0)
+    met = []
+
+    class Slow:
+        def __init__(self, program):
+            self.program = program
+
+        @property
+        def entry(self):
+            if not met:
+                met.append(None)
+                met[0] = float(in_a_thread(lambda: f(tf.constant(1.0))))
+            return self.program.entry
+
+    monkeypatch.setattr(program, "compiled", lambda traced: Slow(compiled(traced)))
+    assert float(f(tf.constant(4.0))) == 5.0
+    assert met == [2.0]
 
 
 _COLLECTED = """
