@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from gtape.core.errors import InvalidArgumentError, ResourceExhaustedError
 from gtape.core.lengths import is_open
@@ -46,21 +46,27 @@ def exhausted(name: str, specs: Iterable[Spec]) -> ResourceExhaustedError:
         f"tensors, a dtype of fewer bytes, or do it in several steps")
 
 
-@contextmanager
-def room_for(name: str, spec: Spec) -> Iterator[None]:
-    """Inside, the host computes a result of this spec by NumPy; both ways of being too large are
-    errors in words.
+class room_for:
+    """Inside the block the host computes a result of this spec by NumPy; both ways of being too
+    large are errors in words.
 
     Raises:
         InvalidArgumentError, ResourceExhaustedError: as `check_size`, or there is no memory.
     """
-    check_size(name, spec)
-    try:
-        yield
-    except MemoryError as error:
-        if isinstance(error, ResourceExhaustedError):
-            raise
-        raise exhausted(name, [spec]) from error
+
+    __slots__ = ("_name", "_spec")
+
+    def __init__(self, name: str, spec: Spec) -> None:
+        check_size(name, spec)
+        self._name = name
+        self._spec = spec
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, MemoryError) and not isinstance(error, ResourceExhaustedError):
+            raise exhausted(self._name, [self._spec]) from error
 
 
 def outgrows(specs: Sequence[Spec], inputs: Sequence[Spec] = ()) -> bool:

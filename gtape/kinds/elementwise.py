@@ -152,10 +152,15 @@ class Elementwise(Op):
         out_type = self.out_type(types)
         typing_rules.same_device(self.name, inputs)
         emitted = emit_or_none(self, inputs, (), lambda: [self._result(out_type, inputs)])
+        if emitted is None and tracer_now() is not None:
+            emitted = self._left_to_calls(out_type, inputs)
         if emitted is not None:
             result = emitted[0]
         else:
-            result = self._computed(out_type, inputs)
+            try:
+                result = noted(EagerTensor(self._evaluate(out_type, inputs), out_type))
+            except MemoryError as error:
+                raise exhausted(self.name, [self._result(out_type, inputs)]) from error
         record_general(self, tuple(inputs), (result,), ())
         return result
 
@@ -169,17 +174,13 @@ class Elementwise(Op):
         check_size(self.name, spec)
         return spec
 
-    def _computed(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Tensor:
-        """The result; in a trace a symbol where it is much larger than the inputs."""
-        tracer = tracer_now()
-        if tracer is not None:
-            spec = self._result(out_type, inputs)
-            if outgrows([spec], [x.spec for x in inputs]):
-                return tracer.emit(self, inputs, (), [spec], [out_type])[0]
-        try:
-            return noted(EagerTensor(self._evaluate(out_type, inputs), out_type))
-        except MemoryError as error:
-            raise exhausted(self.name, [self._result(out_type, inputs)]) from error
+    def _left_to_calls(self, out_type: ArrayType, inputs: Sequence[Tensor],
+                       ) -> tuple[Tensor, ...] | None:
+        """A symbol in a trace for what is much larger than the inputs; None for the rest."""
+        spec = self._result(out_type, inputs)
+        if not outgrows([spec], [x.spec for x in inputs]):
+            return None
+        return tracer_now().emit(self, inputs, (), [spec], [out_type])  # type: ignore[no-any-return]
 
     def _evaluate(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Any:
         arrays = [x._array_() for x in inputs]

@@ -27,14 +27,17 @@ from gtape.ops.layout import broadcast_to_, reshape
 
 
 def _full(name: str, shape: tuple[int, ...], value: Any, array_type: ArrayType) -> Tensor:
-    tracer, spec = tracer_now(), Spec(shape, array_type.dtype)
-    if tracer is not None and (is_open(shape) or outgrows([spec])):
-        check_size(name, spec)
-        return tracer.filled(spec, array_type, value)
+    tracer = tracer_now()
+    if tracer is not None:
+        spec = Spec(shape, array_type.dtype)
+        if is_open(shape) or outgrows([spec]):
+            check_size(name, spec)
+            return tracer.filled(spec, array_type, value)
     try:
         with array_type.device.scope():
             made = array_type.xp.full(shape, value, dtype=array_type.dtype.np_dtype)
     except (MemoryError, ValueError, OverflowError) as error:
+        spec = Spec(shape, array_type.dtype)
         check_size(name, spec)
         raise exhausted(name, [spec]) from error
     return noted(EagerTensor(made, array_type))
@@ -132,9 +135,7 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     x = convert(value)
     if x.ndim:
         raise InvalidArgumentError(f"fill: the value must be a scalar; got {x.spec}")
-    shape = as_shape(dims, "fill: dims")
-    check_size("fill", Spec(shape, x.dtype))
-    return broadcast_to_(x, shape=shape)
+    return broadcast_to_(x, shape=as_shape(dims, "fill: dims"))
 
 
 def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None,
@@ -194,11 +195,11 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
         raise NotTraceableError(f"{resolve(*here())}: range of a traced number has a length "
                                 f"that is not known while tracing; `for i in tf.range(n)` may")
     wanted = as_dtype(dtype) if dtype is not None else _number_dtype(parts)
-    for dtype_of, shape in (*((p.dtype, p.spec.shape) for p in parts), (wanted, ())):
-        if shape or not (dtype_of.is_integer or dtype_of.is_floating):
-            raise InvalidArgumentError(
-                f"range: start, limit and delta must be real scalars, and so must be the result's "
-                f"dtype; got {', '.join(str(p.spec) for p in parts)} and {wanted.name}")
+    if any(p.ndim for p in parts) or not all(
+            d.is_integer or d.is_floating for d in (wanted, *(p.dtype for p in parts))):
+        raise InvalidArgumentError(
+            f"range: start, limit and delta must be real scalars, and so must be the result's "
+            f"dtype; got {', '.join(str(p.spec) for p in parts)} and {wanted.name}")
     low, high, step = (p.numpy() for p in parts)
     count = _steps(low, high, step, wanted)
     spec = Spec((count,), wanted)
@@ -210,8 +211,7 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
 
 def _steps(low: Any, high: Any, step: Any, dtype: DType) -> int:
     """How many numbers a range holds."""
-    with np.errstate(all="ignore"):
-        length = (float(high) - float(low)) / float(step) if step else math.nan
+    length = (float(high) - float(low)) / float(step) if step else math.nan
     if not 0 <= length <= 2.0 ** 63:
         raise InvalidArgumentError(
             f"range: delta must lead from start to limit in fewer than 2**63 steps; got "
@@ -265,27 +265,34 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     if not found.dtype.is_integer:
         raise InvalidArgumentError(f"one_hot: indices must be integers; got {found.spec}")
     count = as_int(depth, "one_hot: depth")
-    if count < 0:
-        raise InvalidArgumentError(f"one_hot: depth must not be negative; got {count}")
-    axis = -1 if axis is None else as_int(axis, "one_hot: axis")
-    (at,) = normal_axes("one_hot", axis, found.ndim + 1)
+    if not 0 <= count < 2 ** 59:
+        raise InvalidArgumentError(f"one_hot: depth must be below 2**59 and not negative; got "
+                                   f"{count}")
+    at = found.ndim
+    if axis not in (None, -1):
+        (at,) = normal_axes("one_hot", as_int(axis, "one_hot: axis"), at + 1)
     wanted = optional_dtype(dtype)
     if wanted is None:
         given = on_value if on_value is not None else off_value
         wanted = dtypes.float32 if given is None else convert(given).dtype
-    shape = [1] * (found.ndim + 1)
-    shape[at] = count
-    spec = Spec((*found.spec.shape[:at], count, *found.spec.shape[at:]), wanted)
-    with room_for("one_hot", spec):
-        return _one_hot(found, at, np.arange(count).reshape(shape), on_value, off_value, spec)
+    shape = found.spec.shape
+    spec = Spec((*shape[:at], count, *shape[at:]), wanted)
+    try:
+        return _one_hot(found, at, count, on_value, off_value, spec)
+    except (MemoryError, OverflowError) as error:
+        check_size("one_hot", spec)
+        raise exhausted("one_hot", [spec]) from error
 
 
-def _one_hot(found: Tensor, at: int, classes: np.ndarray, on_value: Any, off_value: Any,
-             spec: Spec) -> Tensor:
+def _one_hot(found: Tensor, at: int, count: int, on_value: Any, off_value: Any, spec: Spec,
+             ) -> Tensor:
     wanted, xp = spec.dtype, found._t.xp
+    axes = [1] * len(spec.shape)
+    axes[at] = count
+    classes = np.arange(count).reshape(axes)
     on = convert(1 if on_value is None else on_value, wanted, CPU)
     off = convert(0 if off_value is None else off_value, wanted, CPU)
-    if on.ndim or off.ndim:
+    if on.spec.shape or off.spec.shape:
         raise InvalidArgumentError(f"one_hot: on_value and off_value must be scalars; got "
                                    f"{on.spec} and {off.spec}")
     folded = tracer_now() is None or not outgrows([spec], [found.spec])

@@ -78,9 +78,10 @@ reshape_.cases = [case((2, 6), shape=(3, 4)), case((1,), shape=()), case((0, 3),
 def _resolved(x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     """`shape` with its one -1 replaced. Where 0 elements leave it open, it is what the lengths
     other than 0 give: [0, 6] as [0, -1, 3] is [0, 2, 3]."""
-    if any(type(n) is int and n < -1 for n in shape):
-        raise InvalidArgumentError(f"reshape: lengths must be 0 or more, one may be -1; got the "
-                                   f"shape {list(shape)}")
+    for n in shape:
+        if type(n) is int and n < -1:
+            raise InvalidArgumentError(f"reshape: lengths must be 0 or more, one may be -1; got "
+                                       f"the shape {list(shape)}")
     size = math.prod(x.spec.shape)
     unknown = [i for i, n in enumerate(shape) if n == -1]
     known = math.prod(n for n in shape if n != -1)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.lengths import is_open
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
@@ -19,6 +18,8 @@ Sizes = tuple[int, ...]
 
 #: A padded image of more cells than this is beyond the addresses of a process.
 _MOST_CELLS = 2 ** 45
+#: Padding that may make it so.
+_WIDE = 2 ** 14
 
 _CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 _CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
@@ -80,7 +81,7 @@ def spatial_pads(name: str, kind: Any, in_sizes: Sequence[int], sizes: Sequence[
     channels.
 
     Raises:
-        InvalidArgumentError: another padding.
+        InvalidArgumentError: another padding, or one that makes an image larger than memory.
     """
     rank = len(in_sizes)
     if kind is None:
@@ -95,15 +96,19 @@ def spatial_pads(name: str, kind: Any, in_sizes: Sequence[int], sizes: Sequence[
                                            f"{pairs}")
             pairs = pairs[2:] if first else pairs[1:-1]
         kind = pairs
-    spans = [span(size, gap) for size, gap in zip(sizes, dilations)]
-    if any(n >= 2 ** 31 for n in spans):
+    if max(dilations) > 1 and any(span(*pair) >= 2 ** 31 for pair in zip(sizes, dilations)):
         raise InvalidArgumentError(f"{name}: a window must span fewer than 2**31 cells of an axis; "
-                                   f"got {spans} for sizes {list(sizes)} and dilations "
-                                   f"{list(dilations)}")
+                                   f"got sizes {list(sizes)} and dilations {list(dilations)}")
     try:
-        return padding(kind, in_sizes, sizes, strides, dilations)
+        pads = padding(kind, in_sizes, sizes, strides, dilations)
     except ValueError as error:
         raise InvalidArgumentError(f"{name}: {error}") from None
+    if any(after > _WIDE for _, after in pads):
+        padded = [n + before + after for n, (before, after) in zip(in_sizes, pads)]
+        if math.prod(padded) > _MOST_CELLS:
+            raise InvalidArgumentError(f"{name}: an image must have fewer than 2**45 cells; got "
+                                       f"{padded} after padding")
+    return pads
 
 
 def window_outputs(name: str, in_sizes: Sequence[int], sizes: Sequence[int],
@@ -111,12 +116,8 @@ def window_outputs(name: str, in_sizes: Sequence[int], sizes: Sequence[int],
     """The spatial sizes of the result.
 
     Raises:
-        InvalidArgumentError: a window is larger than its padded input, or that than memory.
+        InvalidArgumentError: a window is larger than its padded input.
     """
-    padded = [n + before + after for n, (before, after) in zip(in_sizes, pads)]
-    if not is_open(padded) and math.prod(padded) > _MOST_CELLS:
-        raise InvalidArgumentError(f"{name}: an image must have fewer than 2**45 cells; got "
-                                   f"{padded} after padding")
     try:
         return out_sizes(in_sizes, sizes, strides, dilations, pads)
     except ValueError as error:
