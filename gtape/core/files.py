@@ -37,8 +37,9 @@ def _part(target: Path) -> Path:
                             f"{_ending(os.getpid(), secrets.token_hex(8))}")
 
 
-def write_whole(target: Path, content: bytes | memoryview) -> None:
-    """Write `content` beside `target`, force it to the disk, and then take the place of `target`.
+def write_whole(target: Path, *content: bytes | memoryview) -> None:
+    """Write `content`, one part after another, beside `target`, force it to the disk,
+    and then take the place of `target`.
 
     A reader sees the old file or the new one. The new one survives a power cut as soon as this
     returns, where the system can promise that; before that the old one is untouched. A new file has
@@ -58,7 +59,7 @@ def write_whole(target: Path, content: bytes | memoryview) -> None:
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0),
                          0o666 if old is None else 0o600)
         with open(handle, "wb") as file:
-            file.write(content)
+            file.writelines(content)
             file.flush()
             if old is not None and _POSIX:
                 _hand_on(file.fileno(), old)

@@ -102,7 +102,6 @@ class Checkpoint(Holder):
             InvalidArgumentError: there is nothing to save, a layer is not built yet, or the path
                 ends in no name.
             TypeError: the path is neither text nor a path.
-            UnavailableError: safetensors is not installed.
             PermissionDeniedError: the folder may not be written to.
             OSError: anything else that the system reports, such as a full disk.
         """

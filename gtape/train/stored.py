@@ -76,7 +76,6 @@ def write(stored: Stored, path: Path) -> None:
     """Write a checkpoint, whole or not at all; missing folders are made.
 
     Raises:
-        UnavailableError: safetensors is not installed.
         UnimplementedError: the file format has no such dtype.
         PermissionDeniedError: the folder may not be written to.
         OSError: anything else that the system reports, such as a full disk, with the path.
@@ -87,7 +86,7 @@ def write(stored: Stored, path: Path) -> None:
     with permitted(f"a checkpoint must go to a folder that can be written to; '{path.parent}' "
                     f"cannot"):
         make_folder(path.parent)
-        write_whole(path, content)
+        write_whole(path, *content)
 
 
 @contextlib.contextmanager
@@ -105,7 +104,6 @@ def read(path: Path) -> Stored:
     """A checkpoint that `write` wrote, with every checksum verified.
 
     Raises:
-        UnavailableError: safetensors is not installed.
         NotFoundError: there is no such file.
         DataLossError: the file is damaged, cut short, or no checkpoint.
         PermissionDeniedError: it may not be read.

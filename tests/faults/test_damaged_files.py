@@ -13,9 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("safetensors", reason="the io extra is not installed")
-
 import settings
 
 import gtape as tf
@@ -101,8 +98,7 @@ def test_whole_weights(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("ending", ["npz", "safetensors"])
 def test_weights_of_another_program(tmp_path: Path, ending: str) -> None:
-    from safetensors.numpy import save_file
-
+    save_file = pytest.importorskip("safetensors.numpy").save_file
     path, target = tmp_path / f"weights.{ending}", model()
     target.save_weights(tmp_path / "own.safetensors")
     names = tensor_files.read(tmp_path / "own.safetensors", "the file")[1]

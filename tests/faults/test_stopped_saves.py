@@ -19,8 +19,6 @@ import pytest
 import settings
 import stops
 
-pytest.importorskip("safetensors", reason="the io extra is not installed")
-
 import gtape as tf
 from gtape import keras, train
 from gtape.core import files, tensor_files
@@ -215,3 +213,39 @@ def test_a_fork_while_a_thread_saves(tmp_path: Path) -> None:
             number[0] = i
             assert forking.child(child)
     assert newest(tmp_path / "run") == 0
+
+
+_SHORT_OF_MEMORY = """
+import os, resource, sys
+import numpy as np
+import gtape as tf
+from gtape import train
+
+os.fsync = lambda _: None
+variable = tf.Variable(np.ones(10_000_000, np.float32))
+checkpoint = train.Checkpoint(v=variable)
+path = checkpoint.write(sys.argv[1])
+checkpoint.restore(path)
+pages = int(open("/proc/self/statm").read().split()[0])
+
+def limit(more):
+    used = pages * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + more if more else resource.RLIM_INFINITY,
+                                            resource.RLIM_INFINITY))
+
+limit(5_000_000)
+print(checkpoint.write(path) == path)  # no copy is made of what is saved
+try:
+    checkpoint.restore(path)
+except MemoryError:
+    print("no memory")
+limit(0)
+print(float(variable[0]), checkpoint.restore(path).assert_consumed() is not None)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_out_of_memory(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _SHORT_OF_MEMORY, str(tmp_path / "x")], text=True,
+                          capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "True\nno memory\n1.0 True\n"), done.stderr

@@ -59,7 +59,7 @@ class Model(Trainer, Layer):
         (print_fn or print)(summary_text(self, expand_nested))
 
     def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
-        """Write all weights to a file: '.npz', or '.safetensors' where that package is installed.
+        """Write all weights to a file: '.npz' or '.safetensors'.
 
         A file that is there is replaced only when the new one is safely on the disk. It holds a
         checksum of every weight; other programs read it as any file of its kind, bfloat16 in .npz

@@ -1,4 +1,4 @@
-"""Weights in files: .npz by NumPy, .safetensors by that package. Nothing is unpickled."""
+"""Weights in files: .npz by NumPy, .safetensors. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def save(model: Any, filepath: Any, overwrite: bool) -> None:
         raise ValueError(f"the model '{model.name}' has no weights to save")
     about = json.dumps({name: [array.dtype.name, tensor_files.checksum(name, array)]
                         for name, array in arrays.items()})
-    write_whole(path, _npz(arrays, about) if kind == ".npz"
-                else tensor_files.serialized(arrays, {_CHECKSUMS: about, _MAKER: "weights"}))
+    write_whole(path, *([_npz(arrays, about)] if kind == ".npz" else tensor_files.serialized(
+        arrays, {_CHECKSUMS: about, _MAKER: "weights"})))
 
 
 def _read(path: Path, kind: str) -> dict[str, np.ndarray]:
