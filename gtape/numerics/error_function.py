@@ -27,7 +27,8 @@ SINGLE_END, DOUBLE_END = 3.95, 1.0
 # Beyond these the lower tail of the normal distribution rounds to 0.
 SINGLE_TAIL, DOUBLE_TAIL = np.float32(15.0), 39.0
 # Arrays of float32 with numbers of float32: NumPy computes them in half the time.
-SPLITTER, MINUS_HALF, NORMAL_SCALE = np.float32(4097.0), np.float32(-0.5), np.float32(0.35)
+MINUS_HALF, NORMAL_SCALE = np.float32(-0.5), np.float32(0.35)
+UPPER_BITS = np.int32(-4096)
 NORMAL_TAIL_SINGLE = tuple(map(np.float32, NORMAL_TAIL))
 
 
@@ -111,9 +112,8 @@ def _normal_cdf_single(xp: ModuleType, x: Array) -> Array:
     """As exp(-x**2 / 2) times a polynomial in t = 1 / (1 + 0.35 * abs(x)). Every pass over the
     array counts here: this is gelu."""
     t = xp.minimum(xp.abs(x), SINGLE_TAIL)
-    # The upper 12 bits of a float32 (Dekker 1971), whose square is exact.
-    power = t * SPLITTER
-    power -= power - t
+    # The upper 12 bits of a float32, whose square is exact.
+    power = xp.bitwise_and(t.view(np.int32), UPPER_BITS).view(np.float32)
     rest = t - power
     rest *= t + power
     rest *= MINUS_HALF
