@@ -109,12 +109,14 @@ def images_of(d: Draw, x: Operand) -> str | None:
     """Anything as images, so that convolutions have something to work on."""
     c = d.choice((1, 1, 2, 3, 5))
     h, w = d.choice(((1, 1), (3, 5), (7, 4), (8, 8), (5, 9), (13, 6)))
-    count = h * w * c
+    n = d.choice((1, 1, 2, 3))
+    if d.chance(0.15):  # so many that the gradient of a filter is summed in parts
+        n, h, w, c = d.choice(((4, 28, 28, 1), (16, 13, 13, 1), (8, 17, 15, 2)))
+    count = n * h * w * c
     if not 0 < x.size <= 4096:
         return None
     times = -(-count // x.size)
-    n = max(1, x.size // count) if times == 1 else 1
-    return (f"tf.reshape(tf.tile(tf.reshape({x}, [-1]), [{times}])[:{n * count}], "
+    return (f"tf.reshape(tf.tile(tf.reshape({x}, [-1]), [{times}])[:{count}], "
             f"[{n}, {h}, {w}, {c}])")
 
 
