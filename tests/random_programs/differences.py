@@ -25,9 +25,10 @@ def difference(made: Elaborated) -> Finding | None:
     """Where a gradient is not the slope that steps to both sides show.
 
     Nothing is said where steps of two lengths, or to two sides, do not show one slope: at kinks,
-    jumps, and where digits are lost.
+    jumps, and where digits are lost; and nothing of numbers so large that steps do not move them.
     """
-    if not made.program.order or any(a in made.text for a in _APART) or any(
+    if not made.program.order or made.program.kind == "special" or any(
+            a in made.text for a in _APART) or any(
             isinstance(line, Assign) for line in walk(made.program.lines)):
         return None
     slopes = _Slopes(made)
