@@ -56,9 +56,11 @@ def test_interrupted(folder: Path) -> None:
     left, number = 0, settings.SEED % APART
     while True:
         try:
-            with stops.at_line(number, stops.interrupt, *MODULES):
+            compiler._LOADED.clear()  # libraries go now, and not amid what is stopped
+            with stops.at_line(number, stops.interrupt, *MODULES) as lines:
                 assert answer(number) == number
-            break
+            if len(lines) <= number:
+                break
         except KeyboardInterrupt:
             pass
         left += len(unfinished(folder))
@@ -74,6 +76,7 @@ def test_killed(folder: Path) -> None:
     number = settings.SEED % APART
 
     def work() -> None:
+        compiler._LOADED.clear()
         with stops.at_line(number, stops.die, *MODULES):
             answer(number)
 

@@ -98,7 +98,8 @@ def test_interrupted_at_every_line(memory: None, tmp_path: Path) -> None:
         try:
             with stops.at_line(number, stops.interrupt, *MODULES) as lines:
                 saving.save()
-            break
+            if len(lines) <= number:
+                break
         except KeyboardInterrupt:
             pass
         seen.add(newest(folder))
