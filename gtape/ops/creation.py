@@ -167,17 +167,17 @@ def _number_dtype(values: list[Tensor]) -> DType:
 
 
 @primitive(nondifferentiable=True, tf_name="Range")
-def sequence_(xp: Any, *, start: Any, step: Any, count: int, dtype: DType) -> Any:
+def sequence_(xp: Any, start: Any, *, step: Any, count: int, dtype: DType) -> Any:
     """start, start + step, … : so many numbers."""
     return (xp.arange(count) * step + start).astype(dtype.np_dtype)
 
 
 @sequence_.infer
-def _(*, start: Any, step: Any, count: int, dtype: DType) -> Spec:
+def _(start: Spec, *, step: Any, count: int, dtype: DType) -> Spec:
     return Spec((count,), dtype)
 
 
-sequence_.cases = [case(start=1, step=2, count=3, dtype=dtypes.int32)]
+sequence_.cases = [case((), step=2, count=3, dtype=dtypes.float64)]
 
 
 def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
@@ -205,8 +205,8 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
     spec = Spec((count,), wanted)
     with room_for("range", spec):
         if tracer_now() is not None and outgrows([spec]):
-            return sequence_(start=low.item(), step=step.item(), count=count, dtype=wanted)
-        return convert(sequence_.value(np, start=low, step=step, count=count, dtype=wanted), wanted)
+            return sequence_(convert(low), step=step.item(), count=count, dtype=wanted)
+        return convert(sequence_.value(np, low, step=step, count=count, dtype=wanted), wanted)
 
 
 def _steps(low: Any, high: Any, step: Any, dtype: DType) -> int:
