@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cpu_gemm_pack.h"
+#include "cpu_thread_local.h"
 
 namespace gtape {
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <limits.h>
 #include <new>
 #include <pthread.h>
 #include <sched.h>
@@ -15,6 +14,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "cpu_thread_local.h"
 #include "cpu_threads.h"
 
 namespace gtape {

@@ -5,17 +5,6 @@
 // do spins for a moment, because the next loop mostly follows at once, and sleeps then.
 #pragma once
 
-#include <limits.h>
-
-// A variable that every thread has from its start on. The usual way allocates it when a thread first
-// asks for it, and ends the process where memory has run out; other C libraries know no other way
-// for libraries that are loaded late.
-#if defined(__GLIBC__)
-#define GTAPE_OF_THREAD static thread_local __attribute__((tls_model("initial-exec")))
-#else
-#define GTAPE_OF_THREAD static thread_local
-#endif
-
 #define GTAPE_EXPORT extern "C" __attribute__((visibility("default")))
 
 // The number of threads of a parallel loop, the caller's included; at least 1.
