@@ -87,6 +87,31 @@ template <typename How> struct Scan {
     bool reverse;
 };
 
+// A long sum in double precision. Four stretches are summed side by side, as a chain of additions
+// waits for each of them, and then moved by what came before.
+template <typename How> static void sum_in_chains(const Scan<How>& s, long start, long step) {
+    typedef typename How::Wide W;
+    typedef typename Running<typename How::Element>::Type N;
+    constexpr long CHAINS = 4, EACH = 64;
+    const long n = s.along.n;
+    long at = s.reverse ? start + (n - 1) * s.along.inner : start, from = 0;
+    W before = 0;
+    for (; from + CHAINS * EACH <= n; from += CHAINS * EACH, at += CHAINS * EACH * step) {
+        W sums[CHAINS][EACH], total[CHAINS] = {};
+        for (long k = 0; k < EACH; k++)
+#pragma GCC unroll 4
+            for (long c = 0; c < CHAINS; c++)
+                sums[c][k] = total[c] += s.how.first(at + (c * EACH + k) * step);
+        for (long c = 0; c < CHAINS; c++) {
+#pragma omp simd
+            for (long k = 0; k < EACH; k++)
+                s.out[at + (c * EACH + k) * step] = (N)(before + sums[c][k]);
+            before += total[c];
+        }
+    }
+    for (; from < n; from++, at += step) s.out[at] = (N)(before += s.how.first(at));
+}
+
 template <typename How> static void scan_part(void* given, int part, int parts) {
     typedef typename How::Wide W;
     typedef typename Running<typename How::Element>::Type N;
@@ -97,6 +122,10 @@ template <typename How> static void scan_part(void* given, int part, int parts) 
         long at = s.reverse ? start + (n - 1) * inner : start;
         const long step = s.reverse ? -inner : inner;
         for (long c = 0; c < width; c++) s.out[at + c] = (N)(total[c] = s.how.first(at + c));
+        if (width == 1 && sizeof(W) > sizeof(N)) {
+            sum_in_chains(s, start, step);
+            return;
+        }
         if (width == 1) {
             W sum = total[0];
             for (long j = 1; j < n; j++) {

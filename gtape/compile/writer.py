@@ -14,6 +14,8 @@ from gtape.kinds.print_cuda import C_TYPES, NARROW, CudaPrinter, Known, compute_
 
 #: Rows from this many elements on are summed in parts, added up in double precision.
 _LONG = 1 << 12
+#: Columns up to which a part adds them up on the stack.
+_NARROW = 256
 #: Bytes of rows that a kernel keeps on the stack of its thread.
 _STACK = 1 << 17
 
@@ -269,18 +271,24 @@ class Writer:
         """The array in which a part adds up the columns of a block of rows. What comes of blocks
         is added up in double precision: rounding errors do not grow with the number of rows."""
         half = _padded(width * 8)
-        start, self.k.scratch = self.k.scratch, self.k.scratch + 2 * half * PARTS
+        # What lies on the stack is nobody else's: of narrow columns it stays in registers.
+        stacked = width <= _NARROW
+        each_part = half if stacked else 2 * half
+        start, self.k.scratch = self.k.scratch, self.k.scratch + each_part * PARTS
         name, whole = f"c{pointer[1:]}", f"d{pointer[1:]}"
         each = f"for (long j = 0; j < {width}; j++)"
         self.before += [
-            f"double* const {whole} = (double*)(q[SCRATCH] + {start} + part * {2 * half}L);",
-            f"{kind}* const {name} = ({kind}*)((char*){whole} + {half});",
+            f"double* const __restrict__ {whole} = (double*)(q[SCRATCH] + {start} + part * "
+            f"{each_part}L);",
+            f"alignas(64) {kind} {name}[{width}];" if stacked else
+            f"{kind}* const __restrict__ {name} = ({kind}*)((char*){whole} + {half});",
             f"{each} {whole}[j] = 0;"]
         self.opening.append(f"{each} {name}[j] = 0;")
-        self.closing += ["#pragma omp simd", f"{each} {whole}[j] += {name}[j];"]
+        # No "omp simd": GCC 12 then leaves a part of a sum of 10 columns in memory, row by row.
+        self.closing.append(f"{each} {whole}[j] += {name}[j];")
         self.k.finish.append(
             f"{each} {{ double t = 0; for (int s = 0; s < parts; s++) t += ((double*)(q[SCRATCH] "
-            f"+ {start} + s * {2 * half}L))[j]; (({C_TYPES[value.dtype]}*)q[{pointer[1:]}])[j] = "
+            f"+ {start} + s * {each_part}L))[j]; (({C_TYPES[value.dtype]}*)q[{pointer[1:]}])[j] = "
             f"({C_TYPES[value.dtype]})t; }}")
         return name
 
