@@ -86,6 +86,24 @@ def test_refused(name: str, traced: bool) -> None:
     assert len(str(caught.value)) > 20
 
 
+@pytest.mark.parametrize("mapped", [tf.vectorized_map, tf.map_fn])
+@pytest.mark.parametrize("traced", [False, True])
+def test_slices_that_are_no_rows(mapped: Any, traced: bool) -> None:
+    """A function of one element that gives IndexedSlices: its index must be a vector too."""
+    table = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+    def function(indices: Any) -> Any:
+        return mapped(lambda i: tf.IndexedSlices(tf.gather(table, i), i, [3, 2]), indices)
+
+    def rows(indices: Any) -> Any:
+        return mapped(lambda i: tf.IndexedSlices(tf.gather(table, [i]), i[None], [3, 2]), indices)
+
+    wrap = tf.function if traced else lambda f: f
+    with pytest.raises(_Bad, match="vector of indices"):
+        wrap(function)(tf.constant([0, 2]))
+    assert wrap(rows)(tf.constant([0, 2])).numpy()[1].tolist() == [[0, 0], [0, 0], [5, 6]]
+
+
 def test_empty_batches_of_images_are_images() -> None:
     empty = tf.zeros([0, 2, 2, 3])
     assert tf.image.pad_to_bounding_box(empty, 0, 0, 4, 4).shape == (0, 4, 4, 3)

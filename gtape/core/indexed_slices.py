@@ -62,10 +62,16 @@ class IndexedSlices:
 
         Raises:
             ValueError: `dense_shape` is unknown.
+            InvalidArgumentError: there is not one index for each row of the values.
         """
         if self._shape is None:
             raise ValueError("this IndexedSlices has no dense_shape, so its whole shape is unknown;"
                              " give dense_shape when it is made")
+        rows, index = self.values.spec, self.indices.spec
+        if len(index.shape) != 1 or not rows.shape or rows.shape[0] != index.shape[0]:
+            raise InvalidArgumentError(f"an IndexedSlices must have a vector of indices, one for "
+                                       f"each row of its values; got indices {index} and values "
+                                       f"{rows}")
         return hooks["scatter"](self.values, self.indices, self._shape)
 
     def dense(self, as_tensor: bool) -> Any:
