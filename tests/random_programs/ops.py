@@ -56,6 +56,11 @@ class Draw:
         self._name, self._kind, self._add = name, kind, add
         self._fresh = 0
 
+    @property
+    def infinite(self) -> bool:
+        """Whether there are infinite numbers: a border of zeros may be multiplied with them."""
+        return self._kind == "special"
+
     def choice(self, options: Sequence[T]) -> T:
         return self.rng.choice(options)
 

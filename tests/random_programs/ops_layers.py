@@ -57,7 +57,7 @@ def image(d: Draw, x: Operand) -> str | None:
 
 @op("wide", short=True, weight=5)
 def convolution(d: Draw, x: Operand) -> str | None:
-    if x.rank != 4 or not x.size:
+    if d.infinite or x.rank != 4 or not x.size:
         return None
     size, c = (d.choice((1, 2, 3, 5)), d.choice((1, 2, 3))), x.shape[-1]
     padding = d.choice(("SAME", "VALID"))
@@ -77,7 +77,7 @@ def convolution(d: Draw, x: Operand) -> str | None:
 
 @op("wide", short=True, weight=2)
 def transposed_convolution(d: Draw, x: Operand) -> str | None:
-    if x.rank != 4 or not x.size or x.size > 800:
+    if d.infinite or x.rank != 4 or not x.size or x.size > 800:
         return None
     n, h, w, c = x.shape
     out, k, stride = d.choice((1, 3, 5, 10)), d.choice((1, 2, 3)), d.choice((1, 2))
@@ -88,7 +88,7 @@ def transposed_convolution(d: Draw, x: Operand) -> str | None:
 
 @op("wide", short=True, weight=1.5)
 def line_convolution(d: Draw, x: Operand) -> str | None:
-    if x.rank != 3 or not x.size:
+    if d.infinite or x.rank != 3 or not x.size:
         return None
     filters = d.fresh((d.choice((1, 2, 3)), x.shape[2], d.choice(_CHANNELS)), x.dtype)
     return f"tf.nn.conv1d({x}, {filters}, {d.choice((1, 2))}, 'SAME')"
