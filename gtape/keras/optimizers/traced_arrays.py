@@ -62,6 +62,10 @@ class TracedArray:
         return TracedArray(reshape_(self.tensor, shape=np.empty(self.shape, bool).reshape(
             *shape).shape))
 
+    def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> TracedArray:
+        """The sum in the dtype of the array, which is what `dtype` says."""
+        return _sum(self, axis, keepdims)
+
     def __getitem__(self, key: Any) -> TracedArray:
         return TracedArray(getitem(self.tensor, key))
 
