@@ -73,10 +73,10 @@ class Builder:
             return self.splat(array.reshape(-1)[0].item(), array.shape, dtype)
         if array.size > 1 and dtype in _NUMBERS and array.dtype.kind != "O" and _uniform(array):
             return self.splat(array.reshape(-1)[0].item(), array.shape, dtype)
-        kept = np.ascontiguousarray(array)
+        # NumPy gives an array of rank 0 one axis.
+        kept = np.ascontiguousarray(array).reshape(array.shape)
         key = (kept.shape, kept.tobytes()) if kept.nbytes <= 4096 else id(array)
-        return self.source("constant", kept if kept.shape == array.shape else array, array.shape,
-                           dtype, (dtype, key))
+        return self.source("constant", kept, kept.shape, dtype, (dtype, key))
 
     def splat(self, number: Any, shape: Shape, dtype: str) -> Value:
         """One number everywhere, as `dtype` has it."""

@@ -132,3 +132,9 @@ def test_extremes_of_bfloat16():
     x = tf.cast([[1.0, 2.0], [3.0, 0.0]], tf.bfloat16)
     agree(lambda x: [tf.reduce_max(x, 0), tf.reduce_min(x), tf.reduce_max(x[:0], 0),
                      tf.math.unsorted_segment_max(x, [0, 1], 3)], x.numpy(), tolerance=0)
+
+
+def test_complex_constants_of_one_number_keep_their_ranks():
+    one, row = tf.constant(2 + 1j), tf.constant([2 + 1j])
+    results = tf.function(lambda x: (one, row, x + row))(tf.constant(1j, tf.complex128))
+    assert [r.shape for r in results] == [(), (1,), (1,)]
