@@ -27,7 +27,7 @@ template <typename T, typename I> static void gather_part(void* given, int part,
     for (long r = all * part / parts; r < all * (part + 1) / parts; r++) {
         const long at = (long)g.indices[r % g.count];
         T* out = g.out + r * g.inner;
-        if (g.zeros && at < 0)
+        if (g.zeros && (at < 0 || at >= g.rows))
             __builtin_memset(out, 0, sizeof(T) * (unsigned long)g.inner);
         else
             __builtin_memcpy(out, g.table + (r / g.count * g.rows + at) * g.inner,
@@ -35,7 +35,7 @@ template <typename T, typename I> static void gather_part(void* given, int part,
     }
 }
 
-// out[o, i, :] = table[o, indices[i], :]; where `zeros`, rows of negative indices are zeros.
+// out[o, i, :] = table[o, indices[i], :]; where `zeros`, indices out of range give zeros.
 template <typename T, typename I>
 static void gather_rows(const T* table, const I* indices, T* out, long outer, long rows, long inner,
                         long count, bool zeros) {

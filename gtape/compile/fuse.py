@@ -77,7 +77,8 @@ class Fuser:
         self.groups: list[Group] = []
         self.of: dict[int, Group] = {}
         self._turns = turns(module)
-        #: The last step in Python that does something besides making its results.
+        #: The last step in Python that may refuse its inputs, or does something besides making its
+        #: results.
         self._deed: Group | None = None
 
     def run(self) -> list[Group]:
@@ -97,10 +98,12 @@ class Fuser:
     def _alone(self, node: Node) -> None:
         group = self._new(None)
         self._add(group, node)
-        if isinstance(node, Hosted) and node.lasting:
+        if isinstance(node, Hosted):
+            # A step of a gradient takes indices that are right: after the step that refuses others.
             if self._deed is not None:
                 self.precede(group, self._deed.after | 1 << self._deed.number)
-            self._deed = group
+            if node.lasting:
+                self._deed = group
 
     def _new(self, domain: Shape | None) -> Group:
         group = Group(len(self.groups), domain)

@@ -79,7 +79,7 @@ gather_.cases = [case((5, 3), ints(4, below=5), axis=0), case((2, 4), ints(2, 2,
 
 @primitive(linear="x", tf_name="UnsortedSegmentSum")
 def scatter_rows_(xp: Any, x: Any, indices: Any, *, rows: int) -> Any:
-    """y[r, …] = Σ x[i, …] over i with indices[i] = r; negative indices are dropped."""
+    """y[r, …] = Σ x[i, …] over i with indices[i] = r; indices out of range are dropped."""
     return segment_sum(xp, x, indices, rows)
 
 
@@ -105,8 +105,11 @@ scatter_rows_.cases = [case((4, 3), ints(4, below=5), rows=5)]
 
 @primitive(linear="params", tf_name="GatherV2")
 def rows_or_zero_(xp: Any, params: Any, indices: Any) -> Any:
-    """params[indices[i]], and zeros where an index is negative: scatter_rows' adjoint."""
-    valid = indices >= 0
+    """params[indices[i]], and zeros where an index is out of range: scatter_rows' adjoint."""
+    rows = params.shape[0]
+    if not rows:  # NumPy takes nothing of an empty axis
+        return xp.zeros((*indices.shape, *params.shape[1:]), params.dtype)
+    valid = (indices >= 0) & (indices < rows)
     made = xp.take(params, xp.where(valid, indices, 0), axis=0)
     made[~valid] = 0
     return made

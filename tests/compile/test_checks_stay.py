@@ -109,6 +109,29 @@ def test_of_a_result_that_nobody_reads(name: str, result: str) -> None:
         tf.function(gives)(X, wrong)
 
 
+def test_gradients_do_not_use_indices_before_they_are_refused() -> None:
+    """The table is ready late, in a kernel that waits for a step in Python; complex numbers are
+    gathered by NumPy, and so are the rows of the second derivative, which needs no table."""
+    def f(x: Any, w: Any, at: Any) -> Any:
+        late = (x * 2.0) * tf.math.real(tf.exp(tf.complex(x, x)))
+        table = tf.complex(late, late)
+        with tf.GradientTape() as outer:
+            outer.watch(w)
+            with tf.GradientTape() as inner:
+                inner.watch(table)
+                y = tf.reduce_sum(tf.math.real(tf.gather(table, at) * w))
+            rows = tf.convert_to_tensor(inner.gradient(y, table))
+            total = tf.reduce_sum(tf.math.real(rows) * x)
+        return outer.gradient(total, w), late
+
+    w = tf.complex(X[:2], X[:2])
+    for call in (f, tf.function(f)):
+        found = call(X, w, tf.constant([2, 0]))[0].numpy()
+        assert found.tolist() == X.numpy()[[2, 0]].tolist()
+        with pytest.raises(InvalidArgumentError, match="gather: indices must lie in"):
+            call(X, w, tf.constant([0, 3]))
+
+
 @pytest.mark.parametrize("op", [tf.math.floordiv, tf.math.floormod, tf.truncatediv, tf.truncatemod])
 def test_division_of_integers_by_zero(op: Any) -> None:
     def f(x: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
+from gtape.ops.gathering import rows_or_zero_
 
 _M = [[1.0, 2.0], [3.0, 4.0]]
 
@@ -94,6 +95,26 @@ def test_unsorted_ids_that_do_not_fit(ids: Any, count: int) -> None:
     for name in ("sum", "mean", "max", "prod"):
         with pytest.raises(tf.errors.InvalidArgumentError):
             getattr(tf.math, f"unsorted_segment_{name}")(_M, ids, count)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "sqrt_n", "max", "min", "prod"])
+def test_gradients_of_no_segments(name: str) -> None:
+    function = getattr(tf.math, f"unsorted_segment_{name}")
+    assert function(_M, [-1, -1], 0).shape == (0, 2)
+    assert _grad(lambda x: function(x, [-1, -1], 0), _M) == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.native)])
+@pytest.mark.parametrize("rows", [0, 3])
+def test_rows_out_of_range_are_zeros(rows: int, compiled: bool) -> None:
+    def f(x: Any, at: Any) -> Any:
+        return rows_or_zero_(x, at)
+
+    x, at = tf.ones((rows, 2)), tf.constant([-9, -1, 2, 3, 10**6])
+    made = (tf.function(f) if compiled else f)(x, at).numpy()
+    wanted = np.zeros((5, 2), "f")
+    wanted[2] = rows > 2
+    np.testing.assert_array_equal(made, wanted)
 
 
 def test_dtypes_that_do_not_fit() -> None:

@@ -25,12 +25,10 @@ from . import values
 from .elaborate import Elaborated, dense, measured, slope_of, sources
 from .program import Given
 
-#: The ways to run a program beside the eager one, and what the environment says in each: native
-#: programs, with the forward pass alone compiled, with every step in a 16-bit type rounded, and
-#: without a compiler; every node a step of its own; and node by node.
-MODES: dict[str, dict[str, str]] = {
-    "native": {}, "recorded": {}, "rounded": {"GTAPE_EXCESS_PRECISION": "0"},
-    "numpy": {"GTAPE_NATIVE": "0"}, "unfused": {}, "applied": {}}
+#: The ways to run a program beside the eager one: native programs, with the forward pass alone
+#: compiled, with every step in a 16-bit type rounded, and without a compiler; every node a step of
+#: its own; and node by node.
+MODES = ("native", "recorded", "rounded", "numpy", "unfused", "applied")
 #: Those in which a chain of 16-bit arithmetic may keep float32.
 WIDER = ("native", "recorded", "unfused")
 _NARROW = re.compile(r"tf\.(float32|float16|bfloat16)\b")
@@ -164,7 +162,9 @@ class Group:
         return self._outcomes(arguments)[member]
 
     def _outcomes(self, arguments: list[list[Any]]) -> list[Outcome]:
-        with environment(**MODES.get(self.mode, {})), np.errstate(all="ignore"):
+        native = "0" if self.mode == "numpy" else "1"
+        with environment(GTAPE_NATIVE=native), _steps(rounded=self.mode == "rounded"), \
+                np.errstate(all="ignore"):
             try:
                 results = self._call(*itertools.chain(*arguments))
             except ERRORS as error:
@@ -192,6 +192,18 @@ class _Traced:
             self._program = (Applied(self._traced, "test") if self._mode == "applied" else
                              compiled(self._traced, fuse=False))
         return self._traced.packed(self._program.run(tensors))
+
+
+@contextlib.contextmanager
+def _steps(*, rounded: bool) -> Iterator[None]:
+    """Functions that are traced meanwhile round every step in a 16-bit type, or need not. gtape
+    reads the environment once, when it is imported."""
+    before = tf.config.experimental.excess_precision_enabled()
+    tf.config.experimental.enable_excess_precision(not rounded)
+    try:
+        yield
+    finally:
+        tf.config.experimental.enable_excess_precision(before)
 
 
 @contextlib.contextmanager

@@ -149,6 +149,18 @@ def test_a_second_version_of_a_value_is_found(monkeypatch: pytest.MonkeyPatch, d
     assert finding.kind == "line" and "v3 = -v2" in finding.detail
 
 
+@pytest.mark.native
+def test_every_step_is_rounded_where_it_should_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPS, "planted", Op("planted", ("float",), lambda d, x: f"{x} * {x} * {x}",
+                                           False, False, 1.0))
+    made = _program(Let("v2", "planted", ("v1",), 0), dtype="float16", shape=(99,))
+    wanted, = running.Group([made], "eager").calls(1)[0]
+    for mode in ("native", "rounded"):
+        got, = running.Group([made], mode).calls(1)[0]
+        same = np.array_equal(got.results["v2"], wanted.results["v2"])  # type: ignore[arg-type]
+        assert same == (mode == "rounded"), mode
+
+
 def test_a_check_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     made = next(m for m in (_program(Let("v2", "gathered", ("v1",), seed)) for seed in range(99))
                 if bad_index(m) is not None)
