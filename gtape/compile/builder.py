@@ -136,7 +136,11 @@ class Builder:
         number = number_of(x)
         if number is not None and dtype in _NUMBERS:
             return self.splat(np.asarray(number, x.dtype).astype(dtype).item(), x.shape, dtype)
-        return self._elem(f"cast {dtype}", body, (name,), (x,), x.shape, dtype)
+        made = self._elem(f"cast {dtype}", body, (name,), (x,), x.shape, dtype)
+        if dtype in _FLOATS and _cut_off(x):
+            # GCC makes one cut of both casts, which keeps the sign of what becomes 0.
+            return self.elem("add", lambda s, a: a[0] + 0.0, [made], dtype)
+        return made
 
     # ------------------------------------------------------------------ arrangement
 
@@ -367,6 +371,13 @@ def _trimmed(body: Expr, names: list[str], inputs: list[Value]) -> tuple[Expr, A
     read = {n.value for n in topological([body]) if n.is_input}
     pairs = [(n, v) for n, v in zip(names, inputs) if n in read]
     return body, [n for n, _ in pairs], [v for _, v in pairs]
+
+
+def _cut_off(x: Value) -> bool:
+    """Whether a value is floats cast to integers, or a view of them."""
+    node = x.node.inputs[0].node if isinstance(x.node, View) else x.node
+    return (isinstance(node, Elem) and node.name == f"cast {x.dtype}"
+            and x.dtype in ("int32", "int64") and node.inputs[0].dtype in _FLOATS)
 
 
 def _repeats(x: Value, axis: int) -> bool:

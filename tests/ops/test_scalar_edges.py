@@ -202,6 +202,17 @@ def test_norms_of_complex_numbers_are_real() -> None:
     assert unit.dtype is tf.complex64 and length.dtype is tf.float32
 
 
+@pytest.mark.parametrize("between", ["int32", "int64"])
+@pytest.mark.parametrize("wanted", ["float16", "bfloat16", "float32", "float64"])
+def test_casts_to_integers_and_back(mode: Mode, between: str, wanted: str) -> None:
+    """The integer 0 has no sign, whatever was cut off."""
+    def cut(x: Any) -> Any:
+        return tf.cast(tf.cast(x, between), wanted), tf.cast(tf.cast(x, between)[None], wanted)
+
+    for made in mode(cut)(tf.constant([-0.3, -0.0, 0.3, -1.5, 2.5] * 4)):
+        _same(np.asarray(made).reshape(-1), [0.0, 0.0, 0.0, -1.0, 2.0] * 4)
+
+
 @pytest.mark.parametrize("given, wanted, x, y", [
     ("bfloat16", "float16", [65536, -65536, _INF, _NAN, 1], [65280, -65280, 65280, _NAN, 1]),
     ("float32", "float16", [1e6, -_INF], [65504, -65504]),
