@@ -39,11 +39,14 @@ def check_size(name: str, spec: Spec) -> None:
         raise exhausted(name, [spec])
 
 
-def exhausted(name: str, specs: Iterable[Spec]) -> ResourceExhaustedError:
-    """The error where there is no memory to compute these results."""
+def exhausted(name: str, specs: Iterable[Spec],
+              cause: BaseException | None = None) -> ResourceExhaustedError:
+    """The error where there is no memory to compute these results; what a device says of that, and
+    of what a tape holds, is kept."""
+    said = f"\n{cause}" if isinstance(cause, ResourceExhaustedError) else ""
     return ResourceExhaustedError(
         f"{name}: there is not enough memory to compute {', '.join(map(str, specs))}; use smaller "
-        f"tensors, a dtype of fewer bytes, or do it in several steps")
+        f"tensors, a dtype of fewer bytes, or do it in several steps{said}")
 
 
 class room_for:
@@ -65,8 +68,8 @@ class room_for:
         pass
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, MemoryError) and not isinstance(error, ResourceExhaustedError):
-            raise exhausted(self._name, [self._spec]) from error
+        if isinstance(error, MemoryError):
+            raise exhausted(self._name, [self._spec], error) from error
 
 
 def outgrows(specs: Sequence[Spec], inputs: Sequence[Spec] = ()) -> bool:

@@ -160,7 +160,7 @@ class Elementwise(Op):
             try:
                 result = noted(EagerTensor(self._evaluate(out_type, inputs), out_type))
             except MemoryError as error:
-                raise exhausted(self.name, [self._result(out_type, inputs)]) from error
+                raise exhausted(self.name, [self._result(out_type, inputs)], error) from error
         record_general(self, tuple(inputs), (result,), ())
         return result
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from gtape.core.apply import emit_or_none
 from gtape.core.device import ArrayType, Device, others
-from gtape.core.errors import InvalidArgumentError, ResourceExhaustedError
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.limits import check_size, exhausted, outgrows
 from gtape.core.op import Op, Rule, keyword_names, positional_names, variadic_name
 from gtape.core.quiet import hush, quiet, unhush
@@ -143,7 +143,7 @@ class Primitive(Op):
             except RuntimeError:
                 made = quiet.call(self._fn, np, *arrays, **shaped.attrs)
             except MemoryError as error:
-                raise exhausted(self.name.rstrip("_"), shaped.specs) from error
+                raise exhausted(self.name.rstrip("_"), shaped.specs, error) from error
             outputs: tuple[Any, ...] = self._wrapped(made, shaped)
         elif eager:
             tracer = tracer_now() if shaped.grows else None
@@ -229,9 +229,7 @@ class Primitive(Op):
                 if made is None:
                     made = self._fn(device.xp, *arrays, **shaped.attrs)
         except MemoryError as error:
-            if isinstance(error, ResourceExhaustedError):
-                raise
-            raise exhausted(self.name.rstrip("_"), shaped.specs) from error
+            raise exhausted(self.name.rstrip("_"), shaped.specs, error) from error
         finally:
             unhush(state)
         return tuple([noted(x) for x in self._wrapped(made, shaped)])

@@ -39,7 +39,7 @@ def _full(name: str, shape: tuple[int, ...], value: Any, array_type: ArrayType) 
     except (MemoryError, ValueError, OverflowError) as error:
         spec = Spec(shape, array_type.dtype)
         check_size(name, spec)
-        raise exhausted(name, [spec]) from error
+        raise exhausted(name, [spec], error) from error
     return noted(EagerTensor(made, array_type))
 
 
@@ -281,7 +281,7 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
         return _one_hot(found, at, count, on_value, off_value, spec)
     except (MemoryError, OverflowError) as error:
         check_size("one_hot", spec)
-        raise exhausted("one_hot", [spec]) from error
+        raise exhausted("one_hot", [spec], error) from error
 
 
 def _one_hot(found: Tensor, at: int, count: int, on_value: Any, off_value: Any, spec: Spec,

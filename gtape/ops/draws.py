@@ -105,7 +105,7 @@ def _sampled(distribution: str, key: Any, offset: int, shape: tuple[int, ...],
         spec = Spec(shape, array_type.dtype)
         check_size(distribution, spec)
         if isinstance(error, MemoryError):
-            raise exhausted(distribution, [spec]) from error
+            raise exhausted(distribution, [spec], error) from error
         raise
 
 

@@ -29,7 +29,7 @@ def checks() -> Iterator[Check]:
     for operation, dtypes in SERVED.items():
         for dtype in dtypes:
             yield Check(f"{operation} {dtype}", _shapes(operation, dtype))
-    for dtype in (*FLOATS, "int8", "uint8", "int64"):
+    for dtype in FLOATS:
         yield Check(f"mean {dtype}", _means(dtype))
     for dtype in FLOATS:
         yield Check(f"nan and inf {dtype}", _specials(dtype))
@@ -93,8 +93,7 @@ def _means(dtype: str) -> Callable[[Bench], None]:
         for shape, axes in ((5, 7), (1,)), ((9000,), (0,)), ((33, 32), (0,)), ((3, 4, 5), (0, 2)):
             x = values("Sum", dtype, shape)
             count = int(np.prod([shape[a] for a in axes]))
-            total = reference("Sum", dtype, x, axes) / count
-            wanted = total if dtype in FLOATS else np.trunc(total).astype(dtype)
+            wanted = reference("Sum", dtype, x, axes) / count
             got = reductions.mean(bench.gpu, bench.array(x, dtype), axes)
             bench.same(f"mean of {shape} over {axes}", got, wanted)
 
