@@ -16,6 +16,8 @@ from .precision import Array
 # Up to this length a running sum in float32 is exact enough, and faster.
 SHORT = 256
 STEPS = 16
+# Elements in a row from which one call for each row costs less than blocks.
+_WIDE = 512
 # Elements up to which calls cost more than they save; elements of float64 that stay in the cache.
 _FEW, _CHUNK = 1 << 14, 1 << 17
 
@@ -53,7 +55,7 @@ def _accumulate(x: Array) -> None:
     """The running sum of x [outer, length, inner] along its middle axis, in its place."""
     outer, length, inner = x.shape
     count = length // STEPS
-    if inner >= 64 or count < 2:
+    if inner >= _WIDE or count < 2:
         for j in range(1, length):
             x[:, j] += x[:, j - 1]
         return
