@@ -14,8 +14,10 @@ from .program import Assign, walk
 from .running import ERRORS, Setting
 
 _STEP = 1e-5
-#: What is not the derivative on purpose, or is documented to have none by some operands.
-_APART = ("stop_gradient", "tf.math.zeta", "tf.math.betainc", "tf.math.igamma")
+#: What is not the derivative on purpose, is documented to have none by some operands, or jumps with
+#: a quotient, which may be so large that it does at every step.
+_APART = ("stop_gradient", "tf.math.zeta", "tf.math.betainc", "tf.math.igamma", "floormod",
+          "floordiv", "truncatemod", "truncatediv")
 #: What jumps has the slope of its steps where these are closer to each other than ours.
 _JUMPS = ("tf.round", "tf.floor", "tf.math.ceil", "tf.math.rint", "tf.math.floor")
 _LARGE = 1e3
