@@ -200,6 +200,8 @@ def _multiply_no_nan_out(a: Any, b: Any, out: Any) -> None:
 @_out(_multiply_no_nan_out)
 def multiply_no_nan(xp: Any, a: Any, b: Any) -> Any:
     made = a * b
+    if type(made) in (int, float):  # of constants alone
+        return made if b else 0.0
     if xp is np and made.dtype in _GATES:
         whole, zero = _GATES[made.dtype]
         return np.multiply(made.view(whole), np.not_equal(b, zero)).view(made.dtype)

@@ -13,6 +13,7 @@ import gtape as tf
 from gtape.compile.numpy_letters import Maps
 from gtape.core.op import declared
 from gtape.kinds.elementwise import Atom
+from gtape.ops import letters
 
 _INF, _NAN = math.inf, math.nan
 Mode = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -265,3 +266,8 @@ def test_the_slope_of_igamma_is_nan_where_its_value_is(mode: Mode) -> None:
     got = mode(_pulled(tf.math.igamma))(tf.ones_like(a), a, x)[0].numpy()
     np.testing.assert_array_equal(np.isnan(got), np.isnan(y))
     assert got[6:].tolist() == [0, 0]
+
+
+def test_products_of_constants_alone() -> None:
+    assert letters.multiply_no_nan(np, 2.0, -0.5) == -1.0
+    assert letters.multiply_no_nan(np, np.inf, 0.0) == 0.0
