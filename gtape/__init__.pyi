@@ -4,6 +4,7 @@ from gtape import autodiff as autodiff
 from gtape import autograph as autograph
 from gtape import bitwise as bitwise
 from gtape import config as config
+from gtape import data as data
 from gtape import debugging as debugging
 from gtape import dtypes as dtypes
 from gtape import errors as errors

@@ -88,8 +88,8 @@ _TABLE = {
 }
 
 #: Submodules reachable as attributes.
-MODULES = ("autodiff", "autograph", "bitwise", "config", "debugging", "errors", "experimental",
-           "image", "inspect", "keras", "linalg", "math", "nest", "nn", "quantization", "random",
+MODULES = ("autodiff", "autograph", "bitwise", "config", "data", "debugging", "errors",
+           "experimental", "image", "inspect", "keras", "linalg", "math", "nest", "nn", "quantization", "random",
            "signal", "dtypes", "testing", "train")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
@@ -98,7 +98,6 @@ ABSENT = {
     "Session": "call the functions themselves",
     "placeholder": "pass tensors as function arguments",
     "queue": "use queue.Queue of the standard library",
-    "data": "iterate over NumPy arrays, or use a Python generator",
     "sparse": "use dense tensors; the gradient of a gather is a gtape.IndexedSlices",
     "SparseTensor": "use dense tensors, or scipy.sparse outside the tape",
     "ragged": "use a padded tensor with gtape.sequence_mask",

@@ -1,0 +1,67 @@
+"""Dataset: what every source and every transformation of a pipeline is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator as Elements
+from typing import Any
+
+from gtape.data.making import Making
+from gtape.data.transforming import Transforming
+
+#: What `cardinality` says of a dataset without end, and of one whose length is not known.
+INFINITE_CARDINALITY = -1
+UNKNOWN_CARDINALITY = -2
+
+
+class Dataset(Making, Transforming):
+    """A sequence of elements: nests of tensors, computed when they are asked for.
+
+    `for element in dataset` passes over it, as often as is wanted; `iter(dataset)` gives an
+    iterator. Transformations such as `map`, `shuffle` and `batch` give new datasets. A dataset is
+    made by `from_tensor_slices`, `from_generator`, `range` and others.
+
+    A subclass says how a pass is made (`_iterate`), what its elements are (`_spec`), how many
+    there are (`_cardinality`), and which datasets it is made from (`_inputs`).
+    """
+
+    def __init__(self, spec: Any, *inputs: Dataset) -> None:
+        self._spec = spec
+        self._inputs = inputs
+
+    def _iterate(self) -> Elements[Any]:
+        """The elements of a new pass."""
+        raise NotImplementedError
+
+    def _cardinality(self) -> int:
+        """The number of elements, or INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        return UNKNOWN_CARDINALITY
+
+    @property
+    def element_spec(self) -> Any:
+        """The specs of the elements' leaves, in the elements' structure."""
+        return self._spec
+
+    def __iter__(self) -> Any:
+        from gtape.data.iterators import OwnedIterator
+
+        return OwnedIterator(self)
+
+    def __len__(self) -> int:
+        """The number of elements.
+
+        Raises:
+            TypeError: there is no end, or the number is known only after a pass.
+        """
+        count = self._cardinality()
+        if count == INFINITE_CARDINALITY:
+            raise TypeError("The dataset is infinite: it has no len(); see `take`")
+        if count == UNKNOWN_CARDINALITY:
+            raise TypeError("The dataset length is unknown: len() needs a dataset whose elements "
+                            "are counted; see `tf.data.experimental.assert_cardinality`")
+        return count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} element_spec={self._spec}>"

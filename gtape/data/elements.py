@@ -1,0 +1,113 @@
+"""Elements: nests of tuples, namedtuples and dicts whose leaves are tensors.
+
+A list is no nest here but a tensor. Leaves may also be None, other datasets, and values that
+describe themselves by a `_type_spec`, as ragged and sparse tensors do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.core import nest
+from gtape.core.convert import convert
+from gtape.core.device import CPU
+from gtape.core.specs import NoneTensorSpec, TensorSpec
+from gtape.core.tensor import EagerTensor, Tensor
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether a value is a leaf as it stands: nothing has to be converted."""
+    return isinstance(value, Tensor) or value is None or hasattr(value, "_type_spec")
+
+
+def element_of(value: Any) -> Any:
+    """`value` as an element: what is no nest becomes a tensor.
+
+    Raises:
+        ValueError, TypeError: a leaf is nothing that a tensor can be made of.
+    """
+    if type(value) is EagerTensor:
+        return value
+    if isinstance(value, Mapping):
+        made = {key: element_of(value[key]) for key in value}
+        return made if type(value) is dict else _like(value, made)
+    if isinstance(value, tuple):
+        items = [element_of(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value if is_leaf(value) else convert(value)
+
+
+def _like(mapping: Mapping[Any, Any], made: dict[Any, Any]) -> Any:
+    flat = [made[key] for key in nest.sorted_keys(mapping)]
+    return nest.pack_sequence_as(mapping, flat)
+
+
+def on_host(value: Any) -> Any:
+    """An element with its tensors in host memory, where pipelines compute."""
+    if type(value) is EagerTensor and value._t.device.is_host:
+        return value
+    return nest.map_structure(_leaf_on_host, value)
+
+
+def _leaf_on_host(leaf: Any) -> Any:
+    if type(leaf) is EagerTensor and not leaf._t.device.is_host:
+        return EagerTensor(leaf._t.device.download(leaf._a), CPU.typed(leaf.dtype))
+    return leaf
+
+
+def spec_of(element: Any) -> Any:
+    """The specs of an element's leaves, in its structure."""
+    return nest.map_structure(_leaf_spec, element)
+
+
+def _leaf_spec(leaf: Any) -> Any:
+    if isinstance(leaf, Tensor):
+        return TensorSpec(leaf.shape, leaf.dtype)
+    return NoneTensorSpec() if leaf is None else leaf._type_spec
+
+
+def flatten(element: Any) -> list[Any]:
+    """The leaves of an element; of its specs."""
+    return nest.flatten(element)
+
+
+def packer(structure: Any) -> Callable[[Sequence[Any]], Any]:
+    """A function that gives leaves the structure of an element, or of specs."""
+    if not nest.is_nested(structure):
+        return _first
+    if type(structure) is tuple and not any(nest.is_nested(item) for item in structure):
+        return tuple
+    if type(structure) is dict and not any(map(nest.is_nested, structure.values())):
+        keys = nest.sorted_keys(structure)
+        if list(structure) == keys:
+            return lambda leaves: dict(zip(keys, leaves))
+    return lambda leaves: nest.pack_sequence_as(structure, leaves)
+
+
+def _first(leaves: Sequence[Any]) -> Any:
+    return leaves[0]
+
+
+def row(array: np.ndarray, at: int) -> Any:
+    """One row of an array, as the array of a tensor."""
+    found = array[at]
+    return _string(found) if array.dtype == object and array.ndim == 1 else found
+
+
+def _string(value: Any) -> np.ndarray:
+    made = np.empty((), object)
+    made[()] = value
+    return made
+
+
+def tensor(array: Any) -> EagerTensor:
+    """A host array that nobody writes to, as a tensor."""
+    return EagerTensor(array, CPU.type_of(array.dtype))
+
+
+def arguments(element: Any) -> tuple[Any, ...]:
+    """The arguments with which an element calls a user's function: the items of a tuple."""
+    return element if type(element) is tuple else (element,)
