@@ -89,8 +89,8 @@ _TABLE = {
 
 #: Submodules reachable as attributes.
 MODULES = ("autodiff", "autograph", "bitwise", "config", "data", "debugging", "errors",
-           "experimental", "image", "inspect", "keras", "linalg", "math", "nest", "nn", "quantization", "random",
-           "signal", "dtypes", "testing", "train")
+           "experimental", "image", "inspect", "keras", "linalg", "math", "nest", "nn",
+           "quantization", "random", "signal", "dtypes", "testing", "train")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {
