@@ -17,6 +17,7 @@ _TABLE = {
     "gtape.core.specs": "TensorSpec NoneTensorSpec type_spec_from_value",
     "gtape.core.tensor": "Tensor",
     "gtape.core.variable": "Variable",
+    "gtape.core.aggregation": "VariableAggregation VariableSynchronization",
     "gtape.core.scopes": "name_scope",
     "gtape.core.tape": "GradientTape",
     "gtape.core.tapeargs": "UnconnectedGradients explain_none",

@@ -31,6 +31,11 @@ class DType:
         return self.is_floating or self.is_complex
 
     @property
+    def is_numeric(self) -> bool:
+        """Whether its values are numbers: neither bools nor strings."""
+        return not self.is_bool and self.as_numpy_dtype is not object
+
+    @property
     def is_unsigned(self) -> bool:
         return self.is_integer and self.name.startswith("uint")
 

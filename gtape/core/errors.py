@@ -141,3 +141,7 @@ class ComplexCastWarning(UserWarning):
 
 class GradientNoneError(RuntimeError):
     """A gradient is None and `on_none="raise"` was asked for."""
+
+
+class EngineError(ImportError):
+    """Keras cannot be imported with gtape as its engine."""

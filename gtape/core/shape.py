@@ -95,6 +95,16 @@ class TensorShape:
         return len(self._dims) == len(other._dims) and all(
             a is None or b is None or a == b for a, b in zip(self._dims, other._dims))
 
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        """This shape.
+
+        Raises:
+            ValueError: it is known to have fewer than `rank` axes.
+        """
+        if self.rank is not None and self.rank < rank:
+            raise ValueError(f"shape {self} must have at least {rank} axes; it has {self.rank}")
+        return self
+
     def assert_is_compatible_with(self, other: Any) -> None:
         """Raises ValueError when `is_compatible_with` is false."""
         if not self.is_compatible_with(other):

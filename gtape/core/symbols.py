@@ -25,7 +25,7 @@ _ADVICE = {
 class SymbolicTensor(Tensor):
     """A value of a trace. `_shown` is the shape that users see, where some lengths are open."""
 
-    __slots__ = ("__weakref__", "_k", "_shown", "_spec", "_t", "_tracer")
+    __slots__ = ("__dict__", "__weakref__", "_k", "_shown", "_spec", "_t", "_tracer")
 
     def __init__(self, spec: Spec, array_type: ArrayType, tracer: Any) -> None:
         self._spec = spec

@@ -203,7 +203,7 @@ class ComputedFrom(NamedTuple):
 class EagerTensor(Tensor):
     """A tensor whose value is an array. `_a` array, `_t` its type, `_k` its key on tapes."""
 
-    __slots__ = ("__weakref__", "_a", "_k", "_origin", "_t")
+    __slots__ = ("__dict__", "__weakref__", "_a", "_k", "_origin", "_t")
 
     _a: Any
     #: (code, offset) of the line that made it, or a ComputedFrom, or what it is a slice of.

@@ -82,6 +82,11 @@ class Variable:
         return self._resource_()._name
 
     @property
+    def _unique_id(self) -> str:
+        """What no other variable of the process is called, now or later."""
+        return f"variable_{self._resource_()._k}"
+
+    @property
     def trainable(self) -> bool:
         return self._resource_()._trainable
 

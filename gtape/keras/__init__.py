@@ -1,30 +1,16 @@
-"""Layers, losses, optimizers and metrics in the manner of Keras 3, on gtape's tape.
+"""Keras itself, with gtape as its engine: the namespace that Keras ships as `tf.keras`.
 
-Every submodule is imported when it is first used.
+    import gtape.keras as keras
+    from gtape.keras.layers import Dense
+
+Importing it imports Keras, which has one engine a process.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+import sys
 
-_SUBMODULES = ("activations", "backend", "callbacks", "config", "constraints", "initializers",
-               "layers", "losses", "metrics", "models", "optimizers", "regularizers",
-               "utils")
-_NAMES = {
-    "Sequential": "models", "Model": "models", "Layer": "layers", "Input": "layers",
-    "Loss": "losses", "Metric": "metrics", "Optimizer": "optimizers", "Variable": "variables",
-    "Initializer": "initializers", "Regularizer": "regularizers"}
+from gtape.engine import alias, binding
 
-
-def __getattr__(name: str) -> Any:
-    if name in _SUBMODULES:
-        return importlib.import_module(f"gtape.keras.{name}")
-    if name not in _NAMES:
-        raise AttributeError(f"gtape.keras has no '{name}'; it has "
-                             f"{', '.join((*_SUBMODULES, *_NAMES))}")
-    return getattr(importlib.import_module(f"gtape.keras.{_NAMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted((*_SUBMODULES, *_NAMES))
+alias.install(__name__, binding.keras())
+sys.modules[__name__] = binding.keras()

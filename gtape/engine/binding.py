@@ -1,0 +1,125 @@
+"""Keras is imported with gtape in TensorFlow's place, in Keras' own modules and nowhere else.
+
+Every module of the `keras` package is run with builtins of its own, whose `__import__` answers
+`tensorflow` with `gtape.engine.namespace`. `sys.modules["tensorflow"]` is not touched: a real
+TensorFlow, imported later, stays itself. (A name filled into `sys.modules` would be found by every
+other package that asks whether TensorFlow is installed; a rewritten source would lose its lines
+in tracebacks, and the compiled files that Python keeps.)
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import os
+import sys
+import threading
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from gtape.core.errors import EngineError
+from gtape.engine import amendments, namespace, versions
+
+_BACKEND = "tensorflow"
+_lock = threading.RLock()
+_bound: list[ModuleType] = []
+
+
+def keras() -> ModuleType:
+    """The namespace that Keras ships for TensorFlow, with gtape as its engine.
+
+    Raises:
+        EngineError: Keras is not installed, is of an untested version, or runs on another engine
+            in this process.
+    """
+    if not _bound:
+        with _lock:
+            if not _bound:
+                _bound.append(_import())
+    return _bound[0]
+
+
+def _import() -> ModuleType:
+    if "keras" in sys.modules:
+        raise EngineError(
+            f"Keras has one engine a process, and is imported already with "
+            f"{_engine_of(sys.modules['keras'])} (importing TensorFlow does that too). Touch "
+            f"gtape's tf.keras before anything imports keras or tensorflow, use a process for "
+            f"each, or run the program by `python -m gtape run PROGRAM.py`")
+    versions.check()
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)
+    asked = os.environ.get("KERAS_BACKEND")
+    os.environ["KERAS_BACKEND"] = _BACKEND
+    try:
+        return importlib.import_module("keras._tf_keras.keras")
+    except BaseException:
+        sys.meta_path.remove(finder)
+        for name in [n for n in sys.modules if n.split(".")[0] == "keras"]:
+            del sys.modules[name]
+        raise
+    finally:
+        if asked is None:
+            del os.environ["KERAS_BACKEND"]
+        else:
+            os.environ["KERAS_BACKEND"] = asked
+
+
+def _engine_of(module: ModuleType) -> str:
+    try:
+        return str(module.backend.backend())
+    except AttributeError:
+        return "another engine"
+
+
+def _import_for_keras(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (),
+                      level: int = 0) -> Any:
+    if level == 0 and name.split(".")[0] == "tensorflow":
+        return namespace.module(name if fromlist else "tensorflow")
+    return builtins.__import__(name, globals, locals, fromlist, level)
+
+
+def _import_module(name: str, package: str | None = None) -> Any:
+    if name.split(".")[0] == "tensorflow":
+        return namespace.module(name)
+    return importlib.import_module(name, package)
+
+
+#: One for all of Keras' modules, as Python's own is.
+_builtins = dict(vars(builtins), __import__=_import_for_keras)
+
+
+class _Finder:
+    """Finds Keras' modules as Python does, and runs them with these builtins."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name.split(".")[0] != "keras":
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+        return spec
+
+
+class _Loader:
+    """A module's own loader, but for the builtins it runs with and what gtape amends in it."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)  # type: ignore[no-any-return]
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = _builtins
+        self._loader.exec_module(module)
+        if module.__name__ == "keras.src.utils.module_utils":
+            # Its lazy modules are imported by this function and not by an import statement.
+            module.importlib = SimpleNamespace(  # type: ignore[attr-defined]
+                import_module=_import_module)
+        amendments.apply(module)
