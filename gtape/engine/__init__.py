@@ -1,1 +1,1 @@
-"""gtape as the engine of Keras: how it is bound, and the names of TensorFlow that only Keras uses."""
+"""gtape as the engine of Keras: how it is bound, and TensorFlow's names that only Keras uses."""

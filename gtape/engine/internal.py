@@ -73,7 +73,8 @@ def maybe_merge_call(fn: Callable[..., Any], strategy: Any, *args: Any, **kwargs
 def dynamic_update_slice(inputs: Any, updates: Any, start_indices: Any) -> Any:
     """`inputs` with the block at `start_indices` replaced; a block beyond the end is moved back."""
     shape, size = tf.shape(inputs), tf.shape(updates)
-    start = tf.clip_by_value(tf.cast(tf.convert_to_tensor(start_indices), tf.int32), 0, shape - size)
+    start = tf.cast(tf.convert_to_tensor(start_indices), tf.int32)
+    start = tf.clip_by_value(start, 0, shape - size)
     grid = tf.meshgrid(*[tf.range(n) for n in tf.unstack(size)], indexing="ij") or [start[:0]]
     indices = tf.stack(grid, -1) + start
     return tf.tensor_scatter_nd_update(inputs, indices, updates)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501,E701,RUF100
 """The `tensorflow` that Keras' modules see: gtape, and the private names of TensorFlow in Keras."""
 
 from __future__ import annotations
@@ -71,13 +72,13 @@ class _Space(ModuleType):
 
     def _public_value(self, name: str, dotted: str) -> Any:
         public = self._public
-        try:  # noqa  INTERIM
-            import engine_interim  # noqa  INTERIM
-        except ImportError:  # noqa  INTERIM
-            engine_interim = __import__("types").SimpleNamespace(extra={})  # noqa  INTERIM
-        if dotted in engine_interim.extra and (dotted == 'function' or not hasattr(public, name)): return engine_interim.extra[dotted]  # noqa  INTERIM
-        if any(k.startswith(dotted + ".") for k in engine_interim.extra) and not hasattr(public, name): return _space(dotted, None)  # noqa  INTERIM
-        if dotted not in _SPACES and not hasattr(public, name): return engine_interim.stub(dotted)  # noqa  INTERIM
+        try:  # INTERIM
+            import engine_interim  # INTERIM
+        except ImportError:  # INTERIM
+            engine_interim = __import__("types").SimpleNamespace(extra={})  # INTERIM
+        if dotted in engine_interim.extra and (dotted == 'function' or not hasattr(public, name)): return engine_interim.extra[dotted]  # INTERIM
+        if any(k.startswith(dotted + ".") for k in engine_interim.extra) and not hasattr(public, name): return _space(dotted, None)  # INTERIM
+        if dotted not in _SPACES and not hasattr(public, name): return engine_interim.stub(dotted)  # INTERIM
         if public is None or (dotted in _SPACES and not hasattr(public, name)):
             if dotted in _SPACES:
                 return _space(dotted, None)

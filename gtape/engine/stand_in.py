@@ -1,4 +1,4 @@
-"""gtape in TensorFlow's place for a whole process: what `python -m gtape run` and Keras' tests use."""
+"""gtape in TensorFlow's place for a whole process, for `python -m gtape run` and Keras' tests."""
 
 from __future__ import annotations
 

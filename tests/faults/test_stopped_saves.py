@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 import settings
 import stops
+from gtape.keras.models import weight_files
 
 import gtape as tf
 from gtape import keras, train
 from gtape.core import files, tensor_files
-from gtape.keras.models import weight_files
 from gtape.train import checkpoint, listing, manager, stored
 
 MODULES = (files, tensor_files, checkpoint, listing, manager, stored, weight_files)
