@@ -6,6 +6,7 @@ from gtape import bitwise as bitwise
 from gtape import config as config
 from gtape import data as data
 from gtape import debugging as debugging
+from gtape import distribute as distribute
 from gtape import dtypes as dtypes
 from gtape import errors as errors
 from gtape import experimental as experimental
@@ -22,6 +23,8 @@ from gtape import signal as signal
 from gtape import testing as testing
 from gtape import train as train
 from gtape.compile.function import function as function
+from gtape.core.aggregation import VariableAggregation as VariableAggregation
+from gtape.core.aggregation import VariableSynchronization as VariableSynchronization
 from gtape.core.custom_gradient import custom_gradient as custom_gradient
 from gtape.core.custom_gradient import grad_pass_through as grad_pass_through
 from gtape.core.dtypes import DType as DType

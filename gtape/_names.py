@@ -89,9 +89,9 @@ _TABLE = {
 }
 
 #: Submodules reachable as attributes.
-MODULES = ("autodiff", "autograph", "bitwise", "config", "data", "debugging", "errors",
-           "experimental", "image", "inspect", "keras", "linalg", "math", "nest", "nn",
-           "quantization", "random", "signal", "dtypes", "testing", "train")
+MODULES = ("autodiff", "autograph", "bitwise", "config", "data", "debugging", "distribute",
+           "errors", "experimental", "image", "inspect", "keras", "linalg", "math", "nest",
+           "nn", "quantization", "random", "signal", "dtypes", "testing", "train")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {
@@ -106,7 +106,6 @@ ABSENT = {
     "strings": "use Python strings",
     "io": "use pathlib, numpy.load and safetensors",
     "saved_model": "save weights with safetensors",
-    "distribute": "run one process for each device",
     "raw_ops": "use the public functions of the same names",
     "compat": "gtape has the TensorFlow 2 names only",
     "lookup": "use a Python dict",

@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 
 from gtape.compile.function import Mode
 from gtape.core.device import CPU, Device
+from gtape.core.errors import InvalidArgumentError, UnimplementedError
 from gtape.core.excess_precision import enable_excess_precision, excess_precision_enabled
+from gtape.core.text import shown
 from gtape.devices.cuda.determinism import enable_op_determinism
 from gtape.devices.cuda.tensor_float_32 import (
     enable_tensor_float_32_execution,
     tensor_float_32_execution_enabled,
 )
 from gtape.devices.placing import device_named
-from gtape.devices.probe import probe
+from gtape.devices.probe import probe, show, visible
 
 
 class PhysicalDevice(NamedTuple):
@@ -36,8 +38,107 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 def list_logical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """The same devices under their logical names."""
-    return [PhysicalDevice(f"/device:{d.kind}:{d.index}", d.kind) for d in _devices()
+    return [PhysicalDevice(f"/device:{d.kind}:{d.index}", d.kind) for d in (CPU, *visible())
             if device_type in (None, d.kind)]
+
+
+def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The devices of `list_physical_devices` that tensors may be made on."""
+    names = {f"/physical_device:{d.kind}:{d.index}" for d in (CPU, *visible())}
+    return [d for d in list_physical_devices(device_type) if d.name in names]
+
+
+def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
+    """Make tensors on these devices only: `set_visible_devices([], "GPU")` leaves the CPU.
+
+    Args:
+        devices: some of `list_physical_devices`, or one of them.
+        device_type: the kind whose other devices are hidden; None for all kinds.
+
+    Raises:
+        ValueError: one is not in `list_physical_devices`, or of another kind than `device_type`.
+        InvalidArgumentError: the CPU is left out: strings and many results live there.
+    """
+    wanted = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
+    for device in wanted:
+        if device not in list_physical_devices(device_type):
+            raise ValueError(f"set_visible_devices: {shown(device)} is none of "
+                             f"{list_physical_devices(device_type)}")
+    if device_type != "GPU" and PhysicalDevice("/physical_device:CPU:0", "CPU") not in wanted:
+        raise InvalidArgumentError("set_visible_devices: the CPU cannot be hidden; name it too, or "
+                                   "give device_type='GPU' to choose among GPUs")
+    if device_type != "CPU":
+        show({_name(d) for d in wanted})
+
+
+def _name(device: PhysicalDevice) -> str:
+    return device.name.split(":", 1)[1]
+
+
+class LogicalDeviceConfiguration(NamedTuple):
+    """What a device is to be used as: `memory_limit` in MiB of a GPU, None for all."""
+
+    memory_limit: int | None = None
+
+
+def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
+    """Limit the memory of a GPU. A device is one logical device.
+
+    Args:
+        device: one of `list_physical_devices`.
+        logical_devices: a list of one LogicalDeviceConfiguration.
+
+    Raises:
+        InvalidArgumentError: the list has another length, the limit is not positive, or the device
+            is the CPU and has a limit.
+    """
+    given = list(logical_devices)
+    if len(given) != 1:
+        raise InvalidArgumentError(f"set_logical_device_configuration: gtape uses a device as one "
+                                   f"logical device; got {len(given)} configurations. Give one, "
+                                   f"and run one process for each device")
+    limit = given[0].memory_limit
+    if limit is None:
+        return
+    if device.device_type == "CPU":
+        raise InvalidArgumentError("set_logical_device_configuration: the CPU has no memory limit; "
+                                   "leave memory_limit out")
+    if limit <= 0:
+        raise InvalidArgumentError(f"set_logical_device_configuration: memory_limit must be "
+                                   f"positive, in MiB; got {limit}")
+    from gtape.devices.telemetry import limit_gpu_memory
+
+    limit_gpu_memory(device_named(_name(device)), int(limit * (1 << 20)))
+
+
+def get_memory_growth(device: Any) -> bool:
+    """Whether memory of a device is taken as it is needed: True."""
+    return True
+
+
+def set_memory_growth(device: Any, enable: bool) -> None:
+    """Take memory of a device as it is needed, which gtape does anyway.
+
+    Raises:
+        UnimplementedError: `enable` is False.
+    """
+    if not enable:
+        raise UnimplementedError("set_memory_growth: gtape takes the memory of a GPU as it is "
+                                 "needed; to set a limit, use "
+                                 "tf.config.set_logical_device_configuration")
+
+
+def get_soft_device_placement() -> bool:
+    """Whether an operation goes elsewhere where its device cannot run it: False."""
+    return False
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """Ask for operations to run elsewhere where their device cannot.
+
+    Every operation of gtape runs where its tensors are, on every device, so there is nothing to
+    move: both values leave programs as they are.
+    """
 
 
 def get_memory_info(device: str) -> dict[str, int]:
@@ -106,6 +207,14 @@ threading = SimpleNamespace(
     get_intra_op_parallelism_threads=get_intra_op_parallelism_threads)
 
 experimental = SimpleNamespace(get_memory_info=get_memory_info,
+                               get_memory_growth=get_memory_growth,
+                               set_memory_growth=set_memory_growth,
+                               get_visible_devices=get_visible_devices,
+                               set_visible_devices=set_visible_devices,
+                               list_physical_devices=list_physical_devices,
+                               list_logical_devices=list_logical_devices,
+                               VirtualDeviceConfiguration=LogicalDeviceConfiguration,
+                               set_virtual_device_configuration=set_logical_device_configuration,
                                get_device_details=get_device_details,
                                get_utilization=get_utilization,
                                enable_op_determinism=enable_op_determinism,
@@ -114,6 +223,8 @@ experimental = SimpleNamespace(get_memory_info=get_memory_info,
                                enable_excess_precision=enable_excess_precision,
                                excess_precision_enabled=excess_precision_enabled)
 
-__all__ = ["PhysicalDevice", "experimental", "functions_run_eagerly", "get_device_details",
-           "get_memory_info", "get_utilization", "list_logical_devices", "list_physical_devices",
-           "run_functions_eagerly", "threading"]
+__all__ = ["LogicalDeviceConfiguration", "PhysicalDevice", "experimental", "functions_run_eagerly",
+           "get_device_details", "get_memory_info", "get_soft_device_placement", "get_utilization",
+           "get_visible_devices", "list_logical_devices", "list_physical_devices",
+           "run_functions_eagerly", "set_logical_device_configuration",
+           "set_soft_device_placement", "set_visible_devices", "threading"]

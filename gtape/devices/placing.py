@@ -8,7 +8,7 @@ from typing import Any
 from gtape.core.device import CPU, Device, registered
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import on
-from gtape.devices.probe import probe, why_not
+from gtape.devices.probe import probe, visible, why_not
 
 _NAME = re.compile(r"^(?:.*/)?(?:device:)?(cpu|gpu)(?::(\d+|\*))?$", re.IGNORECASE)
 
@@ -26,7 +26,8 @@ def device_named(name: str) -> Device:
     number = 0 if index in (None, "*") else int(index)
     if kind == "CPU" and number == 0:
         return CPU
-    for device in (*probe().devices, *registered()):
+    others = [d for d in registered() if d not in probe().devices]
+    for device in (*visible(), *others):
         if device.kind == kind and device.index == number:
             return device
     raise InvalidArgumentError(f"there is no usable device {kind}:{number}. {why_not()}".strip())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from gtape.core.device import CPU, Device, register, unregister
@@ -36,6 +37,8 @@ class Probe(NamedTuple):
 
 _done: list[Probe] = []
 _once = lock()
+#: The names of GPUs that the program does not want: `show`.
+_hidden: set[str] = set()
 
 
 def wanted() -> str:
@@ -126,6 +129,18 @@ def probe() -> Probe:
     return _done[0]
 
 
+def visible() -> tuple[Device, ...]:
+    """The usable GPUs that are not hidden."""
+    return tuple(d for d in probe().devices if d.name not in _hidden)
+
+
+def show(names: Collection[str]) -> None:
+    """Hide all GPUs but these: no tensor is made on one unless some already lives there."""
+    _hidden.clear()
+    _hidden.update(d.name for d in probe().devices if d.name not in names)
+    forget_default()
+
+
 def forget() -> None:
     """Probe again at the next question: the environment changed."""
     with _once:
@@ -154,7 +169,7 @@ def default_device() -> Device:
     choice = wanted()
     if choice == "cpu":
         return CPU
-    devices = probe().devices
+    devices = visible()
     if choice.startswith("gpu:"):
         devices = tuple(d for d in devices if d.index == int(choice[4:]))
     if not devices and choice != "auto":

@@ -37,6 +37,12 @@ def gpu_memory(device: Device) -> dict[str, int]:
                 "free": free, "total": total}
 
 
+def limit_gpu_memory(device: Device, size: int) -> None:
+    """Let CuPy's pool of a device hold at most `size` bytes."""
+    with device.xp.cuda.Device(device.index):
+        device.xp.get_default_memory_pool().set_limit(size=size)
+
+
 def host_memory() -> dict[str, int]:
     """Bytes of this process: `current` resident, `peak` the most so far."""
     try:
