@@ -25,11 +25,17 @@ def is_variable(value: Any) -> bool:
     return hasattr(value, "_resource_") and not isinstance(value, type)
 
 
+def is_layer(value: Any) -> bool:
+    """Whether `value` is a layer or a model of Keras, which is not imported for this."""
+    return hasattr(value, "_flatten_layers") and not isinstance(value, type)
+
+
 class Module:
     """A base class that finds the variables in the attributes of its instances.
 
     Attributes are walked in the order of their names, containers included; the variables of a
-    module come before those of the modules it holds; each is listed once.
+    module come before those of the modules it holds; each is listed once. Layers and models of
+    Keras are modules here, whose variables come in Keras' order.
 
     Args:
         name: a Python identifier; the class name in snake case unless given.
@@ -81,9 +87,9 @@ class Module:
         return tuple(self._flatten(lambda v: is_variable(v) and not v.trainable))
 
     @property
-    def submodules(self) -> tuple[Module, ...]:
-        """The modules held by this one, and by those."""
-        return tuple(self._flatten(lambda v: isinstance(v, Module)))
+    def submodules(self) -> tuple[Any, ...]:
+        """The modules held by this one, and by those, layers and models of Keras among them."""
+        return tuple(self._flatten(lambda v: isinstance(v, Module) or is_layer(v)))
 
     def _flatten(self, predicate: Callable[[Any], bool], recursive: bool = True) -> Iterator[Any]:
         """The leaves of the attributes that satisfy `predicate`, each once."""
@@ -122,7 +128,19 @@ def _walk(module: Any, predicate: Callable[[Any], bool], recursive: bool, seen: 
             seen.add(key)
             if predicate(leaf):
                 yield leaf
-            if recursive and isinstance(leaf, Module):
+            if recursive and (isinstance(leaf, Module) or is_layer(leaf)):
                 held.append(leaf)
     for submodule in held:
-        yield from _walk(submodule, predicate, recursive, seen)
+        inside = _walk if isinstance(submodule, Module) else _walk_layer
+        yield from inside(submodule, predicate, recursive, seen)
+
+
+def _walk_layer(layer: Any, predicate: Callable[[Any], bool], recursive: bool, seen: set[int],
+                ) -> Iterator[Any]:
+    """The variables of a layer and the layers inside. Keras keeps lists of both."""
+    for leaf in (*layer.variables, *layer._flatten_layers(include_self=False)):
+        key = _identity(leaf)
+        if key not in seen:
+            seen.add(key)
+            if predicate(leaf):
+                yield leaf

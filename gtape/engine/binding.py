@@ -40,6 +40,11 @@ def keras() -> ModuleType:
     return _bound[0]
 
 
+def bound() -> ModuleType | None:
+    """What `keras()` gives, if it was called before."""
+    return _bound[0] if _bound else None
+
+
 def _import() -> ModuleType:
     if "keras" in sys.modules:
         raise EngineError(

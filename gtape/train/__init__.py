@@ -18,4 +18,4 @@ __all__ = ["Checkpoint", "CheckpointManager", "RandomStreams", "RestoreStatus", 
 
 def __getattr__(name: str) -> object:
     raise AttributeError(f"gtape.train has no '{name}'; it has {', '.join(__all__)}. Optimizers "
-                         f"are in gtape.keras.optimizers")
+                         f"are in gtape.optimizers")

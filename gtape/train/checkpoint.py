@@ -13,9 +13,8 @@ from gtape.core.locks import lock
 from gtape.core.module import Module
 from gtape.core.text import shown
 from gtape.core.variable import Variable
-from gtape.keras.layers.layer import Layer
-from gtape.train import stored
-from gtape.train.graph import Holder, children, is_trackable, lacks_weights
+from gtape.train import keras_objects, stored
+from gtape.train.graph import Graph, Holder, children, is_trackable
 from gtape.train.restoring import listed, restore
 from gtape.train.status import RestoreStatus
 from gtape.train.targets import Targets
@@ -52,7 +51,8 @@ class Checkpoint(Holder):
         self._root = root
         self._counter: Any = None
         self._turn = lock()
-        if root is not None and not isinstance(root, (Module, Holder, Mapping)):
+        if not (root is None or isinstance(root, (Module, Holder, Mapping))
+                or keras_objects.is_layer(root)):
             raise ValueError(f"the root of a Checkpoint must be a module or a dict; got a "
                              f"{type(root).__name__}. Write Checkpoint(name=object)")
         for name, value in kwargs.items():
@@ -109,7 +109,7 @@ class Checkpoint(Holder):
         if not self.held():
             raise InvalidArgumentError("there is nothing to save; write "
                                        "Checkpoint(model=model, …)")
-        targets = Targets(self._everything())
+        targets = Targets(Graph(self._everything()))
         self._require_built(targets.unbuilt_layers)
         stored.write(targets.stored(), path)
         return str(path)
@@ -135,7 +135,7 @@ class Checkpoint(Holder):
 
     def _require_built(self, inside: list[str]) -> None:
         unbuilt = [name for name, value in self._objects.items()
-                   if isinstance(value, Layer) and not value.built]
+                   if keras_objects.is_layer(value) and not value.built]
         unbuilt = [*unbuilt, *(path for path in self._unbuilt(inside) if path not in unbuilt)]
         if unbuilt:
             also = f" (nor have {listed(unbuilt[1:])})" if unbuilt[1:] else ""
@@ -144,7 +144,7 @@ class Checkpoint(Holder):
 
     def _unbuilt(self, inside: list[str]) -> list[str]:
         """The root, which has no path, before the layers inside."""
-        root = isinstance(self._root, Layer) and lacks_weights(self._root)
+        root = keras_objects.is_layer(self._root) and keras_objects.lacks_weights(self._root)
         return ["root", *inside] if root else inside
 
     # ------------------------------------------------------------------ reading

@@ -9,18 +9,12 @@ from typing import Any
 import numpy as np
 
 from gtape.core.module import Module, is_variable
-from gtape.keras.layers.layer import Layer
-from gtape.keras.metrics.metric import Metric
-from gtape.keras.models.sequential import Sequential
-from gtape.keras.optimizers.optimizer import Optimizer
-from gtape.keras.seeds import SeedGenerator
 from gtape.ops.generator import Generator
+from gtape.train import keras_objects
 from gtape.train.experimental import PythonState
-from gtape.train.random_state import NumPyState, SeedState
+from gtape.train.random_state import NumPyState
 
 _SEQUENCES = (list, tuple, deque)
-#: Attributes of layers and models that list what others hold, or that every epoch begins anew.
-_NOT_SAVED = ("_tracked", "_listed", "_chain", "_loss_tracker")
 
 
 class Holder:
@@ -41,7 +35,7 @@ class Graph:
         self.variables: dict[str, Any] = {}
         self.states: dict[str, PythonState] = {}
         self.optimizers: dict[str, Any] = {}
-        self._layers: dict[str, Layer] = {}
+        self._layers: dict[str, Any] = {}
         self._taken: set[str] = set()
         self._seen: dict[int, Any] = {}
         queue = deque(_sorted_items(roots))
@@ -55,7 +49,7 @@ class Graph:
         if id(shared) in self._seen:
             return
         self._seen[id(shared)] = shared
-        if isinstance(value, Layer):
+        if keras_objects.is_layer(value):
             self._layers[path] = value
         if not self._noted(path, value):
             yield from children(value)
@@ -67,7 +61,7 @@ class Graph:
             kind: dict[str, Any] = self.variables
         elif state is not None:
             kind, value = self.states, state
-        elif isinstance(value, Optimizer):
+        elif keras_objects.is_optimizer(value):
             kind = self.optimizers
         else:
             return False
@@ -82,10 +76,10 @@ class Graph:
         """The paths of layers whose weights are still to be made, without layers inside these, nor
         those that a built layer holds and never called."""
         waiting = [path for path, layer in self._layers.items()
-                   if lacks_weights(layer) and not any(a.built for a in self._around(path))]
+                   if keras_objects.lacks_weights(layer) and not any(a.built for a in self._around(path))]
         return list(dict.fromkeys(self._outermost(path) for path in waiting))
 
-    def _around(self, path: str) -> list[Layer]:
+    def _around(self, path: str) -> list[Any]:
         parts = path.split("/")
         starts = ("/".join(parts[:n]) for n in range(1, len(parts)))
         return [self._layers[start] for start in starts if start in self._layers]
@@ -98,22 +92,12 @@ class Graph:
                      if start in self._layers and not self._layers[start].built), path)
 
 
-def lacks_weights(layer: Layer) -> bool:
-    """Whether a layer has yet to run a `build` of its own; that of Sequential only builds others.
-
-    A layer without such a method, such as Dropout, has no weights that could be missing.
-    """
-    return not layer.built and type(layer).build not in (Layer.build, Sequential.build)
-
-
 def python_state(value: Any) -> PythonState | None:
     """How a value that is no tensor is saved; None when there is no way."""
     if isinstance(value, PythonState):
         return value
     if isinstance(value, np.random.Generator):
         return NumPyState(value)
-    if isinstance(value, SeedGenerator):
-        return SeedState(value)
     return None
 
 
@@ -124,7 +108,7 @@ def is_trackable(value: Any, path: str, holders: tuple[Any, ...] = ()) -> bool:
         ValueError: a list or dict holds itself.
     """
     if (is_variable(value) or python_state(value) is not None
-            or isinstance(value, (Module, Optimizer, Metric, Generator, Holder))):
+            or isinstance(value, (Module, Generator, Holder)) or keras_objects.has_state(value)):
         return True
     if not isinstance(value, (Mapping, *_SEQUENCES)):
         return False
@@ -138,11 +122,11 @@ def is_trackable(value: Any, path: str, holders: tuple[Any, ...] = ()) -> bool:
 def children(value: Any) -> Iterator[tuple[str, Any]]:
     """What an object holds, by name."""
     if isinstance(value, Module):
-        yield from _attributes(value)
+        yield from _sorted_items(vars(value))
     elif isinstance(value, Generator):
         yield "state", value.state
-    elif isinstance(value, Metric):
-        yield from _numbered(value.variables)
+    elif keras_objects.has_state(value):
+        yield from _of_keras(value)
     elif isinstance(value, Holder):
         yield from _sorted_items(value.held())
     elif isinstance(value, Mapping):
@@ -161,19 +145,19 @@ def _sorted_items(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     return sorted(named, key=lambda item: item[0])
 
 
-def _attributes(module: Module) -> Iterator[tuple[str, Any]]:
-    """The attributes of a module, then the weights of a layer that no attribute holds."""
-    attributes = {name: value for name, value in vars(module).items()
-                  if name not in _NOT_SAVED}
-    if isinstance(module, Sequential):
-        attributes["layers"] = module.layers
+def _of_keras(value: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes of an object of Keras, then what it tracks and no attribute holds."""
+    attributes = keras_objects.attributes(value)
     yield from _sorted_items(attributes)
-    held = {id(value._resource_()) for value in attributes.values() if is_variable(value)}
-    added: dict[str, Any] = {}
-    for label, value in vars(module).get("_tracked", {}).items():
-        if label.startswith("+") and id(value._resource_()) not in held:
-            name = value.name
-            while name in attributes or name in added:
-                name += "_"
-            added[name] = value
-    yield from added.items()
+    held: dict[int, Any] = {}
+    _gather(attributes, held)
+    yield from _sorted_items(keras_objects.others(value, attributes, held))
+
+
+def _gather(value: Any, held: dict[int, Any]) -> None:
+    """What containers hold, at any depth, by identity."""
+    if id(value) not in held:
+        held[id(value)] = value
+        if isinstance(value, (Mapping, *_SEQUENCES)):
+            for _, item in children(value):
+                _gather(item, held)

@@ -1,55 +1,68 @@
-"""The state of optimizers under names that do not depend on how many objects were made before."""
+"""The state of Keras' optimizers under names that do not depend on how many were made before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gtape.keras.optimizers.combined import LossScaleOptimizer, MultiOptimizer
-from gtape.keras.optimizers.optimizer import Optimizer
-
-_NUMBERS = ("iterations", "learning_rate")
+from gtape.train.keras_objects import optimizer_variables, optimizers_in
 
 
-def known(optimizer: Optimizer) -> list[Any]:
-    """The variables that the optimizer was built for, in order."""
-    return list(optimizer._known.values())
+def known(optimizer: Any, names: Mapping[int, str]) -> list[str]:
+    """The names of the variables that an optimizer was built for, in order; '#i' without one."""
+    return [_owner(variable, i, names)
+            for i, variable in enumerate(optimizer._trainable_variables)]
 
 
-def parts(optimizer: Optimizer, path: str, variables: Sequence[Any],
-          ) -> Iterator[tuple[str, Optimizer, list[Any]]]:
-    """(path, optimizer, its share of `variables`) of an optimizer and of those inside it."""
-    if isinstance(optimizer, LossScaleOptimizer):
-        yield path, optimizer, []
-        yield from parts(optimizer.inner_optimizer, f"{path}/inner_optimizer", variables)
-    elif isinstance(optimizer, MultiOptimizer):
-        yield path, optimizer, []
-        for i, (inner, at) in enumerate(optimizer._split(variables)):
-            yield from parts(inner, f"{path}/optimizers/{i}", [variables[k] for k in at])
-    else:
-        yield path, optimizer, list(variables)
+def _owner(variable: Any, position: int, names: Mapping[int, str]) -> str:
+    return names.get(id(variable._resource_()), f"#{position}")
 
 
-def numbers(optimizer: Optimizer) -> Iterator[tuple[str, Any]]:
-    """The counter of steps, the learning rate where it is a variable, the scale of losses."""
-    if isinstance(optimizer, (LossScaleOptimizer, MultiOptimizer)):
-        yield _NUMBERS[0], optimizer._iterations
-        if isinstance(optimizer, LossScaleOptimizer):
-            yield from (("dynamic_scale", optimizer._scale), ("good_steps", optimizer._good))
-        return
-    slots = len(slot_names(optimizer)) * len(known(optimizer))
-    state = optimizer.variables
-    yield from zip(_NUMBERS, state[: len(state) - slots])
+def state(optimizer: Any, path: str, names: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
+    """(name, variable): counters, learning rates, scales, and slots by the variables' names."""
+    owners = known(optimizer, names)
+    for name, position, variable in optimizer_variables(optimizer):
+        owner = "" if position is None else f"/{owners[position]}"
+        yield f"{path}/{name}{owner}", variable._resource_()
+    for name, inner in optimizers_in(optimizer):
+        yield from state(inner, f"{path}/{name}", names)
 
 
-def slot_names(optimizer: Optimizer) -> tuple[str, ...]:
-    """What the optimizer keeps for each variable, averages and summed gradients included."""
-    return (*optimizer.slots, *optimizer._extra)
+@contextlib.contextmanager
+def built(wanted: Iterable[tuple[Any, Sequence[Any]]]) -> Iterator[None]:
+    """Build optimizers for variables; if the block fails they are as they were."""
+    undo: list[Callable[[], None]] = []
+    try:
+        for optimizer, variables in wanted:
+            undo.append(_kept(optimizer))
+            optimizer.build(list(variables))
+        yield
+    except BaseException:
+        for put_back in undo:
+            put_back()
+        raise
 
 
-def slots(optimizer: Optimizer) -> dict[tuple[int, str], Any]:
-    """The state of a built optimizer by the position of its variable, and the name."""
-    names = slot_names(optimizer)
-    places = [(i, name) for i in range(len(known(optimizer))) for name in names]
-    state = optimizer.variables
-    return dict(zip(places, state[len(state) - len(places):]))
+def _kept(optimizer: Any) -> Callable[[], None]:
+    """What makes an optimizer, and those in it, as they are now."""
+    inner = [_kept(held) for _, held in optimizers_in(optimizer)]
+    attributes = dict(vars(optimizer))
+    tracked = {name: set(ids) for name, ids in optimizer._tracker.stored_ids.items()}
+    contents = [(held, held.copy()) for held in attributes.values()
+                if isinstance(held, (list, dict))]
+
+    def put_back() -> None:
+        for held, before in contents:
+            if isinstance(held, list):
+                list.__setitem__(held, slice(None), before)
+            else:
+                dict.clear(held)
+                dict.update(held, before)
+        vars(optimizer).clear()
+        vars(optimizer).update(attributes)
+        optimizer._tracker.stored_ids.update(tracked)
+        for one in inner:
+            one()
+
+    return put_back

@@ -31,20 +31,6 @@ class RandomStreams(PythonState):
         streams.restore(json.loads(string_value))
 
 
-class SeedState(PythonState):
-    """The position of a `keras` SeedGenerator, such as a Dropout layer has."""
-
-    def __init__(self, generator: Any) -> None:
-        self._generator = generator
-
-    def serialize(self) -> str:
-        return json.dumps({"seed": self._generator.seed, "count": self._generator.count})
-
-    def deserialize(self, string_value: str) -> None:
-        found = json.loads(string_value)
-        self._generator.seed, self._generator.count = int(found["seed"]), int(found["count"])
-
-
 class NumPyState(PythonState):
     """The position of a `numpy.random.Generator`."""
 

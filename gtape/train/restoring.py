@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 from gtape.core.errors import DataLossError, InvalidArgumentError
 from gtape.core.state import paused
+from gtape.train import optimizer_state
 from gtape.train.experimental import PythonState
+from gtape.train.graph import Graph
 from gtape.train.stored import Stored
-from gtape.train.targets import Target, Targets
+from gtape.train.targets import Targets, to_build
 
 
 class Match(NamedTuple):
@@ -29,22 +31,22 @@ class Match(NamedTuple):
 def restore(roots: Mapping[str, Any], stored: Stored, path: Path) -> Match:
     """Assign what the file holds to the variables and states of the same names.
 
-    States come first, since only these can be refused after the checks; then optimizers are built.
+    States come before variables, since only these can be refused after the checks.
 
     Raises:
         InvalidArgumentError: a shape or dtype differs; nothing was assigned.
         DataLossError: a Python object does not take its state; all have their old ones again.
     """
-    targets = Targets(roots, stored.optimizers)
-    match = _matched(targets, stored)
-    _check(targets.arrays, stored, match, path)
-    _take_states(targets.states, stored.states, path)
-    if targets.build():
-        targets = Targets(roots)
+    graph = Graph(roots)
+    with paused(), optimizer_state.built(to_build(graph, stored.optimizers)):
+        targets = Targets(graph)
+        match = _matched(targets, stored)
+        _check(targets.arrays, stored, match, path)
+        _take_states(targets.states, stored.states, path)
     with paused():
         for name in match.common:
             if name in stored.arrays:
-                targets.arrays[name].variable.assign(stored.arrays[name], read_value=False)
+                targets.arrays[name].assign(stored.arrays[name], read_value=False)
     return match
 
 
@@ -56,16 +58,16 @@ def _matched(targets: Targets, stored: Stored) -> Match:
                  sorted(held.difference(wanted)), targets.unbuilt_layers)
 
 
-def _check(arrays: Mapping[str, Target], stored: Stored, match: Match, path: Path) -> None:
+def _check(arrays: Mapping[str, Any], stored: Stored, match: Match, path: Path) -> None:
     wrong = []
     for name in match.common:
         if (name in arrays) != (name in stored.arrays):
             wrong.append(f"'{name}' is a tensor here and a Python state there")
         elif name in arrays:
-            target, array = arrays[name], stored.arrays[name]
-            if target.dtype != array.dtype.name or not target.shape.is_compatible_with(
-                    array.shape):
-                wrong.append(f"'{name}' is {target.dtype}{target.shape}, the file has "
+            variable, array = arrays[name], stored.arrays[name]
+            dtype = variable._value.dtype.name
+            if dtype != array.dtype.name or not variable.shape.is_compatible_with(array.shape):
+                wrong.append(f"'{name}' is {dtype}{variable.shape}, the file has "
                              f"{array.dtype.name}{array.shape}")
     if wrong:
         also = "".join(f"; {text}" for text in differences(match))

@@ -154,7 +154,7 @@ VALUES: list[Any] = [
     None, True, -1, 0, 2, 1.5, 10**30, float("inf"), "", "x", "\ud800", [], {}, [[]], [None],
     {"a": 1}, "{}", "null", '{"seed": 1e999}', "F8_E4M3", "F4", "BF16", ["step"],
     ["model/layers/0/kernel"], ["model/layers/0/kernel"] * 2, ["optimizer/iterations"],
-    ["optimizer/velocity/model/layers/0/bias"], REMOVED]
+    ["optimizer/velocities/model/layers/0/bias"], REMOVED]
 
 
 def places(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -41,8 +41,8 @@ def test_names_are_attribute_paths(tmp_path: Path) -> None:
     assert path == str(tmp_path / "x.safetensors")
     assert _names(path) == [
         "net/parts/a%2Fc", "net/parts/b/0", "net/weight", "optimizer/iterations",
-        "optimizer/learning_rate", "optimizer/momentum/net/weight",
-        "optimizer/velocity/net/weight", "step"]
+        "optimizer/learning_rate", "optimizer/momentums/net/weight",
+        "optimizer/velocities/net/weight", "step"]
 
 
 def test_names_do_not_depend_on_how_many_layers_were_made(tmp_path: Path) -> None:
@@ -223,11 +223,11 @@ def test_a_slot_of_another_shape_builds_nothing(tmp_path: Path) -> None:
     optimizer.build([net.weight])
     path = Path(Checkpoint(net=net, optimizer=optimizer).write(tmp_path / "x"))
     held = stored.read(path)
-    held.arrays["optimizer/velocity/net/weight"] = np.zeros(7, np.float32)
+    held.arrays["optimizer/velocities/net/weight"] = np.zeros(7, np.float32)
     stored.write(held, path)
     fresh, other = Net(), tf.keras.optimizers.Adam()
     fresh.weight.assign(tf.zeros((2, 3)))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="velocity"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="velocities"):
         Checkpoint(net=fresh, optimizer=other).restore(path)
     assert not other.built
     assert not fresh.weight.numpy().any()
@@ -275,7 +275,7 @@ def test_an_optimizer_is_not_built_for_a_part_of_its_variables(tmp_path: Path) -
     other = tf.keras.optimizers.Adam()
     status = Checkpoint(body=body, optimizer=other).restore(path)
     assert not other.built
-    with pytest.raises(AssertionError, match="optimizer/momentum/head"):
+    with pytest.raises(AssertionError, match="optimizer/momentums/head"):
         status.assert_consumed()
 
 

@@ -1,0 +1,121 @@
+"""What objects of Keras hold, by name.
+
+Keras is not imported for this: a program that has not touched it has no object of it to save.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from gtape.core.module import is_variable
+
+#: Attributes that list again what others hold, and those that `fit` begins anew.
+_NOT_SAVED = frozenset((
+    "_trainable_variables", "_non_trainable_variables", "_layers", "_metrics", "_seed_generators",
+    "_losses", "_tracker", "_functional", "_operations", "_operations_by_depth", "_nodes",
+    "_nodes_by_depth", "_inbound_nodes", "_outbound_nodes", "_compile_metrics", "_loss_tracker"))
+
+
+def _keras() -> Any:
+    """Keras on gtape, once it is there."""
+    binding = sys.modules.get("gtape.engine.binding")
+    return None if binding is None else binding.bound()
+
+
+def is_layer(value: Any) -> bool:
+    """Whether `value` is a layer or a model."""
+    keras = _keras()
+    return keras is not None and isinstance(value, keras.layers.Layer)
+
+
+def is_optimizer(value: Any) -> bool:
+    keras = _keras()
+    return keras is not None and isinstance(value, keras.optimizers.Optimizer)
+
+
+def has_state(value: Any) -> bool:
+    """Whether `value` is an object of Keras that has variables, or may have some later."""
+    keras = _keras()
+    return keras is not None and isinstance(value, (
+        keras.layers.Layer, keras.optimizers.Optimizer, keras.metrics.Metric,
+        keras.random.SeedGenerator))
+
+
+def lacks_weights(layer: Any) -> bool:
+    """Whether a layer has yet to run a `build` of its own; that of Sequential only builds others.
+
+    A layer without such a method, such as Dropout, has no weights that could be missing.
+    """
+    build = type(layer).build
+    return not (layer.built or getattr(build, "_is_default", False)
+                or build is _keras().Sequential.build)
+
+
+def attributes(value: Any) -> Mapping[str, Any]:
+    """What an object of Keras holds by its attributes, as they are called outside of it."""
+    keras = _keras()
+    if isinstance(value, keras.metrics.Metric):
+        return {str(i): variable for i, variable in enumerate(value.variables)}
+    if isinstance(value, keras.random.SeedGenerator):
+        return {"state": value.state}
+    own = vars(value)
+    found = {public(name, own): held for name, held in own.items() if name not in _NOT_SAVED}
+    if "_functional" in own or "_operations" in own:
+        found["layers"] = value.layers
+    return found
+
+
+def public(name: str, others: Mapping[str, Any]) -> str:
+    """`kernel` for the attribute `_kernel`, unless there is another of this name."""
+    shown = name.lstrip("_")
+    return name if not shown or shown in others else shown
+
+
+def others(value: Any, attributes: Mapping[str, Any], held: Mapping[int, Any],
+           ) -> dict[str, Any]:
+    """The weights of a layer and the layers in it that are not `held` by its attributes."""
+    found: dict[str, Any] = {}
+    if is_layer(value):
+        for variable in (*value._trainable_variables, *value._non_trainable_variables):
+            if id(variable) not in held:
+                name = variable.name
+                while name in attributes or name in found:
+                    name += "_"
+                found[name] = variable
+        if "layers" not in attributes:
+            found["layers"] = [layer for layer in value._layers if id(layer) not in held]
+    return found
+
+
+def optimizers_in(optimizer: Any) -> list[tuple[str, Any]]:
+    """(name, optimizer) of those that an optimizer hands its variables to."""
+    found = []
+    for name, value in sorted(vars(optimizer).items()):
+        shown = public(name, vars(optimizer))
+        if is_optimizer(value):
+            found.append((shown, value))
+        elif isinstance(value, list) and value and all(is_optimizer(item) for item in value):
+            found += [(f"{shown}/{i}", item) for i, item in enumerate(value)]
+    return found
+
+
+def optimizer_variables(optimizer: Any) -> list[tuple[str, int | None, Any]]:
+    """(name, the position of the variable that it belongs to, variable) of an optimizer's own.
+
+    An attribute with one of them for each variable is a slot; the rest belong to all.
+    """
+    own = {id(variable): i for i, variable in enumerate(optimizer._variables)}
+    count = len(optimizer._trainable_variables)
+    found: list[tuple[str, int | None, Any]] = []
+    for name, value in sorted(vars(optimizer).items()):
+        shown = public(name, vars(optimizer))
+        if name in _NOT_SAVED:
+            continue
+        if is_variable(value) and own.pop(id(value), None) is not None:
+            found.append((shown, None, value))
+        elif isinstance(value, list) and len(value) == count:
+            found += [(shown, i, item) for i, item in enumerate(value)
+                      if own.pop(id(item), None) is not None]
+    return found + [(f"variables/{i}", None, optimizer._variables[i]) for i in own.values()]
