@@ -76,7 +76,8 @@ class Graph:
         """The paths of layers whose weights are still to be made, without layers inside these, nor
         those that a built layer holds and never called."""
         waiting = [path for path, layer in self._layers.items()
-                   if keras_objects.lacks_weights(layer) and not any(a.built for a in self._around(path))]
+                   if keras_objects.lacks_weights(layer)
+                   and not any(a.built for a in self._around(path))]
         return list(dict.fromkeys(self._outermost(path) for path in waiting))
 
     def _around(self, path: str) -> list[Any]:
