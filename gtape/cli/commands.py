@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from gtape._version import version
-from gtape.cli import bench, cache, demo, examples, explain, info, kernels, output, test
+from gtape.cli import bench, cache, demo, examples, explain, info, kernels, output, run, test
 from gtape.cli.errors import CommandError
 
 _COMMANDS: dict[str, ModuleType] = {
     "demo": demo, "info": info, "test": test, "examples": examples, "explain": explain,
-    "bench": bench, "kernels": kernels, "cache": cache}
+    "bench": bench, "kernels": kernels, "cache": cache, "run": run}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 
-_AMENDMENTS: dict[str, Callable[[ModuleType], None]] = {}
+#: By the name of Keras' module: the module and the function that amend it.
+_AMENDMENTS = {
+    "keras.src.backend.tensorflow.trainer": ("training", "amend_trainer"),
+    "keras.src.ops.operation": ("training", "amend_operation"),
+}
 
 
 def apply(module: ModuleType) -> None:
     """Amend `module`, if gtape has something to say in it."""
-    amend = _AMENDMENTS.get(module.__name__)
-    if amend is not None:
-        amend(module)
+    found = _AMENDMENTS.get(module.__name__)
+    if found is not None:
+        getattr(import_module(f"gtape.engine.{found[0]}"), found[1])(module)

@@ -44,8 +44,8 @@ def unwrap(function: Any) -> tuple[list[Any], Any]:
     return decorators, function
 
 
-def nothing() -> None:
-    pass
+def nothing(*args: Any) -> None:
+    """What TensorFlow has to wait for or to clear, gtape has not."""
 
 
 def yes(*args: Any) -> bool:

@@ -35,6 +35,7 @@ _PRIVATE = {
     "python.trackable.data_structures.ListWrapper": (_INTERNAL, "ListWrapper"),
     "python.trackable.data_structures._DictWrapper": (_INTERNAL, "DictWrapper"),
     "python.eager.context.context": (_INTERNAL, "Context"),
+    "python.eager.context.async_wait": (_INTERNAL, "nothing"),
     "python.framework.config.is_op_determinism_enabled": (_INTERNAL, "no"),
     "python.framework.ops.EagerTensor": ("gtape.core.tensor", "EagerTensor"),
     "python.ops.math_ops.is_nan": ("gtape.math", "is_nan"),
@@ -85,7 +86,7 @@ class _Space(ModuleType):
             raise AttributeError(f"gtape does not have TensorFlow's private name "
                                  f"tensorflow.{dotted}")
         value = getattr(public, name)
-        return _space(dotted, value) if isinstance(value, ModuleType) else value
+        return _space(dotted, value) if dotted in _SPACES else value
 
     def __dir__(self) -> list[str]:
         return sorted({*self.__dict__, *(dir(self._public) if self._public else ())})

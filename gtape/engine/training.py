@@ -1,0 +1,165 @@
+"""`fit`, `evaluate` and `predict`: one compiled program a step, and little beside it.
+
+Keras' own way asks for the next batch inside a traced function, through optional values and a loop
+for `steps_per_execution`. Here the batch is taken first and its tensors are the arguments of the
+step's program, which gtape calls in microseconds; `steps_per_execution` calls it that often.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+import gtape as tf
+from gtape.autograph.calls import callee
+from gtape.core import nest
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.state import tracer_now
+
+#: Compilations shorter than this are not worth a line.
+_NOTABLE_SECONDS = 0.5
+
+
+def amend_trainer(module: ModuleType) -> None:
+    """Let the trainer's functions take a batch, then run one program on it."""
+    trainer = module.TensorFlowTrainer
+
+    def make_function(self: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        step = _step(self, step_function)
+        return lambda iterator: _executed(step, iterator, self.steps_per_execution)
+
+    def make_predict_function(self: Any, force: bool = False) -> Any:
+        if self.predict_function is None or force:
+            step = _step(self, self.predict_step)
+            self.predict_function = lambda batches: _joined(
+                [step(batch) for batch in batches], module.concat)
+        return self.predict_function
+
+    trainer._make_function = make_function
+    trainer.make_predict_function = make_predict_function
+
+
+def amend_operation(module: ModuleType) -> None:
+    """Convert what users write in `call`, as tf.function converts what it is given."""
+    plain = module.Operation.__call__
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if tracer_now() is not None and "call" not in vars(self):
+            own = self.call
+            made = callee(own)
+            if made is not own:
+                # Its own attribute only while it runs: `call` stays what the user wrote.
+                object.__setattr__(self, "call", made)
+                try:
+                    return plain(self, *args, **kwargs)
+                finally:
+                    object.__delattr__(self, "call")
+        return plain(self, *args, **kwargs)
+
+    call.__doc__ = plain.__doc__
+    module.Operation.__call__ = call
+
+
+def _executed(step: Callable[[Any], Any], iterator: Iterator[Any], steps: int) -> Any:
+    """The results of the last of `steps` batches; fewer where the data ends.
+
+    Raises:
+        StopIteration: there is no batch left.
+    """
+    outputs = step(next(iterator))
+    for _ in range(steps - 1):
+        try:
+            batch = next(iterator)
+        except StopIteration:
+            break
+        outputs = step(batch)
+    return outputs
+
+
+def _joined(parts: list[Any], concat: Callable[[Any], Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    return nest.map_structure(lambda *values: concat(list(values)), *parts)
+
+
+def _step(trainer: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`step_function` of a batch, as a program for every structure of batches."""
+    if trainer.run_eagerly:
+        return lambda batch: step_function(_without_optionals(batch))
+    converted = callee(step_function)
+    programs: dict[Any, Callable[..., Any]] = {}
+
+    def step(batch: Any) -> Any:
+        leaves: list[Any] = []
+        key = _taken_apart(batch, leaves)
+        program = programs.get(key)
+        if program is not None:
+            return program(*leaves)
+        program = programs[key] = tf.function(
+            _of_leaves(converted, batch), autograph=False, reduce_retracing=True)
+        with _announced(trainer):
+            return program(*leaves)
+
+    return step
+
+
+def _taken_apart(value: Any, leaves: list[Any]) -> Any:
+    """The structure of a batch, hashable; its tensors are appended to `leaves`."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind, *[_taken_apart(item, leaves) for item in value]
+    if kind is dict:
+        return kind, *[(name, _taken_apart(value[name], leaves)) for name in sorted(value)]
+    if value is None or isinstance(value, tf.experimental.Optional):
+        return None
+    leaves.append(value)
+    return IndexedSlices if kind is IndexedSlices else "tensor"
+
+
+def _of_leaves(step_function: Callable[[Any], Any], batch: Any) -> Callable[..., Any]:
+    """`step_function` of the leaves of batches that are built like this one."""
+    plain = _without_optionals(batch)
+
+    def step(*leaves: Any) -> Any:
+        remaining = iter(leaves)
+        return step_function(_put_together(plain, remaining))
+
+    step.__name__ = getattr(step_function, "__name__", "step")
+    return step
+
+
+def _put_together(value: Any, leaves: Iterator[Any]) -> Any:
+    if type(value) in (tuple, list):
+        return type(value)([_put_together(item, leaves) for item in value])
+    if type(value) is dict:
+        made = {name: _put_together(value[name], leaves) for name in sorted(value)}
+        return {name: made[name] for name in value}
+    return None if value is None else next(leaves)
+
+
+def _without_optionals(batch: Any) -> Any:
+    return nest.map_structure(
+        lambda item: None if isinstance(item, tf.experimental.Optional) else item, batch)
+
+
+@contextmanager
+def _announced(trainer: Any) -> Iterator[None]:
+    """Say that a step is being compiled, and how long it took, where `fit` shows its progress."""
+    params = getattr(getattr(trainer, "history", None), "params", None) or {}
+    verbose, screen = params.get("verbose"), sys.stdout.isatty()
+    if verbose and screen:
+        sys.stdout.write("compiling the step ...")
+        sys.stdout.flush()
+    start = perf_counter()
+    try:
+        yield
+    finally:
+        seconds = perf_counter() - start
+        if verbose and screen:
+            sys.stdout.write("\r" + " " * 24 + "\r")
+        if verbose and seconds >= _NOTABLE_SECONDS:
+            sys.stdout.write(f"compiled the step in {seconds:.1f} s\n")
