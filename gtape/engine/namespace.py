@@ -8,7 +8,6 @@ from types import ModuleType
 from typing import Any
 
 _INTERNAL = "gtape.engine.internal"
-_SYMBOLIC = "gtape.engine.symbolic"
 _TRACKING = "gtape.engine.tracking"
 
 #: Names below `tensorflow` that are none of gtape's own, and the module of the engine that has them.
@@ -20,15 +19,12 @@ _PRIVATE = {
     "__internal__.tracking.no_automatic_dependency_tracking": (_INTERNAL, "unchanged"),
     "__internal__.CompositeTensor": (_INTERNAL, "CompositeTensor"),
     "__internal__.EagerTensor": ("gtape.core.tensor", "EagerTensor"),
-    "__internal__.FuncGraph": (_SYMBOLIC, "FuncGraph"),
     "__internal__.smart_cond.smart_cond": (_INTERNAL, "smart_cond"),
     "__internal__.decorator.unwrap": (_INTERNAL, "unwrap"),
     "__internal__.eager_context.eager_mode": ("gtape.core.state", "init_scope"),
     "__internal__.tf2.enabled": (_INTERNAL, "yes"),
     "__internal__.distribute.strategy_supports_no_merge_call": (_INTERNAL, "yes"),
     "__internal__.distribute.interim.maybe_merge_call": (_INTERNAL, "maybe_merge_call"),
-    "compat.v1.placeholder": (_SYMBOLIC, "placeholder"),
-    "compat.v1.sparse_placeholder": (_SYMBOLIC, "sparse_placeholder"),
     "compat.v1.reset_default_graph": (_INTERNAL, "nothing"),
     "compat.v1.SummaryMetadata": (_INTERNAL, "SummaryMetadata"),
     "compiler.tf2xla.python.xla.dynamic_update_slice": (_INTERNAL, "dynamic_update_slice"),

@@ -1,45 +1,78 @@
-"""FuncGraph and placeholder: Keras runs a layer on them to learn the shape of its result."""
+"""The shapes of a layer's results, found by a trace that is thrown away."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import gtape as tf
-from gtape.core.lengths import Sizes
+from gtape.autograph.calls import callee
+from gtape.core.lengths import SizeNeeded, Sizes
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
-from gtape.core.state import paused, tracer_now, tracing
+from gtape.core.state import paused, tracer_now
 from gtape.core.tracer import Tracer
 
-#: What stands in for lengths that are not known: a number larger than those of most axes.
-_STAND_IN = 1009
+#: What stands in for lengths that are not known: larger than most kernels and windows, and two of
+#: them, so that what differs between them is known to depend on a length.
+_STAND_INS = (257, 263)
 
 
-class FuncGraph:
-    """A trace that is thrown away."""
+def amend_core(module: ModuleType) -> None:
+    """Let Keras' TensorFlow backend find the shapes of results by a trace of gtape."""
+    keras_tensor, map_structure = module.KerasTensor, module.tree.map_structure
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        fn = callee(fn)
 
-    @contextmanager
-    def as_default(self) -> Iterator[FuncGraph]:
-        tracer = Tracer(tracer_now())
-        tracer.sizes = Sizes()  # type: ignore[attr-defined]
-        token = tracing.set(tracer)
-        try:
+        def traced(length: Callable[[], Any]) -> Any:
+            tracer = Tracer(tracer_now())
+
+            def symbol(x: Any) -> Any:
+                return _symbol(tracer, x, length) if isinstance(x, keras_tensor) else x
+
+            def run() -> Any:
+                return fn(*map_structure(symbol, args), **map_structure(symbol, kwargs))
+
             with paused():
-                yield self
-        finally:
-            tracer.finished = True
-            tracing.reset(token)
+                made = tracer.run(run)
+            return map_structure(lambda x: keras_tensor(
+                _dims(x.shape), x.dtype, sparse=isinstance(x, module.tf.SparseTensor))
+                if tf.is_tensor(x) else x, made)
+
+        with module.StatelessScope(), module.SymbolicScope():
+            try:
+                sizes = Sizes()
+                return traced(lambda: sizes.length(0, _STAND_INS[0]))
+            except SizeNeeded:
+                first, second = (traced(lambda n=n: n) for n in _STAND_INS)
+            return map_structure(lambda a, b: _common(keras_tensor, a, b), first, second)
+
+    module.compute_output_spec = compute_output_spec  # type: ignore[attr-defined]
 
 
-def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Any:
-    """A symbol of the FuncGraph around; None is a length that is not known."""
-    tracer = tracer_now()
-    dims = TensorShape(shape).as_list()
-    sizes = tracer.sizes
-    lengths = [sizes.length(i, _STAND_IN) if n is None else n for i, n in enumerate(dims)]
-    return tracer.symbol(Spec(tuple(lengths), tf.as_dtype(dtype)))
+def _symbol(tracer: Tracer, x: Any, length: Callable[[], Any]) -> Any:
+    dtype = tf.as_dtype(x.dtype)
+
+    def of(shape: Any, dtype: Any) -> Any:
+        made = tracer.symbol(Spec(tuple([length() if n is None else n for n in shape]), dtype))
+        made._shown = TensorShape(shape)
+        return made
+
+    if x.sparse:
+        return tf.SparseTensor(of((None, len(x.shape)), tf.int64), of((None,), dtype),
+                               of((len(x.shape),), tf.int64))
+    return of(x.shape, dtype)
+
+
+def _dims(shape: TensorShape) -> tuple[int | None, ...]:
+    return tuple(shape.as_list())
+
+
+def _common(keras_tensor: type, a: Any, b: Any) -> Any:
+    """What two results have in common: lengths that differ are not known."""
+    if not isinstance(a, keras_tensor):
+        return a
+    shape = [m if m == n else None for m, n in zip(a.shape, b.shape)]
+    return keras_tensor(shape, a.dtype, sparse=a.sparse)
