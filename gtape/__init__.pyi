@@ -12,7 +12,7 @@ from gtape import errors as errors
 from gtape import experimental as experimental
 from gtape import image as image
 from gtape import inspect as inspect
-from gtape import keras as keras
+from keras._tf_keras import keras as keras
 from gtape import linalg as linalg
 from gtape import math as math
 from gtape import nest as nest
@@ -73,11 +73,10 @@ from gtape.core.tensor import Tensor as Tensor
 from gtape.core.variable import Variable as Variable
 from gtape.devices.placing import DeviceSpec as DeviceSpec
 from gtape.devices.placing import device as device
-from gtape.keras.initializers import Constant as _constant_initializer
-from gtape.keras.initializers import Ones as _ones_initializer
-from gtape.keras.initializers import Zeros as _zeros_initializer
-from gtape.keras.initializers import random_normal_initializer as random_normal_initializer
-from gtape.keras.initializers import random_uniform_initializer as random_uniform_initializer
+from keras._tf_keras.keras import initializers as initializers
+from keras._tf_keras.keras import losses as losses
+from keras._tf_keras.keras import metrics as metrics
+from keras._tf_keras.keras import optimizers as optimizers
 from gtape.ops.arranging import meshgrid as meshgrid
 from gtape.ops.arranging import repeat as repeat
 from gtape.ops.arranging import reverse as reverse
@@ -125,6 +124,11 @@ from gtape.ops.gathering import scatter_nd as scatter_nd
 from gtape.ops.histograms import histogram_fixed_width as histogram_fixed_width
 from gtape.ops.histograms import histogram_fixed_width_bins as histogram_fixed_width_bins
 from gtape.ops.index_shuffle import random_index_shuffle as random_index_shuffle
+from gtape.ops.initializers import Constant as _constant_initializer
+from gtape.ops.initializers import Ones as _ones_initializer
+from gtape.ops.initializers import RandomNormal as _random_normal_initializer
+from gtape.ops.initializers import RandomUniform as _random_uniform_initializer
+from gtape.ops.initializers import Zeros as _zeros_initializer
 from gtape.ops.layout import broadcast_to as broadcast_to
 from gtape.ops.layout import ensure_shape as ensure_shape
 from gtape.ops.layout import expand_dims as expand_dims
@@ -247,10 +251,12 @@ from gtape.ops.unique import unique as unique
 from gtape.ops.unique import unique_with_counts as unique_with_counts
 
 bool = _bool
+range = _range
 constant_initializer = _constant_initializer
 ones_initializer = _ones_initializer
+random_normal_initializer = _random_normal_initializer
+random_uniform_initializer = _random_uniform_initializer
 zeros_initializer = _zeros_initializer
-range = _range
 abs = _abs
 round = _round
 sign = _sign

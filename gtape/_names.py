@@ -83,9 +83,10 @@ _TABLE = {
     "gtape.ops.dependencies": "control_dependencies",
     "gtape.ops.convolution": """
         conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2""",
-    "gtape.keras.initializers": """
+    "gtape.ops.initializers": """
         constant_initializer=Constant ones_initializer=Ones zeros_initializer=Zeros
-        random_normal_initializer random_uniform_initializer""",
+        random_normal_initializer=RandomNormal random_uniform_initializer=RandomUniform""",
+    "gtape.keras": "initializers losses metrics optimizers",
 }
 
 #: Submodules reachable as attributes.

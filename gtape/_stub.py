@@ -8,6 +8,8 @@ from pathlib import Path
 from gtape import _names
 
 PATH = Path(__file__).with_name("__init__.pyi")
+#: What `gtape.keras` is when it is imported: the namespace that Keras ships for TensorFlow.
+_KERAS = "keras._tf_keras"
 
 
 def _order(entry: tuple[str, tuple[str, str]]) -> tuple[str, str]:
@@ -19,9 +21,12 @@ def _order(entry: tuple[str, tuple[str, str]]) -> tuple[str, str]:
 def text() -> str:
     """The stub, from the table of names."""
     lines = ['"""Names of the root namespace; written by `python -m gtape._stub`."""', ""]
-    lines += [f"from gtape import {name} as {name}" for name in sorted(_names.MODULES)]
+    lines += [f"from {_KERAS if name == 'keras' else 'gtape'} import {name} as {name}"
+              for name in sorted(_names.MODULES)]
     renamed = []
     for name, (module, attribute) in sorted(_names.ROOT.items(), key=_order):
+        if module == "gtape.keras":
+            module = f"{_KERAS}.keras"
         if name == attribute:
             lines.append(f"from {module} import {name} as {name}")
         else:
