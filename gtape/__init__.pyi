@@ -1,5 +1,11 @@
 """Names of the root namespace; written by `python -m gtape._stub`."""
 
+from keras._tf_keras import keras as keras
+from keras._tf_keras.keras import initializers as initializers
+from keras._tf_keras.keras import losses as losses
+from keras._tf_keras.keras import metrics as metrics
+from keras._tf_keras.keras import optimizers as optimizers
+
 from gtape import autodiff as autodiff
 from gtape import autograph as autograph
 from gtape import bitwise as bitwise
@@ -12,7 +18,6 @@ from gtape import errors as errors
 from gtape import experimental as experimental
 from gtape import image as image
 from gtape import inspect as inspect
-from keras._tf_keras import keras as keras
 from gtape import linalg as linalg
 from gtape import math as math
 from gtape import nest as nest
@@ -73,10 +78,6 @@ from gtape.core.tensor import Tensor as Tensor
 from gtape.core.variable import Variable as Variable
 from gtape.devices.placing import DeviceSpec as DeviceSpec
 from gtape.devices.placing import device as device
-from keras._tf_keras.keras import initializers as initializers
-from keras._tf_keras.keras import losses as losses
-from keras._tf_keras.keras import metrics as metrics
-from keras._tf_keras.keras import optimizers as optimizers
 from gtape.ops.arranging import meshgrid as meshgrid
 from gtape.ops.arranging import repeat as repeat
 from gtape.ops.arranging import reverse as reverse

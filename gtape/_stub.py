@@ -8,6 +8,7 @@ from pathlib import Path
 from gtape import _names
 
 PATH = Path(__file__).with_name("__init__.pyi")
+_HEAD = '"""Names of the root namespace; written by `python -m gtape._stub`."""'
 #: What `gtape.keras` is when it is imported: the namespace that Keras ships for TensorFlow.
 _KERAS = "keras._tf_keras"
 
@@ -20,8 +21,7 @@ def _order(entry: tuple[str, tuple[str, str]]) -> tuple[str, str]:
 
 def text() -> str:
     """The stub, from the table of names."""
-    lines = ['"""Names of the root namespace; written by `python -m gtape._stub`."""', ""]
-    lines += [f"from {_KERAS if name == 'keras' else 'gtape'} import {name} as {name}"
+    lines = [f"from {_KERAS if name == 'keras' else 'gtape'} import {name} as {name}"
               for name in sorted(_names.MODULES)]
     renamed = []
     for name, (module, attribute) in sorted(_names.ROOT.items(), key=_order):
@@ -33,7 +33,9 @@ def text() -> str:
             hidden = f"_{name}"
             lines.append(f"from {module} import {attribute} as {hidden}")
             renamed.append(f"{name} = {hidden}")
-    return "\n".join([*lines, "", *renamed, "", "__version__: str", "newaxis: None", ""])
+    first = [line for line in lines if line.startswith(f"from {_KERAS}")]
+    rest = [line for line in lines if line not in first]
+    return "\n".join([_HEAD, "", *first, "", *rest, "", *renamed, "", "__version__: str", "newaxis: None", ""])
 
 
 if __name__ == "__main__":
