@@ -35,7 +35,8 @@ def text() -> str:
             renamed.append(f"{name} = {hidden}")
     first = [line for line in lines if line.startswith(f"from {_KERAS}")]
     rest = [line for line in lines if line not in first]
-    return "\n".join([_HEAD, "", *first, "", *rest, "", *renamed, "", "__version__: str", "newaxis: None", ""])
+    return "\n".join([_HEAD, "", *first, "", *rest, "", *renamed, "",
+                      "__version__: str", "newaxis: None", ""])
 
 
 if __name__ == "__main__":
