@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator as Elements
-from typing import Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 from gtape.data.making import Making
 from gtape.data.transforming import Transforming
+
+if TYPE_CHECKING:
+    from gtape.data.rows import Rows
 
 #: What `cardinality` says of a dataset without end, and of one whose length is not known.
 INFINITE_CARDINALITY = -1
@@ -20,13 +24,24 @@ class Dataset(Making, Transforming):
     iterator. Transformations such as `map`, `shuffle` and `batch` give new datasets. A dataset is
     made by `from_tensor_slices`, `from_generator`, `range` and others.
 
-    A subclass says how a pass is made (`_iterate`), what its elements are (`_spec`), how many
-    there are (`_cardinality`), and which datasets it is made from (`_inputs`).
+    A subclass says how a pass is made (`_iterate`), what its elements are (`_spec`, or a function
+    that finds it), how many there are (`_cardinality`), and which datasets it is made from
+    (`_inputs`).
     """
+
+    #: Whether only an element can tell what the elements are.
+    _told_by_elements = False
 
     def __init__(self, spec: Any, *inputs: Dataset) -> None:
         self._spec = spec
         self._inputs = inputs
+
+    @property
+    def _known_spec(self) -> Any:
+        """The specs, where no element has to be computed to find them; None otherwise."""
+        if self._told_by_elements or any(i._known_spec is None for i in self._inputs):
+            return None
+        return self.element_spec
 
     def _iterate(self) -> Elements[Any]:
         """The elements of a new pass."""
@@ -36,10 +51,17 @@ class Dataset(Making, Transforming):
         """The number of elements, or INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
+    def _rows(self) -> Rows | None:
+        """The elements as rows of arrays, where they are."""
+        return None
+
     @property
     def element_spec(self) -> Any:
         """The specs of the elements' leaves, in the elements' structure."""
+        if isinstance(self._spec, FunctionType):
+            self._spec = self._spec()
         return self._spec
+
 
     def __iter__(self) -> Any:
         from gtape.data.iterators import OwnedIterator
@@ -64,4 +86,4 @@ class Dataset(Making, Transforming):
         return True
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} element_spec={self._spec}>"
+        return f"<{type(self).__name__} element_spec={self.element_spec}>"

@@ -60,10 +60,10 @@ def _leaf_on_host(leaf: Any) -> Any:
 
 def spec_of(element: Any) -> Any:
     """The specs of an element's leaves, in its structure."""
-    return nest.map_structure(_leaf_spec, element)
+    return nest.map_structure(leaf_spec, element)
 
 
-def _leaf_spec(leaf: Any) -> Any:
+def leaf_spec(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
         return TensorSpec(leaf.shape, leaf.dtype)
     return NoneTensorSpec() if leaf is None else leaf._type_spec

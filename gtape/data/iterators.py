@@ -1,28 +1,32 @@
-"""Iterators: what `iter(dataset)` gives."""
+"""Iterators: one pass over a dataset, whose elements come to the device of whoever asks."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
+from gtape.core import nest
+from gtape.core.device import CPU, Device
 from gtape.core.errors import OutOfRangeError
+from gtape.core.placement import current_device, on
+from gtape.core.state import active, init_scope, tracer_now
+from gtape.core.tensor import EagerTensor
+from gtape.data.optional import Optional
 
 
 class Iterator:
     """The base of what `iter(dataset)` gives."""
 
-
-class OwnedIterator(Iterator):
-    """One pass over a dataset."""
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-        self._elements = dataset._iterate()
-
-    def __iter__(self) -> OwnedIterator:
+    def __iter__(self) -> Any:
         return self
 
     def __next__(self) -> Any:
-        return next(self._elements)
+        raise NotImplementedError
+
+    @property
+    def element_spec(self) -> Any:
+        """The specs of the elements' leaves, in the elements' structure."""
+        raise NotImplementedError
 
     def get_next(self) -> Any:
         """The next element.
@@ -35,7 +39,91 @@ class OwnedIterator(Iterator):
         except StopIteration:
             raise OutOfRangeError("End of sequence") from None
 
+    next = get_next
+
+    def get_next_as_optional(self) -> Optional:
+        """The next element, or an empty Optional."""
+        try:
+            return Optional.from_value(self.__next__())
+        except StopIteration:
+            return Optional.empty(self.element_spec)
+
+
+class OwnedIterator(Iterator):
+    """One pass over a dataset."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        home = current_device()
+        #: Where the elements go, if not to host memory.
+        self._home: Device | None = None if home.is_host else home
+        #: Elements that were computed already, for a function that takes this iterator.
+        self._ahead: deque[Any] = deque()
+        with on(CPU):
+            self._elements = iter(dataset._iterate())
+
+    def __next__(self) -> Any:
+        if self._ahead:
+            return self._ahead.popleft()
+        if self._home is None and not active() and tracer_now() is None:
+            return next(self._elements)
+        return self._moved()
+
+    def _moved(self) -> Any:
+        """The next element, computed in host memory, whatever is recorded or traced around it."""
+        if tracer_now() is not None:
+            from gtape.data.fetching import fetched
+
+            return fetched(self)
+        with init_scope(), on(CPU):
+            element = next(self._elements)
+        return element if self._home is None else uploaded(element, self._home)
+
+    def _peek(self, count: int) -> list[Any]:
+        """The next `count` elements, or as many as there are; they remain the next."""
+        ahead = self._ahead
+        while len(ahead) < count:
+            try:
+                made = next(self._elements) if self._home is None else self._moved()
+            except StopIteration:
+                break
+            ahead.append(made)
+        return [ahead[i] for i in range(min(count, len(ahead)))]
+
     @property
     def element_spec(self) -> Any:
-        """The specs of the elements' leaves, in the elements' structure."""
         return self._dataset.element_spec
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} element_spec={self.element_spec}>"
+
+
+def uploaded(element: Any, device: Device) -> Any:
+    """An element with its tensors on a device, but for strings."""
+    def moved(leaf: Any) -> Any:
+        if type(leaf) is not EagerTensor or leaf._a.dtype == object:
+            return leaf
+        return EagerTensor(device.upload(leaf._a), device.typed(leaf.dtype))
+
+    return nest.map_structure(moved, element)
+
+
+class NumpyIterator:
+    """The elements of a dataset with NumPy arrays in the place of tensors."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._elements = iter(dataset._iterate())
+
+    def __iter__(self) -> NumpyIterator:
+        return self
+
+    def __next__(self) -> Any:
+        with on(CPU):
+            element = next(self._elements)
+        return nest.map_structure(_numpy, element)
+
+
+def _numpy(leaf: Any) -> Any:
+    if hasattr(leaf, "_iterate"):
+        return NumpyIterator(leaf)
+    return leaf.numpy() if hasattr(leaf, "numpy") else leaf

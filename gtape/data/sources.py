@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import glob
+import itertools
+import os
 from collections.abc import Iterator as Elements
 from typing import Any
 
-from gtape.core import nest
+import numpy as np
+
+from gtape.core.dtypes import as_dtype, int64
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.specs import TensorSpec
 from gtape.core.tensor import EagerTensor
 from gtape.data import elements
-from gtape.data.dataset import Dataset
+from gtape.data.dataset import INFINITE_CARDINALITY, Dataset
+from gtape.data.rows import Rows, column_of, progression
+from gtape.data.seeds import integer
+from gtape.data.stacking import row_spec, rows
 
 
 class OneElement(Dataset):
@@ -30,28 +39,111 @@ class Slices(Dataset):
     """The rows of tensors, along their first axis."""
 
     def __init__(self, value: Any) -> None:
-        whole = elements.on_host(elements.element_of(value))
-        leaves = elements.flatten(whole)
+        whole = elements.on_host(_whole(value))
+        leaves = [leaf for leaf in elements.flatten(whole) if leaf is not None]
         if not leaves:
             raise ValueError("from_tensor_slices: there must be at least one tensor")
-        for leaf in leaves:
-            if not isinstance(leaf, EagerTensor) or not leaf.ndim:
-                raise ValueError(f"from_tensor_slices takes tensors with a first axis; got {leaf}")
-        self._arrays = [leaf._a for leaf in leaves]
-        self._length = len(self._arrays[0])
-        for array in self._arrays:
-            if len(array) != self._length:
+        lengths = [_length(leaf) for leaf in leaves]
+        for length in lengths:
+            if length != lengths[0]:
                 raise ValueError(
-                    f"from_tensor_slices: Dimensions {self._length} and {len(array)} are not "
-                    f"compatible: the first axes must be equally long; got "
-                    f"{[a.shape for a in self._arrays]}")
-        super().__init__(nest.map_structure(
-            lambda leaf: TensorSpec(leaf.shape[1:], leaf.dtype), whole))
+                    f"from_tensor_slices: Dimensions {lengths[0]} and {length} are not "
+                    f"compatible: the first axes must be equally long; got {lengths}")
+        self._whole, self._length = whole, lengths[0]
+        self._arrays = [leaf._a for leaf in leaves] if all(
+            type(leaf) is EagerTensor for leaf in elements.flatten(whole)) else None
+        super().__init__(row_spec(elements.spec_of(whole), "from_tensor_slices"))
 
     def _iterate(self) -> Elements[Any]:
-        pack = elements.packer(self._spec)
-        for at in range(self._length):
-            yield pack([elements.tensor(elements.row(a, at)) for a in self._arrays])
+        found = self._rows()
+        return rows(self._whole) if found is None else found.elements()
 
     def _cardinality(self) -> int:
         return self._length
+
+    def _rows(self) -> Rows | None:
+        if self._arrays is None:
+            return None
+        size = sum(a.nbytes // max(1, len(a)) for a in self._arrays)
+        return Rows([(0, column_of(a)) for a in self._arrays], self._spec,
+                    lambda: iter(_one(self._length)), size)
+
+
+def _whole(value: Any) -> Any:
+    """The element whose rows are wanted; a memory map in it stays one."""
+    if isinstance(value, np.memmap) and value.dtype.isnative:
+        return elements.tensor(np.asarray(value))
+    if isinstance(value, tuple):
+        items = [_whole(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, dict):
+        return elements.element_of({key: _whole(item) for key, item in value.items()})
+    return elements.element_of(value)
+
+
+def _length(leaf: Any) -> int:
+    if isinstance(leaf, EagerTensor):
+        if leaf.ndim:
+            return len(leaf._a)
+    elif hasattr(leaf, "_type_spec"):
+        return int(leaf.shape[0])
+    raise ValueError(f"from_tensor_slices takes tensors with a first axis: Unbatching a tensor is "
+                     f"only supported for rank >= 1; got {leaf}")
+
+
+class Range(Dataset):
+    """The numbers of a Python `range`."""
+
+    def __init__(self, args: Any, output_type: Any) -> None:
+        numbers = [integer(arg, "range") for arg in args]
+        if not 1 <= len(numbers) <= 3:
+            raise ValueError(f"range takes one to three numbers; got {len(numbers)}")
+        if len(numbers) == 3 and not numbers[2]:
+            raise InvalidArgumentError("range: step must be a non-zero integer")
+        self._range = range(*numbers)
+        super().__init__(TensorSpec([], int64 if output_type is None else as_dtype(output_type)))
+
+    def _iterate(self) -> Elements[Any]:
+        return self._rows().elements()
+
+    def _cardinality(self) -> int:
+        return len(self._range)
+
+    def _rows(self) -> Rows:
+        made, dtype = progression(self._range.start, self._range.step), self._spec.dtype.np_dtype
+        column = made if dtype == np.int64 else lambda pick: made(pick).astype(dtype)
+        return Rows([(0, column)], self._spec, lambda: iter(_one(len(self._range))), 8)
+
+
+def _one(length: int) -> list[tuple[range]]:
+    """The chunks of so many rows in order."""
+    return [(range(length),)] if length else []
+
+
+class Counter(Dataset):
+    """start, start + step, ... without end."""
+
+    def __init__(self, start: Any, step: Any, dtype: Any) -> None:
+        self._start, self._step = integer(start, "counter"), integer(step, "counter")
+        super().__init__(TensorSpec([], int64 if dtype is None else as_dtype(dtype)))
+
+    def _iterate(self) -> Elements[Any]:
+        made = self._spec.dtype.np_dtype
+        return (elements.tensor(np.asarray(n).astype(made))
+                for n in itertools.count(self._start, self._step))
+
+    def _cardinality(self) -> int:
+        return INFINITE_CARDINALITY
+
+
+def listed(pattern: Any, shuffle: bool | None, seed: Any) -> Dataset:
+    """The dataset of the files that match, found now."""
+    given = elements.flatten(elements.on_host(elements.element_of(pattern)))[0]
+    if given.dtype.name != "string":
+        raise TypeError(f"list_files takes a glob pattern, or a list of them; got {given}")
+    patterns = [os.fsdecode(p) for p in np.asarray(given._a).reshape(-1)]
+    names = sorted({os.fsencode(name) for p in patterns for name in glob.glob(p)})
+    if not names:
+        raise InvalidArgumentError(f"No files matched pattern: {', '.join(patterns)}")
+    made = Slices(np.array(names, object))
+    return made.shuffle(len(names), seed=seed) if shuffle is not False else made

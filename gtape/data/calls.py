@@ -1,0 +1,357 @@
+"""Calls: a user's function of elements, traced where it can be, run in Python otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.core import nest
+from gtape.core.device import CPU
+from gtape.core.errors import InvalidArgumentError, NotTraceableError
+from gtape.core.placement import on
+from gtape.core.spec import Spec
+from gtape.core.specs import NoneTensorSpec, TensorSpec
+from gtape.core.state import init_scope
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.data import elements
+
+#: A graph is compiled when it has applied so many nodes: compiling takes as long as that.
+_HOT = 4000
+#: For so many shapes a function is traced; with others it runs in Python.
+_MOST_SHAPES = 64
+#: Two lengths that stand for one that is not known; results whose lengths differ are as open.
+_LENGTHS = (3, 5)
+
+
+class _Tried(Exception):
+    """Tracing found that the function must run in Python."""
+
+
+def _shown(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+class Call:
+    """`function` as pipelines call it: with the items of an element, for another element.
+
+    Where the function can be traced, the trace is applied: its Python code runs no more. A trace
+    that is applied often is compiled.
+
+    Args:
+        spec: of the elements that it is called with; None: the first one tells.
+        what: the transformation, for messages.
+
+    Raises:
+        whatever `function` raises where it is traced.
+    """
+
+    def __init__(self, function: Callable[..., Any], spec: Any, what: str) -> None:
+        if not callable(function):
+            raise TypeError(f"{what} takes a function; got {function!r}")
+        self.function = function
+        self.what = what
+        self._plans: dict[Any, Any] = {}
+        self._batches: Any = True
+        #: The spec of the results; None where only a result can tell.
+        self.spec: Any = None
+        #: Whether the shapes of what it is called with are known.
+        self.static = False
+        #: Whether it reads or changes a variable, or draws random numbers.
+        self.stateful = False
+        #: Whether it was traced, and neither reads nor changes anything but its arguments.
+        self.pure = False
+        self._known = spec is not None
+        if spec is not None:
+            self._begin(spec)
+            self._first_trace()
+
+    def _begin(self, spec: Any) -> None:
+        """Take note of what it is called with."""
+        self._single = isinstance(spec, TensorSpec)
+        self._given = nest.flatten(spec)
+        self._tensors = all(isinstance(leaf, TensorSpec) for leaf in self._given)
+        self.static = all(_static(leaf) for leaf in self._given)
+        self.pack: Callable[[Sequence[Any]], Any] = elements.packer(spec)
+        self._arrange = elements.packer(spec)
+        self._known = True
+
+    def _learn(self, element: Any) -> None:
+        """Take note of what it is called with, from the first element."""
+        self._begin(elements.spec_of(element))
+        try:
+            self._first_trace()
+        except Exception:  # the Python code says what is wrong
+            self.spec = None
+
+    # ------------------------------------------------------------------ tracing
+
+    def _first_trace(self) -> None:
+        """Find out what the results are, and whether there is a trace."""
+        if not all(_knowable(leaf) for leaf in self._given):
+            return
+        static = self.static
+        try:
+            if static:
+                made = self._traced([_dims(leaf, 0) for leaf in self._given])
+                self.spec = _results(made)
+                self._note(made)
+                if self._tensors:
+                    self._plans[self._key_of_specs()] = _Plan(made)
+            else:
+                few, many = (self._traced([_dims(leaf, n) for leaf in self._given])
+                             for n in _LENGTHS)
+                self.spec = _common(_results(few), _results(many))
+                self._note(few)
+        except _Tried:
+            return
+        except Exception:
+            if static:
+                raise
+            return
+        self.pack = elements.packer(self.spec)
+
+    def _note(self, made: Any) -> None:
+        self.stateful = bool(made.cells)
+        self.pure = not made.cells and not any(
+            getattr(node.op, "lasting", False) for node in made.graph.nodes)
+
+    def _traced(self, shapes: Sequence[Any]) -> Any:
+        """The trace for these shapes.
+
+        Raises:
+            _Tried: there is none.
+        """
+        from gtape.autograph import convert
+        from gtape.compile.traced import traced
+        from gtape.core.tracer import Tracer
+
+        with init_scope(), on(CPU):
+            tracer = Tracer(None, own_cells=True)
+            leaves: list[Any] = []
+            symbols = []
+            for dims, leaf in zip(shapes, self._given):
+                if not isinstance(leaf, TensorSpec):
+                    leaves.append(None)
+                    continue
+                symbols.append(tracer.symbol(Spec(dims, leaf.dtype), CPU.typed(leaf.dtype)))
+                leaves.append(symbols[-1])
+            given = elements.arguments(self._arrange(leaves))
+            body = convert(self.function)
+            try:
+                return self._checked(traced(
+                    lambda: _result(body(*given)), tracer, symbols, _shown(self.function)), tracer)
+            except (NotTraceableError, NotImplementedError, AttributeError, _Unplaced) as error:
+                raise _Tried from error
+
+    def _checked(self, made: Any, tracer: Any) -> Any:
+        if tracer.created or made.captured:
+            raise _Tried
+        return made
+
+    def _key_of_specs(self) -> Any:
+        return tuple([part for leaf in self._given
+                      for part in (CPU.typed(leaf.dtype), leaf.shape.dims)])
+
+    # ------------------------------------------------------------------ calls
+
+    def __call__(self, element: Any) -> Any:
+        """The result for an element."""
+        if not self._known:
+            self._learn(element)
+        if not self._tensors:
+            return self.python(element)
+        leaves = [element] if self._single else (
+            element if type(element) is tuple and len(element) == len(self._given)
+            else nest.flatten(element))
+        plan = self._plan(leaves)
+        return self.python(element) if plan is None else plan(leaves)
+
+    def flat(self, leaves: Sequence[Any]) -> list[Any]:
+        """The leaves of the result for the leaves of an element."""
+        plan = self._plan(leaves) if self._tensors else None
+        made = self.python(self._arrange(leaves)) if plan is None else plan(leaves)
+        return nest.flatten(made)
+
+    def python(self, element: Any) -> Any:
+        """The result by the Python code."""
+        return elements.on_host(elements.element_of(
+            _result(self.function(*elements.arguments(element)))))
+
+    def _plan(self, leaves: Sequence[Any]) -> Any:
+        """What applies the trace for these leaves; None: the Python code runs."""
+        try:
+            key = tuple([part for leaf in leaves for part in (leaf._t, leaf._a.shape)])
+        except AttributeError:  # the elements are not what their dataset says
+            return None
+        found = self._plans.get(key, False)
+        if found is False:
+            found = self._planned(key, leaves)
+        return found
+
+    def _planned(self, key: Any, leaves: Sequence[EagerTensor]) -> Any:
+        made = None
+        if self.spec is not None and len(self._plans) < _MOST_SHAPES and len(leaves) == len(
+                self._given) and all(leaf.dtype is spec.dtype
+                                     for leaf, spec in zip(leaves, self._given)):
+            try:
+                made = _Plan(self._traced([leaf._a.shape for leaf in leaves]))
+            except Exception:  # the Python code says what is wrong
+                made = None
+        if len(self._plans) < 4 * _MOST_SHAPES:
+            self._plans[key] = made
+        return made
+
+    # ------------------------------------------------------------------ whole batches
+
+    def batched(self, leaves: Sequence[EagerTensor]) -> list[Any] | None:
+        """The leaves of the results for the rows of `leaves`, along a first axis; None where they
+        have to be computed one by one to be the same."""
+        if self._batches is True:
+            self._batches = self._batching()
+        if self._batches is False or not len(leaves[0]._a):
+            return None
+        try:
+            found = iter(self._batches.flat(leaves))
+        except Exception:  # the rows one by one say which of them is wrong
+            return None
+        return [None if isinstance(spec, NoneTensorSpec) else next(found)
+                for spec in nest.flatten(self.spec)]
+
+    def _batching(self) -> Call | bool:
+        """The function of all rows at once."""
+        from gtape.data.batchable import batchable
+
+        if not self._tensors or not self.pure or not self._plans:
+            return False
+        made = next(iter(self._plans.values())).traced
+        if not batchable(made):
+            return False
+        from gtape.data.stacking import batched_spec
+        from gtape.ops.loops import vectorized_map
+
+        def rows(*leaves: Tensor) -> tuple[Any, ...]:
+            results = vectorized_map(lambda xs: made.graph(*xs), list(leaves),
+                                     fallback_to_while_loop=False)
+            return tuple(results)
+
+        try:
+            call = Call(rows, tuple([batched_spec(s, None) for s in self._given]), self.what)
+        except Exception:
+            return False
+        return call if call.spec is not None else False
+
+
+class _Unplaced(Exception):
+    """A result of a user's function that is no tensor."""
+
+
+def _result(value: Any) -> Any:
+    """What a function returned, as an element; a list of results is a tuple of them."""
+    from gtape.core.state import tracer_now
+
+    if type(value) is list:
+        value = tuple(value)
+    if tracer_now() is None:
+        return value
+    made = elements.element_of(value)
+    for leaf in nest.flatten(made):
+        if leaf is not None and not isinstance(leaf, Tensor):
+            raise _Unplaced
+    return made
+
+
+class _Plan:
+    """A trace, applied node by node, and compiled when that has been done often."""
+
+    __slots__ = ("_entry", "_left", "_taken", "traced")
+
+    def __init__(self, traced: Any) -> None:
+        self.traced = traced
+        #: For each result the places of the array and of the indices, where all are gathered.
+        self._taken = _gathered(traced)
+        self._left = _HOT // (1 + len(traced.graph.nodes))
+        self._entry: Any = None
+
+    def __call__(self, leaves: Sequence[EagerTensor]) -> Any:
+        if self._entry is not None:
+            return self._entry(*leaves)
+        if self._taken is not None:
+            found = _taken(self._taken, leaves)
+            if found is not None:
+                return self.traced.packed(found)
+        self._left -= 1
+        if self._left < 0 and self.traced.graph.nodes:
+            from gtape.compile.executable import Executable
+
+            made = Executable(self.traced)
+            made.compile()
+            self._entry = made.entry
+            return self._entry(*leaves)
+        return self.traced.apply(leaves)
+
+
+def _gathered(traced: Any) -> list[tuple[int, int]] | None:
+    """The places of the arguments (array, indices) of every result, where these are rows of
+    arguments and nothing else: that needs no program."""
+    places = {id(symbol): i for i, symbol in enumerate(traced.arguments)}
+    made = {}
+    for node in traced.graph.nodes:
+        if node.op.name != "gather_" or node.attrs != (0,) or not all(
+                id(x) in places for x in node.inputs):
+            return None
+        made[id(node.outputs[0])] = (places[id(node.inputs[0])], places[id(node.inputs[1])])
+    results = [made.get(id(t)) for t in traced.graph.outputs]
+    return None if not results or None in results else results  # type: ignore[return-value]
+
+
+def _taken(places: Sequence[tuple[int, int]], leaves: Sequence[EagerTensor]) -> Any:
+    """The rows; None where an index is out of range."""
+    results = []
+    checked = -1
+    for at, by in places:
+        indices, array = leaves[by]._a, leaves[at]
+        if by != checked and indices.size and indices.min() < 0:
+            return None
+        checked = by
+        try:
+            results.append(EagerTensor(array._a.take(indices, axis=0), array._t))
+        except IndexError:
+            return None
+    return results
+
+
+def _knowable(leaf: Any) -> bool:
+    return isinstance(leaf, NoneTensorSpec) or (
+        isinstance(leaf, TensorSpec) and leaf.shape.dims is not None)
+
+
+def _dims(leaf: Any, length: int) -> Any:
+    if not isinstance(leaf, TensorSpec):
+        return None
+    dims = leaf.shape.dims
+    assert dims is not None
+    return tuple([length if n is None else n for n in dims])
+
+
+def _static(leaf: Any) -> bool:
+    return isinstance(leaf, NoneTensorSpec) or (
+        isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined())
+
+
+def _results(made: Any) -> Any:
+    specs = made.packed([TensorSpec(t.spec.shape, t.dtype)
+                         for t in made.graph.outputs[: made.results]])
+    return nest.map_structure(lambda s: NoneTensorSpec() if s is None else s, specs)
+
+
+def _common(few: Any, many: Any) -> Any:
+    """The specs of results, from those for few and for many."""
+    def merged(a: Any, b: Any) -> Any:
+        if a == b:
+            return a
+        found = a.most_specific_common_supertype([b])
+        if found is None:
+            raise InvalidArgumentError("the dtype of a result depends on a length")
+        return found
+
+    return nest.map_structure(merged, few, many)

@@ -1,0 +1,224 @@
+"""Combining: datasets of the elements of several datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Iterator as Elements
+from typing import Any
+
+import numpy as np
+
+from gtape.core import nest
+from gtape.core.errors import InvalidArgumentError
+from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from gtape.data.failures import failed
+from gtape.data.rows import Rows
+from gtape.data.seeds import Seed
+from gtape.data.stacking import merged_specs
+
+
+class Zip(Dataset):
+    """Elements with the structure of a nest of datasets, an element of each; as many as the
+    shortest has."""
+
+    def __init__(self, datasets: Any) -> None:
+        flat = nest.flatten(datasets)
+        for dataset in flat:
+            if not isinstance(dataset, Dataset):
+                raise TypeError(f"zip takes Datasets, and tuples and dicts of them; got "
+                                f"{type(dataset).__name__}: {dataset!r}"[:200])
+        if not flat:
+            raise ValueError("zip: there must be at least one dataset")
+        self._structure = datasets
+        super().__init__(lambda: _put(datasets, [d.element_spec for d in flat]), *flat)
+
+    def _iterate(self) -> Elements[Any]:
+        rows = self._rows()
+        if rows is not None:
+            return rows.elements()
+        passes = [d._iterate() for d in self._inputs]
+        if type(self._structure) is tuple and not any(map(nest.is_nested, self._structure)):
+            return zip(*passes)
+        return (_put(self._structure, items) for items in zip(*passes))
+
+    def _cardinality(self) -> int:
+        counts = [d._cardinality() for d in self._inputs]
+        if 0 in counts:
+            return 0
+        if UNKNOWN_CARDINALITY in counts:
+            return UNKNOWN_CARDINALITY
+        finite = [n for n in counts if n != INFINITE_CARDINALITY]
+        return min(finite) if finite else INFINITE_CARDINALITY
+
+    def _rows(self) -> Rows | None:
+        found = [d._rows() for d in self._inputs]
+        known = [rows for rows in found if rows is not None]
+        if len(known) < len(found):
+            return None
+        return known[0].zipped(known[1:], self.element_spec)
+
+
+def _put(structure: Any, items: Sequence[Any]) -> Any:
+    """`items` in the places of the leaves of `structure`; they may be nests themselves."""
+    found = iter(items)
+    return nest.pack_sequence_as(structure, found)
+
+
+class Interleave(Dataset):
+    """The elements of the datasets that a function makes of elements: `cycle` of these at a time,
+    `block` elements of each in turn.
+
+    `flat_map` is the case of one at a time.
+    """
+
+    def __init__(self, dataset: Any, function: Callable[..., Any], cycle: int, block: int,
+                 what: str) -> None:
+        if cycle < 1:
+            raise InvalidArgumentError(f"interleave: `cycle_length` must be > 0; got {cycle}")
+        if block < 1:
+            raise InvalidArgumentError(f"interleave: `block_length` must be > 0; got {block}")
+        if not callable(function):
+            raise TypeError(f"{what} takes a function that returns a Dataset; got {function!r}")
+        super().__init__(lambda: self._found_spec(), dataset)
+        self._told_by_elements = True
+        self._function, self._cycle, self._block, self._what = function, cycle, block, what
+
+    def _found_spec(self) -> Any:
+        for made in self._datasets():
+            return made.element_spec
+        raise InvalidArgumentError(f"element_spec: {self._what} has no dataset whose elements "
+                                   f"would tell it")
+
+    def _datasets(self) -> Elements[Any]:
+        from gtape.data.elements import arguments
+
+        for number, element in enumerate(self._inputs[0]._iterate()):
+            try:
+                made = self._function(*arguments(element))
+            except Exception as error:
+                raise failed(error, self._what, number) from error
+            if not isinstance(made, Dataset):
+                raise TypeError(f"{self._what}: the function must return a Dataset; got "
+                                f"{type(made).__name__}")
+            yield made
+
+    def _iterate(self) -> Elements[Any]:
+        if self._cycle == 1:
+            for made in self._datasets():
+                yield from made._iterate()
+            return
+        datasets = self._datasets()
+        slots: list[Any] = [None] * self._cycle
+        more, at = True, 0
+        while True:
+            if slots[at] is None and more:
+                made = next(datasets, None)
+                more = made is not None
+                slots[at] = made._iterate() if made is not None else None
+            if slots[at] is not None:
+                for _ in range(self._block):
+                    try:
+                        element = next(slots[at])
+                    except StopIteration:
+                        slots[at] = None
+                        break
+                    yield element
+            elif not more and all(slot is None for slot in slots):
+                return
+            at = (at + 1) % self._cycle
+
+
+class Choose(Dataset):
+    """An element of the dataset that the next number of `choices` names."""
+
+    def __init__(self, datasets: Sequence[Any], choices: Any, stop_on_empty: bool) -> None:
+        spec = merged_specs([d.element_spec for d in datasets], "choose_from_datasets")
+        super().__init__(spec, *datasets)
+        self._choices, self._stops = choices, stop_on_empty
+
+    def _iterate(self) -> Elements[Any]:
+        return chosen([d._iterate() for d in self._inputs],
+                      (int(choice) for choice in self._choices._iterate()), self._stops)
+
+
+def chosen(passes: Sequence[Any], choices: Elements[int], stop_on_empty: bool) -> Elements[Any]:
+    """The next element of the pass that each choice names."""
+    left = set(range(len(passes)))
+    for choice in choices:
+        if not 0 <= choice < len(passes):
+            raise InvalidArgumentError(f"choose_from_datasets: a choice must be in "
+                                       f"[0, {len(passes)}); got {choice}")
+        if choice not in left:
+            continue
+        try:
+            element = next(passes[choice])
+        except StopIteration:
+            left.discard(choice)
+            if stop_on_empty or not left:
+                return
+            continue
+        yield element
+
+
+class Sample(Dataset):
+    """An element of a dataset drawn by weights: a vector, or a dataset of vectors."""
+
+    def __init__(self, datasets: Sequence[Any], weights: Any, seed: Any, stop_on_empty: bool,
+                 renewed: bool) -> None:
+        spec = merged_specs([d.element_spec for d in datasets], "sample_from_datasets")
+        super().__init__(spec, *datasets)
+        self._weights, self._stops = weights, stop_on_empty
+        self._seed = Seed(seed, renewed)
+
+    def _iterate(self) -> Elements[Any]:
+        """What has no element left is drawn no more."""
+        generator = self._seed.generator()
+        passes: list[Any] = [d._iterate() for d in self._inputs]
+        left = np.ones(len(passes), bool)
+        for weights in self._vectors():
+            weights = np.where(left, weights, 0.0)
+            total = weights.sum()
+            if not total > 0:
+                return
+            choice = int(np.searchsorted(np.cumsum(weights / total), generator.random(), "right"))
+            try:
+                element = next(passes[min(choice, len(passes) - 1)])
+            except StopIteration:
+                if self._stops:
+                    return
+                left[choice] = False
+                continue
+            yield element
+
+    def _vectors(self) -> Elements[np.ndarray]:
+        if isinstance(self._weights, Dataset):
+            for vector in self._weights._iterate():
+                yield vector._a
+        while True:
+            yield self._weights
+
+    def _cardinality(self) -> int:
+        counts = [d._cardinality() for d in self._inputs]
+        return INFINITE_CARDINALITY if INFINITE_CARDINALITY in counts and (
+            not self._stops or set(counts) == {INFINITE_CARDINALITY}) else UNKNOWN_CARDINALITY
+
+
+def weights_of(datasets: Sequence[Any], weights: Any) -> Any:
+    """The weights of `sample_from_datasets`: a vector, or a dataset of them.
+
+    Raises:
+        ValueError: there is not one for every dataset, or one is negative.
+    """
+    if not datasets:
+        raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
+    if isinstance(weights, Dataset):
+        return weights
+    if weights is None:
+        return np.ones(len(datasets))
+    made = np.asarray(weights._a if hasattr(weights, "_a") else weights, np.float64)
+    if made.shape != (len(datasets),):
+        raise ValueError(f"Invalid `weights`. The shape of `weights` should be compatible with "
+                         f"`[len(datasets)]`, [{len(datasets)}]; got {list(made.shape)}")
+    if (made < 0).any() or not made.sum() > 0:
+        raise ValueError(f"Invalid `weights`: they must not be negative, nor all zero; got {made}")
+    return made

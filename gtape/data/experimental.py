@@ -1,0 +1,161 @@
+"""gtape.data.experimental: what TensorFlow keeps under `tf.data.experimental`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterator as Elements
+from typing import Any
+
+from gtape.core.errors import FailedPreconditionError
+from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from gtape.data.optional import Optional
+from gtape.data.options import (
+    AutoShardPolicy,
+    AutotuneAlgorithm,
+    AutotuneOptions,
+    DistributeOptions,
+    ExternalStatePolicy,
+    OptimizationOptions,
+    ThreadingOptions,
+)
+from gtape.data.seeds import integer
+
+AUTOTUNE = -1
+
+__all__ = [
+    "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy",
+    "AutotuneAlgorithm", "AutotuneOptions", "Counter", "DistributeOptions", "ExternalStatePolicy",
+    "OptimizationOptions", "Optional", "RandomDataset", "ThreadingOptions", "assert_cardinality",
+    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "copy_to_device",
+    "enumerate_dataset", "get_next_as_optional", "get_single_element", "get_structure",
+    "group_by_window", "ignore_errors", "prefetch_to_device", "rejection_resample",
+    "sample_from_datasets", "scan", "snapshot", "take_while", "unbatch", "unique"]
+
+Counter = Dataset.counter
+RandomDataset = Dataset.random
+choose_from_datasets = Dataset.choose_from_datasets
+sample_from_datasets = Dataset.sample_from_datasets
+
+
+def cardinality(dataset: Dataset) -> Any:
+    """`dataset.cardinality()`."""
+    return dataset.cardinality()
+
+
+class _Counted(Dataset):
+    """A dataset that is said to have so many elements."""
+
+    def __init__(self, dataset: Dataset, count: int) -> None:
+        super().__init__(lambda: dataset.element_spec, dataset)
+        self._count = count
+
+    def _iterate(self) -> Elements[Any]:
+        number = 0
+        for element in self._inputs[0]._iterate():
+            number += 1
+            if 0 <= self._count < number:
+                raise FailedPreconditionError(
+                    f"Input dataset was expected to contain {self._count} elements but contained "
+                    f"more than that.")
+            yield element
+        if number != self._count:
+            expected = "an infinite number of" if self._count < 0 else self._count
+            raise FailedPreconditionError(f"Input dataset was expected to contain {expected} "
+                                          f"elements but contained only {number} elements.")
+
+    def _cardinality(self) -> int:
+        return self._count
+
+
+def assert_cardinality(expected_cardinality: Any) -> Callable[[Dataset], Dataset]:
+    """For `apply`: says how many elements a dataset has, and checks it in every pass.
+
+    Raises:
+        FailedPreconditionError: in a pass: it has others.
+    """
+    count = integer(expected_cardinality, "assert_cardinality")
+    return lambda dataset: _Counted(dataset, count)
+
+
+def get_structure(dataset_or_iterator: Any) -> Any:
+    """`element_spec`."""
+    return dataset_or_iterator.element_spec
+
+
+def get_next_as_optional(iterator: Any) -> Optional:
+    """`iterator.get_next_as_optional()`."""
+    return iterator.get_next_as_optional()
+
+
+def get_single_element(dataset: Dataset) -> Any:
+    """`dataset.get_single_element()`."""
+    return dataset.get_single_element()
+
+
+class _Moved(Dataset):
+    """The elements with their tensors on a device; the next ones are moved by a thread ahead."""
+
+    def __init__(self, dataset: Dataset, device: str, size: int) -> None:
+        from gtape.devices.placing import device as placed
+
+        super().__init__(lambda: dataset.element_spec, dataset)
+        with placed(device):
+            from gtape.core.placement import current_device
+
+            self._device = current_device()
+        self._size = size
+
+    def _iterate(self) -> Elements[Any]:
+        from gtape.data.iterators import uploaded
+        from gtape.data.workers import Ahead
+
+        upstream = self._inputs[0]._iterate()
+        if self._device.is_host:
+            return upstream
+        moved = (uploaded(element, self._device) for element in upstream)
+        return Ahead(moved, self._size).elements() if self._size else moved
+
+    def _cardinality(self) -> int:
+        return self._inputs[0]._cardinality()
+
+
+def prefetch_to_device(device: str, buffer_size: int | None = None) -> Callable[[Any], Dataset]:
+    """For `apply`: the elements on a device, `buffer_size` (2 without it) of them ahead."""
+    return lambda dataset: _Moved(dataset, device, 2 if buffer_size is None else buffer_size)
+
+
+def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Callable[[Any], Dataset]:
+    """For `apply`: the elements on a device."""
+    return lambda dataset: _Moved(dataset, target_device, 0)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """The method of `Dataset` as a function for `apply`."""
+    def given(*args: Any, **kwargs: Any) -> Callable[[Dataset], Dataset]:
+        return lambda dataset: getattr(dataset, name)(*args, **kwargs)
+
+    given.__name__ = name
+    given.__doc__ = f"For `apply`: `dataset.{name}(...)`."
+    return given
+
+
+bucket_by_sequence_length = _method("bucket_by_sequence_length")
+group_by_window = _method("group_by_window")
+ignore_errors = _method("ignore_errors")
+rejection_resample = _method("rejection_resample")
+scan = _method("scan")
+snapshot = _method("snapshot")
+take_while = _method("take_while")
+unbatch = _method("unbatch")
+unique = _method("unique")
+
+
+def enumerate_dataset(start: Any = 0) -> Callable[[Dataset], Dataset]:
+    """For `apply`: `dataset.enumerate(start)`."""
+    return lambda dataset: dataset.enumerate(start)
+
+
+def __getattr__(name: str) -> object:
+    from gtape._names import missing
+
+    raise AttributeError(missing("gtape.data.experimental", name, __all__))

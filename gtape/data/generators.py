@@ -1,0 +1,145 @@
+"""Generators: datasets of what a Python function yields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterator as Elements
+from typing import Any
+
+import numpy as np
+
+from gtape.core import nest
+from gtape.core.convert import convert
+from gtape.core.dtypes import as_dtype
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.shape import TensorShape
+from gtape.core.specs import TensorSpec
+from gtape.core.tensor import EagerTensor
+from gtape.core.text import shown
+from gtape.data import elements
+from gtape.data.dataset import Dataset
+from gtape.data.failures import failed
+
+
+class Generated(Dataset):
+    """The items of an iterable that a function gives for every pass, as elements of a spec."""
+
+    def __init__(self, function: Callable[..., Any], spec: Any, args: tuple[Any, ...]) -> None:
+        if not callable(function):
+            raise TypeError("`generator` must be a Python callable: pass the function, not what it "
+                            "returns")
+        super().__init__(spec)
+        self._function, self._args = function, args
+        self._leaves = nest.flatten(spec)
+        self._pack = elements.packer(spec)
+
+    def _iterate(self) -> Elements[Any]:
+        number = 0
+        try:
+            items = iter(self._function(*self._args))
+        except TypeError as error:
+            raise failed(error, "from_generator") from error
+        while True:
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            except Exception as error:
+                raise failed(error, "from_generator", number) from error
+            try:
+                made = self._fitted(item)
+            except Exception as error:
+                raise failed(error, "from_generator", number) from error
+            yield made
+            number += 1
+
+    def _fitted(self, item: Any) -> Any:
+        """What was yielded, as an element.
+
+        Raises:
+            TypeError: it does not fit the spec.
+        """
+        values = _arranged(item, self._spec)
+        return self._pack([_leaf(value, spec) for value, spec in zip(values, self._leaves)])
+
+
+def _arranged(item: Any, spec: Any) -> list[Any]:
+    """The parts of what was yielded that are the leaves of `spec`."""
+    if not nest.is_nested(spec):
+        return [item]
+    if isinstance(spec, dict):
+        if not isinstance(item, dict) or set(item) != set(spec):
+            raise _unlike(item, spec)
+        return [leaf for key in nest.sorted_keys(spec) for leaf in _arranged(item[key], spec[key])]
+    if not isinstance(item, (tuple, list)) or len(item) != len(spec):
+        raise _unlike(item, spec)
+    return [leaf for part, like in zip(item, spec) for leaf in _arranged(part, like)]
+
+
+def _unlike(item: Any, spec: Any) -> TypeError:
+    return TypeError(f"`generator` yielded an element that did not match the expected structure. "
+                     f"The expected structure was {spec}, but the yielded element was "
+                     f"{shown(item)}.")
+
+
+def _leaf(value: Any, spec: Any) -> Any:
+    if not isinstance(spec, TensorSpec):
+        if spec.is_compatible_with(value):
+            return value
+        raise TypeError(f"`generator` yielded {shown(value)} where {spec} was expected.")
+    try:
+        made = _tensor(value, spec)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`generator` yielded an element that could not be converted to the "
+                        f"expected type. The expected type was {spec.dtype.name}, but the yielded "
+                        f"element was {shown(value)} ({error}).") from None
+    if not spec.shape.is_compatible_with(made.shape):
+        raise TypeError(f"`generator` yielded an element of shape {made.shape} where an element of "
+                        f"shape {spec.shape} was expected.")
+    return made
+
+
+def _tensor(value: Any, spec: TensorSpec) -> EagerTensor:
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fiub" and (
+            value.dtype != spec.dtype.np_dtype):
+        if spec.dtype.name == "string":
+            raise TypeError("numbers are no strings")
+        return elements.tensor(np.asarray(value).astype(spec.dtype.np_dtype))
+    made: Any = elements.on_host(convert(value, spec.dtype))
+    return made
+
+
+def spec_of_arguments(signature: Any, types: Any, shapes: Any) -> Any:
+    """The spec that `output_signature`, or `output_types` and `output_shapes`, give.
+
+    Raises:
+        TypeError: none of them is given, or both ways are used.
+    """
+    if signature is not None:
+        if types is not None or shapes is not None:
+            raise TypeError("The `output_types` and `output_shapes` arguments can not be used "
+                            "together with the `output_signature` argument.")
+        for leaf in nest.flatten(signature):
+            if not hasattr(leaf, "is_compatible_with") or isinstance(leaf, TensorShape):
+                raise TypeError(f"`output_signature` must contain objects that are subclass of "
+                                f"`tf.TypeSpec` but found {shown(leaf)}")
+        return signature
+    if types is None:
+        raise TypeError("from_generator: either `output_signature` or `output_types` must be "
+                        "specified")
+    types = nest.map_structure(as_dtype, types)
+    if shapes is None:
+        return nest.map_structure(lambda dtype: TensorSpec(None, dtype), types)
+    flat = _shapes_like(types, shapes)
+    return nest.pack_sequence_as(types, [
+        TensorSpec(shape, dtype) for shape, dtype in zip(flat, nest.flatten(types))])
+
+
+def _shapes_like(types: Any, shapes: Any) -> list[Any]:
+    if not nest.is_nested(types):
+        return [TensorShape(shapes)]
+    keys: Any = nest.sorted_keys(types) if isinstance(types, dict) else range(len(types))
+    if not nest.is_nested(shapes) or len(shapes) != len(types):
+        raise InvalidArgumentError(f"from_generator: output_shapes must have the structure of "
+                                   f"output_types, {types}; got {shapes}")
+    return [shape for key in keys for shape in _shapes_like(types[key], shapes[key])]

@@ -1,0 +1,190 @@
+"""Rows: elements that are rows of arrays, found by vectors of indices.
+
+Pipelines that only choose and order the rows of arrays in memory pass on which rows are next, many
+at once, instead of the rows. A *pick* says which rows of an array: a `range` or an int64 vector. A
+*chunk* is a tuple of picks, all equally long, one for each source of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator as Elements
+from typing import Any
+
+import numpy as np
+
+from gtape.core.tensor import EagerTensor
+from gtape.data import elements
+
+Pick = Any
+Chunk = tuple[Pick, ...]
+#: (pick) -> the rows, as an array.
+Column = Callable[[Pick], np.ndarray]
+
+#: The bytes, and the number, of rows gathered at once where they are wanted one by one.
+_BLOCK_BYTES, _BLOCK_ROWS = 1 << 20, 256
+
+
+def vector(pick: Pick) -> np.ndarray:
+    """A pick as indices."""
+    if type(pick) is range:
+        return np.arange(pick.start, pick.stop, pick.step, dtype=np.int64)
+    return pick
+
+
+def column_of(array: np.ndarray) -> Column:
+    """The rows of an array; those of a range without a copy."""
+    def take(pick: Pick) -> np.ndarray:
+        if type(pick) is range:
+            return array[pick.start:pick.stop:pick.step]
+        return array.take(pick, axis=0)
+
+    return take
+
+
+def progression(start: int, step: int) -> Column:
+    """start + step · i."""
+    def take(pick: Pick) -> np.ndarray:
+        if type(pick) is range:
+            first, last = start + step * pick.start, start + step * pick.stop
+            return np.arange(first, last, step * pick.step, dtype=np.int64)
+        made = pick * step
+        made += start
+        return made
+
+    return take
+
+
+class Rows:
+    """A sequence of rows.
+
+    Args:
+        columns: for every leaf of an element the place of its pick in a chunk, and the column.
+        spec: of the element that the columns make.
+        chunks: starts a new pass, and gives its chunks.
+        row_bytes: about how large a row is.
+        calls: the functions that are applied to a row, one after the other.
+    """
+
+    def __init__(self, columns: Sequence[tuple[int, Column]], spec: Any,
+                 chunks: Callable[[], Elements[Chunk]], row_bytes: int,
+                 calls: tuple[Any, ...] = ()) -> None:
+        self.columns = list(columns)
+        self.spec = spec
+        self.chunks = chunks
+        self.row_bytes = row_bytes
+        self.calls = calls
+        self._pack = elements.packer(spec)
+
+    def reordered(self, stream: Callable[[Elements[Chunk]], Elements[Chunk]]) -> Rows:
+        """The same rows as `stream` makes of the chunks."""
+        return self.passing(lambda: stream(self.chunks()))
+
+    def passing(self, chunks: Callable[[], Elements[Chunk]]) -> Rows:
+        return Rows(self.columns, self.spec, chunks, self.row_bytes, self.calls)
+
+    def mapped(self, call: Any) -> Rows:
+        """The rows after a pure function."""
+        return Rows(self.columns, self.spec, self.chunks, self.row_bytes, (*self.calls, call))
+
+    def zipped(self, others: Sequence[Rows], spec: Any) -> Rows | None:
+        """The rows side by side; None where functions are to be applied to some."""
+        every = [self, *others]
+        if any(r.calls for r in every):
+            return None
+        columns, at = [], 0
+        for rows in every:
+            width = 1 + max(place for place, _ in rows.columns)
+            columns += [(at + place, column) for place, column in rows.columns]
+            at += width
+        return Rows(columns, spec, lambda: _abreast([r.chunks() for r in every]),
+                    sum(r.row_bytes for r in every))
+
+    def batch(self, chunk: Chunk) -> Any:
+        """The rows of a chunk as one element, along a new first axis."""
+        leaves = [elements.tensor(column(chunk[at])) for at, column in self.columns]
+        for i, call in enumerate(self.calls):
+            made = call.batched(leaves)
+            if made is None:
+                return self._row_by_row(leaves, self.calls[i:], len(chunk[0]))
+            leaves = made
+        return self.pack(leaves)
+
+    def _row_by_row(self, leaves: Sequence[EagerTensor], calls: Sequence[Any], count: int) -> Any:
+        from gtape.data.stacking import stacked
+
+        made = []
+        for at in range(count):
+            row = [elements.tensor(elements.row(leaf._a, at)) for leaf in leaves]
+            for call in calls:
+                row = call.flat(row)
+            made.append(row)
+        return self.pack([stacked(column) for column in zip(*made)])
+
+    def pack(self, leaves: Sequence[Any]) -> Any:
+        """The structure of an element for its leaves."""
+        return self.calls[-1].pack(leaves) if self.calls else self._pack(leaves)
+
+    def elements(self) -> Elements[Any]:
+        """The rows one by one."""
+        most = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // max(1, self.row_bytes)))
+        size = 1  # the first element comes at once
+        for chunk in self.chunks():
+            at, end = 0, len(chunk[0])
+            while at < end:
+                part = tuple([pick[at:at + size] for pick in chunk])
+                yield from self._unbatched(part)
+                at += size
+                size = min(2 * size, most)
+
+    def _unbatched(self, chunk: Chunk) -> Elements[Any]:
+        arrays = [column(chunk[at]) for at, column in self.columns]
+        pack, tensor, row, calls = self.pack, elements.tensor, elements.row, self.calls
+        for at in range(len(chunk[0])):
+            leaves: Any = [tensor(row(array, at)) for array in arrays]
+            for call in calls:
+                leaves = call.flat(leaves)
+            yield pack(leaves)
+
+
+def _abreast(streams: Sequence[Elements[Chunk]]) -> Elements[Chunk]:
+    """Chunks of several streams side by side, as long as the shortest stream."""
+    held = [next(s, None) for s in streams]
+    while all(chunk is not None for chunk in held):
+        size = min(len(chunk[0]) for chunk in held if chunk is not None)
+        if size:
+            yield tuple([pick[:size] for chunk in held if chunk is not None for pick in chunk])
+        for i, chunk in enumerate(held):
+            assert chunk is not None
+            rest = tuple([pick[size:] for pick in chunk])
+            held[i] = rest if len(rest[0]) else next(streams[i], None)
+
+
+def joined(chunks: Sequence[Chunk]) -> Chunk:
+    """Chunks one after the other as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    return tuple([np.concatenate([vector(p) for p in picks]) for picks in zip(*chunks)])
+
+
+def cut(chunks: Iterable[Chunk], size: int, drop_remainder: bool) -> Elements[Chunk]:
+    """The same rows in chunks of `size`; the last one may be shorter."""
+    held: list[Chunk] = []
+    count = 0
+    for chunk in chunks:
+        at, end = 0, len(chunk[0])
+        if held:
+            at = min(size - count, end)
+            held.append(tuple([pick[:at] for pick in chunk]))
+            count += at
+            if count < size:
+                continue
+            yield joined(held)
+            held, count = [], 0
+        while end - at >= size:
+            yield tuple([pick[at:at + size] for pick in chunk])
+            at += size
+        if at < end:
+            held, count = [tuple([pick[at:] for pick in chunk])], end - at
+    if held and not drop_remainder:
+        yield joined(held)

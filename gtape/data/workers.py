@@ -1,0 +1,217 @@
+"""Workers: threads that compute elements ahead of time.
+
+They are daemons, and everything that holds them up ends when the pass that they work for is given
+up or Python ends: nobody has to wait for them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from collections.abc import Iterator as Elements
+from functools import partial
+from queue import SimpleQueue
+from time import perf_counter
+from typing import Any
+
+from gtape.core.device import CPU
+from gtape.core.placement import on
+from gtape.data.failures import failed
+
+#: What takes less than this, in seconds, is done at once: to hand it over would take as long.
+WORTHWHILE = 100e-6
+_working: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class Pace:
+    """How long something takes: a mean over about the last eight times, the first not counted."""
+
+    __slots__ = ("_mean", "_times")
+
+    def __init__(self) -> None:
+        self._mean = 0.0
+        self._times = 0
+
+    def add(self, seconds: float) -> None:
+        self._times += 1
+        if self._times > 1:
+            share = max(0.125, 1 / (self._times - 1))
+            self._mean += share * (seconds - self._mean)
+
+    @property
+    def slow(self) -> bool:
+        return self._times > 2 and self._mean > WORTHWHILE
+
+
+class Job:
+    """A call that another thread makes."""
+
+    __slots__ = ("_done", "_error", "_result")
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._result: Any = None
+        self._error: Exception | None = None
+
+    def run(self, call: Callable[[], Any]) -> None:
+        try:
+            self._result = call()
+        except Exception as error:
+            self._error = error
+        self._done.set()
+
+    def result(self) -> Any:
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+class Workers:
+    """Threads that take jobs from a queue."""
+
+    def __init__(self, count: int) -> None:
+        self._jobs: SimpleQueue[Any] = SimpleQueue()
+        self._count = count
+        for _ in range(count):
+            threading.Thread(target=_work, args=(self._jobs,), daemon=True,
+                             name="gtape.data").start()
+
+    def start(self, call: Callable[[], Any]) -> Job:
+        job = Job()
+        self._jobs.put((job, call))
+        return job
+
+    def stop(self) -> None:
+        for _ in range(self._count):
+            self._jobs.put(None)
+
+
+def _work(jobs: SimpleQueue[Any]) -> None:
+    with on(CPU):
+        while (found := jobs.get()) is not None:
+            found[0].run(found[1])
+            del found
+
+
+def in_threads(call: Any, upstream: Elements[Any], threads: int, ordered: bool) -> Elements[Any]:
+    """call(element) for the elements, in order; by threads once it shows that it takes long.
+
+    Args:
+        threads: how many; -1: as many as there are processors.
+        ordered: False: results come as they are done.
+    """
+    pace = Pace()
+    number = 0
+    for element in upstream:
+        start = perf_counter()
+        try:
+            made = call(element)
+        except Exception as error:
+            raise failed(error, call.what, number) from error
+        pace.add(perf_counter() - start)
+        yield made
+        number += 1
+        if pace.slow and threads != 1:
+            break
+    else:
+        return
+    yield from _in_threads(call, upstream, threads if threads > 0 else os.cpu_count() or 1, number,
+                           ordered)
+
+
+def _in_threads(call: Any, upstream: Elements[Any], threads: int, number: int, ordered: bool,
+                ) -> Elements[Any]:
+    workers = Workers(threads)
+    waiting: deque[tuple[int, Job]] = deque()
+    ended: Exception | None = None
+    try:
+        while True:
+            while ended is None and len(waiting) < 2 * threads:
+                try:
+                    element = next(upstream)
+                except Exception as error:  # the end, or what is to be said after what is waiting
+                    ended = error
+                    break
+                waiting.append((number, workers.start(partial(call, element))))
+                number += 1
+            if not waiting:
+                break
+            at, job = _next(waiting, ordered)
+            try:
+                made = job.result()
+            except Exception as error:
+                raise failed(error, call.what, at) from error
+            yield made
+    finally:
+        workers.stop()
+    if ended is not None and not isinstance(ended, StopIteration):
+        raise ended
+
+
+def _next(waiting: deque[tuple[int, Job]], ordered: bool) -> tuple[int, Job]:
+    if not ordered:
+        for i, (_, job) in enumerate(waiting):
+            if job._done.is_set():
+                waiting.rotate(-i)
+                break
+    return waiting.popleft()
+
+
+class Ahead:
+    """A thread that computes the next elements of a pass, `size` of them at most."""
+
+    def __init__(self, upstream: Elements[Any], size: int) -> None:
+        self.stopped = False
+        self.ready: SimpleQueue[Any] = SimpleQueue()
+        self.room = threading.Semaphore(size)
+        self.thread = threading.Thread(target=self._run, args=(upstream,), daemon=True,
+                                       name="gtape.data")
+        _working.add(self)
+        self.thread.start()
+
+    def _run(self, upstream: Elements[Any]) -> None:
+        error: Any = StopIteration()
+        with on(CPU):
+            try:
+                while True:
+                    self.room.acquire()
+                    if self.stopped:
+                        return
+                    self.ready.put((next(upstream), None))
+            except StopIteration:
+                pass
+            except Exception as found:
+                error = found
+        self.ready.put((None, error))
+
+    def elements(self) -> Elements[Any]:
+        try:
+            while True:
+                element, error = self.ready.get()
+                if error is not None:
+                    if not isinstance(error, StopIteration):
+                        raise error
+                    return
+                self.room.release()
+                yield element
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.room.release()
+
+
+@atexit.register
+def _stop() -> None:
+    """Let the threads end before Python does, if they can soon."""
+    found = list(_working)
+    for ahead in found:
+        ahead.stop()
+    for ahead in found:
+        ahead.thread.join(0.2)
