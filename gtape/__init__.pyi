@@ -76,6 +76,7 @@ from gtape.core.tapeargs import UnconnectedGradients as UnconnectedGradients
 from gtape.core.tapeargs import explain_none as explain_none
 from gtape.core.tensor import Tensor as Tensor
 from gtape.core.variable import Variable as Variable
+from gtape.data.optional import OptionalSpec as OptionalSpec
 from gtape.devices.placing import DeviceSpec as DeviceSpec
 from gtape.devices.placing import device as device
 from gtape.ops.arranging import meshgrid as meshgrid

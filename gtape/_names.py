@@ -14,6 +14,7 @@ _TABLE = {
     "gtape.core.shape": "TensorShape",
     "gtape.core.state": "init_scope",
     "gtape.compile.function": "function",
+    "gtape.data.optional": "OptionalSpec",
     "gtape.core.specs": "TensorSpec NoneTensorSpec type_spec_from_value",
     "gtape.core.tensor": "Tensor",
     "gtape.core.variable": "Variable",

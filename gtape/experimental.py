@@ -1,4 +1,4 @@
-"""gtape.experimental: arrays in and out without a copy."""
+"""gtape.experimental: arrays in and out without a copy; values that may be missing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gtape.core.device import CPU
 from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor, wrap
+from gtape.data.optional import Optional
 from gtape.devices.placing import device_named
 from gtape.devices.probe import probe
 
@@ -98,4 +99,4 @@ def _gpu(index: int) -> Any:
 
 dlpack = SimpleNamespace(from_dlpack=from_dlpack, to_dlpack=to_dlpack)
 
-__all__ = ["dlpack", "from_array", "from_dlpack", "to_dlpack"]
+__all__ = ["Optional", "dlpack", "from_array", "from_dlpack", "to_dlpack"]
