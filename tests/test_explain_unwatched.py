@@ -35,14 +35,13 @@ def test_a_frozen_variable_beside_a_trainable_one() -> None:
            "frozen * w")
 
 
-def test_a_frozen_layer() -> None:
-    first, last = tf.keras.layers.Dense(2), tf.keras.layers.Dense(1)
-    first.build((None, 2))
-    first.trainable = False
+def test_the_averages_of_a_layer() -> None:
+    norm = tf.keras.layers.BatchNormalization(name="norm")
+    norm.build((None, 2))
     with tf.GradientTape() as tape:
-        y = last(first(tf.ones((1, 2))))
-    _check(tape.explain(y, first.kernel, show=False), "NOT_TRAINABLE", "has trainable=False",
-           "last(first(")
+        y = norm(tf.ones((1, 2)))
+    _check(tape.explain(y, norm.moving_mean, show=False), "NOT_TRAINABLE",
+           "'norm/moving_mean:0' has trainable=False", "norm(tf.ones")
 
 
 def test_a_tensor_that_was_used_beside_a_variable_before_its_watch() -> None:
@@ -67,7 +66,7 @@ def test_the_state_of_a_metric() -> None:
     with tf.GradientTape() as tape:
         mean.update_state(v ** 2)
         y = mean.result()
-    _check(tape.explain(y, v, show=False), "LEFT_TO_HOST", "Mean.update_state",
+    _check(tape.explain(y, v, show=False), "STATE_ASSIGN", "the Variable 'mean/total:0'",
            "mean.update_state(v ** 2)")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +13,24 @@ from gtape.core.tensor import EagerTensor
 
 #: How many lines an error shows.
 _SHOWN = 8
+_NO_NAMES: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True)
 class Kept:
-    """One recorded op: its name, the user's line, and the bytes it keeps that no earlier op did."""
+    """One recorded op: its name, the user's line, and the bytes it keeps that no earlier op did.
+
+    And the names of the Variables that it reads; those of Keras have their paths.
+    """
 
     op: str
     site: Site
     bytes: int
+    variables: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        read = f"  {', '.join(self.variables)}" if self.variables else ""
+        return f"{self.bytes:>12,} B  {self.op:<20} {self.site}{read}"
 
 
 @dataclass(frozen=True)
@@ -53,8 +62,7 @@ class MemoryBill:
         return len(self.rows)
 
     def __str__(self) -> str:
-        lines = [f"{row.bytes:>12,} B  {row.op:<20} {row.site}" for row in self.rows]
-        return "\n".join([*lines, f"{self.total:>12,} B  in all"])
+        return "\n".join([*map(str, self.rows), f"{self.total:>12,} B  in all"])
 
 
 def _tensors(value: Any) -> list[EagerTensor]:
@@ -83,7 +91,9 @@ def _owner(array: Any) -> Any:
 
 def memory(tape: Any) -> MemoryBill:
     """The bill of a tape."""
-    return bill(tape._records)
+    names = {key: variable.name.removesuffix(":0") for variable in tape.watched_variables()
+             for key in tape._keys_of(variable)}
+    return bill(tape._records, names)
 
 
 def exhausted(error: BaseException, where: str, records: Sequence[Any]) -> ResourceExhaustedError:
@@ -104,8 +114,8 @@ def exhausted_now(error: BaseException, where: str) -> ResourceExhaustedError:
     return exhausted(error, where, [r for t in active() if t.is_tape for r in t._records])
 
 
-def bill(records: Sequence[Any]) -> MemoryBill:
-    """The bill of records."""
+def bill(records: Sequence[Any], names: Mapping[int, str] = _NO_NAMES) -> MemoryBill:
+    """The bill of records, with the names of variables by the keys of their values."""
     seen: set[int] = set()
     rows = []
     for record in records:
@@ -115,5 +125,7 @@ def bill(records: Sequence[Any]) -> MemoryBill:
             if id(owner) not in seen:
                 seen.add(id(owner))
                 size += owner.nbytes
-        rows.append(Kept(record[4].name.rstrip("_"), resolve(record[2], record[3]), size))
+        inputs = record[5] if type(record[5]) is tuple else (record[5],)
+        read = tuple(names[key] for key in inputs if key in names)
+        rows.append(Kept(record[4].name.rstrip("_"), resolve(record[2], record[3]), size, read))
     return MemoryBill(tuple(rows))

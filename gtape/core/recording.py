@@ -16,7 +16,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from gtape.core.sites import user_frame
+from gtape.core.sites import is_library, user_frame
 from gtape.core.state import active, new_key, walking
 from gtape.core.tensor import Tensor
 
@@ -39,8 +39,7 @@ def user_of(frame: FrameType) -> FrameType:
     space = frame.f_globals
     if space is _seen_globals[0]:
         return frame
-    package = space.get("__package__")
-    if package and package.partition(".")[0] == "gtape":
+    if is_library(space):
         return _current() or user_frame(frame)
     _seen_globals[0] = space
     return frame

@@ -9,7 +9,7 @@ import sys
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-_LIBRARIES = ("gtape", "numpy", "cupy")
+_LIBRARIES = ("gtape", "numpy", "cupy", "keras", "optree")
 _OUTSIDE = ("gtape.demo", "gtape.cli")
 
 
@@ -17,16 +17,23 @@ _OUTSIDE = ("gtape.demo", "gtape.cli")
 _library: dict[int, dict[str, object]] = {}
 
 
+def is_library(space: dict[str, object]) -> bool:
+    """Whether the globals of a frame are those of gtape, of what it runs on, or of Keras."""
+    if id(space) in _library:
+        return True
+    package = str(space.get("__package__") or "")
+    if package.partition(".")[0] not in _LIBRARIES or package.startswith(_OUTSIDE):
+        return False
+    _library[id(space)] = space
+    return True
+
+
 def user_frame(frame: FrameType) -> FrameType:
-    """The nearest frame at or above `frame` that is neither gtape's nor NumPy's own code."""
+    """The nearest frame at or above `frame` that is no library's."""
     found: FrameType | None = frame
     while found is not None:
-        space = found.f_globals
-        if id(space) not in _library:
-            package = space.get("__package__") or ""
-            if package.partition(".")[0] not in _LIBRARIES or package.startswith(_OUTSIDE):
-                return found
-            _library[id(space)] = space
+        if not is_library(found.f_globals):
+            return found
         found = found.f_back
     return frame
 
