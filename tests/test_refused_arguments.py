@@ -138,12 +138,6 @@ def test_shapes_compare_with_anything() -> None:
     assert tf.TensorShape([np.int64(3), True]).as_list() == [3, 1]
 
 
-@pytest.mark.parametrize("given", [5, [5], "ab", [(1.0,)], None, [None]])
-def test_apply_gradients_takes_pairs(given: Any) -> None:
-    with pytest.raises(TypeError, match="pairs"):
-        tf.keras.optimizers.SGD().apply_gradients(given)
-
-
 def test_functions_without_results_may_return_none() -> None:
     assert tf.numpy_function(lambda x: None, [1.0], []) is None
     assert tf.py_function(lambda x: None, [1.0], []) == []

@@ -196,7 +196,7 @@ def test_what_was_read_before_does_not_change(without_compiler: None) -> None:
         function = tf.function(step)
         x = tf.ones((7, sizes[0]))
         function(x)
-        read = [v.read_value() for v in (*variables, *optimizer.variables)]
+        read = [tf.convert_to_tensor(v) for v in (*variables, *optimizer.variables)]
         before = [r.numpy() for r in read]
         function(x)
         for tensor, value, variable in zip(read, before, (*variables, *optimizer.variables)):

@@ -126,7 +126,7 @@ def test_a_metric_of_tensor_ops_is_part_of_the_graph():
     class Total(tf.keras.metrics.Metric):
         def __init__(self):
             super().__init__()
-            self.total = self.add_weight(name="total")
+            self.total = self.add_weight(shape=(), initializer="zeros", name="total")
 
         def update_state(self, x):
             self.total.assign_add(tf.reduce_sum(x))

@@ -117,15 +117,6 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
                     "keep_position(mixed(4, x[2]), y); y[2] = x[0]; y[3] = x[1];")
 
 
-@lowers("seeded_position_")
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
-    from gtape.keras.seeds import _SALT
-
-    return _numbers(b, "position", x[0], (4,), "int64",
-                    f"y[0] = (unsigned)x[0]; y[1] = (unsigned)({_SALT}ll ^ x[0] >> 32 ^ "
-                    f"x[1] * 0x9E3779B9ll); y[2] = y[3] = 0;")
-
-
 @lowers("skipped_state_")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     high, low = divmod(attrs["count"] % 2 ** 128, 2 ** 64)
