@@ -87,7 +87,6 @@ def _methods() -> dict[str, Callable[..., Any]]:
         "Tensor": (lambda: tf.constant([[1.0, 2.0], [3.0, 4.0]]), (
             "__getitem__", "__add__", "__matmul__", "__pow__", "__rtruediv__", "__eq__", "__lt__",
             "__mod__", "set_shape")),
-        "SGD": (lambda: tf.keras.optimizers.SGD(), ("apply_gradients",)),
     }
     for kind, (make, names) in kinds.items():
         for name in names:

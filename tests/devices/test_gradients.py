@@ -130,7 +130,7 @@ def training():
         grads = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(grads, model.trainable_variables))
         losses.append(loss)
-    return [*losses, *(v.value() for v in model.trainable_variables)]
+    return [*losses, *map(tf.convert_to_tensor, model.trainable_variables)]
 
 
 PROGRAMS = [mlp, convolution, second_order, hessian, batched_jacobian, embedding, custom,
