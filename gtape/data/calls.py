@@ -67,7 +67,7 @@ class Call:
 
     def _begin(self, spec: Any) -> None:
         """Take note of what it is called with."""
-        self._single = isinstance(spec, TensorSpec)
+        self._leaves = elements.flattener(spec)
         self._given = nest.flatten(spec)
         self._tensors = all(isinstance(leaf, TensorSpec) for leaf in self._given)
         self.static = all(_static(leaf) for leaf in self._given)
@@ -160,9 +160,7 @@ class Call:
             self._learn(element)
         if not self._tensors:
             return self.python(element)
-        leaves = [element] if self._single else (
-            element if type(element) is tuple and len(element) == len(self._given)
-            else nest.flatten(element))
+        leaves = self._leaves(element)
         plan = self._plan(leaves)
         return self.python(element) if plan is None else plan(leaves)
 
@@ -263,12 +261,13 @@ def _result(value: Any) -> Any:
 class _Plan:
     """A trace, applied node by node, and compiled when that has been done often."""
 
-    __slots__ = ("_entry", "_left", "_taken", "traced")
+    __slots__ = ("_entry", "_left", "_pack", "_taken", "traced")
 
     def __init__(self, traced: Any) -> None:
         self.traced = traced
         #: For each result the places of the array and of the indices, where all are gathered.
         self._taken = _gathered(traced)
+        self._pack = elements.packer(_results(traced)) if self._taken else None
         self._left = _HOT // (1 + len(traced.graph.nodes))
         self._entry: Any = None
 
@@ -278,7 +277,7 @@ class _Plan:
         if self._taken is not None:
             found = _taken(self._taken, leaves)
             if found is not None:
-                return self.traced.packed(found)
+                return self._pack(found)
         self._left -= 1
         if self._left < 0 and self.traced.graph.nodes:
             from gtape.compile.executable import Executable

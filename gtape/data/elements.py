@@ -6,7 +6,7 @@ describe themselves by a `_type_spec`, as ragged and sparse tensors do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from gtape.core.convert import convert
 from gtape.core.device import CPU
 from gtape.core.specs import NoneTensorSpec, TensorSpec
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.data.arranging import flattener, packer
 
 
 def is_leaf(value: Any) -> bool:
@@ -74,23 +75,6 @@ def flatten(element: Any) -> list[Any]:
     return nest.flatten(element)
 
 
-def packer(structure: Any) -> Callable[[Sequence[Any]], Any]:
-    """A function that gives leaves the structure of an element, or of specs."""
-    if not nest.is_nested(structure):
-        return _first
-    if type(structure) is tuple and not any(nest.is_nested(item) for item in structure):
-        return tuple
-    if type(structure) is dict and not any(map(nest.is_nested, structure.values())):
-        keys = nest.sorted_keys(structure)
-        if list(structure) == keys:
-            return lambda leaves: dict(zip(keys, leaves))
-    return lambda leaves: nest.pack_sequence_as(structure, leaves)
-
-
-def _first(leaves: Sequence[Any]) -> Any:
-    return leaves[0]
-
-
 def row(array: np.ndarray, at: int) -> Any:
     """One row of an array, as the array of a tensor."""
     found = array[at]
@@ -111,3 +95,7 @@ def tensor(array: Any) -> EagerTensor:
 def arguments(element: Any) -> tuple[Any, ...]:
     """The arguments with which an element calls a user's function: the items of a tuple."""
     return element if type(element) is tuple else (element,)
+
+
+__all__ = ["arguments", "element_of", "flatten", "flattener", "is_leaf", "leaf_spec", "on_host",
+           "packer", "row", "spec_of", "tensor"]

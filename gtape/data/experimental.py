@@ -107,13 +107,13 @@ class _Moved(Dataset):
 
     def _iterate(self) -> Elements[Any]:
         from gtape.data.iterators import uploaded
-        from gtape.data.workers import Ahead
+        from gtape.data.prefetching import ahead
 
         upstream = self._inputs[0]._iterate()
         if self._device.is_host:
             return upstream
         moved = (uploaded(element, self._device) for element in upstream)
-        return Ahead(moved, self._size).elements() if self._size else moved
+        return ahead(moved, self._size) if self._size else moved
 
     def _cardinality(self) -> int:
         return self._inputs[0]._cardinality()

@@ -8,7 +8,7 @@ from typing import Any
 
 from gtape.data.dataset import Dataset
 from gtape.data.rows import Rows
-from gtape.data.workers import Ahead, Pace
+from gtape.data.workers import Ahead, HandedBack, Pace
 
 #: How many elements are kept ready where the user leaves it open.
 _USUAL = 2
@@ -18,7 +18,7 @@ class Prefetch(Dataset):
     """The elements, of which a thread keeps up to `size` ready; -1 leaves the number open.
 
     The thread is started when elements are seen to take their time. Where they take less than
-    handing them over would, they are computed as they are asked for.
+    handing them over would, they are computed as they are asked for, from then on or again.
     """
 
     def __init__(self, dataset: Any, size: int) -> None:
@@ -27,7 +27,7 @@ class Prefetch(Dataset):
 
     def _iterate(self) -> Elements[Any]:
         upstream = self._inputs[0]._iterate()
-        return _ahead(upstream, _USUAL if self._size < 0 else self._size) if self._size else (
+        return ahead(upstream, _USUAL if self._size < 0 else self._size) if self._size else (
             upstream)
 
     def _cardinality(self) -> int:
@@ -37,14 +37,20 @@ class Prefetch(Dataset):
         return self._inputs[0]._rows()
 
 
-def _ahead(upstream: Elements[Any], size: int) -> Elements[Any]:
-    pace = Pace()
-    while not pace.slow:
-        start = perf_counter()
+def ahead(upstream: Elements[Any], size: int) -> Elements[Any]:
+    """The elements of a pass, computed by a thread while they take their time."""
+    while True:
+        pace = Pace()
+        while not pace.slow:
+            start = perf_counter()
+            try:
+                element = next(upstream)
+            except StopIteration:
+                return
+            pace.add(perf_counter() - start)
+            yield element
         try:
-            element = next(upstream)
-        except StopIteration:
+            yield from Ahead(upstream, size).elements()
             return
-        pace.add(perf_counter() - start)
-        yield element
-    yield from Ahead(upstream, size).elements()
+        except HandedBack:
+            pass

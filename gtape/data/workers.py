@@ -23,28 +23,36 @@ from gtape.core.placement import on
 from gtape.data.failures import failed
 
 #: What takes less than this, in seconds, is done at once: to hand it over would take as long.
-WORTHWHILE = 100e-6
+WORTHWHILE = 200e-6
+#: How many times in a row tell that something takes long; that it does not.
+_SLOW, _FAST = 3, 16
 _working: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class Pace:
-    """How long something takes: a mean over about the last eight times, the first not counted."""
+    """Whether something takes long again and again. What is slow now and then, such as what is
+    done for the first time, does not count."""
 
-    __slots__ = ("_mean", "_times")
+    __slots__ = ("_fast", "_slow")
 
     def __init__(self) -> None:
-        self._mean = 0.0
-        self._times = 0
+        self._slow = self._fast = 0
 
     def add(self, seconds: float) -> None:
-        self._times += 1
-        if self._times > 1:
-            share = max(0.125, 1 / (self._times - 1))
-            self._mean += share * (seconds - self._mean)
+        if seconds > WORTHWHILE:
+            self._slow += 1
+            self._fast = 0
+        else:
+            self._slow = 0
+            self._fast += 1
 
     @property
     def slow(self) -> bool:
-        return self._times > 2 and self._mean > WORTHWHILE
+        return self._slow >= _SLOW
+
+    @property
+    def fast(self) -> bool:
+        return self._fast >= _FAST
 
 
 class Job:
@@ -162,6 +170,10 @@ def _next(waiting: deque[tuple[int, Job]], ordered: bool) -> tuple[int, Job]:
     return waiting.popleft()
 
 
+class HandedBack(Exception):
+    """A thread has computed its last element, but the pass goes on."""
+
+
 class Ahead:
     """A thread that computes the next elements of a pass, `size` of them at most."""
 
@@ -175,21 +187,29 @@ class Ahead:
         self.thread.start()
 
     def _run(self, upstream: Elements[Any]) -> None:
-        error: Any = StopIteration()
+        error: Exception
         with on(CPU):
             try:
-                while True:
+                pace = Pace()
+                while not pace.fast:
                     self.room.acquire()
                     if self.stopped:
                         return
-                    self.ready.put((next(upstream), None))
-            except StopIteration:
-                pass
+                    start = perf_counter()
+                    element = next(upstream)
+                    pace.add(perf_counter() - start)
+                    self.ready.put((element, None))
+                error = HandedBack()
             except Exception as found:
                 error = found
         self.ready.put((None, error))
 
     def elements(self) -> Elements[Any]:
+        """What the thread computes.
+
+        Raises:
+            HandedBack: the next ones take no time: there is nothing to be gained by a thread.
+        """
         try:
             while True:
                 element, error = self.ready.get()

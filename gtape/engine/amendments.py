@@ -10,6 +10,8 @@ _AMENDMENTS = {
     "keras.src.backend.tensorflow.core": ("symbolic", "amend_core"),
     "keras.src.backend.tensorflow.trainer": ("training", "amend_trainer"),
     "keras.src.ops.operation": ("training", "amend_operation"),
+    "keras.src.trainers.data_adapters": ("datasets", "amend_adapters"),
+    "keras.src.utils.dataset_utils": ("datasets", "amend_adapters"),
 }
 
 
