@@ -19,6 +19,7 @@ from gtape.autograph.calls import callee
 from gtape.core import nest
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.state import tracer_now
+from gtape.data.optional import Optional
 
 #: Compilations shorter than this are not worth a line.
 _NOTABLE_SECONDS = 0.5
@@ -114,7 +115,7 @@ def _taken_apart(value: Any, leaves: list[Any]) -> Any:
         return kind, *[_taken_apart(item, leaves) for item in value]
     if kind is dict:
         return kind, *[(name, _taken_apart(value[name], leaves)) for name in sorted(value)]
-    if value is None or isinstance(value, tf.experimental.Optional):
+    if value is None or isinstance(value, Optional):
         return None
     leaves.append(value)
     return IndexedSlices if kind is IndexedSlices else "tensor"
@@ -143,7 +144,7 @@ def _put_together(value: Any, leaves: Iterator[Any]) -> Any:
 
 def _without_optionals(batch: Any) -> Any:
     return nest.map_structure(
-        lambda item: None if isinstance(item, tf.experimental.Optional) else item, batch)
+        lambda item: None if isinstance(item, Optional) else item, batch)
 
 
 @contextmanager

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.builder import Builder
-from gtape.compile.ir import Layout, Value, dense
+from gtape.compile.ir import Layout, Library, Value, dense
 from gtape.compile.lower import formula, iota, letter, lowers
-from gtape.compile.rules.indexing import placed
+from gtape.compile.plan import nbytes
+from gtape.compile.rules.indexing import compact, placed
 from gtape.core.spec import Spec
 from gtape.kinds.print_cuda import C_TYPES
 from gtape.ops import scalars
@@ -148,3 +149,18 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
                        part(x[0], k), part(x[1], j))
         parts.append((made, Layout(dense(x[0].shape), i)))
     return placed(b, "cross", parts, x[0].shape, x[0].dtype, None)
+
+
+@lowers("bitcast_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,), (spec,) = x, specs
+    if not _ready(value) or spec.dtype.name not in C_TYPES:
+        return None
+    size = nbytes(value)
+
+    def emit(program: Any, node: Library) -> str:
+        return (f"__builtin_memcpy({program.pointer(node.outputs[0])}, "
+                f"{program.pointer(node.inputs[0])}, {size});")
+
+    node = Library("bitcast", (compact(b, value),), spec.dtype.name, (), emit)
+    return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
