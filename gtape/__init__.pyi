@@ -24,7 +24,9 @@ from gtape import nest as nest
 from gtape import nn as nn
 from gtape import quantization as quantization
 from gtape import random as random
+from gtape import sets as sets
 from gtape import signal as signal
+from gtape import sparse as sparse
 from gtape import testing as testing
 from gtape import train as train
 from gtape.compile.function import function as function
@@ -67,8 +69,10 @@ from gtape.core.registry import RegisterGradient as RegisterGradient
 from gtape.core.registry import no_gradient as no_gradient
 from gtape.core.scopes import name_scope as name_scope
 from gtape.core.shape import TensorShape as TensorShape
+from gtape.core.specs import IndexedSlicesSpec as IndexedSlicesSpec
 from gtape.core.specs import NoneTensorSpec as NoneTensorSpec
 from gtape.core.specs import TensorSpec as TensorSpec
+from gtape.core.specs import TypeSpec as TypeSpec
 from gtape.core.specs import type_spec_from_value as type_spec_from_value
 from gtape.core.state import init_scope as init_scope
 from gtape.core.tape import GradientTape as GradientTape
@@ -246,6 +250,8 @@ from gtape.ops.space import batch_to_space as batch_to_space
 from gtape.ops.space import extract_volume_patches as extract_volume_patches
 from gtape.ops.space import space_to_batch as space_to_batch
 from gtape.ops.space import space_to_batch_nd as space_to_batch_nd
+from gtape.ops.sparse.tensor import SparseTensor as SparseTensor
+from gtape.ops.sparse.tensor import SparseTensorSpec as SparseTensorSpec
 from gtape.ops.sums import add_n as add_n
 from gtape.ops.sums import scalar_mul as scalar_mul
 from gtape.ops.tensor_array import TensorArray as TensorArray

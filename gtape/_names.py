@@ -15,7 +15,7 @@ _TABLE = {
     "gtape.core.state": "init_scope",
     "gtape.compile.function": "function",
     "gtape.data.optional": "OptionalSpec",
-    "gtape.core.specs": "TensorSpec NoneTensorSpec type_spec_from_value",
+    "gtape.core.specs": "TypeSpec TensorSpec NoneTensorSpec IndexedSlicesSpec type_spec_from_value",
     "gtape.core.tensor": "Tensor",
     "gtape.core.variable": "Variable",
     "gtape.core.aggregation": "VariableAggregation VariableSynchronization",
@@ -78,6 +78,7 @@ _TABLE = {
         broadcast_dynamic_shape broadcast_static_shape rank shape shape_n size unravel_index""",
     "gtape.ops.loops": """
         foldl foldr map_fn scan while_loop vectorized_map nondifferentiable_batch_function""",
+    "gtape.ops.sparse.tensor": "SparseTensor SparseTensorSpec",
     "gtape.ops.tensor_array": "TensorArray",
     "gtape.ops.python_functions": "numpy_function py_function print=print_",
     "gtape.ops.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
@@ -92,8 +93,8 @@ _TABLE = {
 
 #: Submodules reachable as attributes.
 MODULES = ("autodiff", "autograph", "bitwise", "config", "data", "debugging", "distribute",
-           "errors", "experimental", "image", "inspect", "keras", "linalg", "math", "nest",
-           "nn", "quantization", "random", "signal", "dtypes", "testing", "train")
+           "dtypes", "errors", "experimental", "image", "inspect", "keras", "linalg", "math",
+           "nest", "nn", "quantization", "random", "sets", "signal", "sparse", "testing", "train")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {
@@ -101,8 +102,6 @@ ABSENT = {
     "Session": "call the functions themselves",
     "placeholder": "pass tensors as function arguments",
     "queue": "use queue.Queue of the standard library",
-    "sparse": "use dense tensors; the gradient of a gather is a gtape.IndexedSlices",
-    "SparseTensor": "use dense tensors, or scipy.sparse outside the tape",
     "ragged": "use a padded tensor with gtape.sequence_mask",
     "RaggedTensor": "use a padded tensor with gtape.sequence_mask",
     "strings": "use Python strings",

@@ -33,6 +33,7 @@ _TABLE = {
     "gtape.ops.bias": "bias_add",
     "gtape.ops.dropout": "dropout",
     "gtape.ops.gathering": "embedding_lookup",
+    "gtape.ops.sparse.embedding": "embedding_lookup_sparse safe_embedding_lookup_sparse",
     "gtape.ops.space_to_depth": "depth_to_space space_to_depth with_space_to_batch",
     "gtape.ops.space": "space_to_batch",
     "gtape.ops.isotonic": "isotonic_regression",
@@ -46,7 +47,6 @@ _CTC = "gtape has no CTC; write the loss in gtape ops"
 _SAMPLED = "compute the full loss: gtape.nn.softmax_cross_entropy_with_logits"
 _CELLS = "use the layers of gtape.keras.layers"
 _ABSENT = {
-    "embedding_lookup_sparse": _SPARSE, "safe_embedding_lookup_sparse": _SPARSE,
     "ctc_loss": _CTC, "ctc_greedy_decoder": _CTC, "ctc_beam_search_decoder": _CTC,
     "ctc_unique_labels": _CTC, "collapse_repeated": _CTC,
     "sampled_softmax_loss": _SAMPLED, "nce_loss": _SAMPLED, "compute_accidental_hits": _SAMPLED,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from gtape.compile.signature import Arguments, described, fitted, is_tensor_argument, named_leaves
 from gtape.core import nest
+from gtape.core.composite import CompositeTensor
 from gtape.core.graph import Graph
-from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.specs import TensorSpec
 from gtape.core.tensor import Tensor
 from gtape.core.tracer import CellUse
@@ -138,8 +138,8 @@ def _values(argument: Any) -> list[Any]:
 def tensor_names(names: Sequence[str], arguments: Arguments) -> Iterator[str]:
     """What users call each tensor among the arguments."""
     for name, value in named_leaves(names, arguments):
-        if isinstance(value, IndexedSlices):
-            yield from (f"{name}.values", f"{name}.indices")
+        if isinstance(value, CompositeTensor):
+            yield from (f"{name}.{part}" for part in value._names_())
         elif isinstance(value, slice):
             yield from (f"{name}.{part}" for part in ("start", "stop", "step")
                         if is_tensor_argument(getattr(value, part)))

@@ -15,9 +15,9 @@ import numpy as np
 
 from gtape.compile.identity import identity
 from gtape.core import nest
+from gtape.core.composite import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.device import others
-from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.placement import current_device
 from gtape.core.specs import TensorSpec
 from gtape.core.tensor import EagerTensor, Tensor
@@ -108,10 +108,10 @@ def _walk(value: Any, pattern: list[Any], tensors: list[Any], depth: int = 0) ->
     elif isinstance(value, TensorSpec):
         pattern.append(current_device().typed(value.dtype))
         tensors.append(value)
-    elif isinstance(value, IndexedSlices):
-        pattern += (kind, value._shape)
-        _walk(value.values, pattern, tensors)
-        _walk(value.indices, pattern, tensors)
+    elif isinstance(value, CompositeTensor):
+        pattern += (kind, value._frame_())
+        for part in value._parts_():
+            _walk(part, pattern, tensors)
     elif hasattr(value, "_resource_") and not isinstance(value, type):
         pattern += (kind, identity(value._resource_()))
     elif kind is slice:
@@ -154,8 +154,8 @@ def _replaced(value: Any, fresh: Iterator[Any]) -> Any:
         return value
     if nest.is_nested(value):
         return nest.map_structure(lambda leaf: _replaced(leaf, fresh), value)
-    if isinstance(value, IndexedSlices):
-        return IndexedSlices(next(fresh), next(fresh), value.dense_shape)
+    if isinstance(value, CompositeTensor):
+        return value._of_(value._frame_(), [next(fresh) for _ in value._parts_()])
     if type(value) is slice:
         return slice(*(_replaced(item, fresh) for item in (value.start, value.stop, value.step)))
     if hasattr(value, "_resource_"):

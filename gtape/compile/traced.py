@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.core import nest
+from gtape.core.composite import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.graph import Graph, Node
-from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.registry import lookup
 from gtape.core.state import active
 from gtape.core.symbols import SymbolicTensor
@@ -119,21 +119,21 @@ def _refuse(records: Sequence[Any]) -> None:
                 f"a gradient with tf.RegisterGradient('{op.tf_name}')")
 
 
-class _Slices:
-    """The place of an IndexedSlices in a structure."""
+class _Composite:
+    """The place of a composite in a structure."""
 
-    __slots__ = ("parts", "shape")
+    __slots__ = ("frame", "kind", "parts")
 
-    def __init__(self, parts: tuple[int, ...], shape: Any) -> None:
+    def __init__(self, kind: type[CompositeTensor], frame: Any, parts: list[int]) -> None:
+        self.kind = kind
+        self.frame = frame
         self.parts = parts
-        self.shape = shape
 
 
 def _rebuilt(at: Any, results: Sequence[Any]) -> Any:
-    if not isinstance(at, _Slices):
+    if not isinstance(at, _Composite):
         return at
-    values, indices = (results[i] for i in at.parts)
-    return IndexedSlices(values, indices, at.shape)
+    return at.kind._of_(at.frame, [results[i] for i in at.parts])
 
 
 def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicTensor],
@@ -148,9 +148,9 @@ def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicT
     def place(leaf: Any) -> Any:
         if leaf is None:
             return None
-        if isinstance(leaf, IndexedSlices):
-            at = (place(leaf.values), place(leaf.indices))
-            return _Slices(at, leaf.dense_shape)
+        if isinstance(leaf, CompositeTensor):
+            parts = [place(part) for part in leaf._parts_()]
+            return _Composite(type(leaf), leaf._frame_(), parts)
         try:
             results.append(tracer.local(convert(leaf)))
         except (ValueError, TypeError) as error:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes, nest
+from gtape.core.composite import CompositeOperand, CompositeTensor
 from gtape.core.device import CPU, ArrayType, Device, registered
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
@@ -228,6 +229,7 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
 
     Raises:
         ValueError: no tensor can be made of it, or a tensor has another dtype than `dtype`.
+        CompositeOperand: it is made of several tensors.
         TypeError: a Python value does not fit `dtype`.
     """
     if isinstance(value, Tensor):
@@ -243,6 +245,8 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
     if not isinstance(value, (*_WEAK, list, tuple, np.ndarray)):
         if hasattr(value, "to_dense"):
             return _retyped(value.to_dense(), dtype)
+        if isinstance(value, CompositeTensor):
+            raise CompositeOperand(value)
         foreign = _foreign(value)
     if foreign is not None:
         owner, array = foreign

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gtape.core.composite import CompositeTensor
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.shape import TensorShape
+from gtape.core.specs import IndexedSlicesSpec
 from gtape.core.tensor import Tensor
 
 #: Set by `ops`: scatter(values, indices, shape) -> tensor, and concat(tensors) -> tensor.
 hooks: dict[str, Callable[..., Any]] = {}
 
 
-class IndexedSlices:
+class IndexedSlices(CompositeTensor):
     """Rows of a larger tensor: row `indices[i]` has `values[i]` added. Rows may repeat.
 
     Args:
@@ -26,8 +28,6 @@ class IndexedSlices:
     """
 
     __slots__ = ("__weakref__", "_shape", "dense_shape", "indices", "values")
-    __array_ufunc__ = None
-    __array_priority__ = 200
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         convert = hooks["convert"]
@@ -85,6 +85,24 @@ class IndexedSlices:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.to_dense().__array__(dtype)
+
+    def _parts_(self) -> tuple[Any, ...]:
+        return self.values, self.indices
+
+    def _names_(self) -> tuple[str, ...]:
+        return "values", "indices"
+
+    def _frame_(self) -> Any:
+        shape = self.dense_shape
+        return None if shape is None else (self._shape, np.dtype(shape.dtype.as_numpy_dtype).name)
+
+    @classmethod
+    def _of_(cls, frame: Any, parts: Sequence[Any]) -> IndexedSlices:
+        return cls(*parts, None if frame is None else np.array(*frame))
+
+    @property
+    def _type_spec(self) -> IndexedSlicesSpec:
+        return IndexedSlicesSpec.from_value(self)
 
     def _with(self, values: Tensor) -> IndexedSlices:
         return IndexedSlices(values, self.indices, self.dense_shape)

@@ -10,6 +10,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from gtape.core.composite import CompositeTensor, components
 from gtape.core.text import shown
 
 _SEQUENCES = (list, tuple, deque)
@@ -49,10 +50,15 @@ def _children(structure: Any) -> Iterator[Any]:
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     """The leaves of `structure`, depth first; a leaf by itself gives a list of one.
 
+    Where `expand_composites` is true, a composite (SparseTensor, RaggedTensor, IndexedSlices) gives
+    the tensors that it is made of.
+
     Raises:
         TypeError: the keys of a dict cannot be sorted.
         ValueError: the structure contains itself.
     """
+    if expand_composites:
+        return [part for leaf in flatten(structure) for part in components(leaf)]
     if not is_nested(structure):
         return [structure]
     if type(structure) in (list, tuple) and not any(is_nested(item) for item in structure):
@@ -161,11 +167,22 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
     except TypeError:
         raise TypeError(f"pack_sequence_as: the flat sequence must be a list; got "
                         f"{shown(flat_sequence)}") from None
-    wanted = len(flatten(structure))
+    wanted = len(flatten(structure, expand_composites))
     if len(flat) != wanted:
         raise ValueError(f"pack_sequence_as: the structure has {wanted} leaves, "
                          f"the sequence {len(flat)}")
-    return _pack(structure, iter(flat))
+    if not expand_composites:
+        return _pack(structure, iter(flat))
+    rest = iter(flat)
+    return _pack(structure, iter([_composed(leaf, rest) for leaf in flatten(structure)]))
+
+
+def _composed(leaf: Any, parts: Iterator[Any]) -> Any:
+    """A composite like `leaf` made of the next of `parts`; of anything else the next itself."""
+    if not isinstance(leaf, CompositeTensor):
+        return next(parts)
+    spec = leaf._type_spec
+    return spec._from_components([_composed(part, parts) for part in spec._to_components(leaf)])
 
 
 def _kind(structure: Any) -> Any:
@@ -174,7 +191,8 @@ def _kind(structure: Any) -> Any:
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True,
                           expand_composites: bool = False) -> None:
-    """Check that two structures nest alike.
+    """Check that two structures nest alike; where `expand_composites` is true, that composites
+    stand where composites of their class do.
 
     Raises:
         ValueError: one has a leaf, other keys or another length where the other has not; or one
@@ -183,10 +201,10 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True,
     """
     flatten(nest1)
     flatten(nest2)
-    _check_alike(nest1, nest2, check_types)
+    _check_alike(nest1, nest2, check_types, expand_composites)
 
 
-def _check_alike(nest1: Any, nest2: Any, check_types: bool) -> None:
+def _check_alike(nest1: Any, nest2: Any, check_types: bool, composites: bool = False) -> None:
     """`assert_same_structure` of structures of which one is known to end."""
     pending = [(nest1, nest2)]
     while pending:
@@ -194,6 +212,9 @@ def _check_alike(nest1: Any, nest2: Any, check_types: bool) -> None:
         if is_nested(a) != is_nested(b):
             raise ValueError(f"the structures differ: {shown(nest1)} and {shown(nest2)}")
         if not is_nested(a):
+            if composites and (isinstance(a, CompositeTensor) or isinstance(b, CompositeTensor)) and (
+                    type(a) is not type(b)):
+                raise ValueError(f"the structures differ: {shown(a)} and {shown(b)}")
             continue
         if check_types and _kind(a) is not _kind(b):
             raise TypeError(f"the structures differ in type: {type(a).__name__} and "
@@ -212,10 +233,13 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
         ValueError, TypeError: as `assert_same_structure`.
     """
     check_types = kwargs.pop("check_types", True)
+    expand = kwargs.pop("expand_composites", False)
     if not structure or not callable(func):
         raise TypeError(f"map_structure takes a function and one structure or more; got "
                         f"{shown(func)} and {len(structure)} structures")
-    flat = [flatten(s) for s in structure]
+    flat = [flatten(s, expand) for s in structure]
     for other in structure[1:]:
-        _check_alike(structure[0], other, check_types)
-    return _pack(structure[0], iter([func(*leaves) for leaves in zip(*flat)]))
+        _check_alike(structure[0], other, check_types, expand)
+    made = [func(*leaves) for leaves in zip(*flat)]
+    return pack_sequence_as(structure[0], made, expand) if expand else _pack(structure[0],
+                                                                             iter(made))

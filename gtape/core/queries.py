@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, NoReturn
 
-from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.composite import CompositeTensor
 from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
 
@@ -26,8 +26,9 @@ def is_symbolic_tensor(tensor: Any) -> bool:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether `x` is a Tensor, a Variable or an IndexedSlices; arrays and numbers are not."""
-    if isinstance(x, (Tensor, IndexedSlices)):
+    """Whether `x` is a Tensor, a Variable or a composite (an IndexedSlices, SparseTensor or
+    RaggedTensor); arrays and numbers are not."""
+    if isinstance(x, (Tensor, CompositeTensor)):
         return True
     return hasattr(x, "_resource_") and not isinstance(x, type)
 

@@ -1,15 +1,128 @@
-"""TensorSpec: a description of tensors, for signatures and checks."""
+"""TypeSpecs: descriptions of tensors, and of values made of tensors, for signatures and checks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from gtape.core.dtypes import DType, as_dtype, float32
+from gtape.core.composite import CompositeTensor
+from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.shape import TensorShape
 from gtape.core.text import shown
 
 
-class TensorSpec:
+class TypeSpec:
+    """What is known of a value before there is one: shapes, dtypes, and whatever is no tensor.
+
+    Two specs are equal where their classes and all that they say are. A subclass gives what it
+    says by `_serialize`, and of what tensors its values are made by `_component_specs`,
+    `_to_components` and `_from_components`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def value_type(self) -> type:
+        """The class of the values described."""
+        raise NotImplementedError
+
+    def _serialize(self) -> tuple[Any, ...]:
+        """What it says."""
+        raise NotImplementedError
+
+    @property
+    def _component_specs(self) -> list[TypeSpec]:
+        """The specs of the tensors that a value is made of."""
+        raise NotImplementedError
+
+    def _to_components(self, value: Any) -> list[Any]:
+        """The tensors that a value is made of."""
+        raise NotImplementedError
+
+    def _from_components(self, components: Sequence[Any]) -> Any:
+        """The value made of these tensors."""
+        raise NotImplementedError
+
+    def _of(self, said: Sequence[Any]) -> Any:
+        """A spec of this class that says this."""
+        return type(self)(*said)
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a value, or one that fits the other spec, can fit this spec."""
+        other = spec_or_value
+        if not isinstance(other, TypeSpec):
+            try:
+                other = type_spec_from_value(other)
+            except TypeError:
+                return False
+        return type(other) is type(self) and all(
+            a.is_compatible_with(b) if isinstance(a, (TensorShape, TypeSpec)) else a == b
+            for a, b in zip(self._serialize(), other._serialize()))
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Whether every value that fits this spec fits `other` too."""
+        return type(other) is type(self) and all(
+            _narrower(a, b) for a, b in zip(self._serialize(), other._serialize()))
+
+    def most_specific_common_supertype(self, others: Sequence[Any]) -> Any:
+        """The narrowest spec that all of these fit; None where there is none."""
+        said = self._serialize()
+        for other in others:
+            if type(other) is not type(self):
+                return None
+            joined = [_joined(a, b) for a, b in zip(said, other._serialize())]
+            if any(part is NotImplemented for part in joined):
+                return None
+            said = tuple(joined)
+        return self._of(said)
+
+    def most_specific_compatible_type(self, other: Any) -> Any:
+        """The narrowest spec that both fit.
+
+        Raises:
+            ValueError: there is none.
+        """
+        found = self.most_specific_common_supertype([other])
+        if found is None:
+            raise ValueError(f"no TypeSpec is compatible with both {self!r} and {other!r}")
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._serialize() == other._serialize()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._serialize()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._serialize()))})"
+
+    def __reduce__(self) -> Any:
+        return type(self), self._serialize()
+
+
+def _narrower(a: Any, b: Any) -> bool:
+    if isinstance(a, TypeSpec):
+        return a.is_subtype_of(b)
+    if not isinstance(a, TensorShape) or not isinstance(b, TensorShape):
+        return bool(a == b)
+    mine, theirs = a.dims, b.dims
+    return theirs is None or (mine is not None and len(mine) == len(theirs) and all(
+        n is None or m == n for m, n in zip(mine, theirs)))
+
+
+def _joined(a: Any, b: Any) -> Any:
+    """What covers both; NotImplemented where nothing does."""
+    if isinstance(a, TypeSpec):
+        found = a.most_specific_common_supertype([b])
+        return NotImplemented if found is None else found
+    if not isinstance(a, TensorShape) or not isinstance(b, TensorShape):
+        return a if a == b else NotImplemented
+    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
+        return TensorShape(None)
+    return TensorShape([m if m == n else None for m, n in zip(a.dims, b.dims)])
+
+
+class TensorSpec(TypeSpec):
     """Shape, dtype and name of a tensor; `None` lengths stand for any length.
 
     Args:
@@ -59,8 +172,30 @@ class TensorSpec:
                              f"Write tf.convert_to_tensor(value) first")
         return cls(tensor.shape, tensor.dtype, name)
 
+    @property
+    def value_type(self) -> type:
+        from gtape.core.tensor import Tensor
+
+        return Tensor
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._shape, self._dtype, self._name
+
+    @property
+    def _component_specs(self) -> list[TypeSpec]:
+        return [self]
+
+    def _to_components(self, value: Any) -> list[Any]:
+        return [value]
+
+    def _from_components(self, components: Sequence[Any]) -> Any:
+        return components[0]
+
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor, or one that fits the other spec, can fit this spec."""
+        if isinstance(spec_or_tensor, CompositeTensor) or (
+                isinstance(spec_or_tensor, TypeSpec) and not isinstance(spec_or_tensor, TensorSpec)):
+            return False
         dtype = getattr(spec_or_tensor, "dtype", None)
         if dtype is None:
             from gtape.core.convert import convert
@@ -70,17 +205,7 @@ class TensorSpec:
         return self._dtype == dtype and self._shape.is_compatible_with(
             TensorShape(spec_or_tensor.shape))
 
-    def is_subtype_of(self, other: Any) -> bool:
-        """Whether every tensor that fits this spec fits `other` too."""
-        if not isinstance(other, TensorSpec) or other._dtype is not self._dtype:
-            return False
-        mine, theirs = self._shape.dims, other._shape.dims
-        if theirs is None:
-            return True
-        return mine is not None and len(mine) == len(theirs) and all(
-            b is None or a == b for a, b in zip(mine, theirs))
-
-    def most_specific_common_supertype(self, others: Any) -> TensorSpec | None:
+    def most_specific_common_supertype(self, others: Sequence[Any]) -> TensorSpec | None:
         """The narrowest spec that all of these fit; None when the dtypes differ."""
         shape = self._shape
         for other in others:
@@ -88,6 +213,11 @@ class TensorSpec:
                 return None
             shape = _joined(shape, other._shape)
         return TensorSpec(shape, self._dtype, self._name)
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Whether every tensor that fits this spec fits `other` too."""
+        return (isinstance(other, TensorSpec) and other._dtype is self._dtype
+                and _narrower(self._shape, other._shape))
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, TensorSpec) and self._shape == other._shape
@@ -103,34 +233,87 @@ class TensorSpec:
         return TensorSpec, (self._shape, self._dtype, self._name)
 
 
-def _joined(a: TensorShape, b: TensorShape) -> TensorShape:
-    """The narrowest shape that both fit."""
-    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
-        return TensorShape(None)
-    return TensorShape([m if m == n else None for m, n in zip(a.dims, b.dims)])
-
-
-class NoneTensorSpec:
+class NoneTensorSpec(TypeSpec):
     """The spec of None."""
 
     __slots__ = ()
 
-    def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether the other is None too, or its spec."""
-        return spec_or_value is None or isinstance(spec_or_value, NoneTensorSpec)
+    @property
+    def value_type(self) -> type:
+        return type(None)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NoneTensorSpec)
+    def _serialize(self) -> tuple[Any, ...]:
+        return ()
 
-    def __hash__(self) -> int:
-        return hash(NoneTensorSpec)
+    @property
+    def _component_specs(self) -> list[TypeSpec]:
+        return []
 
-    def __repr__(self) -> str:
-        return "NoneTensorSpec()"
+    def _to_components(self, value: Any) -> list[Any]:
+        return []
+
+    def _from_components(self, components: Sequence[Any]) -> None:
+        return None
 
 
-def type_spec_from_value(value: Any) -> TensorSpec | NoneTensorSpec:
-    """The spec of a Tensor, a Variable, None, or a value that `tf.convert_to_tensor` takes.
+class IndexedSlicesSpec(TypeSpec):
+    """The spec of a `tf.IndexedSlices`.
+
+    Args:
+        shape: of the whole; None for any.
+        dtype: of the values.
+        indices_dtype: tf.int32 or tf.int64.
+        dense_shape_dtype: of `dense_shape`; None where there is none.
+        indices_shape: of the indices.
+    """
+
+    __slots__ = ("_dense_shape_dtype", "_dtype", "_indices_dtype", "_indices_shape", "_shape")
+
+    def __init__(self, shape: Any = None, dtype: Any = float32, indices_dtype: Any = int64,
+                 dense_shape_dtype: Any = None, indices_shape: Any = None) -> None:
+        self._shape = TensorShape(shape)
+        self._dtype = as_dtype(dtype)
+        self._indices_dtype = as_dtype(indices_dtype)
+        self._dense_shape_dtype = None if dense_shape_dtype is None else as_dtype(dense_shape_dtype)
+        self._indices_shape = TensorShape([None] if indices_shape is None else indices_shape)
+
+    @classmethod
+    def from_value(cls, value: Any) -> IndexedSlicesSpec:
+        """The spec of an IndexedSlices."""
+        dense = value.dense_shape
+        return cls(value.shape, value.dtype, value.indices.dtype,
+                   None if dense is None else dense.dtype, value.indices.shape)
+
+    @property
+    def value_type(self) -> type:
+        from gtape.core.indexed_slices import IndexedSlices
+
+        return IndexedSlices
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return (self._shape, self._dtype, self._indices_dtype, self._dense_shape_dtype,
+                self._indices_shape)
+
+    @property
+    def _component_specs(self) -> list[TypeSpec]:
+        rows = TensorShape(None) if self._shape.rank is None else self._shape[1:]
+        found: list[TypeSpec] = [TensorSpec(self._indices_shape + rows, self._dtype),
+                                 TensorSpec(self._indices_shape, self._indices_dtype)]
+        if self._dense_shape_dtype is not None:
+            found.append(TensorSpec([self._shape.rank], self._dense_shape_dtype))
+        return found
+
+    def _to_components(self, value: Any) -> list[Any]:
+        found = [value.values, value.indices]
+        return found if value.dense_shape is None else [*found, value.dense_shape]
+
+    def _from_components(self, components: Sequence[Any]) -> Any:
+        return self.value_type(*components)
+
+
+def type_spec_from_value(value: Any) -> Any:
+    """The spec of a Tensor, a Variable, a composite, None, or a value that
+    `tf.convert_to_tensor` takes.
 
     Raises:
         TypeError: no tensor can be made of it.
@@ -139,11 +322,14 @@ def type_spec_from_value(value: Any) -> TensorSpec | NoneTensorSpec:
 
     if value is None:
         return NoneTensorSpec()
+    found = getattr(value, "_type_spec", None)
+    if isinstance(found, TypeSpec):
+        return found
     if isinstance(getattr(value, "dtype", None), DType):
         return TensorSpec(value.shape, value.dtype)
     try:
         made = convert(value)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{shown(value)} of type {type(value).__name__} has no TensorSpec: "
+        raise TypeError(f"{shown(value)} of type {type(value).__name__} has no TypeSpec: "
                         f"{error}") from None
     return TensorSpec(made.shape, made.dtype)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gtape.core.composite import CompositeOperand, elementwise
 from gtape.core.convert import convert, convert_like
 from gtape.core.device import others
 from gtape.core.quiet import quiet
@@ -66,7 +67,11 @@ def general(op: Elementwise, args: Sequence[Any]) -> Any:
         return op.expression(scope, [a if type(a) is Expr else scope.constant(a) for a in args])
     if any(isinstance(a, Variable) for a in args):
         return _read_first(op, args)
-    return op.apply(_operands(op, args))
+    try:
+        given = _operands(op, args)
+    except CompositeOperand as refusal:
+        return elementwise(refusal, op, args)
+    return op.apply(given)
 
 
 def _read_first(op: Elementwise, args: Sequence[Any]) -> Any:
@@ -76,7 +81,11 @@ def _read_first(op: Elementwise, args: Sequence[Any]) -> Any:
             type(a) is EagerTensor or type(a) is float or type(a) is int for a in read):
         made = op.python(*read)
     else:
-        made = op.apply(_operands(op, read))
+        try:
+            given = _operands(op, read)
+        except CompositeOperand as refusal:
+            return elementwise(refusal, op, read)
+        made = op.apply(given)
     if not active():
         note_variable(made, args)
     return made

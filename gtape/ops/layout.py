@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -260,6 +261,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
     return reshape_(x, shape=tuple(n for i, n in enumerate(shape) if i not in gone))
 
 
+@takes_composites
 def identity(input: Any, name: str | None = None) -> Tensor:
     """A new tensor with the value of `input`, on the current device; nests are mapped.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.composite import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
@@ -102,13 +103,15 @@ def absolute(x: Any, name: str | None = None) -> Tensor:
     """|x|; for complex values the magnitude, real. The gradient at 0 is 0."""
     if type(x) is EagerTensor and x._t.fast:
         return s.real_abs(x)
+    if isinstance(x, CompositeTensor):
+        return s.real_abs(x)
     found = convert(x)
     return s.complex_abs(found) if found.dtype.is_complex else s.real_abs(found)
 
 
 def signum(x: Any, name: str | None = None) -> Tensor:
     """-1, 0 or 1, with the gradient 0; z / |z| for complex z, and 0 at 0."""
-    found = convert(x)
+    found = x if isinstance(x, CompositeTensor) else convert(x)
     return s.unit(found) if found.dtype.is_complex else s.sign(found)
 
 
@@ -126,7 +129,7 @@ def _bits(logical: Any, integer: Any) -> Callable[[Any, Any], Any]:
 
 def round_(x: Any, name: str | None = None) -> Tensor:
     """The nearest integer, halves to even; integers are given back. Not differentiable."""
-    found = convert(x)
+    found = x if isinstance(x, CompositeTensor) else convert(x)
     return s.rint(found) if found.dtype.is_floating else found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.device import Device
 from gtape.core.dtypes import DType, as_dtype
@@ -41,6 +42,7 @@ def _integers(values: Any, out_type: Any, device: Device) -> Tensor:
     return EagerTensor(array if device.is_host else device.upload(array), device.typed(dtype))
 
 
+@takes_composites
 def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
     """The shape of `input` as an integer tensor [rank], int32 unless `out_type` says otherwise."""
     lengths, device = _described(input)
@@ -53,12 +55,14 @@ def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None
     return [shape(x, out_type) for x in as_items(input, "shape_n: input")]
 
 
+@takes_composites
 def size(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
     """The number of elements, as an integer scalar."""
     lengths, device = _described(input)
     return _integers(math.prod(lengths), out_type, device)
 
 
+@takes_composites
 def rank(input: Any, name: str | None = None) -> Tensor:
     """The number of axes, as an int32 scalar."""
     lengths, device = _described(input)

@@ -1,0 +1,1 @@
+"""RaggedTensors: rows of different lengths, and the functions of them."""

@@ -1,0 +1,1 @@
+"""SparseTensors: values at index tuples of a larger tensor, and the functions of them."""

@@ -1,0 +1,132 @@
+"""Crosses: every combination of one value of each of several features."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.dtypes import string
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.text import shown
+from gtape.ops.arguments import as_int, as_items
+from gtape.ops.sparse.conversions import int64_rows
+from gtape.ops.sparse.places import host_rows
+from gtape.ops.sparse.tensor import SparseTensor
+
+_HASH_KEY = 0xDECAFCAFFE
+_MULTIPLIER = 0xC6A4A7935BD1E995
+_WORD = (1 << 64) - 1
+
+
+def rows_of(name: str, value: Any) -> list[list[Any]]:
+    """The values of each row of a matrix: dense, sparse or ragged.
+
+    Raises:
+        InvalidArgumentError: it is no matrix, or holds neither integers nor strings.
+    """
+    if isinstance(value, SparseTensor):
+        if len(value._lengths) != 2:
+            raise InvalidArgumentError(f"{name}: the inputs must be matrices; got "
+                                       f"{list(value.shape)}")
+        x, rows = value.values, [[] for _ in range(value._lengths[0])]  # type: ignore[var-annotated]
+        for (row, _), item in zip(host_rows(value), value.values._peek()):  # type: ignore[attr-defined]
+            rows[row].append(item)
+    elif hasattr(value, "row_splits"):
+        x, splits = value.flat_values, value.row_splits._peek()
+        flat = x._peek()
+        rows = [list(flat[a:b]) for a, b in zip(splits, splits[1:])]
+    else:
+        x = convert(value)
+        if x.ndim != 2:
+            raise InvalidArgumentError(f"{name}: the inputs must be matrices; got {x.spec}")
+        rows = [list(row) for row in x._peek()]  # type: ignore[attr-defined]
+    if not (x.dtype is string or x.dtype.is_integer):
+        raise InvalidArgumentError(f"{name}: the inputs must hold integers or strings; got "
+                                   f"{x.dtype.name}")
+    return rows
+
+
+def combined(name: str, inputs: Any) -> list[list[tuple[Any, ...]]]:
+    """Of each row, every combination of one value of each input, the last changing fastest.
+
+    Raises:
+        InvalidArgumentError: the inputs have different numbers of rows, or there are none.
+    """
+    parts = [rows_of(name, value) for value in as_items(inputs, f"{name}: inputs")]
+    if not parts or any(len(p) != len(parts[0]) for p in parts):
+        raise InvalidArgumentError(f"{name}: the inputs must be matrices of one number of rows; "
+                                   f"got {[len(p) for p in parts]}")
+    return [list(itertools.product(*rows)) for rows in zip(*parts)]
+
+
+def _packed(rows: list[list[Any]], dtype: Any) -> SparseTensor:
+    at = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
+    values = np.empty(len(at), dtype)
+    values[:] = [v for row in rows for v in row]
+    made = convert(values, string if dtype is object else None)
+    longest = max((len(row) for row in rows), default=0)
+    return SparseTensor._made(int64_rows(np.array(at, np.int64).reshape(-1, 2), made), made,
+                              (len(rows), longest))
+
+
+def text_of(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(int(value)).encode()
+
+
+def cross(inputs: Any, name: str | None = None, separator: Any = None) -> SparseTensor:
+    """Of each row, every combination of one value of each input, as strings "a_X_b".
+
+    Args:
+        inputs: matrices of one number of rows, of integers or strings; dense or sparse.
+        separator: a string between the values; "_X_" unless given.
+
+    Raises:
+        InvalidArgumentError: the inputs do not fit.
+    """
+    between = b"_X_" if separator is None else separator
+    if not isinstance(between, (str, bytes)):
+        between = np.asarray(convert(between)._peek())[()]  # type: ignore[attr-defined]
+    between = between.encode() if isinstance(between, str) else between
+    return _packed([[between.join(map(text_of, values)) for values in row]
+                    for row in combined("cross", inputs)], object)
+
+
+def _mixed(value: int) -> int:
+    return value ^ (value >> 47)
+
+
+def _joined(a: int, b: int) -> int:
+    """One fingerprint of two."""
+    found = a ^ _MULTIPLIER
+    found = ((found ^ (_mixed(b * _MULTIPLIER & _WORD) * _MULTIPLIER & _WORD)) * _MULTIPLIER) & _WORD
+    return _mixed(_mixed(found) * _MULTIPLIER & _WORD)
+
+
+def hashed(values: tuple[Any, ...], buckets: int, key: int) -> int:
+    """The hash of a combination, in [0, buckets), or below 2**63 - 1 where `buckets` is 0."""
+    from gtape.ops.text.fingerprint import fingerprint64
+
+    found = key
+    for value in values:
+        part = fingerprint64(value) if isinstance(value, bytes) else int(value) & _WORD
+        found = _joined(found, part)
+    return found % (buckets or (1 << 63) - 1)
+
+
+def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None,
+                 name: str | None = None) -> SparseTensor:
+    """`cross` with a hash in place of every string: int64, in [0, num_buckets) where that is given.
+
+    Raises:
+        InvalidArgumentError: the inputs do not fit, or `num_buckets` is negative.
+    """
+    buckets = as_int(num_buckets, "cross_hashed: num_buckets")
+    if buckets < 0:
+        raise InvalidArgumentError(f"cross_hashed: num_buckets must be 0 or more; got "
+                                   f"{shown(num_buckets)}")
+    key = _HASH_KEY if hash_key is None else as_int(hash_key, "cross_hashed: hash_key") & _WORD
+    return _packed([[hashed(values, buckets, key) for values in row]
+                    for row in combined("cross_hashed", inputs)], np.int64)

@@ -1,0 +1,120 @@
+"""embedding_lookup_sparse: sums and means of rows of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import Tensor
+from gtape.ops.gathering import embedding_lookup, scatter_rows_
+from gtape.ops.layout import reshape_
+from gtape.ops.sparse.places import host_rows, placed
+from gtape.ops.sparse.tensor import SparseTensor
+
+_COMBINERS = ("mean", "sqrtn", "sum")
+
+
+def _ids(name: str, sp_ids: Any) -> tuple[Tensor, np.ndarray]:
+    """The ids and the row of each."""
+    if isinstance(sp_ids, SparseTensor):
+        rows = host_rows(sp_ids)
+        return sp_ids.values, rows[:, 0]
+    if hasattr(sp_ids, "row_splits"):
+        return sp_ids.flat_values, sp_ids.value_rowids()._peek()
+    raise TypeError(f"{name} takes a SparseTensor or RaggedTensor of ids; got a "
+                    f"{type(sp_ids).__name__}. Use tf.nn.embedding_lookup")
+
+
+def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, combiner: Any = None,
+                            max_norm: Any = None, name: str | None = None,
+                            allow_fast_lookup: bool = False) -> Tensor:
+    """y[r] = Σ w · params[id] over the ids of row r, divided by Σ w ("mean") or √Σ w² ("sqrtn").
+
+    The rows go as far as the last that has an id; one without ids is 0.
+
+    Args:
+        params: the table [rows, …].
+        sp_ids: a SparseTensor or RaggedTensor of ids.
+        sp_weights: one of the same shape, of weights; None for 1.
+        combiner: "mean" unless given, "sqrtn" or "sum".
+        max_norm: rows of the table that are longer are scaled to it.
+
+    Raises:
+        InvalidArgumentError: an id out of range, weights that do not fit.
+        ValueError: another combiner.
+    """
+    name = "embedding_lookup_sparse"
+    how = "mean" if combiner is None else combiner
+    if how not in _COMBINERS:
+        raise ValueError(f"{name}: combiner must be one of {', '.join(_COMBINERS)}; got "
+                         f"{combiner!r}")
+    ids, owner = _ids(name, sp_ids)
+    count = int(owner[-1]) + 1 if len(owner) else 0
+    segments = placed(owner.astype(np.int64), ids)
+    found = embedding_lookup(params, ids, max_norm=max_norm)
+    weights = _weights(name, sp_weights, ids, found)
+    total = scatter_rows_(found * weights, segments, rows=count)
+    if how == "sum":
+        return total
+    from gtape.ops.operators import divide_no_nan
+    from gtape.ops.scalars import sqrt, square
+
+    if how == "mean":
+        return divide_no_nan(total, scatter_rows_(weights, segments, rows=count))
+    return divide_no_nan(total, sqrt(scatter_rows_(square(weights), segments, rows=count)))
+
+
+def _weights(name: str, sp_weights: Any, ids: Tensor, found: Tensor) -> Tensor:
+    """A weight for each row found, with axes of length 1."""
+    from gtape.ops.casting import cast
+    from gtape.ops.creation import ones
+
+    shape = (*ids.spec.shape, *(1,) * (found.ndim - 1))
+    if sp_weights is None:
+        return ones(shape, found.dtype)
+    values = sp_weights.values if isinstance(sp_weights, SparseTensor) else sp_weights.flat_values
+    if values.spec.shape != ids.spec.shape:
+        raise InvalidArgumentError(f"{name}: there must be one weight for each id; got "
+                                   f"{values.spec} beside {ids.spec}")
+    return reshape_(cast(values, found.dtype), shape=shape)
+
+
+def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
+                                 sparse_weights: Any = None, combiner: Any = "mean",
+                                 default_id: Any = None, max_norm: Any = None,
+                                 name: str | None = None) -> Tensor:
+    """`embedding_lookup_sparse` where negative ids, and weights that are not positive, are left
+    out, and a row without ids is row `default_id` of the table, or 0.
+
+    Raises:
+        InvalidArgumentError: as `embedding_lookup_sparse`.
+    """
+    from gtape.ops.layout import expand_dims
+    from gtape.ops.packing import concat
+    from gtape.ops.selection import where
+    from gtape.ops.sparse.layout import retain
+
+    ids, weights = sparse_ids, sparse_weights
+    if hasattr(ids, "row_splits"):
+        ids, weights = ids.to_sparse(), None if weights is None else weights.to_sparse()
+    kept = np.asarray(ids.values._peek()) >= 0
+    if weights is not None and combiner != "sum":
+        kept &= np.asarray(weights.values._peek()) > 0
+    ids = retain(ids, kept)
+    weights = None if weights is None else retain(weights, kept)
+    found = embedding_lookup_sparse(embedding_weights, ids, weights, combiner, max_norm)
+    rows = ids._lengths[0]
+    from gtape.ops.creation import zeros
+
+    lacking = rows - found.spec.shape[0]
+    if lacking:
+        found = concat([found, zeros((lacking, *found.spec.shape[1:]), found.dtype)], 0)
+    if default_id is None:
+        return found
+    empty = np.ones(rows, bool)
+    empty[host_rows(ids)[:, 0]] = False
+    default = embedding_lookup(embedding_weights, default_id, max_norm=max_norm)
+    chosen = placed(empty.reshape(rows, *(1,) * (found.ndim - 1)), found)
+    return where(chosen, expand_dims(default, 0), found)

@@ -1,0 +1,89 @@
+"""Products of sparse and dense matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.ops.gathering import gather, gather_, scatter_rows_
+from gtape.ops.layout import expand_dims, swap_last
+from gtape.ops.range_checks import check_rows
+from gtape.ops.sparse.places import columns_, sparse
+from gtape.ops.sparse.tensor import SparseTensor
+
+
+def sparse_dense_matmul(sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False,
+                        name: str | None = None) -> Tensor:
+    """The matrix product of a SparseTensor and a dense matrix, either first; dense.
+
+    Gradients flow to the values and to the dense matrix.
+
+    Args:
+        adjoint_a, adjoint_b: take the conjugate transpose of the one or the other.
+
+    Raises:
+        InvalidArgumentError: they are no matrices, or their inner lengths or dtypes differ.
+        TypeError: there is not exactly one SparseTensor.
+    """
+    if isinstance(b, SparseTensor) and not isinstance(sp_a, SparseTensor):
+        turned = sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a)
+        return _adjoint(turned)
+    a = sparse(sp_a, "sparse_dense_matmul")
+    dense = convert(b, None, a.values._t.device)
+    if len(a._lengths) != 2 or dense.ndim != 2 or dense.dtype is not a.dtype:
+        raise InvalidArgumentError(f"sparse_dense_matmul takes matrices of one dtype; got "
+                                   f"{a.dtype.name}{list(a.shape)} and {dense.spec}")
+    values, axes = a.values, (1, 0) if adjoint_a else (0, 1)
+    rows, inner = (a._lengths[n] for n in axes)
+    if adjoint_a:
+        values = _conjugate(values)
+    if adjoint_b:
+        dense = _adjoint(dense)
+    if dense.spec.shape[0] != inner:
+        raise InvalidArgumentError(f"sparse_dense_matmul: the inner lengths differ, {inner} and "
+                                   f"{dense.spec.shape[0]}")
+    at = _column(a, axes[0], rows)
+    picked = gather_(dense, _column(a, axes[1], inner), axis=0)
+    return scatter_rows_(expand_dims(values, 1) * picked, at, rows=rows)
+
+
+def _column(x: SparseTensor, axis: int, below: int) -> Tensor:
+    from gtape.ops.layout import reshape_
+
+    made = reshape_(columns_(x.indices, axes=(axis,)), shape=x.values.spec.shape)
+    if type(made) is EagerTensor:
+        check_rows(made._t.xp, made._a, below, "sparse_dense_matmul")
+    return made
+
+
+def _conjugate(x: Tensor) -> Tensor:
+    from gtape.ops.more_math import conj
+
+    return conj(x) if x.dtype.is_complex else x
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    return swap_last(_conjugate(x))
+
+
+def sampled_addmm(indices: Any, values: Any, dense_shape: Any, mat1: Any, mat2: Any,
+                  beta: Any = 1.0, alpha: Any = 1.0, output_type: Any = None,
+                  ) -> tuple[Tensor, Tensor, Tensor]:
+    """beta · values + alpha · (mat1 @ mat2) at `indices` alone: (indices, values, dense_shape).
+
+    Raises:
+        InvalidArgumentError: the matrices do not fit the indices.
+    """
+    from gtape.ops.reductions import reduce_sum
+
+    x = SparseTensor(indices, values, dense_shape)
+    a, b = convert(mat1), convert(mat2)
+    if len(x._lengths) != 2 or a.ndim != 2 or b.ndim != 2 or a.spec.shape[1] != b.spec.shape[0]:
+        raise InvalidArgumentError(f"sampled_addmm takes matrices; got {list(x.shape)}, {a.spec} "
+                                   f"and {b.spec}")
+    left = gather(a, _column(x, 0, a.spec.shape[0]))
+    right = gather(swap_last(b), _column(x, 1, b.spec.shape[1]))
+    made = x.values * beta + reduce_sum(left * right, 1) * alpha
+    return x.indices, made, x.dense_shape

@@ -1,0 +1,282 @@
+"""SparseTensor: values at some index tuples of a tensor that is 0 elsewhere, and its spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.core.composite import CompositeTensor
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType, as_dtype, float32, int64
+from gtape.core.lengths import Length, known
+from gtape.core.placement import on
+from gtape.core.shape import TensorShape
+from gtape.core.specs import TensorSpec, TypeSpec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
+from gtape.ops.arguments import as_shape
+
+#: Elementwise functions that give 0 for 0, which change the values alone.
+_KEEP_ZERO = frozenset((
+    "real_abs", "complex_abs", "negative", "asinh", "sin", "tan", "atan", "asin", "atanh", "sign",
+    "unit", "square", "sqrt", "erf", "tanh", "bessel_i0e", "bessel_i1e", "rint"))
+
+
+class SparseTensor(CompositeTensor):
+    """The tensor of `dense_shape` with `values[i]` at `indices[i]`, and 0 elsewhere.
+
+    Most functions want the indices in row-major order; `tf.sparse.reorder` sorts them. Gradients
+    flow through the values.
+
+    Args:
+        indices: int64 [n, rank].
+        values: [n], of any dtype.
+        dense_shape: int64 [rank].
+
+    Raises:
+        ValueError: these shapes do not fit each other, or the indices are a tensor that is not
+            int64.
+    """
+
+    __slots__ = ("__weakref__", "_dense_shape", "_indices", "_lengths", "_values")
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        self._values: Tensor = convert(values)
+        self._indices: Tensor = convert(indices, int64, self._values._t.device)
+        self._lengths: tuple[int, ...] = _lengths(dense_shape)
+        self._dense_shape = dense_shape if type(dense_shape) is EagerTensor else None
+        at, what, rank = self._indices.spec, self._values.spec, len(self._lengths)
+        if not np.size(indices) and len(at.shape) != 2 and 0 in at.shape:
+            self._indices = convert(np.zeros((0, rank), np.int64), int64, self._values._t.device)
+            at = self._indices.spec
+        if (len(at.shape) != 2 or len(what.shape) != 1 or at.shape[0] != what.shape[0]
+                or at.shape[1] != rank):
+            raise ValueError(
+                f"a SparseTensor takes indices [n, rank], values [n] and dense_shape [rank]; got "
+                f"indices {list(at.shape)}, values {list(what.shape)} and a dense_shape of "
+                f"{rank} lengths")
+
+    @classmethod
+    def _made(cls, indices: Tensor, values: Tensor, lengths: tuple[int, ...]) -> SparseTensor:
+        """One whose parts are known to fit."""
+        made = cls.__new__(cls)
+        made._indices, made._values, made._lengths = indices, values, lengths
+        made._dense_shape = None
+        return made
+
+    @classmethod
+    def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
+        """A SparseTensor as it is, or one of an object with `indices`, `values` and `dense_shape`.
+
+        Raises:
+            TypeError: it has none of these.
+        """
+        if isinstance(sparse_tensor_value, SparseTensor):
+            return sparse_tensor_value
+        try:
+            return cls(sparse_tensor_value.indices, sparse_tensor_value.values,
+                       sparse_tensor_value.dense_shape)
+        except AttributeError:
+            raise TypeError(f"SparseTensor.from_value takes a SparseTensor or an object with "
+                            f"indices, values and dense_shape; got "
+                            f"{shown(sparse_tensor_value)}") from None
+
+    # ------------------------------------------------------------------ parts
+
+    @property
+    def indices(self) -> Tensor:
+        """The index tuples, int64 [n, rank]."""
+        return self._indices
+
+    @property
+    def values(self) -> Tensor:
+        """The values [n]."""
+        return self._values
+
+    @property
+    def dense_shape(self) -> Tensor:
+        """The shape of the whole, int64 [rank]."""
+        if self._dense_shape is None or self._dense_shape.dtype is not int64:
+            with on(self._values._t.device):
+                self._dense_shape = convert(np.array(known(self._lengths), np.int64))
+        return self._dense_shape
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape of the whole."""
+        return TensorShape([None if type(n) is Length else n for n in self._lengths])
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Raises ValueError when `shape` contradicts the shape known already."""
+        self.shape.assert_is_compatible_with(shape)
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the values."""
+        return self._values.dtype
+
+    @property
+    def device(self) -> str:
+        return self._values.device
+
+    def with_values(self, new_values: Any) -> SparseTensor:
+        """`new_values` at the same indices.
+
+        Raises:
+            ValueError: there is not one for each index.
+        """
+        values = convert(new_values, None, self._values._t.device)
+        if values.spec.shape != self._values.spec.shape:
+            raise ValueError(f"with_values takes one value for each index, "
+                             f"{list(self._values.spec.shape)}; got {list(values.spec.shape)}")
+        return self._with(values)
+
+    def _with(self, values: Tensor) -> SparseTensor:
+        made = self._made(self._indices, values, self._lengths)
+        made._dense_shape = self._dense_shape
+        return made
+
+    def __repr__(self) -> str:
+        return (f"SparseTensor(indices={self._indices!s}, values={self._values!s}, "
+                f"dense_shape={list(self.shape)})")
+
+    def __reduce__(self) -> Any:
+        return SparseTensor, (self._indices, self._values, list(self._lengths))
+
+    # ------------------------------------------------------------------ as a composite
+
+    def _parts_(self) -> tuple[Any, ...]:
+        return self._indices, self._values
+
+    def _names_(self) -> tuple[str, ...]:
+        return "indices", "values"
+
+    def _frame_(self) -> Any:
+        return known(self._lengths)
+
+    @classmethod
+    def _of_(cls, frame: Any, parts: Sequence[Any]) -> SparseTensor:
+        return cls._made(parts[0], parts[1], frame)
+
+    @property
+    def _type_spec(self) -> SparseTensorSpec:
+        return SparseTensorSpec(self.shape, self.dtype)
+
+    @classmethod
+    def _functions_(cls) -> Mapping[str, Callable[..., Any]]:
+        from gtape.ops.sparse.standing import FUNCTIONS
+
+        return FUNCTIONS
+
+    # ------------------------------------------------------------------ arithmetic
+
+    def _elementwise_(self, op: Any, args: Sequence[Any]) -> Any:
+        if len(args) == 1:
+            return self._with(op.python(self._values)) if op.name in _KEEP_ZERO else NotImplemented
+        if op.name == "multiply":
+            a, b = args
+            return times(a, b, op.python) if a is self else times(b, a, op.python)
+        if op.name == "divide" and args[0] is self:
+            return times(self, args[1], op.python)
+        return NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        from gtape.ops.scalars import multiply
+
+        return times(self, other, multiply)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        from gtape.ops.operators import truediv
+
+        return times(self, other, truediv)
+
+
+def times(x: SparseTensor, other: Any, function: Callable[..., Any]) -> SparseTensor:
+    """function(x, other) at the indices of x; `other` is dense, and broadcast.
+
+    Raises:
+        CompositeOperand: `other` is sparse.
+        ValueError: it does not broadcast to the shape of x.
+    """
+    from gtape.core.convert import convert_like
+    from gtape.ops.gathering import gather_nd_
+    from gtape.ops.layout import broadcast_to_
+
+    dense = convert_like(other, x._values._t, function.__name__)
+    if not dense.ndim:
+        return x._with(function(x._values, dense))
+    if dense.spec.shape != x._lengths:
+        dense = broadcast_to_(dense, shape=x._lengths)
+    return x._with(function(x._values, gather_nd_(dense, x._indices)))
+
+
+def _lengths(dense_shape: Any) -> tuple[int, ...]:
+    rank = getattr(dense_shape, "ndim", 1)
+    if isinstance(dense_shape, int) or rank != 1:
+        raise ValueError(f"the dense_shape of a SparseTensor must be a vector [rank]; got "
+                         f"{shown(dense_shape)}")
+    return as_shape(dense_shape, "the dense_shape of a SparseTensor")
+
+
+class SparseTensorSpec(TypeSpec):
+    """The spec of a `tf.SparseTensor`.
+
+    Args:
+        shape: of the whole; None for any, lengths of None for any length.
+        dtype: of the values.
+    """
+
+    __slots__ = ("_dtype", "_shape")
+
+    def __init__(self, shape: Any = None, dtype: Any = float32) -> None:
+        self._shape = TensorShape(shape)
+        self._dtype = as_dtype(dtype)
+
+    @classmethod
+    def from_value(cls, value: Any) -> SparseTensorSpec:
+        """The spec of a SparseTensor.
+
+        Raises:
+            TypeError: it is none.
+        """
+        if not isinstance(value, SparseTensor):
+            raise TypeError(f"SparseTensorSpec.from_value takes a SparseTensor; got {shown(value)}")
+        return cls(value.shape, value.dtype)
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def value_type(self) -> type:
+        return SparseTensor
+
+    def with_shape(self, new_shape: Any) -> SparseTensorSpec:
+        """This spec with another shape."""
+        return SparseTensorSpec(new_shape, self._dtype)
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._shape, self._dtype
+
+    @property
+    def _component_specs(self) -> list[TypeSpec]:
+        rank = self._shape.rank
+        return [TensorSpec([None, rank], int64), TensorSpec([None], self._dtype),
+                TensorSpec([rank], int64)]
+
+    def _to_components(self, value: Any) -> list[Any]:
+        return [value.indices, value.values, value.dense_shape]
+
+    def _from_components(self, components: Sequence[Any]) -> SparseTensor:
+        return SparseTensor(*components)
