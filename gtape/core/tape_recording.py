@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from gtape.core import nest
 from gtape.core.errors import NonFloatWarning
-from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.composite import CompositeTensor
 from gtape.core.recording import READ, mark
 from gtape.core.sites import user_frame
 from gtape.core.state import inside, new_key, push, push_around, remove
@@ -125,8 +125,10 @@ class Recording:
             state = leaf._resource_()
             self._variables[state._k] = state
             self._note_value(state, state._value)
-        elif isinstance(leaf, IndexedSlices):
-            self._watch_leaf(leaf.values)
+        elif isinstance(leaf, CompositeTensor):
+            for part in leaf._parts_():
+                if part._t.differentiable:
+                    self._watch_leaf(part)
             return
         else:
             raise ValueError(

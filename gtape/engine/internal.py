@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import gtape as tf
-from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.composite import CompositeTensor as CompositeTensor
 
 #: The version of TensorFlow whose behaviour Keras may expect.
 TENSORFLOW_VERSION = "2.21.0"
-
-CompositeTensor = IndexedSlices
 
 
 class ListWrapper(list):

@@ -62,7 +62,7 @@ def _symbol(tracer: Tracer, x: Any, length: Callable[[], Any]) -> Any:
 
     if x.sparse:
         return tf.SparseTensor(of((None, len(x.shape)), tf.int64), of((None,), dtype),
-                               of((len(x.shape),), tf.int64))
+                               [length() if n is None else n for n in x.shape])
     return of(x.shape, dtype)
 
 

@@ -48,7 +48,8 @@ def to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = 
         check_order(x)
     if not x._lengths:
         return _scalar(x, default_value)
-    plain = default_value is None and validate_indices and x.dtype.is_numeric
+    plain = default_value is None and validate_indices and (
+        x.dtype.is_differentiable or x.dtype.is_integer)
     if plain:
         return scatter_nd_(x.indices, x.values, shape=x._lengths)
     return tensor_scatter_update_(_filled(x, default_value), x.indices, x.values)

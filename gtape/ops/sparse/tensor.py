@@ -10,7 +10,7 @@ import numpy as np
 from gtape.core.composite import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32, int64
-from gtape.core.lengths import Length, known
+from gtape.core.lengths import Length, is_open, known
 from gtape.core.placement import on
 from gtape.core.shape import TensorShape
 from gtape.core.specs import TensorSpec, TypeSpec
@@ -20,7 +20,7 @@ from gtape.ops.arguments import as_shape
 
 #: Elementwise functions that give 0 for 0, which change the values alone.
 _KEEP_ZERO = frozenset((
-    "real_abs", "complex_abs", "negative", "asinh", "sin", "tan", "atan", "asin", "atanh", "sign",
+    "abs", "complex_abs", "negative", "asinh", "sin", "tan", "atan", "asin", "atanh", "sign",
     "unit", "square", "sqrt", "erf", "tanh", "bessel_i0e", "bessel_i1e", "rint"))
 
 
@@ -142,8 +142,9 @@ class SparseTensor(CompositeTensor):
         return made
 
     def __repr__(self) -> str:
+        lengths = self.shape if is_open(self._lengths) else self.dense_shape
         return (f"SparseTensor(indices={self._indices!s}, values={self._values!s}, "
-                f"dense_shape={list(self.shape)})")
+                f"dense_shape={lengths!s})")
 
     def __reduce__(self) -> Any:
         return SparseTensor, (self._indices, self._values, list(self._lengths))
