@@ -8,7 +8,7 @@ from typing import Any
 
 from gtape.compile.signature import fitted
 from gtape.core import nest
-from gtape.core.specs import NoneTensorSpec, TensorSpec
+from gtape.core.specs import TypeSpec
 from gtape.core.text import shown
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -45,7 +45,7 @@ class Binding:
             raise TypeError(f"{self.name}: input_signature must be a list of TensorSpecs, one for "
                             f"each parameter; got {shown(self.input_signature)}")
         wrong = [s for s in nest.flatten(list(self.input_signature))
-                 if not isinstance(s, (TensorSpec, NoneTensorSpec))]
+                 if not isinstance(s, TypeSpec)]
         if wrong:
             raise TypeError(f"{self.name}: input_signature must hold TensorSpecs, such as "
                             f"tf.TensorSpec([None, 3], tf.float32); got {shown(wrong[0])}")

@@ -9,7 +9,7 @@ from gtape.compile.signature import Arguments, described, fitted, is_tensor_argu
 from gtape.core import nest
 from gtape.core.composite import CompositeTensor
 from gtape.core.graph import Graph
-from gtape.core.specs import TensorSpec
+from gtape.core.specs import CompositeSpec, TensorSpec
 from gtape.core.tensor import Tensor
 from gtape.core.tracer import CellUse
 
@@ -139,7 +139,9 @@ def tensor_names(names: Sequence[str], arguments: Arguments) -> Iterator[str]:
     """What users call each tensor among the arguments."""
     for name, value in named_leaves(names, arguments):
         if isinstance(value, CompositeTensor):
-            yield from (f"{name}.{part}" for part in value._names_())
+            yield from (f"{name}.{part}" for part in value._type_spec._part_names_())
+        elif isinstance(value, CompositeSpec):
+            yield from (f"{name}.{part}" for part in value._part_names_())
         elif isinstance(value, slice):
             yield from (f"{name}.{part}" for part in ("start", "stop", "step")
                         if is_tensor_argument(getattr(value, part)))

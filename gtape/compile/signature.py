@@ -19,7 +19,7 @@ from gtape.core.composite import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.device import others
 from gtape.core.placement import current_device
-from gtape.core.specs import TensorSpec
+from gtape.core.specs import CompositeSpec, TensorSpec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
 
@@ -112,6 +112,10 @@ def _walk(value: Any, pattern: list[Any], tensors: list[Any], depth: int = 0) ->
         pattern += (kind, value._frame_())
         for part in value._parts_():
             _walk(part, pattern, tensors)
+    elif isinstance(value, CompositeSpec):
+        pattern += (value.value_type, value._frame_())
+        for spec in value._part_specs_():
+            _walk(spec, pattern, tensors)
     elif hasattr(value, "_resource_") and not isinstance(value, type):
         pattern += (kind, identity(value._resource_()))
     elif kind is slice:
@@ -156,6 +160,9 @@ def _replaced(value: Any, fresh: Iterator[Any]) -> Any:
         return nest.map_structure(lambda leaf: _replaced(leaf, fresh), value)
     if isinstance(value, CompositeTensor):
         return value._of_(value._frame_(), [next(fresh) for _ in value._parts_()])
+    if isinstance(value, CompositeSpec):
+        return value.value_type._of_(  # type: ignore[attr-defined]
+            value._frame_(), [next(fresh) for _ in value._part_specs_()])
     if type(value) is slice:
         return slice(*(_replaced(item, fresh) for item in (value.start, value.stop, value.step)))
     if hasattr(value, "_resource_"):
@@ -238,6 +245,10 @@ def described(value: Any) -> str:
 
 def specs_of(signature: Any) -> list[TensorSpec]:
     """The TensorSpecs of an input_signature, in the order in which `_walk` finds the tensors."""
-    return [s for part in signature for s in nest.flatten(part) if isinstance(s, TensorSpec)]
-
-
+    found: list[TensorSpec] = []
+    for spec in nest.flatten(list(signature)):
+        if isinstance(spec, TensorSpec):
+            found.append(spec)
+        elif isinstance(spec, CompositeSpec):
+            found += spec._part_specs_()
+    return found

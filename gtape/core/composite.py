@@ -25,10 +25,6 @@ class CompositeTensor:
         """The tensors that it is made of."""
         raise NotImplementedError
 
-    def _names_(self) -> tuple[str, ...]:
-        """What users call these tensors."""
-        raise NotImplementedError
-
     def _frame_(self) -> Any:
         """All of it that is no tensor; can be hashed."""
         raise NotImplementedError
@@ -37,6 +33,11 @@ class CompositeTensor:
     def _of_(cls, frame: Any, parts: Sequence[Any]) -> Any:
         """The value with this frame, made of these tensors."""
         raise NotImplementedError
+
+    def _rows_(self) -> list[Any]:
+        """What it has along its first axis, one by one, for loops over elements."""
+        raise ValueError(f"a loop over elements takes tensors, SparseTensors and RaggedTensors; "
+                         f"got a {type(self).__name__}")
 
     @classmethod
     def _functions_(cls) -> Mapping[str, Callable[..., Any]]:

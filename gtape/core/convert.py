@@ -20,6 +20,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.lengths import Length, tensor_of
 from gtape.core.placement import current_device
 from gtape.core.quiet import quiet
+from gtape.core.shape import TensorShape
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.core.text import shown
 
@@ -208,6 +209,18 @@ def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:
                      f"{type(value).__name__}")
 
 
+def _lengths(shape: TensorShape) -> list[int | None]:
+    """The lengths of a shape that is to be a tensor.
+
+    Raises:
+        ValueError: one is not known.
+    """
+    if not shape.is_fully_defined():
+        raise ValueError(f"cannot make a tensor of {shape!r}: a length is not known; write "
+                         f"tf.shape(x)")
+    return shape.as_list()
+
+
 def _foreign(value: Any) -> tuple[Device, Any] | None:
     """The device that owns a device array, and a copy of it."""
     for device in registered()[1:]:
@@ -241,6 +254,8 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
     place = device or current_device()
     if type(value) is Length:
         return tensor_of(value, dtype or dtypes.int32, place)
+    if type(value) is TensorShape:
+        value = _lengths(value)
     foreign = None
     if not isinstance(value, (*_WEAK, list, tuple, np.ndarray)):
         if hasattr(value, "to_dense"):

@@ -89,16 +89,14 @@ class IndexedSlices(CompositeTensor):
     def _parts_(self) -> tuple[Any, ...]:
         return self.values, self.indices
 
-    def _names_(self) -> tuple[str, ...]:
-        return "values", "indices"
-
     def _frame_(self) -> Any:
         shape = self.dense_shape
         return None if shape is None else (self._shape, np.dtype(shape.dtype.as_numpy_dtype).name)
 
     @classmethod
     def _of_(cls, frame: Any, parts: Sequence[Any]) -> IndexedSlices:
-        return cls(*parts, None if frame is None else np.array(*frame))
+        values, indices = parts
+        return cls(values, indices, None if frame is None else np.array(*frame))
 
     @property
     def _type_spec(self) -> IndexedSlicesSpec:

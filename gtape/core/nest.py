@@ -212,8 +212,8 @@ def _check_alike(nest1: Any, nest2: Any, check_types: bool, composites: bool = F
         if is_nested(a) != is_nested(b):
             raise ValueError(f"the structures differ: {shown(nest1)} and {shown(nest2)}")
         if not is_nested(a):
-            if composites and (isinstance(a, CompositeTensor) or isinstance(b, CompositeTensor)) and (
-                    type(a) is not type(b)):
+            if composites and type(a) is not type(b) and (
+                    isinstance(a, CompositeTensor) or isinstance(b, CompositeTensor)):
                 raise ValueError(f"the structures differ: {shown(a)} and {shown(b)}")
             continue
         if check_types and _kind(a) is not _kind(b):

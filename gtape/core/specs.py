@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gtape.core.composite import CompositeTensor
 from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.shape import TensorShape
@@ -193,8 +195,7 @@ class TensorSpec(TypeSpec):
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor, or one that fits the other spec, can fit this spec."""
-        if isinstance(spec_or_tensor, CompositeTensor) or (
-                isinstance(spec_or_tensor, TypeSpec) and not isinstance(spec_or_tensor, TensorSpec)):
+        if isinstance(spec_or_tensor, (CompositeTensor, CompositeSpec, NoneTensorSpec)):
             return False
         dtype = getattr(spec_or_tensor, "dtype", None)
         if dtype is None:
@@ -256,7 +257,29 @@ class NoneTensorSpec(TypeSpec):
         return None
 
 
-class IndexedSlicesSpec(TypeSpec):
+class CompositeSpec(TypeSpec):
+    """The spec of values made of several tensors, as traced functions take them."""
+
+    __slots__ = ()
+
+    def _part_specs_(self) -> list[TensorSpec]:
+        """The specs of the tensors that change from call to call."""
+        raise NotImplementedError
+
+    def _part_names_(self) -> tuple[str, ...]:
+        """What users call these tensors."""
+        raise NotImplementedError
+
+    def _frame_(self) -> Any:
+        """What `CompositeTensor._frame_` is of a value.
+
+        Raises:
+            ValueError: the spec leaves it open.
+        """
+        raise NotImplementedError
+
+
+class IndexedSlicesSpec(CompositeSpec):
     """The spec of a `tf.IndexedSlices`.
 
     Args:
@@ -294,6 +317,18 @@ class IndexedSlicesSpec(TypeSpec):
         return (self._shape, self._dtype, self._indices_dtype, self._dense_shape_dtype,
                 self._indices_shape)
 
+    def _part_specs_(self) -> list[TensorSpec]:
+        return self._component_specs[:2]  # type: ignore[return-value]
+
+    def _part_names_(self) -> tuple[str, ...]:
+        return "values", "indices"
+
+    def _frame_(self) -> Any:
+        if self._dense_shape_dtype is None:
+            return None
+        return fully_known(self, self._shape), np.dtype(
+            self._dense_shape_dtype.as_numpy_dtype).name
+
     @property
     def _component_specs(self) -> list[TypeSpec]:
         rows = TensorShape(None) if self._shape.rank is None else self._shape[1:]
@@ -309,6 +344,18 @@ class IndexedSlicesSpec(TypeSpec):
 
     def _from_components(self, components: Sequence[Any]) -> Any:
         return self.value_type(*components)
+
+
+def fully_known(spec: TypeSpec, shape: TensorShape) -> tuple[int, ...]:
+    """The lengths of a shape.
+
+    Raises:
+        ValueError: one is left open.
+    """
+    if not shape.is_fully_defined():
+        raise ValueError(f"a traced function needs the whole shape here; got {spec!r}. Give every "
+                         f"length, or call the function with values")
+    return tuple(shape.as_list())  # type: ignore[arg-type]
 
 
 def type_spec_from_value(value: Any) -> Any:

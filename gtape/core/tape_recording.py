@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from gtape.core import nest
-from gtape.core.errors import NonFloatWarning
 from gtape.core.composite import CompositeTensor
+from gtape.core.errors import NonFloatWarning
 from gtape.core.recording import READ, mark
 from gtape.core.sites import user_frame
 from gtape.core.state import inside, new_key, push, push_around, remove

@@ -68,6 +68,17 @@ def maybe_merge_call(fn: Callable[..., Any], strategy: Any, *args: Any, **kwargs
     return fn(strategy, *args, **kwargs)
 
 
+def sparse_mat_mul(a: Any, b: Any, dtype: Any) -> Any:
+    """The product of two sparse matrices, which are SparseTensors here."""
+    from gtape.ops.sparse.products import sparse_sparse_matmul
+
+    return sparse_sparse_matmul(a, b)
+
+
+def of_sparse_matrix(matrix: Any, dtype: Any) -> Any:
+    return matrix
+
+
 def dynamic_update_slice(inputs: Any, updates: Any, start_indices: Any) -> Any:
     """`inputs` with the block at `start_indices` replaced; a block beyond the end is moved back."""
     shape, size = tf.shape(inputs), tf.shape(updates)

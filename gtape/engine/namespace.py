@@ -32,13 +32,19 @@ _PRIVATE = {
     "python.trackable.data_structures._DictWrapper": (_INTERNAL, "DictWrapper"),
     "python.eager.context.context": (_INTERNAL, "Context"),
     "python.eager.context.async_wait": (_INTERNAL, "nothing"),
+    "python.ops.linalg.sparse.sparse_csr_matrix_ops.sparse_tensor_to_csr_sparse_matrix": (
+        "gtape.ops.sparse.tensor", "SparseTensor"),
+    "python.ops.linalg.sparse.sparse_csr_matrix_ops.csr_sparse_matrix_to_sparse_tensor": (
+        _INTERNAL, "of_sparse_matrix"),
+    "python.ops.linalg.sparse.sparse_csr_matrix_ops.sparse_matrix_sparse_mat_mul": (
+        _INTERNAL, "sparse_mat_mul"),
     "python.framework.config.is_op_determinism_enabled": (_INTERNAL, "no"),
     "python.framework.ops.EagerTensor": ("gtape.core.tensor", "EagerTensor"),
     "python.ops.math_ops.is_nan": ("gtape.math", "is_nan"),
 }
 
 #: Modules that Keras imports without using a name of them on one device.
-_EMPTY = ("experimental.dtensor.", "python.ops.linalg.sparse.sparse_csr_matrix_ops.")
+_EMPTY = ("experimental.dtensor.",)
 #: Names that stand for modules of TensorFlow, which are asked for before anything in them.
 _SPACES = frozenset(name[:i] for name in (*_PRIVATE, *_EMPTY)
                     for i, c in enumerate(name) if c == ".")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gtape.core import nest
+from gtape.core.composite import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
@@ -26,25 +27,28 @@ from gtape.ops.traced_loops import traced_scan, traced_while
 _UNROLLED = 32
 
 
-def _length(name: str, elems: Any, broadcast: bool = False) -> tuple[list[Tensor], int]:
-    """The leaves of `elems`, and the one length of their first axes."""
-    leaves = [convert(leaf) for leaf in nest.flatten(elems)]
-    if not leaves or any(not leaf.ndim for leaf in leaves):
+def _length(name: str, elems: Any, broadcast: bool = False) -> tuple[list[Any], int]:
+    """The leaves of `elems`, composites as lists of their rows, and the one length of their first
+    axes."""
+    leaves: list[Any] = [
+        leaf._rows_() if isinstance(leaf, CompositeTensor) else convert(leaf)
+        for leaf in nest.flatten(elems)]
+    if not leaves or any(type(leaf) is not list and not leaf.ndim for leaf in leaves):
         raise ValueError(f"{name}: elems must be tensors of rank 1 or more; got "
                          f"{[str(leaf.spec) for leaf in leaves]}")
-    counts = {leaf.spec.shape[0] for leaf in leaves}
+    counts = {len(leaf) if type(leaf) is list else leaf.spec.shape[0] for leaf in leaves}
     if broadcast and len(counts) > 1:
         counts.discard(1)
     if len(counts) > 1:
         raise ValueError(f"{name}: the first axes of elems must have one length; got "
-                         f"{[str(leaf.spec) for leaf in leaves]}")
+                         f"{sorted(counts)}")
     return leaves, counts.pop()
 
 
 def _elements(name: str, elems: Any, broadcast: bool = False) -> list[Any]:
     """`elems` cut along the first axis of every leaf: one structure for each element."""
     leaves, count = _length(name, elems, broadcast)
-    parts = [unstack_(leaf, axis=0) for leaf in leaves]
+    parts = [leaf if type(leaf) is list else unstack_(leaf, axis=0) for leaf in leaves]
     return [nest.pack_sequence_as(elems, [p[i] if len(p) > 1 or count == 1 else p[0]
                                           for p in parts]) for i in range(count)]
 
@@ -53,7 +57,8 @@ def _scanned(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any, e
              broadcast: bool = False, backwards: bool = False) -> tuple[Any, Any] | None:
     """What `traced_scan` gives; None where the loop is to be unrolled, as also one is whose
     accumulator changes its dtype or shape."""
-    if tracer_now() is None:
+    if tracer_now() is None or any(
+            isinstance(leaf, CompositeTensor) for leaf in nest.flatten(elems)):
         return None
     _, count = _length(name, elems, broadcast)
     if count <= _UNROLLED:

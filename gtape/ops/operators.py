@@ -111,7 +111,7 @@ def absolute(x: Any, name: str | None = None) -> Tensor:
 
 def signum(x: Any, name: str | None = None) -> Tensor:
     """-1, 0 or 1, with the gradient 0; z / |z| for complex z, and 0 at 0."""
-    found = x if isinstance(x, CompositeTensor) else convert(x)
+    found: Any = x if isinstance(x, CompositeTensor) else convert(x)
     return s.unit(found) if found.dtype.is_complex else s.sign(found)
 
 
@@ -129,7 +129,7 @@ def _bits(logical: Any, integer: Any) -> Callable[[Any, Any], Any]:
 
 def round_(x: Any, name: str | None = None) -> Tensor:
     """The nearest integer, halves to even; integers are given back. Not differentiable."""
-    found = x if isinstance(x, CompositeTensor) else convert(x)
+    found: Any = x if isinstance(x, CompositeTensor) else convert(x)
     return s.rint(found) if found.dtype.is_floating else found
 
 

@@ -66,7 +66,7 @@ def test_specs_of_values():
     assert tf.NoneTensorSpec().is_compatible_with(None)
     with pytest.raises(ValueError, match="convert_to_tensor"):
         tf.TensorSpec.from_tensor(3.0)
-    with pytest.raises(TypeError, match="no TensorSpec"):
+    with pytest.raises(TypeError, match="no TypeSpec"):
         tf.type_spec_from_value(object())
 
 

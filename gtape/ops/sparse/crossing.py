@@ -37,7 +37,7 @@ def rows_of(name: str, value: Any) -> list[list[Any]]:
     elif hasattr(value, "row_splits"):
         x, splits = value.flat_values, value.row_splits._peek()
         flat = x._peek()
-        rows = [list(flat[a:b]) for a, b in zip(splits, splits[1:])]
+        rows = [list(flat[a:b]) for a, b in itertools.pairwise(splits)]
     else:
         x = convert(value)
         if x.ndim != 2:
@@ -86,10 +86,9 @@ def cross(inputs: Any, name: str | None = None, separator: Any = None) -> Sparse
     Raises:
         InvalidArgumentError: the inputs do not fit.
     """
-    between = b"_X_" if separator is None else separator
-    if not isinstance(between, (str, bytes)):
-        between = np.asarray(convert(between)._peek())[()]  # type: ignore[attr-defined]
-    between = between.encode() if isinstance(between, str) else between
+    between: Any = "_X_" if separator is None else separator
+    if not isinstance(between, bytes):
+        between = convert(between)._peek()[()]  # type: ignore[attr-defined]
     return _packed([[between.join(map(text_of, values)) for values in row]
                     for row in combined("cross", inputs)], object)
 
@@ -100,19 +99,24 @@ def _mixed(value: int) -> int:
 
 def _joined(a: int, b: int) -> int:
     """One fingerprint of two."""
-    found = a ^ _MULTIPLIER
-    found = ((found ^ (_mixed(b * _MULTIPLIER & _WORD) * _MULTIPLIER & _WORD)) * _MULTIPLIER) & _WORD
+    found = a ^ _MULTIPLIER ^ (_mixed(b * _MULTIPLIER & _WORD) * _MULTIPLIER & _WORD)
+    found = found * _MULTIPLIER & _WORD
     return _mixed(_mixed(found) * _MULTIPLIER & _WORD)
+
+
+def _fingerprint(value: Any) -> int:
+    if not isinstance(value, bytes):
+        return int(value) & _WORD
+    from gtape.ops.text.fingerprint import fingerprint64
+
+    return fingerprint64(value)
 
 
 def hashed(values: tuple[Any, ...], buckets: int, key: int) -> int:
     """The hash of a combination, in [0, buckets), or below 2**63 - 1 where `buckets` is 0."""
-    from gtape.ops.text.fingerprint import fingerprint64
-
     found = key
     for value in values:
-        part = fingerprint64(value) if isinstance(value, bytes) else int(value) & _WORD
-        found = _joined(found, part)
+        found = _joined(found, _fingerprint(value))
     return found % (buckets or (1 << 63) - 1)
 
 

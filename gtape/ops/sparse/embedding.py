@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -88,17 +89,22 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
     """`embedding_lookup_sparse` where negative ids, and weights that are not positive, are left
     out, and a row without ids is row `default_id` of the table, or 0.
 
+    A row is what the last axis of the ids holds; the others are those of the result.
+
     Raises:
         InvalidArgumentError: as `embedding_lookup_sparse`.
     """
-    from gtape.ops.layout import expand_dims
+    from gtape.ops.creation import zeros
     from gtape.ops.packing import concat
-    from gtape.ops.selection import where
-    from gtape.ops.sparse.layout import retain
+    from gtape.ops.sparse.layout import reshape, retain
 
     ids, weights = sparse_ids, sparse_weights
     if hasattr(ids, "row_splits"):
         ids, weights = ids.to_sparse(), None if weights is None else weights.to_sparse()
+    lead = ids._lengths[:-1]
+    if len(lead) != 1:
+        whole = (math.prod(lead), ids._lengths[-1])
+        ids, weights = reshape(ids, whole), weights and reshape(weights, whole)
     kept = np.asarray(ids.values._peek()) >= 0
     if weights is not None and combiner != "sum":
         kept &= np.asarray(weights.values._peek()) > 0
@@ -106,15 +112,22 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
     weights = None if weights is None else retain(weights, kept)
     found = embedding_lookup_sparse(embedding_weights, ids, weights, combiner, max_norm)
     rows = ids._lengths[0]
-    from gtape.ops.creation import zeros
-
     lacking = rows - found.spec.shape[0]
     if lacking:
         found = concat([found, zeros((lacking, *found.spec.shape[1:]), found.dtype)], 0)
-    if default_id is None:
-        return found
+    if default_id is not None:
+        found = _filled(found, ids, embedding_lookup(embedding_weights, default_id,
+                                                     max_norm=max_norm))
+    return reshape_(found, shape=(*lead, *found.spec.shape[1:]))
+
+
+def _filled(found: Tensor, ids: SparseTensor, default: Tensor) -> Tensor:
+    """`found` with `default` in the rows without ids."""
+    from gtape.ops.layout import expand_dims
+    from gtape.ops.selection import where
+
+    rows = found.spec.shape[0]
     empty = np.ones(rows, bool)
     empty[host_rows(ids)[:, 0]] = False
-    default = embedding_lookup(embedding_weights, default_id, max_norm=max_norm)
     chosen = placed(empty.reshape(rows, *(1,) * (found.ndim - 1)), found)
     return where(chosen, expand_dims(default, 0), found)

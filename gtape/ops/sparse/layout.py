@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -162,6 +163,22 @@ def concat(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False,
     made = SparseTensor._made(concat_(*shifted, axis=0),
                               concat_(*[p.values for p in parts], axis=0), tuple(lengths))
     return reorder(made) if at else made
+
+
+def rows(x: SparseTensor) -> list[SparseTensor]:
+    """The slices along the first axis, without it.
+
+    Raises:
+        ValueError: there is no axis.
+    """
+    if not x._lengths:
+        raise ValueError("a SparseTensor without axes has no rows")
+    found, lengths = host_rows(x), x._lengths[1:]
+    order = np.argsort(found[:, 0], kind="stable")
+    ends = np.searchsorted(found[order, 0], np.arange(x._lengths[0] + 1))
+    parts = [order[a:b] for a, b in itertools.pairwise(ends)]
+    return [SparseTensor._made(int64_rows(found[part, 1:], x.values),
+                               pick(x.values, placed(part, x.values)), lengths) for part in parts]
 
 
 def _described(x: SparseTensor) -> str:

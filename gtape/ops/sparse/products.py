@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.gathering import gather, gather_, scatter_rows_
 from gtape.ops.layout import expand_dims, swap_last
 from gtape.ops.range_checks import check_rows
-from gtape.ops.sparse.places import columns_, sparse
+from gtape.ops.sparse.conversions import int64_rows
+from gtape.ops.sparse.places import columns_, host_rows, keys_of, placed, sparse
 from gtape.ops.sparse.tensor import SparseTensor
 
 
@@ -47,6 +50,34 @@ def sparse_dense_matmul(sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: b
     at = _column(a, axes[0], rows)
     picked = gather_(dense, _column(a, axes[1], inner), axis=0)
     return scatter_rows_(expand_dims(values, 1) * picked, at, rows=rows)
+
+
+def sparse_sparse_matmul(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    """The matrix product of two SparseTensors, of matrices or of batches [n, …, …] of them.
+
+    Raises:
+        InvalidArgumentError: their shapes or dtypes do not fit.
+    """
+    (*lead, rows, inner), (*other, below, columns) = a._lengths, b._lengths
+    if lead != other or len(lead) > 1 or inner != below or a.dtype is not b.dtype:
+        raise InvalidArgumentError(f"sparse_sparse_matmul: the shapes and dtypes do not fit; got "
+                                   f"{a.dtype.name}{list(a.shape)} and "
+                                   f"{b.dtype.name}{list(b.shape)}")
+    left, right = host_rows(a), host_rows(b)
+    wanted, = keys_of((*lead, inner), np.delete(left, -2, axis=1))
+    given, = keys_of((*lead, inner), right[:, :-1])
+    order = np.argsort(given, kind="stable")
+    first = np.searchsorted(given[order], wanted, side="left")
+    count = np.searchsorted(given[order], wanted, side="right") - first
+    at = np.repeat(np.arange(len(left)), count)
+    beside = order[np.repeat(first - np.cumsum(count) + count, count) + np.arange(len(at))]
+    places = np.concatenate([left[at, :-1], right[beside, -1:]], axis=1)
+    shape = (*lead, rows, columns)
+    keys, = keys_of(shape, places)
+    _, found, target = np.unique(keys, return_index=True, return_inverse=True)
+    each = gather(a.values, at) * gather(b.values, beside)
+    total = scatter_rows_(each, placed(target.reshape(-1), a.values), rows=len(found))
+    return SparseTensor._made(int64_rows(places[found], total), total, shape)
 
 
 def _column(x: SparseTensor, axis: int, below: int) -> Tensor:

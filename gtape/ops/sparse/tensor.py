@@ -13,7 +13,7 @@ from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.lengths import Length, is_open, known
 from gtape.core.placement import on
 from gtape.core.shape import TensorShape
-from gtape.core.specs import TensorSpec, TypeSpec
+from gtape.core.specs import CompositeSpec, TensorSpec, TypeSpec, fully_known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
 from gtape.ops.arguments import as_shape
@@ -46,7 +46,8 @@ class SparseTensor(CompositeTensor):
         self._values: Tensor = convert(values)
         self._indices: Tensor = convert(indices, int64, self._values._t.device)
         self._lengths: tuple[int, ...] = _lengths(dense_shape)
-        self._dense_shape = dense_shape if type(dense_shape) is EagerTensor else None
+        self._dense_shape: Tensor | None = (
+            dense_shape if type(dense_shape) is EagerTensor else None)
         at, what, rank = self._indices.spec, self._values.spec, len(self._lengths)
         if not np.size(indices) and len(at.shape) != 2 and 0 in at.shape:
             self._indices = convert(np.zeros((0, rank), np.int64), int64, self._values._t.device)
@@ -154,9 +155,6 @@ class SparseTensor(CompositeTensor):
     def _parts_(self) -> tuple[Any, ...]:
         return self._indices, self._values
 
-    def _names_(self) -> tuple[str, ...]:
-        return "indices", "values"
-
     def _frame_(self) -> Any:
         return known(self._lengths)
 
@@ -167,6 +165,11 @@ class SparseTensor(CompositeTensor):
     @property
     def _type_spec(self) -> SparseTensorSpec:
         return SparseTensorSpec(self.shape, self.dtype)
+
+    def _rows_(self) -> list[SparseTensor]:
+        from gtape.ops.sparse.layout import rows
+
+        return rows(self)
 
     @classmethod
     def _functions_(cls) -> Mapping[str, Callable[..., Any]]:
@@ -226,7 +229,7 @@ def _lengths(dense_shape: Any) -> tuple[int, ...]:
     return as_shape(dense_shape, "the dense_shape of a SparseTensor")
 
 
-class SparseTensorSpec(TypeSpec):
+class SparseTensorSpec(CompositeSpec):
     """The spec of a `tf.SparseTensor`.
 
     Args:
@@ -269,6 +272,15 @@ class SparseTensorSpec(TypeSpec):
 
     def _serialize(self) -> tuple[Any, ...]:
         return self._shape, self._dtype
+
+    def _part_specs_(self) -> list[TensorSpec]:
+        return self._component_specs[:2]  # type: ignore[return-value]
+
+    def _part_names_(self) -> tuple[str, ...]:
+        return "indices", "values"
+
+    def _frame_(self) -> Any:
+        return fully_known(self, self._shape)
 
     @property
     def _component_specs(self) -> list[TypeSpec]:
