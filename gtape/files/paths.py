@@ -1,0 +1,80 @@
+"""Paths as programs give them, and the errors of the system as those of TensorFlow's names."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from gtape.core.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnimplementedError,
+    UnknownError,
+)
+from gtape.core.text import shown
+
+_CLASSES = {errno.ENOENT: NotFoundError, errno.EACCES: PermissionDeniedError,
+            errno.EPERM: PermissionDeniedError, errno.EROFS: PermissionDeniedError,
+            errno.EEXIST: AlreadyExistsError, errno.EISDIR: FailedPreconditionError,
+            errno.ENOTDIR: FailedPreconditionError, errno.ENOTEMPTY: FailedPreconditionError,
+            errno.EINVAL: InvalidArgumentError, errno.ENAMETOOLONG: InvalidArgumentError,
+            errno.ENOSPC: ResourceExhaustedError, errno.EDQUOT: ResourceExhaustedError,
+            errno.EMFILE: ResourceExhaustedError}
+
+
+def local(path: Any) -> str:
+    """A path of this machine's files: of a str, bytes, a path object or a scalar tensor.
+
+    Raises:
+        TypeError: `path` is none of these.
+        UnimplementedError: it names a place elsewhere, such as gs://bucket/file.
+        InvalidArgumentError: it holds a NUL.
+    """
+    if hasattr(path, "numpy") and not isinstance(path, (str, bytes, os.PathLike)):
+        path = scalar_bytes(path, "a path")
+    try:
+        found = os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"a path must be a str, bytes, a path object or a scalar string tensor; "
+                        f"got {shown(path)}") from None
+    if "\0" in found:
+        raise InvalidArgumentError(f"a path cannot hold a NUL; got {shown(found)}")
+    scheme, mark, rest = found.partition("://")
+    if mark and scheme.replace("+", "").replace("-", "").isalnum():
+        if scheme != "file":
+            raise UnimplementedError(f"File system scheme '{scheme}' not implemented (file: "
+                                     f"'{found}'): gtape reads and writes the files of this "
+                                     f"machine; copy the file here first, or open it with fsspec")
+        return rest
+    return found
+
+
+def scalar_bytes(value: Any, what: str) -> bytes:
+    """The bytes of a scalar string tensor.
+
+    Raises:
+        InvalidArgumentError: it holds something else.
+    """
+    found = value.numpy()
+    if not isinstance(found, bytes):
+        raise InvalidArgumentError(f"{what} must be a scalar of strings; got {shown(value)}")
+    return found
+
+
+@contextlib.contextmanager
+def errors(path: str) -> Iterator[None]:
+    """Within the block an error of the system becomes the error that TensorFlow has for it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        kind = _CLASSES.get(error.errno, UnknownError)
+        raise kind(f"{error.filename or path}; {error.strerror}") from error

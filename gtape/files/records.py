@@ -1,0 +1,212 @@
+"""TFRecord files: each record with its length and the checksums of both.
+
+A record is its length in eight bytes, the masked CRC-32C of these, the bytes, and their masked
+CRC-32C; numbers are little endian. Checksums of many records are compared at once.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from gtape.core.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
+from gtape.core.text import shown
+from gtape.files.crc32c import masked_crc32c, of_parts
+from gtape.files.paths import errors, local
+from gtape.files.streams import WINDOWS, Stream, compression
+
+_HEAD = struct.Struct("<QI")
+_LENGTH = struct.Struct("<Q")
+_CHECK = struct.Struct("<I")
+
+
+class TFRecordOptions:
+    """How records are written.
+
+    Args:
+        compression_type: "GZIP", "ZLIB", or "" or None for none.
+        compression_level: zlib's, from 0 to 9.
+        flush_mode, input_buffer_size, output_buffer_size, window_bits, compression_method,
+        mem_level, compression_strategy: taken for TensorFlow's sake; gtape writes with zlib's own.
+
+    Raises:
+        InvalidArgumentError: another compression, or another level.
+    """
+
+    def __init__(self, compression_type: Any = None, flush_mode: Any = None,
+                 input_buffer_size: Any = None, output_buffer_size: Any = None,
+                 window_bits: Any = None, compression_level: int | None = None,
+                 compression_method: Any = None, mem_level: Any = None,
+                 compression_strategy: Any = None) -> None:
+        self.compression_type = compression(compression_type)
+        if compression_level is not None and not -1 <= compression_level <= 9:
+            raise InvalidArgumentError(f"compression_level must be from -1 to 9; got "
+                                       f"{shown(compression_level)}")
+        self.compression_level = -1 if compression_level is None else compression_level
+
+
+class TFRecordWriter:
+    """Writes a TFRecord file; what was there is replaced.
+
+    Args:
+        path: of the file.
+        options: a `TFRecordOptions`, or the name of the compression.
+
+    Raises:
+        NotFoundError, PermissionDeniedError: the file cannot be made there.
+    """
+
+    def __init__(self, path: Any, options: Any = None) -> None:
+        given = options if isinstance(options, TFRecordOptions) else TFRecordOptions(options)
+        self._path = local(path)
+        with errors(self._path):
+            self._file = open(self._path, "wb")  # noqa: SIM115
+        kind = given.compression_type
+        self._packer = zlib.compressobj(given.compression_level, zlib.DEFLATED,
+                                        WINDOWS[kind]) if kind else None
+
+    def write(self, record: Any) -> None:
+        """Add a record, which is bytes or a str.
+
+        Raises:
+            TypeError: it is neither.
+            FailedPreconditionError: the writer is closed.
+        """
+        content = record.encode() if isinstance(record, str) else record
+        if not isinstance(content, (bytes, bytearray, memoryview)):
+            raise TypeError(f"a record is bytes; got {shown(record)}"
+                            f"{'; write tensor.numpy()' if hasattr(record, 'numpy') else ''}")
+        if self._file.closed:
+            raise FailedPreconditionError(f"the writer of '{self._path}' is closed")
+        self._put(framed(bytes(content)))
+
+    def _put(self, content: bytes) -> None:
+        with errors(self._path):
+            self._file.write(self._packer.compress(content) if self._packer else content)
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        with errors(self._path):
+            if self._packer and not self._file.closed:
+                self._file.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
+            self._file.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        if self._file.closed:
+            return
+        with errors(self._path):
+            if self._packer:
+                self._file.write(self._packer.flush())
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def framed(content: bytes) -> bytes:
+    """A record as it stands in a file."""
+    length = _LENGTH.pack(len(content))
+    return b"".join((length, _CHECK.pack(masked_crc32c(length)), content,
+                     _CHECK.pack(masked_crc32c(content))))
+
+
+def records(path: Any, kind: str = "", chunk: int = 1 << 18) -> Iterator[bytes]:
+    """The records of a file, one after another.
+
+    Args:
+        kind: the compression: "", "ZLIB" or "GZIP".
+        chunk: bytes that are read at once.
+
+    Raises:
+        DataLossError: the file is damaged or cut short. It names the record and its place; those
+            before it have been given.
+        NotFoundError: there is no such file.
+    """
+    with Stream(path, kind) as stream:
+        number, data = 0, b""
+        while more := _more(stream, chunk, number):
+            start = stream.at - len(more) - len(data)
+            data += more
+            parts, end = _frames(data)
+            yield from _checked(data, parts, stream.path, start, number)
+            number += len(parts)
+            data = data[end:]
+            if len(data) >= 12:
+                data = _completed(stream, data, start + end, number)
+        if data:
+            raise _damaged(stream.path, stream.at - len(data), number, "it is cut short")
+
+
+def _more(stream: Stream, size: int, number: int) -> bytes:
+    try:
+        return stream.read(size)
+    except DataLossError as error:
+        raise DataLossError(f"{error}; the records before record {number} (from 0) are "
+                            f"whole") from None
+
+
+def _completed(stream: Stream, data: bytes, start: int, number: int) -> bytes:
+    """The beginning of a record with the rest of it, where that is long.
+
+    Raises:
+        DataLossError: its length is damaged, or greater than what the file can hold.
+    """
+    length, check = _HEAD.unpack_from(data)
+    if masked_crc32c(data[:8]) != check:
+        raise _damaged(stream.path, start, number, "the checksum of its length is another")
+    missing = length + 16 - len(data)
+    if missing > stream.most():
+        raise _damaged(stream.path, start, number,
+                       f"it claims {length} bytes, where at most "
+                       f"{max(stream.most() + len(data) - 12, 0)} are left: it is damaged or cut "
+                       f"short")
+    if missing <= 1 << 18:
+        return data
+    return data + stream.exactly(missing)
+
+
+def _frames(data: bytes) -> tuple[list[tuple[int, int]], int]:
+    """Where the bytes of each whole record begin and their length; and where the rest begins."""
+    found, at, size = [], 0, len(data)
+    while at + 12 <= size:
+        length = _LENGTH.unpack_from(data, at)[0]
+        if length > size - at - 16:
+            break
+        found.append((at + 12, length))
+        at += 16 + length
+    return found, at
+
+
+def _checked(data: bytes, parts: list[tuple[int, int]], path: str, start: int,
+             number: int) -> Iterator[bytes]:
+    """The records in `data`, up to the first whose checksums are not its own."""
+    raw = np.frombuffer(data, np.uint8)
+    begins, lengths = np.array(parts, np.int64).reshape(-1, 2).T
+    heads = of_parts(raw, begins - 12, np.full(len(begins), 8)) == _words(raw, begins - 4)
+    whole = of_parts(raw, begins, lengths) == _words(raw, begins + lengths)
+    good = heads & whole
+    count = len(good) if good.all() else int(good.argmin())
+    for begin, length in parts[:count]:
+        yield data[begin:begin + length]
+    if count < len(good):
+        what = "its bytes" if heads[count] else "its length"
+        raise _damaged(path, start + int(begins[count]) - 12, number + count,
+                       f"the checksum of {what} is another")
+
+
+def _words(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The uint32 at each of these places."""
+    return raw[at[:, None] + np.arange(4)].copy().view("<u4")[:, 0]
+
+
+def _damaged(path: str, at: int, number: int, what: str) -> DataLossError:
+    return DataLossError(f"corrupted record at {at} in '{path}': record {number} (from 0) is "
+                         f"damaged: {what}")

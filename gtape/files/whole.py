@@ -1,0 +1,82 @@
+"""Whole files in string tensors: read_file, write_file, matching_files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.errors import FailedPreconditionError, InvalidArgumentError
+from gtape.core.files import make_folder, write_whole
+from gtape.core.tensor import Tensor
+from gtape.core.text import shown
+from gtape.files.folders import glob
+from gtape.files.paths import errors, local
+from gtape.files.steps import step
+
+
+def content(path: Any) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        NotFoundError, FailedPreconditionError, PermissionDeniedError: there is none, it is a
+            folder, or it may not be read.
+    """
+    name = local(path)
+    if Path(name).is_dir():
+        raise FailedPreconditionError(f"{name}; Is a directory")
+    with errors(name), open(name, "rb") as file:
+        return file.read()
+
+
+def _scalar(value: Any, what: str) -> Tensor:
+    found = convert(value)
+    if found.dtype is not dtypes.string or found.spec.shape:
+        raise InvalidArgumentError(f"{what} must be a scalar of strings; got {shown(value)}")
+    return found
+
+
+def _path(value: Any, what: str) -> Tensor:
+    return _scalar(str(value) if isinstance(value, Path) else value, what)
+
+
+def read_file(filename: Any, name: str | None = None) -> Tensor:
+    """The content of a file as a scalar of strings; in a traced function it is read at every call.
+
+    Raises:
+        NotFoundError: there is no such file.
+        FailedPreconditionError: it is a folder.
+    """
+    return step("read_file", lambda path: [content(path)], [_path(filename, "read_file: filename")],
+                [dtypes.string], [()], lasting=True)[0]
+
+
+def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
+    """Write a scalar of strings to a file, whole or not at all, and make the folders around it.
+
+    Raises:
+        FailedPreconditionError: a folder is in its place.
+        PermissionDeniedError: the folder around it cannot be written to.
+    """
+    def run(path: bytes, value: bytes) -> list[Any]:
+        target = Path(local(path))
+        with errors(str(target)):
+            make_folder(target.absolute().parent)
+            write_whole(target, value)
+        return []
+
+    step("write_file", run, [_path(filename, "write_file: filename"),
+                             _scalar(contents, "write_file: contents")], [], [], lasting=True)
+
+
+def matching_files(pattern: Any, name: str | None = None) -> Tensor:
+    """The paths that fit a pattern or one of several, in order, as a vector of strings."""
+    def run(patterns: Any) -> list[Any]:
+        found = glob(np.atleast_1d(np.asarray(patterns, object)).tolist())
+        return [np.array(sorted({f.encode() for f in found}), object)]
+
+    return step("matching_files", run, [str(pattern) if isinstance(pattern, Path) else pattern],
+                [dtypes.string])[0]
