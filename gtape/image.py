@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.files.images import (
+    decode_and_crop_jpeg,
+    decode_bmp,
+    decode_gif,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+    encode_jpeg,
+    encode_png,
+    extract_jpeg_shape,
+    is_jpeg,
+)
 from gtape.ops.image_geometry import (
     central_crop,
     crop_to_bounding_box,

@@ -21,7 +21,7 @@ _WHAT = "bytes as an Example"
 
 
 class Held(NamedTuple):
-    """What a feature holds: 1 for bytes, 2 for floats, 3 for integers; and the bytes of its list."""
+    """What a feature holds: 1 for bytes, 2 for floats, 3 for integers; and its list in bytes."""
 
     kind: int
     content: Any

@@ -213,7 +213,7 @@ class Parser:
             parts.insert(0, np.repeat(np.arange(len(counts)), counts))
             sizes.insert(0, len(counts))
         order = np.lexsort(parts[::-1])
-        return _sparse(np.stack(parts, 1)[order].astype(np.int64), found.values[order], sizes,
+        return sparse_tensor(np.stack(parts, 1)[order].astype(np.int64), found.values[order], sizes,
                        dtype)
 
 
@@ -247,12 +247,12 @@ def sparse(found: Column, dtype: DType, single: bool) -> Any:
     within = np.arange(len(found.values)) - np.repeat(np.cumsum(counts) - counts, counts)
     longest = int(counts.max()) if len(counts) else 0
     if single:
-        return _sparse(within[:, None], found.values, [longest], dtype)
+        return sparse_tensor(within[:, None], found.values, [longest], dtype)
     places = np.stack([np.repeat(np.arange(len(counts)), counts), within], 1)
-    return _sparse(places, found.values, [len(counts), longest], dtype)
+    return sparse_tensor(places, found.values, [len(counts), longest], dtype)
 
 
-def _sparse(places: np.ndarray, values: np.ndarray, shape: list[int], dtype: DType) -> Any:
+def sparse_tensor(places: np.ndarray, values: np.ndarray, shape: list[int], dtype: DType) -> Any:
     import gtape
 
     return gtape.SparseTensor(convert(places.astype(np.int64)), convert(values, dtype),

@@ -1,10 +1,21 @@
-"""gtape.train: checkpoints of models, optimizers and random streams.
+"""gtape.train: checkpoints of models, optimizers and random streams; Examples to learn from.
 
-Files are safetensors, written whole or not at all, and verified when they are read.
+Files of checkpoints are safetensors, written whole or not at all, and verified when they are read.
 """
 
 from __future__ import annotations
 
+from gtape.files.examples import (
+    BytesList,
+    Example,
+    Feature,
+    FeatureList,
+    FeatureLists,
+    Features,
+    FloatList,
+    Int64List,
+    SequenceExample,
+)
 from gtape.train import experimental
 from gtape.train.checkpoint import Checkpoint
 from gtape.train.listing import latest_checkpoint
@@ -12,8 +23,9 @@ from gtape.train.manager import CheckpointManager
 from gtape.train.random_state import RandomStreams
 from gtape.train.status import RestoreStatus
 
-__all__ = ["Checkpoint", "CheckpointManager", "RandomStreams", "RestoreStatus", "experimental",
-           "latest_checkpoint"]
+__all__ = ["BytesList", "Checkpoint", "CheckpointManager", "Example", "Feature", "FeatureList",
+           "FeatureLists", "Features", "FloatList", "Int64List", "RandomStreams", "RestoreStatus",
+           "SequenceExample", "experimental", "latest_checkpoint"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,244 @@
+"""Records of comma separated values: their fields, and these as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import Tensor
+from gtape.core.text import shown
+from gtape.files.raw import strings
+from gtape.files.steps import step
+
+_TYPES = ("float32", "float64", "int32", "int64", "string")
+
+
+class Column(NamedTuple):
+    """A field's dtype, and what stands for an empty one; None where it must not be empty."""
+
+    dtype: DType
+    default: Any
+
+
+class Format(NamedTuple):
+    """How records are written: the byte between fields, whether fields may be quoted, and what
+    stands for an empty field."""
+
+    delimiter: bytes
+    quotes: bool
+    empty: bytes
+
+
+def as_format(field_delim: Any, use_quote_delim: bool, na_value: Any) -> Format:
+    """The format that the arguments of `decode_csv` say.
+
+    Raises:
+        InvalidArgumentError: the delimiter is not one byte, or is a quote or a line's end.
+    """
+    delimiter = field_delim.encode() if isinstance(field_delim, str) else bytes(field_delim)
+    if len(delimiter) != 1 or delimiter in b'"\r\n':
+        raise InvalidArgumentError(f"field_delim should be only 1 char, and no quote or line's "
+                                   f"end; got {shown(field_delim)}")
+    return Format(delimiter, bool(use_quote_delim),
+                  na_value.encode() if isinstance(na_value, str) else bytes(na_value))
+
+
+def as_columns(record_defaults: Any) -> list[Column]:
+    """The columns that a list of defaults says: a scalar or a list of one value, or a dtype or an
+    empty tensor for a column that must not be empty.
+
+    Raises:
+        InvalidArgumentError: a dtype that records do not have, or more than one value.
+    """
+    found = []
+    for i, given in enumerate(record_defaults):
+        if isinstance(given, (DType, type)):
+            column = Column(dtypes.as_dtype(given), None)
+        else:
+            tensor = convert(given)
+            values = np.atleast_1d(np.asarray(tensor.numpy()))
+            if values.size > 1 or values.ndim > 1:
+                raise InvalidArgumentError(f"record_defaults: the default of column {i} must be "
+                                           f"one value, or none where the column must not be "
+                                           f"empty; got {shown(given)}")
+            column = Column(tensor.dtype, values[0] if values.size else None)
+        if column.dtype.name not in _TYPES:
+            raise InvalidArgumentError(f"record_defaults: columns are of {', '.join(_TYPES)}; got "
+                                       f"{column.dtype!r} for column {i}")
+        found.append(column)
+    if not found:
+        raise InvalidArgumentError("record_defaults must name one column at least")
+    return found
+
+
+def as_selection(select_cols: Any, count: int) -> list[int] | None:
+    """The numbers of the columns that are wanted.
+
+    Raises:
+        ValueError: they are not in order, negative, or not as many as there are defaults.
+    """
+    if select_cols is None:
+        return None
+    found = [int(i) for i in select_cols]
+    if any(a >= b for a, b in pairwise(found)):
+        raise ValueError(f"select_cols is not strictly increasing; got {shown(select_cols)}")
+    if found and found[0] < 0:
+        raise ValueError(f"select_cols contains negative values; got {shown(select_cols)}")
+    if len(found) != count:
+        raise ValueError(f"select_cols and record_defaults must be of one length; got "
+                         f"{len(found)} and {count}")
+    return found
+
+
+def fields(record: bytes, form: Format, where: str) -> list[bytes]:
+    """The fields of a record, without their quotes.
+
+    Raises:
+        InvalidArgumentError: quotes that do not end, or stand within an unquoted field; a line's
+            end outside quotes.
+    """
+    if not record:
+        return []
+    if not (form.quotes and b'"' in record):
+        if form.quotes and (b"\n" in record or b"\r" in record):
+            raise _unquoted(where)
+        return record.split(form.delimiter)
+    found, at, size, mark = [], 0, len(record), form.delimiter
+    while True:
+        if record[at:at + 1] == b'"':
+            value, at = _quoted(record, at + 1, mark, where)
+        else:
+            end = record.find(mark, at)
+            end = size if end < 0 else end
+            value, at = record[at:end], end
+            if any(c in value for c in (b'"', b"\n", b"\r")):
+                raise _unquoted(where)
+        found.append(value)
+        if at >= size:
+            return found
+        at += 1
+
+
+def _unquoted(where: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{where}: Unquoted fields cannot have quotes/CRLFs inside")
+
+
+def _quoted(record: bytes, at: int, mark: bytes, where: str) -> tuple[bytes, int]:
+    """The field whose quote begins before `at`, and the place after its last quote."""
+    parts = []
+    while True:
+        end = record.find(b'"', at)
+        if end < 0:
+            raise InvalidArgumentError(f"{where}: Quoted field has to end with quote followed by "
+                                       f"delim or end")
+        parts.append(record[at:end])
+        after = record[end + 1:end + 2]
+        if after == b'"':
+            parts.append(b'"')
+            at = end + 2
+            continue
+        if after not in (b"", mark):
+            raise InvalidArgumentError(f"{where}: Quote inside a string has to be escaped by "
+                                       f"another quote")
+        return b"".join(parts), end + 1
+
+
+def chosen(found: list[bytes], columns: Sequence[Column], selection: list[int] | None,
+           where: str) -> list[bytes]:
+    """The fields of the columns that are wanted.
+
+    Raises:
+        InvalidArgumentError: the record has another number of fields.
+    """
+    if selection is not None:
+        found = [found[i] for i in selection if i < len(found)]
+    if len(found) != len(columns):
+        raise InvalidArgumentError(f"{where}: Expect {len(columns)} fields but have {len(found)}")
+    return found
+
+
+def value(text: bytes, column: Column, form: Format, number: int, where: str) -> Any:
+    """A field's value.
+
+    Raises:
+        InvalidArgumentError: it is empty and must not be, or is no number of its dtype.
+    """
+    dtype = column.dtype
+    if not text or text == form.empty:
+        if column.default is None:
+            raise InvalidArgumentError(f"{where}: Field {number} is required but missing")
+        return column.default
+    if dtype is dtypes.string:
+        return text
+    try:
+        if b"_" in text or b"x" in text:
+            raise ValueError
+        if dtype.is_floating:
+            return float(text)
+        made = int(text)
+        if not int(dtype.min) <= made <= int(dtype.max):
+            raise ValueError
+        return made
+    except ValueError:
+        raise InvalidArgumentError(f"{where}: Field {number} is not a valid {dtype.name}: "
+                                   f"{shown(text.decode('utf-8', 'replace'))}") from None
+
+
+def values_of(record: bytes, columns: Sequence[Column], form: Format, selection: list[int] | None,
+              where: str) -> list[Any]:
+    """The values of the wanted columns of a record."""
+    found = chosen(fields(record, form, where), columns, selection, where)
+    return [value(text, column, form, i, where)
+            for i, (text, column) in enumerate(zip(found, columns))]
+
+
+def array_of(values: Sequence[Any], dtype: DType) -> np.ndarray:
+    """An array of a column's values; a float too large becomes inf."""
+    made = np.empty(len(values), dtype.np_dtype)
+    if dtype.is_floating:
+        with np.errstate(over="ignore"):
+            made[:] = np.array(values, np.float64)
+    else:
+        made[:] = values
+    return made
+
+
+def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",",
+               use_quote_delim: bool = True, na_value: str = "", select_cols: Any = None,
+               name: str | None = None) -> list[Tensor]:
+    """The columns of records, strings [...], as a list of tensors [...].
+
+    Args:
+        record_defaults: for each column what stands for an empty field, which sets the dtype too;
+            an empty tensor or a dtype where the field must not be empty.
+        field_delim: the character between fields.
+        use_quote_delim: fields may stand in quotes, a quote among them doubled.
+        na_value: another text that stands for an empty field.
+        select_cols: the numbers of the columns that are wanted, in order.
+
+    Raises:
+        InvalidArgumentError: a record with another number of fields, a field that is no number of
+            its dtype or empty without a default, quotes that do not end. It names the record.
+        ValueError: `select_cols` that are not in order or not as many as the defaults.
+    """
+    columns = as_columns(record_defaults)
+    form = as_format(field_delim, use_quote_delim, na_value)
+    selection = as_selection(select_cols, len(columns))
+    given = strings(records, "decode_csv")
+
+    def run(found: Any) -> list[Any]:
+        array = np.asarray(found, object)
+        rows = [values_of(record, columns, form, selection, f"decode_csv: record {i}")
+                for i, record in enumerate(array.reshape(-1).tolist())]
+        return [array_of([row[i] for row in rows], c.dtype).reshape(array.shape)
+                for i, c in enumerate(columns)]
+
+    shape = given.spec.shape
+    return step("decode_csv", run, [given], [c.dtype for c in columns], [shape] * len(columns))

@@ -1,0 +1,182 @@
+"""Pictures in files, opened by Pillow: which format, how large, which pixels.
+
+How large a picture claims to be is compared with the length of its file before a pixel is made.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gtape.core.errors import InvalidArgumentError, UnavailableError, UnimplementedError
+from gtape.files.bmp import bmp
+
+_BEGINNINGS = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF8", "GIF"),
+               (b"BM", "BMP"))
+#: Pixels that a picture of any length of file may have, and pixels for each byte of a longer one.
+_FREE, _EACH = 1 << 24, 4096
+#: TensorFlow's weights of red, green and blue in a PNG file's grey, of 32768.
+_GREY = np.array([9797, 19234, 3737], np.int64)
+
+
+def format_of(content: bytes) -> str:
+    """The name of a picture's format.
+
+    Raises:
+        InvalidArgumentError: it is of none that is read.
+    """
+    if not content:
+        raise InvalidArgumentError("Input is empty: an image file has one byte at least")
+    for beginning, name in _BEGINNINGS:
+        if content.startswith(beginning):
+            return name
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "WEBP"
+    raise InvalidArgumentError(f"Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP "
+                               f"required; the file begins with {content[:12]!r}")
+
+
+def opened(content: bytes, name: str) -> Any:
+    """Pillow's image of a file, of which only the head is read.
+
+    Raises:
+        UnavailableError: Pillow is not installed.
+        InvalidArgumentError: the file is damaged, or claims more pixels than it can hold.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise UnavailableError("decoding images needs the package pillow: pip install "
+                               "'gtape[images]'") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        try:
+            image = Image.open(io.BytesIO(content), formats=[name])
+            frames = getattr(image, "n_frames", 1)
+        except Exception as error:
+            raise _invalid(name, content, error) from None
+    pixels = image.width * image.height * frames
+    if pixels > max(_FREE, len(content) * _EACH):
+        raise InvalidArgumentError(
+            f"Invalid {name} data, size {len(content)}: it claims {frames} pictures of "
+            f"{image.width} x {image.height} pixels, more than so few bytes hold")
+    return image
+
+
+def _invalid(name: str, content: bytes, error: Exception) -> InvalidArgumentError:
+    return InvalidArgumentError(f"Invalid {name} data, size {len(content)}: it is damaged or cut "
+                                f"short ({error or type(error).__name__})")
+
+
+def loaded(image: Any, content: bytes, name: str) -> Any:
+    """The image with its pixels.
+
+    Raises:
+        InvalidArgumentError: the file is damaged or cut short.
+    """
+    try:
+        image.load()
+    except Exception as error:
+        raise _invalid(name, content, error) from None
+    return image
+
+
+def still(content: bytes, name: str, channels: int, wide: bool, ratio: int = 1) -> np.ndarray:
+    """The pixels [height, width, channels] of a JPEG, PNG or BMP file.
+
+    Args:
+        channels: 1, 3 or 4; 0 for as many as the file has.
+        wide: a PNG's 16 bits of a channel are kept; without it the upper 8 are.
+        ratio: a JPEG is made smaller by 2, 4 or 8.
+    """
+    if name == "BMP":
+        return _channels(bmp(content), channels)
+    image = opened(content, name)
+    if name == "JPEG":
+        return _jpeg(image, content, channels, ratio)
+    mode = image.mode
+    loaded(image, content, name)
+    if mode == "P":
+        image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+    elif mode == "1":
+        image = image.convert("L")
+    if name == "PNG" and wide and content[24:25] == b"\x10" and not mode.startswith("I"):
+        raise UnimplementedError("decode_png: Pillow reads PNG files of several channels of 16 "
+                                 "bits with 8 bits; decode them as tf.uint8")
+    pixels = np.asarray(image)
+    if image.mode.startswith("I"):
+        pixels = pixels.astype(np.uint16) if wide else (pixels >> 8).astype(np.uint8)
+    elif wide:
+        pixels = pixels.astype(np.uint16) * np.uint16(257)
+    return _channels(pixels if pixels.ndim == 3 else pixels[..., None], channels)
+
+
+def _jpeg(image: Any, content: bytes, channels: int, ratio: int) -> np.ndarray:
+    mode = {1: "L", 3: "RGB"}.get(channels) or ("L" if image.mode == "L" else "RGB")
+    if channels == 1 and image.mode == "CMYK":
+        raise InvalidArgumentError("a JPEG file of four colours is decoded to 3 channels; got "
+                                   "channels=1")
+    width, height = image.size
+    image.draft(mode if image.mode != "CMYK" else None,
+                (max(width // ratio, 1), max(height // ratio, 1)))
+    loaded(image, content, "JPEG")
+    wanted = (-(-width // ratio), -(-height // ratio))
+    if image.size != wanted:
+        image = image.resize(wanted)
+    pixels = np.asarray(image.convert(mode))
+    return pixels if pixels.ndim == 3 else pixels[..., None]
+
+
+def _channels(pixels: np.ndarray, wanted: int) -> np.ndarray:
+    """The pixels with another number of channels: grey becomes red, green and blue or the reverse,
+    what is transparent is left out or nothing is."""
+    have = pixels.shape[2]
+    if wanted in (0, have):
+        return pixels
+    colours = pixels[..., :1 if have < 3 else 3]
+    if wanted == 1:
+        if have < 3:
+            return colours
+        grey = colours.astype(np.int64) @ _GREY >> 15
+        return grey[..., None].astype(pixels.dtype)
+    if have < 3:
+        colours = np.repeat(colours, 3, axis=2)
+    if wanted == 3:
+        return colours
+    full = np.iinfo(pixels.dtype).max
+    alpha = pixels[..., -1:] if have in (2, 4) else np.full_like(pixels[..., :1], full)
+    return np.concatenate([colours, alpha], axis=2)
+
+
+def frames(content: bytes, name: str, only_first: bool = False) -> np.ndarray:
+    """The pictures [frames, height, width, 3] of a GIF or WebP file."""
+    image = opened(content, name)
+    found = []
+    for number in range(1 if only_first else getattr(image, "n_frames", 1)):
+        try:
+            image.seek(number)
+        except Exception as error:
+            raise _invalid(name, content, error) from None
+        loaded(image, content, name)
+        alpha = name == "WEBP" and image.mode == "RGBA"
+        found.append(np.asarray(image if alpha else image.convert("RGB")))
+    return np.stack(found)
+
+
+def jpeg(image: np.ndarray, **options: Any) -> bytes:
+    """The JPEG file of an image [height, width, 1 or 3] of uint8.
+
+    Raises:
+        UnavailableError: Pillow is not installed.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise UnavailableError("encoding JPEG files needs the package pillow: pip install "
+                               "'gtape[images]'") from error
+    into = io.BytesIO()
+    Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).save(into, "JPEG", **options)
+    return into.getvalue()

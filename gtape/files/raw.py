@@ -1,0 +1,163 @@
+"""Bytes as numbers and as other bytes: decode_raw, base 64, unpacking."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.dtypes import as_dtype
+from gtape.core.errors import DataLossError, InvalidArgumentError
+from gtape.core.tensor import Tensor
+from gtape.core.text import shown
+from gtape.files.steps import each, step
+from gtape.files.streams import WINDOWS
+
+
+def strings(value: Any, name: str) -> Tensor:
+    """A tensor of strings.
+
+    Raises:
+        InvalidArgumentError: it holds something else.
+    """
+    if isinstance(value, (list, tuple)) and not value:
+        value = np.empty(0, object)
+    found = convert(value)
+    if found.dtype is not dtypes.string:
+        raise InvalidArgumentError(f"{name} takes strings; got {found.spec}")
+    return found
+
+
+def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True,
+               fixed_length: int | None = None, name: str | None = None) -> Tensor:
+    """The bytes of strings [...] as numbers [..., n] of a dtype.
+
+    Args:
+        little_endian: the least significant byte comes first.
+        fixed_length: bytes of each string; longer ones are cut, shorter ones get zeros at the end.
+
+    Raises:
+        InvalidArgumentError: strings of several lengths, or of one that is no multiple of the
+            dtype's size.
+    """
+    dtype, given = as_dtype(out_type), strings(input_bytes, "decode_raw")
+    if dtype is dtypes.string:
+        raise InvalidArgumentError("decode_raw gives numbers or bools; got out_type=tf.string")
+    if fixed_length is not None and (fixed_length <= 0 or fixed_length % dtype.size):
+        raise InvalidArgumentError(f"fixed_length ({fixed_length}) must be a multiple of the size "
+                                   f"of out_type ({dtype.size})")
+
+    def run(values: Any) -> list[Any]:
+        array = np.asarray(values, object)
+        flat = array.reshape(-1).tolist()
+        if fixed_length is not None:
+            flat = [v[:fixed_length].ljust(fixed_length, b"\0") for v in flat]
+        return [_numbers(flat, dtype, little_endian).reshape(*array.shape, -1)
+                if flat else np.empty((*array.shape, (fixed_length or 0) // dtype.size),
+                                      dtype.np_dtype)]
+
+    shapes = None if fixed_length is None else [(*given.spec.shape, fixed_length // dtype.size)]
+    return step("decode_raw", run, [given], [dtype], shapes)[0]
+
+
+def _numbers(flat: list[bytes], dtype: dtypes.DType, little_endian: bool) -> np.ndarray:
+    """The numbers in strings of one length, a row of each."""
+    sizes = {len(v) for v in flat}
+    if len(sizes) > 1:
+        odd = next(i for i, v in enumerate(flat) if len(v) != len(flat[0]))
+        raise InvalidArgumentError(f"decode_raw requires input strings to all be the same size, "
+                                   f"but element {odd} has size {len(flat[odd])} != "
+                                   f"{len(flat[0])}; fixed_length= cuts and fills them")
+    if len(flat[0]) % dtype.size:
+        raise InvalidArgumentError(f"Input to decode_raw has length {len(flat[0])} that is not a "
+                                   f"multiple of {dtype.size}, the size of {dtype.name}")
+    dtypes.require_usable(dtype)
+    if dtype.is_bool:
+        return np.frombuffer(b"".join(flat), np.uint8).reshape(len(flat), -1) != 0
+    width = dtype.size // 2 if dtype.is_complex else dtype.size
+    words = np.frombuffer(b"".join(flat), f"u{width}")
+    if not little_endian:
+        words = words.byteswap()
+    return words.view(dtype.np_dtype).reshape(len(flat), -1)
+
+
+def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
+    """Strings in the base-64 alphabet that is safe in addresses, with "-" and "_".
+
+    Args:
+        pad: end them with "=" to a length that 4 divides.
+    """
+    def one(value: bytes) -> bytes:
+        made = base64.urlsafe_b64encode(value)
+        return made if pad else made.rstrip(b"=")
+
+    given = strings(input, "encode_base64")
+    return step("encode_base64", lambda v: [each(one, v)], [given], [dtypes.string],
+                [given.spec.shape])[0]
+
+
+def decode_base64(input: Any, name: str | None = None) -> Tensor:
+    """What `encode_base64` was given, with or without "=" at the end.
+
+    Raises:
+        InvalidArgumentError: other characters, or a length that no base-64 string has.
+    """
+    def one(value: bytes) -> bytes:
+        bare = value[:-2].rstrip(b"=") + value[-2:].rstrip(b"=") if len(value) % 4 == 0 else value
+        if len(bare) % 4 == 1:
+            raise InvalidArgumentError(f"Base64 string length cannot be 1 modulo 4; got "
+                                       f"{shown(value)}")
+        if bare.translate(None, _ALPHABET):
+            raise InvalidArgumentError(f"Invalid character found in base64; it has letters, "
+                                       f"digits, '-' and '_'; got {shown(value)}")
+        try:
+            return base64.urlsafe_b64decode(bare + b"=" * (-len(bare) % 4))
+        except binascii.Error as error:
+            raise InvalidArgumentError(f"no base64: {error}; got {shown(value)}") from None
+
+    given = strings(input, "decode_base64")
+    return step("decode_base64", lambda v: [each(one, v)], [given], [dtypes.string],
+                [given.spec.shape])[0]
+
+
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+#: Bytes that one string may unpack to.
+_MOST = 1 << 31
+
+
+def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
+    """Unpacked strings.
+
+    Args:
+        compression_type: "GZIP", "ZLIB", or "" for none.
+
+    Raises:
+        InvalidArgumentError: another compression.
+        DataLossError: a string that is not compressed so, is cut short, or has more than 2 GiB.
+    """
+    if compression_type not in WINDOWS:
+        raise InvalidArgumentError(f"decode_compressed unpacks 'GZIP', 'ZLIB' and ''; got "
+                                   f"{shown(compression_type)}")
+
+    def one(value: Any) -> Any:
+        if not compression_type:
+            return value
+        unpack = zlib.decompressobj(WINDOWS[compression_type])
+        try:
+            made = unpack.decompress(value, _MOST)
+        except zlib.error as error:
+            raise DataLossError(f"decode_compressed: {shown(value)} is damaged or not compressed "
+                                f"as {compression_type}: {error}") from None
+        if not unpack.eof:
+            raise DataLossError(f"decode_compressed: {shown(value)} is cut short, or unpacks to "
+                                f"more than {_MOST} bytes")
+        return made
+
+    given = strings(bytes, "decode_compressed")
+    return step("decode_compressed", lambda v: [each(one, v)], [given], [dtypes.string],
+                [given.spec.shape])[0]

@@ -1,0 +1,138 @@
+"""WAV files of 16-bit samples: `tf.audio.decode_wav` and `encode_wav`."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import Tensor
+from gtape.files.raw import strings
+from gtape.files.steps import step
+
+_HEAD = struct.Struct("<HHIIHH")
+
+
+class Sound(NamedTuple):
+    """Samples [time, channels] of 16 bits, and how many a second."""
+
+    samples: np.ndarray
+    rate: int
+
+
+def _wrong(what: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"decode_wav: {what}; the bytes are damaged, cut short, or no WAV "
+                                f"file of 16-bit samples")
+
+
+def parsed(content: bytes) -> Sound:
+    """The samples of a WAV file.
+
+    Raises:
+        InvalidArgumentError: it is none, is cut short, or has other samples than 16-bit PCM.
+    """
+    if len(content) < 12 or content[:4] != b"RIFF" or content[8:12] != b"WAVE":
+        raise _wrong(f"Expected RIFF and WAVE at the beginning, found {content[:12]!r}")
+    at, form = 12, None
+    while at + 8 <= len(content):
+        name, size = content[at:at + 4], int.from_bytes(content[at + 4:at + 8], "little")
+        at += 8
+        if size > len(content) - at:
+            raise _wrong(f"the part {name!r} at byte {at - 8} claims {size} bytes, where "
+                         f"{len(content) - at} are left")
+        if name == b"fmt ":
+            form = _format(content[at:at + size])
+        elif name == b"data":
+            if form is None:
+                raise _wrong("the samples come before their format")
+            channels, rate = form
+            frames = size // (2 * channels)
+            samples = np.frombuffer(content, "<i2", frames * channels, at)
+            return Sound(samples.reshape(frames, channels), rate)
+        at += size + size % 2
+    raise _wrong("there are no samples")
+
+
+def _format(part: bytes) -> tuple[int, int]:
+    """The number of channels and the rate."""
+    if len(part) < 16:
+        raise _wrong(f"a format of {len(part)} bytes")
+    code, channels, rate, _, _, bits = _HEAD.unpack_from(part)
+    if code == 0xFFFE and len(part) >= 26:
+        code = int.from_bytes(part[24:26], "little")
+    if code != 1 or bits != 16:
+        raise _wrong(f"Can only read 16-bit PCM; got format {code} of {bits} bits")
+    if not channels or not rate:
+        raise _wrong(f"{channels} channels at a rate of {rate}")
+    return channels, rate
+
+
+def decode_wav(contents: Any, desired_channels: int = -1, desired_samples: int = -1,
+               name: str | None = None) -> tuple[Tensor, Tensor]:
+    """(audio, sample rate) of a WAV file: float32 [time, channels] in [-1, 1), and an int32.
+
+    Args:
+        desired_channels: the first is repeated, or the last are left out, to have so many; -1 for
+            as many as there are.
+        desired_samples: zeros are added, or the end is left out, to have so many; -1 for all.
+
+    Raises:
+        InvalidArgumentError: the bytes are no WAV file of 16-bit samples, or are cut short.
+    """
+    def run(content: Any) -> list[Any]:
+        if not isinstance(content, bytes):
+            raise InvalidArgumentError("decode_wav: contents must be a scalar of strings")
+        samples, rate = parsed(content)
+        if 0 <= desired_samples < len(samples):
+            samples = samples[:desired_samples]
+        channels = samples.shape[1] if desired_channels < 0 else desired_channels
+        made = np.zeros((max(len(samples), desired_samples), channels), np.float32)
+        made[:len(samples)] = samples[:, np.minimum(np.arange(channels), samples.shape[1] - 1)]
+        return [made / np.float32(32768), np.int32(rate)]
+
+    known = desired_channels >= 0 and desired_samples >= 0
+    audio, rate = step("decode_wav", run, [strings(contents, "decode_wav")],
+                       [dtypes.float32, dtypes.int32],
+                       [(desired_samples, desired_channels), ()] if known else None)
+    return WavAudio(audio, rate)
+
+
+class WavAudio(NamedTuple):
+    """What `decode_wav` gives."""
+
+    audio: Tensor
+    sample_rate: Tensor
+
+
+def wav_bytes(audio: np.ndarray, rate: int) -> bytes:
+    """A WAV file of samples [time, channels] in [-1, 1].
+
+    Raises:
+        InvalidArgumentError: another shape, or a rate that is no positive number.
+    """
+    if audio.ndim != 2 or not 0 < audio.shape[1] < 1 << 16:
+        raise InvalidArgumentError(f"encode_wav: audio must be [time, channels]; got "
+                                   f"{list(audio.shape)}")
+    if not 0 < rate < 1 << 32:
+        raise InvalidArgumentError(f"encode_wav: sample_rate must be in (0, 2^32), got: {rate}")
+    scaled = np.nan_to_num(audio) * np.float32(32768)
+    rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))
+    data = np.clip(rounded, -32768, 32767).astype("<i2").tobytes()
+    channels = audio.shape[1]
+    head = _HEAD.pack(1, channels, rate, rate * channels * 2, channels * 2, 16)
+    return b"".join((b"RIFF", struct.pack("<I", 36 + len(data)), b"WAVEfmt ",
+                     struct.pack("<I", 16), head, b"data", struct.pack("<I", len(data)), data))
+
+
+def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
+    """A WAV file of 16-bit samples of float32 [time, channels] in [-1, 1], as a scalar of strings.
+
+    Raises:
+        InvalidArgumentError: another shape, or a rate that is no positive number.
+    """
+    return step("encode_wav", lambda a, r: [wav_bytes(np.asarray(a), int(r))],
+                [convert(audio, dtypes.float32), sample_rate], [dtypes.string], [()])[0]
