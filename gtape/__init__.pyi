@@ -6,6 +6,7 @@ from keras._tf_keras.keras import losses as losses
 from keras._tf_keras.keras import metrics as metrics
 from keras._tf_keras.keras import optimizers as optimizers
 
+from gtape import audio as audio
 from gtape import autodiff as autodiff
 from gtape import autograph as autograph
 from gtape import bitwise as bitwise
@@ -18,6 +19,7 @@ from gtape import errors as errors
 from gtape import experimental as experimental
 from gtape import image as image
 from gtape import inspect as inspect
+from gtape import io as io
 from gtape import linalg as linalg
 from gtape import math as math
 from gtape import nest as nest

@@ -92,8 +92,8 @@ _TABLE = {
 }
 
 #: Submodules reachable as attributes.
-MODULES = ("autodiff", "autograph", "bitwise", "config", "data", "debugging", "distribute",
-           "dtypes", "errors", "experimental", "image", "inspect", "keras", "linalg", "math",
+MODULES = ("audio", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "distribute",
+           "dtypes", "errors", "experimental", "image", "inspect", "io", "keras", "linalg", "math",
            "nest", "nn", "quantization", "random", "sets", "signal", "sparse", "testing", "train")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
@@ -105,8 +105,7 @@ ABSENT = {
     "ragged": "use a padded tensor with gtape.sequence_mask",
     "RaggedTensor": "use a padded tensor with gtape.sequence_mask",
     "strings": "use Python strings",
-    "io": "use pathlib, numpy.load and safetensors",
-    "saved_model": "save weights with safetensors",
+    "saved_model": "save weights with gtape.train.Checkpoint, Keras models with model.save",
     "raw_ops": "use the public functions of the same names",
     "compat": "gtape has the TensorFlow 2 names only",
     "lookup": "use a Python dict",
@@ -115,7 +114,7 @@ ABSENT = {
     "lite": "gtape trains; it does not export to devices",
     "feature_column": "build features with NumPy",
     "assign": "variable.assign(value)",
-    "gfile": "use pathlib",
+    "gfile": "use gtape.io.gfile",
     "ragged_fill_empty_rows": "use a padded tensor with gtape.sequence_mask",
     "ragged_fill_empty_rows_grad": "use a padded tensor with gtape.sequence_mask",
     "edit_distance": "it compares sparse tensors of labels; compare Python sequences",

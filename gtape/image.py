@@ -43,13 +43,14 @@ from gtape.ops.resizing import resize
 
 __all__ = [
     "adjust_brightness", "adjust_contrast", "adjust_gamma", "central_crop", "convert_image_dtype",
-    "crop_to_bounding_box", "extract_patches", "flip_left_right", "flip_up_down",
-    "grayscale_to_rgb", "image_gradients", "pad_to_bounding_box", "per_image_standardization",
-    "psnr", "resize", "resize_with_crop_or_pad", "rgb_to_grayscale", "rot90", "total_variation",
-    "transpose",
+    "crop_to_bounding_box", "decode_and_crop_jpeg", "decode_bmp", "decode_gif", "decode_image",
+    "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "extract_jpeg_shape",
+    "extract_patches", "flip_left_right", "flip_up_down", "grayscale_to_rgb", "image_gradients",
+    "is_jpeg", "pad_to_bounding_box", "per_image_standardization", "psnr", "resize",
+    "resize_with_crop_or_pad", "rgb_to_grayscale", "rot90", "total_variation", "transpose",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"gtape.image has no '{name}'. It has {', '.join(__all__)}; read and "
-                         f"write files with Pillow, and write the rest in tensor functions")
+    raise AttributeError(f"gtape.image has no '{name}'. It has {', '.join(__all__)}; write the "
+                         f"rest in tensor functions")

@@ -21,6 +21,7 @@ _ARROWS = {
     "kinds": {"core", "kinds", "numerics"},
     "ops": {"core", "kinds", "numerics", "ops"},
     "devices": {"core", "devices", "kinds", "numerics"},
+    "files": {"core", "files", "kinds", "numerics", "ops"},
 }
 #: Imports that point upwards, inside functions: the recorders' own arithmetic is written in ops.
 _LATE = {

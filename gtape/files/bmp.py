@@ -26,8 +26,8 @@ def bmp(content: bytes) -> np.ndarray:
                                 f"32 bits without compression are read")
     rows, row = abs(height), (width * channels + 3) // 4 * 4
     if width <= 0 or not rows or start + rows * row > len(content):
-        raise _invalid(content, f"it claims {width} x {rows} pixels from byte {start} on, more than "
-                                f"there are")
+        raise _invalid(content, f"it claims {width} x {rows} pixels from byte {start} on, more "
+                                f"than there are")
     lines = np.frombuffer(content, np.uint8, rows * row, start).reshape(rows, row)
     pixels = lines[:, :width * channels].reshape(rows, width, channels)
     if height > 0:

@@ -6,8 +6,8 @@ the end, so that NumPy looks all of them up at once: a table of 1,024 distances 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def masked_crc32c(data: bytes | memoryview) -> int:
     return masked(crc32c(data))
 
 
-def of_parts(raw: np.ndarray, starts: Sequence[int], lengths: Sequence[int]) -> np.ndarray:
+def of_parts(raw: np.ndarray, starts: Any, lengths: Any) -> np.ndarray:
     """The masked checksums of many parts of an array of bytes, as uint32."""
     begin, size = np.asarray(starts, np.intp), np.asarray(lengths, np.intp)
     made = np.empty(len(begin), np.uint32)
@@ -120,7 +120,7 @@ def of_parts(raw: np.ndarray, starts: Sequence[int], lengths: Sequence[int]) -> 
             made[some] = _of_alike(raw, begin[some], size[some], width)
         width *= 2
     for i in np.flatnonzero((size < 4) | (size > _BLOCK)).tolist():
-        made[i] = masked_crc32c(memoryview(raw[begin[i]:begin[i] + size[i]]))
+        made[i] = masked_crc32c(raw[begin[i]:begin[i] + size[i]].tobytes())
     return made
 
 

@@ -130,8 +130,9 @@ class Parser:
         return column(name, dtype, [e.get(name) for e in self._examples])
 
     def _name(self, i: int) -> str:
-        known = self._names is not None and i < len(self._names)
-        return self._names[i].decode("utf-8", "replace") if known else f"example {i}"
+        if self._names is None or i >= len(self._names):
+            return f"example {i}"
+        return self._names[i].decode("utf-8", "replace")  # type: ignore[no-any-return]
 
     def tensor(self, name: str, feature: Any) -> Any:
         """The tensor of a feature."""
@@ -231,7 +232,7 @@ def filled(rows: np.ndarray, counts: np.ndarray, feature: Any, name: str,
     """Rows of examples that have `counts` of them each, filled up to the longest with a feature's
     default value."""
     longest = int(counts.max()) if len(counts) else 0
-    blank = b"" if dtype is dtypes.string else 0
+    blank: Any = b"" if dtype is dtypes.string else 0
     if feature.default_value is not None:
         value = host_array(feature.default_value, dtype)
         blank = value.reshape(-1)[0] if value.size == 1 else value

@@ -67,8 +67,8 @@ def _one(content: bytes, channels: int, name: str, wide: bool = False,
         return still(content, kind, channels, wide, ratio if kind == "JPEG" else 1)
     found = frames(content, kind)
     if len(found) != 1:
-        raise InvalidArgumentError(f"Got {len(found)} frames, but animated gifs can only be decoded "
-                                   f"by tf.io.decode_gif or tf.io.decode_image")
+        raise InvalidArgumentError(f"Got {len(found)} frames, but animated gifs can only be "
+                                   f"decoded by tf.io.decode_gif or tf.io.decode_image")
     _checked(channels, (0, 3), kind)
     return found[0].astype(np.uint16) * np.uint16(257) if wide else found[0]
 
@@ -126,8 +126,8 @@ def _jpeg_options(ratio: int, fancy_upscaling: bool, try_recover_truncated: bool
     if ratio not in (1, 2, 4, 8):
         raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {shown(ratio)}")
     if try_recover_truncated or not fancy_upscaling:
-        raise UnimplementedError("Pillow, by which gtape decodes JPEG files, neither recovers files "
-                                 "that are cut short nor leaves out the smooth upscaling of "
+        raise UnimplementedError("Pillow, by which gtape decodes JPEG files, neither recovers "
+                                 "files that are cut short nor leaves out the smooth upscaling of "
                                  "colours; leave try_recover_truncated and fancy_upscaling out")
 
 
@@ -277,17 +277,19 @@ def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bo
                                    f"{given.spec}")
     channels = given.spec.shape[2]
     if channels not in {"": (1, 3), "grayscale": (1,), "rgb": (3,)}.get(format, ()):
-        raise InvalidArgumentError(f"encode_jpeg: image must have 1 or 3 channels, 1 for the format "
-                                   f"'grayscale' and 3 for 'rgb'; got {channels} channels and the "
-                                   f"format {shown(format)}")
+        raise InvalidArgumentError(f"encode_jpeg: image must have 1 or 3 channels, 1 for the "
+                                   f"format 'grayscale' and 3 for 'rgb'; got {channels} channels "
+                                   f"and the format {shown(format)}")
     if not 0 <= quality <= 100:
         raise InvalidArgumentError(f"quality must be in [0,100], got {shown(quality)}")
     if density_unit not in ("in", "cm"):
-        raise InvalidArgumentError(f"Invalid density_unit {shown(density_unit)}; it is 'in' or 'cm'")
+        raise InvalidArgumentError(f"Invalid density_unit {shown(density_unit)}; it is 'in' or "
+                                   "'cm'")
     scale = 1 if density_unit == "in" else 2.54
-    options = {"quality": quality, "progressive": progressive, "optimize": optimize_size,
-               "subsampling": 2 if chroma_downsampling else 0,
-               "dpi": (round(x_density * scale), round(y_density * scale))}
+    options: dict[str, Any] = {
+        "quality": quality, "progressive": progressive, "optimize": optimize_size,
+        "subsampling": 2 if chroma_downsampling else 0,
+        "dpi": (round(x_density * scale), round(y_density * scale))}
     if xmp_metadata:
         options["xmp"] = xmp_metadata.encode()
 

@@ -18,7 +18,7 @@ from gtape.core.text import shown
 from gtape.files import wire
 
 _DEFAULTS = {"int": 0, "bool": False, "text": "", "bytes": b"", "float": 0.0, "double": 0.0}
-_FORMATS = {"float": ("<f", np.dtype("<f4"), wire.FIXED32),
+_FORMATS: dict[str, tuple[str, np.dtype, int]] = {"float": ("<f", np.dtype("<f4"), wire.FIXED32),
             "double": ("<d", np.dtype("<f8"), wire.FIXED64)}
 _WIRES = {"int": wire.VARINT, "bool": wire.VARINT, "float": wire.FIXED32, "double": wire.FIXED64}
 
@@ -124,7 +124,7 @@ class Values(list):
         made = self._checked(value if isinstance(index, slice) else [value])
         super().__setitem__(index, made if isinstance(index, slice) else made[0])
 
-    def __iadd__(self, values: Any) -> Self:
+    def __iadd__(self, values: Any) -> Self:  # type: ignore[misc]
         self.extend(values)
         return self
 
@@ -407,7 +407,7 @@ class Message:
         if not isinstance(serialized, (bytes, bytearray, memoryview)):
             raise TypeError(f"{type(self).__name__} is read from bytes; got {shown(serialized)}"
                             f"{'; write tensor.numpy()' if hasattr(serialized, 'numpy') else ''}")
-        for number, kind, value in wire.fields(serialized, what):
+        for number, kind, value in wire.fields(memoryview(serialized), what):
             field = self._by_number.get(number)
             if field is not None:
                 self._read(field, kind, value, what)

@@ -54,6 +54,8 @@ def opened(content: bytes, name: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         try:
+            if name == "PNG":
+                Image.open(io.BytesIO(content), formats=[name]).verify()
             image = Image.open(io.BytesIO(content), formats=[name])
             frames = getattr(image, "n_frames", 1)
         except Exception as error:

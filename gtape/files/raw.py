@@ -108,7 +108,9 @@ def decode_base64(input: Any, name: str | None = None) -> Tensor:
         InvalidArgumentError: other characters, or a length that no base-64 string has.
     """
     def one(value: bytes) -> bytes:
-        bare = value[:-2].rstrip(b"=") + value[-2:].rstrip(b"=") if len(value) % 4 == 0 else value
+        bare = value
+        if len(value) % 4 == 0:
+            bare = value.removesuffix(b"=").removesuffix(b"=")
         if len(bare) % 4 == 1:
             raise InvalidArgumentError(f"Base64 string length cannot be 1 modulo 4; got "
                                        f"{shown(value)}")

@@ -54,7 +54,7 @@ def untraceable(name: str) -> NotTraceableError:
                              f"when it is called, so the function around it runs as Python")
 
 
-def each(function: Callable[[bytes], Any], values: Any) -> np.ndarray:
+def each(function: Callable[[Any], Any], values: Any) -> np.ndarray:
     """`function` of each byte string of an array of them, in its shape."""
     array = np.asarray(values, object)
     made = np.empty(array.shape, object)

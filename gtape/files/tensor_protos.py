@@ -53,7 +53,8 @@ def decoded(message: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType
         InvalidArgumentError: the bytes are damaged, cut short or something else, hold another dtype
             than `dtype`, or fewer or more values than their shape has elements.
     """
-    code, shape, content, strings, rows = 0, (), None, [], []
+    code, content, strings, rows = 0, None, [], []
+    shape: tuple[int, ...] = ()
     for number, kind, value in wire.fields(message, _WHAT):
         if number == _DTYPE and kind == wire.VARINT:
             code = value
