@@ -10,9 +10,7 @@ import gtape as tf
 io, train = tf.io, tf.train
 Fixed, VarLen, Rows, Ragged = (io.FixedLenFeature, io.VarLenFeature, io.FixedLenSequenceFeature,
                                io.RaggedFeature)
-
-
-sparse_needed = pytest.mark.skipif(not hasattr(tf, "RaggedTensor"), reason="no sparse tensors")
+ragged_needed = pytest.mark.skipif(not hasattr(tf, "RaggedTensor"), reason="no ragged tensors")
 
 
 def integers(*values):
@@ -75,7 +73,6 @@ def test_rows_are_filled_up_to_the_longest():
     assert one["f"].shape == (0,)
 
 
-@sparse_needed
 def test_features_of_any_length_are_sparse():
     found = io.parse_example([A, B], {"s": VarLen(tf.string), "f": VarLen(tf.float32)})
     assert sparse(found["s"]) == ([[0, 0], [1, 0], [1, 1]], [b"q", b"w", b"e"], [2, 2])
@@ -84,7 +81,6 @@ def test_features_of_any_length_are_sparse():
     assert sparse(one["s"]) == ([[0]], [b"q"], [1]) and sparse(one["z"]) == ([], [], [0])
 
 
-@sparse_needed
 def test_a_sparse_feature_has_places_of_its_own():
     made = example(i=integers(5, 2), v=floats(1, 2))
     found = io.parse_example([made, made], {"q": io.SparseFeature("i", "v", tf.float32, 10)})
@@ -93,7 +89,7 @@ def test_a_sparse_feature_has_places_of_its_own():
         io.parse_example([made], {"q": io.SparseFeature("i", "v", tf.float32, 5)})
 
 
-@sparse_needed
+@ragged_needed
 def test_ragged_features():
     found = io.parse_example([A, B], {"f": Ragged(tf.float32), "t": Ragged(tf.string, "s")})
     assert found["f"].to_list() == [[1, 2, 3], []]
@@ -136,7 +132,6 @@ def test_damaged_examples_are_errors(damaged):
         io.parse_example([B, damaged], {"x": Fixed([2], tf.int64)})
 
 
-@sparse_needed
 def test_long_lists_and_lists_in_pieces():
     many = example(x=integers(*range(-500, 500)), f=floats(*range(300)))
     found = io.parse_example([many, many], {"x": Fixed([1000], tf.int64),
@@ -170,7 +165,6 @@ T = sequence(9, t=[integers(2, 3)])
 CONTEXT = {"n": Fixed([], tf.int64)}
 
 
-@sparse_needed
 def test_one_sequence():
     context, steps = io.parse_single_sequence_example(
         S, CONTEXT, {"t": Rows([2], tf.int64), "v": VarLen(tf.float32)})
@@ -179,7 +173,6 @@ def test_one_sequence():
     assert sparse(steps["v"]) == ([[0, 0], [2, 0], [2, 1]], [2, 4, 5], [3, 2])
 
 
-@sparse_needed
 def test_a_batch_of_sequences():
     context, steps, lengths = io.parse_sequence_example(
         [S, T], CONTEXT, {"t": Rows([2], tf.int64), "v": VarLen(tf.float32)})
@@ -187,6 +180,10 @@ def test_a_batch_of_sequences():
     assert steps["t"].numpy().tolist() == [[[2, 3], [4, 5]], [[2, 3], [0, 0]]]
     assert sparse(steps["v"]) == ([[0, 0, 0], [0, 2, 0], [0, 2, 1]], [2, 4, 5], [2, 3, 2])
     assert {n: t.numpy().tolist() for n, t in lengths.items()} == {"t": [2, 1]}
+
+
+@ragged_needed
+def test_a_batch_of_ragged_sequences():
     _, steps, lengths = io.parse_sequence_example([S, T], CONTEXT, {"t": Ragged(tf.int64)})
     assert steps["t"].to_list() == [[[2, 3], [4, 5]], [[2, 3]]] and lengths == {}
 
