@@ -8,6 +8,7 @@ from types import ModuleType
 #: By the name of Keras' module: the module and the function that amend it.
 _AMENDMENTS = {
     "keras.src.backend.tensorflow.core": ("symbolic", "amend_core"),
+    "keras.src.backend.tensorflow.rnn": ("recurrent", "amend_rnn"),
     "keras.src.backend.tensorflow.trainer": ("training", "amend_trainer"),
     "keras.src.ops.operation": ("training", "amend_operation"),
     "keras.src.trainers.data_adapters": ("datasets", "amend_adapters"),
