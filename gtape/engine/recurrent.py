@@ -35,9 +35,9 @@ def amend_rnn(module: ModuleType) -> None:
             reset_after: bool = True) -> Any:
         plain = module._do_gru_arguments_support_cudnn(
             activation, recurrent_activation, unroll, bias is not None, reset_after)
-        own, recurrent = (None, None) if bias is None else tf.unstack(tf.convert_to_tensor(bias))
+        own = bias[0] if plain else None
         given = _projected(inputs, kernel, own, mask, plain, time_major, go_backwards)
-        weights = tf.convert_to_tensor(recurrent_kernel)
+        weights, recurrent = tf.convert_to_tensor(recurrent_kernel), bias[1]
 
         def step(x: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
             (h,) = state
@@ -60,13 +60,14 @@ def _projected(inputs: Any, kernel: Any, bias: Any, mask: Any, plain: bool, time
     Raises:
         NotImplementedError: Keras has to take its own way.
     """
-    if mask is not None or not plain or inputs.shape.rank != 3:
+    kernel = tf.convert_to_tensor(kernel)
+    if mask is not None or not plain or inputs.shape.rank != 3 or inputs.dtype != kernel.dtype:
         raise NotImplementedError
     x = inputs if time_major else tf.transpose(inputs, (1, 0, 2))
     steps, batch, features = x.shape
     if not steps or batch is None or features is None:
         raise NotImplementedError
-    flat = tf.matmul(tf.reshape(x, (steps * batch, features)), tf.convert_to_tensor(kernel)) + bias
+    flat = tf.matmul(tf.reshape(x, (steps * batch, features)), kernel) + bias
     given = tf.reshape(flat, (steps, batch, flat.shape[-1]))
     return tf.reverse(given, [0]) if go_backwards else given
 
