@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -181,21 +182,33 @@ def hosted(node: Hosted, inputs: Sequence[np.ndarray]) -> list[Any]:
 def compiled(traced: Traced, *, fuse: bool = True,
              ) -> Program | NumpyProgram | Applied:
     """The program of a trace: native where that can be. Without `fuse` every node is a step."""
+    return prepared(traced, fuse=fuse)()
+
+
+def prepared(traced: Traced, *, fuse: bool = True,
+             ) -> Callable[[], Program | NumpyProgram | Applied]:
+    """What gives the program of a trace. All that takes long is done here, which reads no cell:
+    it may be done in another thread, while this one assigns to Variables."""
     from gtape.devices.cpu.toolchain import library
 
     reason = why_not(traced)
     if reason:
-        return NumpyProgram(traced, reason) if on_host(traced) else Applied(traced, reason)
+        return lambda: NumpyProgram(traced, reason) if on_host(traced) else Applied(traced, reason)
     module = sparse_updates(lowered(traced))
     module.check()
     plan = Plan(module, fused=fuse, guarded=guard.wanted())
     source = source_of(plan, len(traced.arguments), len(traced.captured))
     try:
-        return Program(traced, plan, source, library(source.text))
+        loaded = library(source.text)
     except KernelError as error:
-        warnings.warn(f"a traced function runs without native code, slower: {error}",
-                      NativeCodeWarning, stacklevel=stack_level())
-        return NumpyProgram(traced, str(error))
+        return functools.partial(_without_native_code, traced, str(error))
+    return lambda: Program(traced, plan, source, loaded)
+
+
+def _without_native_code(traced: Traced, reason: str) -> NumpyProgram:
+    warnings.warn(f"a traced function runs without native code, slower: {reason}",
+                  NativeCodeWarning, stacklevel=stack_level())
+    return NumpyProgram(traced, reason)
 
 
 bodies.install()

@@ -13,6 +13,9 @@ _AMENDMENTS = {
     "keras.src.ops.operation": ("training", "amend_operation"),
     "keras.src.trainers.data_adapters": ("datasets", "amend_adapters"),
     "keras.src.utils.dataset_utils": ("datasets", "amend_adapters"),
+    "keras.src.optimizers.base_optimizer": ("optimizing", "amend_optimizer"),
+    "keras.src.optimizers.loss_scale_optimizer": ("optimizing", "amend_optimizer"),
+    "keras.src.optimizers.multi_optimizer": ("optimizing", "amend_optimizer"),
 }
 
 

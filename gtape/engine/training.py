@@ -20,6 +20,7 @@ from gtape.core import nest
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.state import tracer_now
 from gtape.data.optional import Optional
+from gtape.engine.optimizing import eagerly
 
 #: Compilations shorter than this are not worth a line.
 _NOTABLE_SECONDS = 0.5
@@ -90,7 +91,7 @@ def _joined(parts: list[Any], concat: Callable[[Any], Any]) -> Any:
 def _step(trainer: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`step_function` of a batch, as a program for every structure of batches."""
     if trainer.run_eagerly:
-        return lambda batch: step_function(_without_optionals(batch))
+        return lambda batch: _eagerly(step_function, _without_optionals(batch))
     converted = callee(step_function)
     programs: dict[Any, Callable[..., Any]] = {}
 
@@ -106,6 +107,15 @@ def _step(trainer: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], 
             return program(*leaves)
 
     return step
+
+
+def _eagerly(step_function: Callable[[Any], Any], batch: Any) -> Any:
+    """`step_function(batch)` with nothing compiled behind the scenes."""
+    token = eagerly.set(True)
+    try:
+        return step_function(batch)
+    finally:
+        eagerly.reset(token)
 
 
 def _taken_apart(value: Any, leaves: list[Any]) -> Any:
