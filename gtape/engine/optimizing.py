@@ -36,6 +36,8 @@ _QUIET = 2
 _MOST = 8
 #: The attribute that holds what is known of an optimizer's calls.
 _UPDATES = "_updates_of_the_engine"
+#: Keras' own memory of names in an optimizer, which says nothing that could change.
+_CACHE = "_exclude_from_weight_decay_cache"
 
 _Apply = Callable[[Any, Any, Any], None]
 _eagerly, _scope, _constraint = eagerly.get, _scoped.get, attrgetter("constraint")
@@ -83,12 +85,11 @@ class _Updates:
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = _Update(grads, variables)
-        if found.program is None and found.quiet == _QUIET:
-            found.quiet += 1
-            self._trace(found, plain, optimizer, tensors, given)
         if found.program is not None:
             if found.partial:
                 optimizer._filter_empty_gradients(grads, variables)  # for its warning
+            found.program.run(*tensors)
+        elif found.quiet == _QUIET and self._trace(found, plain, optimizer, tensors, given):
             found.program.run(*tensors)
         elif found.quiet > _QUIET:
             plain(optimizer, grads, given)
@@ -105,16 +106,19 @@ class _Updates:
             self.seen = None
 
     def _trace(self, update: _Update, plain: _Apply, optimizer: Any, tensors: Sequence[Any],
-               given: Any) -> None:
-        """Trace an update, where that can be."""
+               given: Any) -> bool:
+        """Trace an update, where that can be: once."""
+        update.quiet += 1
         before = _Settings(optimizer)
         if self.traces == _MOST or before.call_python():
-            return
+            return False
         self.traces += 1
         made = traced_once(lambda *ts: plain(optimizer, update.gradients(ts), given), tensors)
-        if made is not None and before == _Settings(optimizer):
-            update.program = Gradual(made)
-            self.seen = before
+        if made is None or before != _Settings(optimizer):
+            return False
+        update.program = Gradual(made)
+        self.seen = before
+        return True
 
 
 def _asked(plain: _Apply, grads: Any, variables: Any, own: bool) -> tuple[Any, list[Any]] | None:
@@ -160,7 +164,7 @@ class _Update:
                        for g in grads]
         self.partial = any(g is None for g in grads)
         self.quiet = 0
-        self.program: Gradual | None = None
+        self.program: Any = None
 
     def gradients(self, tensors: Sequence[Any]) -> list[Any]:
         """The gradients, of their tensors."""
@@ -172,14 +176,13 @@ class _Update:
 class _Settings:
     """The attributes that an optimizer, its schedules and inner optimizers have."""
 
-    __slots__ = ("_sizes", "_spaces")
+    __slots__ = ("_named", "_spaces")
 
     def __init__(self, optimizer: Any) -> None:
         self._spaces = [(space, tuple(space.values())) for space in _spaces(optimizer, {})]
-        # Keras' own cache of names says nothing that could change.
-        self._sizes = [len(v) for space, _ in self._spaces for name, v in space.items()
-                       if isinstance(v, (list, dict, set))
-                       and name != "_exclude_from_weight_decay_cache"]
+        self._named = [
+            (id(space), name, value, len(value) if isinstance(value, (list, dict, set)) else 0)
+            for space, _ in self._spaces for name, value in space.items() if name != _CACHE]
 
     def hold(self) -> bool:
         """Whether the attributes are the same objects still."""
@@ -192,10 +195,9 @@ class _Settings:
         return any(callable(rate) and not isinstance(rate, _holders()) for rate in rates)
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, _Settings) and self._sizes == other._sizes
-                and len(self._spaces) == len(other._spaces)
-                and all(a is b and len(v) == len(w) and all(map(_alike, v, w))
-                        for (a, v), (b, w) in zip(self._spaces, other._spaces)))
+        return (isinstance(other, _Settings) and len(self._named) == len(other._named)
+                and all(a == b and n == m and _alike(v, w) and i == j
+                        for (a, n, v, i), (b, m, w, j) in zip(self._named, other._named)))
 
     __hash__ = None  # type: ignore[assignment]
 

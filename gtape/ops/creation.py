@@ -190,7 +190,9 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
     """
     if limit is None:
         start, limit = 0, start
-    parts = [convert(v, None, CPU) for v in (start, limit, delta)]
+    exact = None if dtype is None or not as_dtype(dtype).is_floating else as_dtype(dtype)
+    parts = [convert(v, exact if type(v) in (int, float) else None, CPU)
+             for v in (start, limit, delta)]
     if any(type(p) is SymbolicTensor for p in parts):
         raise NotTraceableError(f"{resolve(*here())}: range of a traced number has a length "
                                 f"that is not known while tracing; `for i in tf.range(n)` may")
@@ -211,7 +213,11 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
 
 def _steps(low: Any, high: Any, step: Any, dtype: DType) -> int:
     """How many numbers a range holds."""
-    length = (float(high) - float(low)) / float(step) if step else math.nan
+    if step and not dtype.is_integer:
+        # In the result's own precision, as TensorFlow counts: 0.1 to 1.1 by 0.1 are ten float32.
+        low, high, step = np.array([low, high, step]).astype(dtype.np_dtype)
+    with np.errstate(all="ignore"):
+        length = float((high - low) / step) if step else math.nan
     if not 0 <= length <= 2.0 ** 63:
         raise InvalidArgumentError(
             f"range: delta must lead from start to limit in fewer than 2**63 steps; got "
