@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import attrgetter, is_
 from types import ModuleType
@@ -27,8 +28,8 @@ from gtape.core.placement import _scoped
 from gtape.core.state import active, tracer_now
 from gtape.core.tensor import EagerTensor
 
-#: Whether a model with `run_eagerly` runs.
-eagerly: ContextVar[bool] = ContextVar("gtape.engine.eagerly", default=False)
+_eagerly: ContextVar[bool] = ContextVar("gtape.engine.eagerly", default=False)
+is_own_way = _eagerly.get
 
 #: Calls that change nothing in Python, before a trace is made.
 _QUIET = 2
@@ -40,7 +41,17 @@ _UPDATES = "_updates_of_the_engine"
 _CACHE = "_exclude_from_weight_decay_cache"
 
 _Apply = Callable[[Any, Any, Any], None]
-_eagerly, _scope, _constraint = eagerly.get, _scoped.get, attrgetter("constraint")
+_scope, _constraint = _scoped.get, attrgetter("constraint")
+
+
+@contextmanager
+def own_way() -> Iterator[None]:
+    """Keras runs as it is, with nothing compiled behind the scenes: `run_eagerly`."""
+    token = _eagerly.set(True)
+    try:
+        yield
+    finally:
+        _eagerly.reset(token)
 
 
 def amend_optimizer(module: ModuleType) -> None:
@@ -53,7 +64,8 @@ def amend_optimizer(module: ModuleType) -> None:
 
     @functools.wraps(plain)
     def apply(self: Any, grads: Any, trainable_variables: Any = None) -> None:
-        if active() or tracer_now() is not None or Mode.eager or _eagerly() or in_stateless_scope():
+        if active() or tracer_now() is not None or Mode.eager or is_own_way() or (
+                in_stateless_scope()):
             return plain(self, grads, trainable_variables)
         updates = self.__dict__.get(_UPDATES)
         if updates is None:  # put past `__setattr__`, which tracks what is state
@@ -85,17 +97,24 @@ class _Updates:
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = _Update(grads, variables)
-        if found.program is not None:
+        program = found.program
+        if program is not None:
             if found.partial:
                 optimizer._filter_empty_gradients(grads, variables)  # for its warning
-            found.program.run(*tensors)
-        elif found.quiet == _QUIET and self._trace(found, plain, optimizer, tensors, given):
-            found.program.run(*tensors)
+            program.run(*tensors)
+        elif found.quiet == _QUIET:
+            found.quiet += 1
+            program = found.program = self._trace(found, plain, optimizer, tensors, given)
+            if program is None:
+                plain(optimizer, grads, given)
+            else:
+                program.run(*tensors)
         elif found.quiet > _QUIET:
             plain(optimizer, grads, given)
         else:
             before = _Settings(optimizer)
-            plain(optimizer, grads, given)
+            with own_way():  # of the optimizers inside too: they will be part of this trace
+                plain(optimizer, grads, given)
             found.quiet = found.quiet + 1 if before == _Settings(optimizer) else 0
 
     def _changed(self, optimizer: Any) -> None:
@@ -106,19 +125,17 @@ class _Updates:
             self.seen = None
 
     def _trace(self, update: _Update, plain: _Apply, optimizer: Any, tensors: Sequence[Any],
-               given: Any) -> bool:
-        """Trace an update, where that can be: once."""
-        update.quiet += 1
+               given: Any) -> Gradual | None:
+        """What runs an update, where it can be traced."""
         before = _Settings(optimizer)
         if self.traces == _MOST or before.call_python():
-            return False
+            return None
         self.traces += 1
         made = traced_once(lambda *ts: plain(optimizer, update.gradients(ts), given), tensors)
         if made is None or before != _Settings(optimizer):
-            return False
-        update.program = Gradual(made)
+            return None
         self.seen = before
-        return True
+        return Gradual(made)
 
 
 def _asked(plain: _Apply, grads: Any, variables: Any, own: bool) -> tuple[Any, list[Any]] | None:
@@ -164,7 +181,7 @@ class _Update:
                        for g in grads]
         self.partial = any(g is None for g in grads)
         self.quiet = 0
-        self.program: Any = None
+        self.program: Gradual | None = None
 
     def gradients(self, tensors: Sequence[Any]) -> list[Any]:
         """The gradients, of their tensors."""
@@ -186,8 +203,10 @@ class _Settings:
 
     def hold(self) -> bool:
         """Whether the attributes are the same objects still."""
-        return all([len(space) == len(values) and all(map(is_, space.values(), values))
-                    for space, values in self._spaces])
+        for space, values in self._spaces:
+            if len(space) != len(values) or not all(map(is_, space.values(), values)):
+                return False
+        return True
 
     def call_python(self) -> bool:
         """Whether a learning rate is a function of the user's, which a trace would ask once."""
@@ -203,7 +222,7 @@ class _Settings:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    return a is b or type(a) is type(b) and type(a) in (int, float, str) and a == b
+    return a is b or (type(a) is type(b) and type(a) in (int, float, str) and a == b)
 
 
 def _spaces(owner: Any, found: dict[int, Any]) -> Iterator[dict[str, Any]]:

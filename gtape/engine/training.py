@@ -20,7 +20,7 @@ from gtape.core import nest
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.state import tracer_now
 from gtape.data.optional import Optional
-from gtape.engine.optimizing import eagerly
+from gtape.engine.optimizing import own_way
 
 #: Compilations shorter than this are not worth a line.
 _NOTABLE_SECONDS = 0.5
@@ -110,12 +110,8 @@ def _step(trainer: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], 
 
 
 def _eagerly(step_function: Callable[[Any], Any], batch: Any) -> Any:
-    """`step_function(batch)` with nothing compiled behind the scenes."""
-    token = eagerly.set(True)
-    try:
+    with own_way():
         return step_function(batch)
-    finally:
-        eagerly.reset(token)
 
 
 def _taken_apart(value: Any, leaves: list[Any]) -> Any:

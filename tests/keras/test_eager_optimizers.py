@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,7 +54,7 @@ def _trained(make: Callable[[], Any], steps: int = _STEPS, shapes: Any = None,
     variables, optimizer = _variables(0, shapes), make()
     for step in range(steps):
         optimizer.apply_gradients(zip(_tensors(step + 1, shapes), variables))
-    assert _programs(optimizer) or optimizing.eagerly.get()
+    assert _programs(optimizer) or optimizing.is_own_way()
     return [v.numpy() for v in (*variables, *optimizer.variables)]
 
 
@@ -65,22 +64,17 @@ def _programs(optimizer: Any) -> list[Any]:
     return [] if updates is None else [u.program for u in updates.known.values() if u.program]
 
 
-@contextmanager
-def _keras_own_way() -> Iterator[None]:
-    token = optimizing.eagerly.set(True)
-    try:
-        yield
-    finally:
-        optimizing.eagerly.reset(token)
-
-
 def _by_keras(make: Callable[[], Any], shapes: Any = None) -> list[np.ndarray]:
-    with _keras_own_way():
+    with optimizing.own_way():
         return _trained(make, shapes=shapes)
 
 
 def _rate() -> Any:
     return optimizers.schedules.CosineDecay(0.1, 6, warmup_target=0.2, warmup_steps=2)
+
+
+def _several(inner: list[Any]) -> Any:
+    return optimizers.MultiOptimizer(lambda v: inner[len(v.shape) > 1])
 
 
 _MAKERS: dict[str, Callable[[], Any]] = {
@@ -110,8 +104,7 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "schedule": lambda: optimizers.Adam(_rate()),
     "LossScaleOptimizer": lambda: optimizers.LossScaleOptimizer(
         optimizers.Adam(0.1), initial_scale=2.0, dynamic_growth_steps=3),
-    "MultiOptimizer": lambda: optimizers.MultiOptimizer(
-        lambda v, made=[optimizers.SGD(0.1), optimizers.Adam(0.1)]: made[len(v.shape) > 1]),
+    "MultiOptimizer": lambda: _several([optimizers.SGD(0.1), optimizers.Adam(0.1)]),
 }
 
 
@@ -313,7 +306,7 @@ _CHANGES: dict[str, tuple[Callable[[Any, Any], None], Callable[[], Any]]] = {
 def test_a_change_counts_from_the_next_step_on(name: str, early: None) -> None:
     change, make = _CHANGES[name]
     made = _descended(change, make)
-    with _keras_own_way():
+    with optimizing.own_way():
         expected = _descended(change, make)
         unchanged = _descended(lambda o, v: None, make)
     np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-6)
@@ -397,7 +390,7 @@ def test_sparse_gradients(make: Callable[[], Any], early: None) -> None:
         return variable.numpy()
 
     made = trained()
-    with _keras_own_way():
+    with optimizing.own_way():
         np.testing.assert_allclose(made, trained(), rtol=1e-5)
 
 
@@ -457,7 +450,7 @@ def test_errors_are_keras_own_after_many_calls(early: None) -> None:
     _updated(optimizer, variables)
     before = [v.numpy() for v in optimizer.variables]
     made = [_said(optimizer, *call) for call in wrong]
-    with _keras_own_way():
+    with optimizing.own_way():
         assert made == [_said(optimizer, *call) for call in wrong]
     assert made[0].startswith("Unknown variable") and "No gradients provided" in made[1]
     assert [v.numpy() for v in optimizer.variables] == before
