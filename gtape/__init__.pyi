@@ -29,6 +29,7 @@ from gtape import random as random
 from gtape import sets as sets
 from gtape import signal as signal
 from gtape import sparse as sparse
+from gtape import strings as strings
 from gtape import testing as testing
 from gtape import train as train
 from gtape.compile.function import function as function
@@ -257,6 +258,8 @@ from gtape.ops.sparse.tensor import SparseTensorSpec as SparseTensorSpec
 from gtape.ops.sums import add_n as add_n
 from gtape.ops.sums import scalar_mul as scalar_mul
 from gtape.ops.tensor_array import TensorArray as TensorArray
+from gtape.ops.text.bucketing import fingerprint as fingerprint
+from gtape.ops.text.numerals import as_string as as_string
 from gtape.ops.unique import unique as unique
 from gtape.ops.unique import unique_with_counts as unique_with_counts
 

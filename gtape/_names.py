@@ -61,6 +61,8 @@ _TABLE = {
     "gtape.ops.cumulative": "cumsum",
     "gtape.ops.sorting": """
         argmax argmin argsort sort searchsorted approx_top_k""",
+    "gtape.ops.text.bucketing": "fingerprint",
+    "gtape.ops.text.numerals": "as_string",
     "gtape.ops.unique": "unique unique_with_counts",
     "gtape.ops.index_shuffle": "random_index_shuffle",
     "gtape.ops.histograms": "histogram_fixed_width histogram_fixed_width_bins",
@@ -94,7 +96,8 @@ _TABLE = {
 #: Submodules reachable as attributes.
 MODULES = ("audio", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "distribute",
            "dtypes", "errors", "experimental", "image", "inspect", "io", "keras", "linalg", "math",
-           "nest", "nn", "quantization", "random", "sets", "signal", "sparse", "testing", "train")
+           "nest", "nn", "quantization", "random", "sets", "signal", "sparse", "strings", "testing",
+           "train")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {
@@ -104,7 +107,6 @@ ABSENT = {
     "queue": "use queue.Queue of the standard library",
     "ragged": "use a padded tensor with gtape.sequence_mask",
     "RaggedTensor": "use a padded tensor with gtape.sequence_mask",
-    "strings": "use Python strings",
     "saved_model": "save weights with gtape.train.Checkpoint, Keras models with model.save",
     "raw_ops": "use the public functions of the same names",
     "compat": "gtape has the TensorFlow 2 names only",

@@ -124,16 +124,22 @@ def _of_large_integers(value: Any, array: np.ndarray, dtype: DType | None) -> np
 def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
     try:
         array = np.array(value)
+    except UnicodeDecodeError:
+        # Beside a str, NumPy reads bytes as ASCII.
+        array = np.array(value, object)
+        if not all(isinstance(item, (str, bytes)) for item in array.flat):
+            raise ValueError(f"a tensor holds values of one type, in rectangular lists; got "
+                             f"{shown(value)}") from None
     except (ValueError, OverflowError) as error:
         raise ValueError(f"cannot make a tensor of {shown(value)}: the lists must be rectangular "
                          f"and hold numbers, bools or strings ({error})") from None
     leaf = _first_leaf(value)
     if dtype is dtypes.uint64 and array.dtype.kind == "f":
         array = _exact_integers(value, array)
-    if array.dtype == object:
+    if array.dtype == object and not isinstance(leaf, (str, bytes)):
         array = _of_large_integers(value, array, dtype)
     _check_leaves(value, leaf, array)
-    if array.dtype.kind in "US":
+    if array.dtype.kind in "US" or array.dtype == object:
         if dtype not in (None, dtypes.string):
             raise TypeError(f"cannot convert the string {shown(value)} to {dtype}")
         return _strings(value)

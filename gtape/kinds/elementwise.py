@@ -290,6 +290,9 @@ class Atom(Elementwise):
 
     def compute(self, array_type: ArrayType, arrays: Sequence[Any]) -> Any:
         made = self.on(array_type.xp)(*arrays)
+        if type(made) is bytes:
+            # What NumPy gives of arrays of one string.
+            return np.array(made, object)
         return made if made.dtype == array_type.dtype.np_dtype else made.astype(
             array_type.dtype.np_dtype)
 

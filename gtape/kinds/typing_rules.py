@@ -70,6 +70,9 @@ def _make_complex(name: str, types: Types) -> ArrayType:
 
 _any = _only(lambda d: True, "any dtype")
 _number = _only(lambda d: d.is_differentiable or d.is_integer, "numbers")
+# Strings are added too: one behind the other.
+_sum = _only(lambda d: d.is_differentiable or d.is_integer or d.name == "string",
+             "numbers or strings")
 # Bools are multiplied too: that both hold.
 _product = _only(lambda d: d.is_differentiable or d.is_integer or d.is_bool, "numbers")
 _real = _only(lambda d: d.is_floating or d.is_integer, "real numbers")
@@ -82,6 +85,7 @@ _logical = _only(lambda d: d.is_bool, "bools")
 RULES: dict[str, Callable[[str, Types], ArrayType]] = {
     "any": _any,
     "number": _number,
+    "sum": _sum,
     "product": _product,
     "real": _real,
     "float": _float,

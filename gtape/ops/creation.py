@@ -107,8 +107,14 @@ def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> T
     return _full("zeros", as_shape(shape), fill, current_device().typed(wanted))
 
 
+def _no_strings(name: str, dtype: DType) -> None:
+    if dtype is dtypes.string:
+        raise TypeError(f"{name}: strings have no 1; write tf.fill(shape, 'text')")
+
+
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """A tensor of ones (True)."""
+    """A tensor of ones (True). Raises TypeError: of strings."""
+    _no_strings("ones", as_dtype(dtype))
     return _full("ones", as_shape(shape), 1, current_device().typed(as_dtype(dtype)))
 
 
@@ -120,9 +126,14 @@ def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor
 
 
 def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
-    """Ones of the shape of `input`, and of its dtype unless one is given."""
+    """Ones of the shape of `input`, and of its dtype unless one is given.
+
+    Raises:
+        TypeError: of strings.
+    """
     x = convert(input)
     wanted = x._t if dtype is None else x._t.device.typed(as_dtype(dtype))
+    _no_strings("ones_like", wanted.dtype)
     return _full("ones_like", x.spec.shape, 1, wanted)
 
 

@@ -311,10 +311,17 @@ scatter_nd_.cases = [case(ints(5, 2, below=3), (5,), shape=(3, 4)),
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
     """`updates` added into zeros of `shape` at `indices`; repeated indices add up.
 
+    Of strings that have one index the last counts.
+
     Raises:
         InvalidArgumentError: an index out of range, or shapes that do not fit.
     """
     values = convert(updates)
+    if values.dtype is dtypes.string:
+        from gtape.ops.creation import zeros
+        from gtape.ops.scattering import tensor_scatter_nd_update
+
+        return tensor_scatter_nd_update(zeros(as_shape(shape), dtypes.string), indices, values)
     return scatter_nd_(index_tensor(indices, "scatter_nd", values), values, shape=as_shape(shape))
 
 

@@ -174,13 +174,13 @@ def _number(value: Any) -> str:
     return str(value)
 
 
-def _array_text(array: np.ndarray, edge: int, depth: int = 0) -> str:
+def array_text(array: np.ndarray, edge: int, depth: int = 0) -> str:
     """Nested brackets, of each axis the first and last `edge` entries (all when negative)."""
     if not array.ndim:
         return _number(array[()])
     cut = 0 <= 2 * edge < len(array)
     shown = [*array[:edge], *array[len(array) - edge:]] if cut else list(array)
-    parts = [_array_text(np.asarray(a), edge, depth + 1) if array.ndim > 1 else _number(a)
+    parts = [array_text(np.asarray(a), edge, depth + 1) if array.ndim > 1 else _number(a)
              for a in shown]
     if cut:
         parts.insert(edge, "...")
@@ -191,7 +191,7 @@ def _array_text(array: np.ndarray, edge: int, depth: int = 0) -> str:
 def _text(value: Any, edge: int) -> str:
     if isinstance(value, Tensor) or hasattr(value, "_read_"):
         tensor = value._read_() if hasattr(value, "_read_") else value
-        return _array_text(np.asarray(tensor._peek()), edge)
+        return array_text(np.asarray(tensor._peek()), edge)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k!r}: {_text(v, edge)}" for k, v in value.items()) + "}"
     if type(value) is list:

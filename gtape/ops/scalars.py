@@ -34,7 +34,7 @@ def letter(signature: str, *, names: tuple[str, ...] | None = None,
     op = Atom(signature, **declared)
     op.declare()
     params = names or _PUBLIC[len(op.params)]
-    makes_same_type = op.types in ("number", "product", "real", "float", "real_float", "any")
+    makes_same_type = op.types in ("number", "sum", "product", "real", "float", "real_float", "any")
     if not makes_same_type or len(op.params) > 2:
         return plain(op, params)
     compute = host or _INFIX.get(op.infix or "")
@@ -76,8 +76,9 @@ def _neutral(number: float) -> Callable[[Any], Any]:
 # ---------------------------------------------------------------- arithmetic
 zero = letter("zero(x)", numpy=spelled.zero, cuda="0", types="any", d_x=lambda g: zero(g),
               doc="0, and connected: its gradient is zeros and not None.")
-add = letter("add(a, b)", infix="{0} + {1}", numpy="add", cuda="a + b", types="number",
-             tf_name="AddV2", doc="x + y.", d_a=lambda g: g, d_b=lambda g: g,
+add = letter("add(a, b)", infix="{0} + {1}", numpy="add", cuda="a + b", types="sum",
+             tf_name="AddV2", doc="x + y; of strings, one behind the other.",
+             d_a=lambda g: g, d_b=lambda g: g,
              # x + 0 is 0, and not x, at -0.
              simplify=_neutral(-0.0))
 subtract = letter("subtract(a, b)", infix="{0} - {1}", numpy="subtract", cuda="a - b",

@@ -1,0 +1,1 @@
+"""Functions of string tensors: `tf.strings`. They run on the host, as Python code."""

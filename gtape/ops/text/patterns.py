@@ -1,0 +1,335 @@
+"""Regular expressions: TensorFlow's are RE2's, and these become Python's `re`.
+
+RE2 takes time linear in the string for every pattern, Python's `re` does not: a pattern with
+repetitions within repetitions, such as `(a+)+b`, can take time exponential in the string where it
+does not match. Do not take patterns from people whom you do not trust.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gtape.core.dtypes import bool_, string
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.core.text import shown
+from gtape.ops.text.steps import array_of, per_value, step, strings
+
+_SURROGATES = "surrogateescape"
+_REPETITION = re.compile(r"\{(\d+)(?:,(\d*))?\}")
+_FLAGS = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
+_MOST = 1000
+
+#: What is in a class, and what is in its complement, as the inside of brackets.
+_WORD = ("0-9A-Za-z_", "\\x00-/:-@\\[-\\^`{-\U0010ffff")
+_DIGIT = ("0-9", "\\x00-/:-\U0010ffff")
+_SPACE = ("\\t\\n\\f\\r ", "\\x00-\\x08\\x0b\\x0e-\\x1f!-\U0010ffff")
+_CLASSES = {"w": _WORD[0], "W": _WORD[1], "d": _DIGIT[0], "D": _DIGIT[1], "s": _SPACE[0],
+            "S": _SPACE[1]}
+_NAMED = {
+    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": "\\x00-\\x7f", "blank": "\\t ",
+    "cntrl": "\\x00-\\x1f\\x7f", "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~",
+    "punct": "!-/:-@\\[-`{-~", "space": "\\t\\n\\x0b\\f\\r ", "upper": "A-Z", "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f"}
+_BOUNDARY = (f"(?:(?<![{_WORD[0]}])(?=[{_WORD[0]}])|(?<=[{_WORD[0]}])(?![{_WORD[0]}]))")
+_INSIDE = (f"(?:(?<![{_WORD[0]}])(?![{_WORD[0]}])|(?<=[{_WORD[0]}])(?=[{_WORD[0]}]))")
+_PLACES = {"A": "\\A", "z": "\\Z", "b": _BOUNDARY, "B": _INSIDE}
+_CONTROLS = {"a": "\\x07", "f": "\\f", "n": "\\n", "r": "\\r", "t": "\\t", "v": "\\x0b"}
+
+
+def _ranges(kept: Callable[[int], bool]) -> str:
+    """The inside of brackets for the code points for which `kept` holds."""
+    made, start = [], None
+    for point in range(sys.maxunicode + 2):
+        inside = point <= sys.maxunicode and kept(point)
+        if inside and start is None:
+            start = point
+        elif not inside and start is not None:
+            made.append(f"\\U{start:08x}-\\U{point - 1:08x}")
+            start = None
+    return "".join(made)
+
+
+@functools.lru_cache
+def _category(name: str, negated: bool) -> str:
+    return _ranges(lambda p: unicodedata.category(chr(p)).startswith(name) is not negated)
+
+
+@functools.lru_cache
+def _complement(inside: str) -> str:
+    matcher = re.compile(f"[{inside}]")
+    return _ranges(lambda p: matcher.match(chr(p)) is None)
+
+
+class _Translation:
+    """One pattern of RE2, read from left to right and written for `re`."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at = 0
+        self.made: list[str] = []
+        #: Of each open group: the groups opened for flags in it, and whether $ ends lines.
+        self.groups: list[tuple[list[str], bool]] = [([], False)]
+
+    def wrong(self, why: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"invalid pattern {shown(self.pattern)}: {why}. Patterns are "
+                                    f"RE2's: github.com/google/re2/wiki/Syntax")
+
+    def translated(self) -> str:
+        while self.at < len(self.pattern):
+            self._next()
+        if len(self.groups) > 1:
+            raise self.wrong("missing )")
+        self.made.append(")" * len(self.groups[0][0]))
+        return "".join(self.made)
+
+    def _next(self) -> None:
+        c = self.pattern[self.at]
+        if c in "*+?":
+            self.at += 1
+            self._repeated(c)
+        elif c == "{" and (found := _REPETITION.match(self.pattern, self.at)):
+            if any(int(n or 0) > _MOST for n in found.groups()):
+                raise self.wrong(f"invalid repetition size {found[0]}")
+            self.at = found.end()
+            self._repeated(found[0])
+        else:
+            self.at += 1
+            self._plain(c)
+
+    def _repeated(self, how: str) -> None:
+        lazy = self.pattern.startswith("?", self.at)
+        self.at += lazy
+        rest = self.pattern[self.at:self.at + 1]
+        if rest and (rest in "*+?" or _REPETITION.match(self.pattern, self.at)):
+            raise self.wrong(f"bad repetition operator {how}{rest}")
+        self.made.append(how + "?" * lazy)
+
+    def _plain(self, c: str) -> None:
+        if c == "\\":
+            self.made.append(self._escaped())
+        elif c == "[":
+            self.made.append(self._bracket())
+        elif c == "(":
+            self._group()
+        elif c == ")":
+            if len(self.groups) == 1:
+                raise self.wrong("unexpected )")
+            self.made.append(")" * (len(self.groups.pop()[0]) + 1))
+        elif c == "|":
+            flags = self.groups[-1][0]
+            self.made.append(")" * len(flags) + "|" + "".join(flags))
+        elif c == "$":
+            self.made.append("$" if self.groups[-1][1] else "\\Z")
+        else:
+            self.made.append(c if c in "^." else re.escape(c))
+
+    def _group(self) -> None:
+        lines = self.groups[-1][1]
+        if not self.pattern.startswith("?", self.at):
+            self.made.append("(")
+        elif found := re.compile(r"\?P<\w+>").match(self.pattern, self.at):
+            self.made.append("(" + found[0])
+            self.at = found.end()
+        else:
+            found = _FLAGS.match(self.pattern, self.at)
+            on, off, end = found.groups() if found else ("", "", "")
+            if not found or set(on + (off or "")) - set("ims"):
+                raise self.wrong(f"({self.pattern[self.at:self.at + 3]} is no group, or one of "
+                                 f"flags other than i, m and s")
+            self.at = found.end()
+            lines = "m" in on or (lines and "m" not in (off or ""))
+            opened = f"(?{on}{'-' + off if off else ''}:"
+            self.made.append(opened)
+            if end == ")":
+                self.groups[-1] = ([*self.groups[-1][0], opened], lines)
+                return
+        self.groups.append(([], lines))
+
+    def _escaped(self) -> str:
+        """What follows a backslash outside brackets."""
+        c = self.pattern[self.at:self.at + 1]
+        if c in _PLACES and c:
+            self.at += 1
+            return _PLACES[c]
+        if c == "Q":
+            end = self.pattern.find("\\E", self.at)
+            text = self.pattern[self.at + 1:end if end >= 0 else None]
+            self.at = end + 2 if end >= 0 else len(self.pattern)
+            return "".join(map(re.escape, text))
+        inside, is_class = self._escape()
+        return f"[{inside}]" if is_class else inside
+
+    def _escape(self) -> tuple[str, bool]:
+        """What follows a backslash anywhere, and whether it is a class of characters."""
+        c = self.pattern[self.at:self.at + 1]
+        self.at += 1
+        if c and c in _CLASSES:
+            return _CLASSES[c], True
+        if c and c in "pP":
+            return self._property(c == "P"), True
+        if c and c in _CONTROLS:
+            return _CONTROLS[c], False
+        if c == "x":
+            found = re.compile(r"([0-9a-fA-F]{2})|\{([0-9a-fA-F]{1,6})\}").match(
+                self.pattern, self.at)
+            if found and int(found[1] or found[2], 16) <= sys.maxunicode:
+                self.at = found.end()
+                return f"\\U{int(found[1] or found[2], 16):08x}", False
+        if found := re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}").match(self.pattern, self.at - 1):
+            self.at = found.end()
+            return f"\\U{int(found[0], 8):08x}", False
+        if c and c.isascii() and not c.isalnum() and c != "_":
+            return re.escape(c), False
+        raise self.wrong(f"invalid escape \\{c}")
+
+    def _property(self, negated: bool) -> str:
+        found = re.compile(r"([A-Z])|\{(\^?)(\w+)\}").match(self.pattern, self.at)
+        if not found:
+            raise self.wrong("\\p needs a category such as \\pL or \\p{Lu}")
+        self.at = found.end()
+        inside = _category(found[1] or found[3], negated is not bool(found[2]))
+        if not inside:
+            raise self.wrong(f"there is no category {found[0]}; scripts such as \\p{{Greek}} are "
+                             f"not supported, write ranges such as [\\x{{370}}-\\x{{3ff}}]")
+        return inside
+
+    def _bracket(self) -> str:
+        made = ["["]
+        if self.pattern.startswith("^", self.at):
+            made.append("^")
+            self.at += 1
+        first = self.at
+        while self.pattern[self.at:self.at + 1] != "]" or self.at == first:
+            if self.at >= len(self.pattern):
+                raise self.wrong("missing ]")
+            made.append(self._in_bracket())
+        self.at += 1
+        return "".join([*made, "]"])
+
+    def _in_bracket(self) -> str:
+        found = re.compile(r"\[:(\^?)(\w+):\]").match(self.pattern, self.at)
+        if found:
+            if found[2] not in _NAMED:
+                raise self.wrong(f"there is no class {found[0]}")
+            self.at = found.end()
+            inside = _NAMED[found[2]]
+            return _complement(inside) if found[1] else inside
+        c = self.pattern[self.at]
+        self.at += 1
+        if c == "\\":
+            return self._escape()[0]
+        return c if c == "-" else re.escape(c)
+
+
+@functools.lru_cache(maxsize=512)
+def compiled(pattern: bytes) -> re.Pattern[str]:
+    """What matches as RE2's `pattern` does.
+
+    Raises:
+        InvalidArgumentError: it is no pattern of RE2, or one that is not supported.
+    """
+    translation = _Translation(pattern.decode("utf-8", _SURROGATES))
+    made = translation.translated()
+    try:
+        return re.compile(made)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise translation.wrong(str(error).partition(" at position")[0]) from None
+
+
+@functools.lru_cache(maxsize=512)
+def _rewriting(rewrite: bytes, groups: int) -> tuple[Any, ...]:
+    """The parts of a rewrite: texts, and numbers of groups."""
+    parts = re.split(r"(\\.?)", rewrite.decode("utf-8", _SURROGATES), flags=re.DOTALL)
+    made: list[Any] = []
+    for part in parts:
+        if part.startswith("\\") and part != "\\\\":
+            if not part[1:].isdecimal() or int(part[1:]) > groups:
+                raise InvalidArgumentError(
+                    f"invalid rewrite {shown(rewrite)}: a backslash must be followed by another, "
+                    f"or by the number of a group, of which the pattern has {groups}")
+            made.append(int(part[1:]))
+        elif part:
+            made.append("\\" if part == "\\\\" else part)
+    return tuple(made)
+
+
+def _replaced(text: bytes, pattern: re.Pattern[str], parts: tuple[Any, ...], all_: bool) -> bytes:
+    found = text.decode("utf-8", _SURROGATES)
+    made, end, last = [], 0, -1
+    for match in pattern.finditer(found):
+        # RE2 finds no empty match right behind a match; Python does.
+        if match.start() == match.end() == last:
+            continue
+        made.append(found[end:match.start()])
+        made += [p if isinstance(p, str) else match[p] or "" for p in parts]
+        end = last = match.end()
+        if not all_:
+            break
+    made.append(found[end:])
+    return "".join(made).encode("utf-8", _SURROGATES)
+
+
+@per_value
+def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True,
+                  name: str | None = None) -> Tensor:
+    r"""Each string with what matches `pattern` replaced.
+
+    The syntax is RE2's; it runs as Python's `re`, whose time is not linear in the string for every
+    pattern: one with repetitions within repetitions may take very long.
+
+    Args:
+        input: strings.
+        pattern: a regular expression.
+        rewrite: what to put in its place; \1 is the first group, \0 the whole match, \\ a
+            backslash.
+        replace_global: replace all matches, and not the first alone.
+
+    Raises:
+        InvalidArgumentError: an invalid pattern or rewrite; or no strings.
+    """
+    x = strings(input, "regex_replace")
+    given = [_scalar(pattern, "pattern"), _scalar(rewrite, "rewrite")]
+
+    def run(array: np.ndarray, how: np.ndarray, by: np.ndarray) -> list[np.ndarray]:
+        matcher = compiled(how.item())
+        parts = _rewriting(by.item(), matcher.groups)
+        return [array_of([_replaced(text, matcher, parts, replace_global)
+                          for text in array.reshape(-1)], array.shape, string)]
+
+    return step("regex_replace", run, [x, *given], [Spec(x.spec.shape, string)])[0]
+
+
+@per_value
+def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
+    """Whether the whole of each string matches `pattern`, a regular expression as RE2 reads it.
+
+    It runs as Python's `re`: see `regex_replace`.
+
+    Raises:
+        InvalidArgumentError: an invalid pattern, or no strings.
+    """
+    x = strings(input, "regex_full_match")
+
+    def run(array: np.ndarray, how: np.ndarray) -> list[np.ndarray]:
+        matcher = compiled(how.item())
+        return [array_of([matcher.fullmatch(text.decode("utf-8", _SURROGATES)) is not None
+                          for text in array.reshape(-1)], array.shape, bool_)]
+
+    return step("regex_full_match", run, [x, _scalar(pattern, "pattern")],
+                [Spec(x.spec.shape, bool_)])[0]
+
+
+def _scalar(value: Any, what: str) -> Tensor:
+    found = strings(value, what)
+    if found.ndim:
+        raise InvalidArgumentError(f"a {what} must be one string; got {found.spec}")
+    return found

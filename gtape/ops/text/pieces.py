@@ -1,0 +1,234 @@
+"""Strings as bytes and characters: their length, case, parts, and joining them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.dtypes import int32, int64, string
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.spec import Spec, broadcast_shapes, normal_axes, reduced
+from gtape.core.tensor import Tensor
+from gtape.core.text import shown
+from gtape.ops.arguments import as_int, axes_of
+from gtape.ops.text.steps import array_of, each, one_of, per_value, step, strings
+
+_UNITS = ("BYTE", "UTF8_CHAR")
+
+
+def _characters(text: bytes) -> list[int]:
+    """Where each UTF-8 character begins; bytes that begin none belong to the one before."""
+    return [i for i, b in enumerate(text) if b & 0xC0 != 0x80]
+
+
+@per_value
+def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
+    """How many bytes, or UTF-8 characters, each string has: int32.
+
+    Raises:
+        InvalidArgumentError: no strings, or another unit than 'BYTE' and 'UTF8_CHAR'.
+    """
+    one_of("tf.strings.length: unit", unit, _UNITS)
+    count: Callable[[bytes], int] = len
+    if unit == "UTF8_CHAR":
+        count = lambda text: len(_characters(text))
+    return each("length", count, strings(input, "length"), int32)
+
+
+def _cased(name: str, given: Any, encoding: str, of_bytes: Callable[[bytes], bytes],
+           of_text: Callable[[str], str]) -> Tensor:
+    one_of(f"tf.strings.{name}: encoding", encoding, ("", "utf-8"))
+    function = of_bytes
+    if encoding:
+        function = lambda b: of_text(b.decode("utf-8", "replace")).encode()
+    return each(name, function, strings(given, name), string)
+
+
+@per_value
+def lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+    """Each string in lower case: its ASCII letters, or with encoding='utf-8' all of them.
+
+    Raises:
+        InvalidArgumentError: no strings, or another encoding.
+    """
+    return _cased("lower", input, encoding, bytes.lower, str.lower)
+
+
+@per_value
+def upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+    """Each string in upper case: its ASCII letters, or with encoding='utf-8' all of them.
+
+    Raises:
+        InvalidArgumentError: no strings, or another encoding.
+    """
+    return _cased("upper", input, encoding, bytes.upper, str.upper)
+
+
+@per_value
+def strip(input: Any, name: str | None = None) -> Tensor:
+    """Each string without the ASCII white space at its ends."""
+    return each("strip", bytes.strip, strings(input, "strip"), string)
+
+
+def _between(separator: Any) -> bytes:
+    found: bytes = strings(separator, "join: separator")._peek()[()]  # type: ignore[attr-defined]
+    return found
+
+
+def join(inputs: Any, separator: Any = "", name: str | None = None) -> Any:
+    """The strings of several tensors of one shape, or scalars, put together element by element.
+
+    Raises:
+        InvalidArgumentError: no strings, or their shapes differ.
+    """
+    items = list(inputs)
+    ragged = next((x for x in items if hasattr(x, "with_flat_values")), None)
+    if ragged is not None:
+        return ragged.with_flat_values(join([_flat(x, ragged) for x in items], separator))
+    parts = [strings(x, "join") for x in items]
+    shapes = [p.spec.shape for p in parts if p.ndim]
+    shape = shapes[0] if shapes else ()
+    if any(s != shape for s in shapes):
+        raise InvalidArgumentError(f"tf.strings.join: the inputs must be scalars or have one "
+                                   f"shape; got {', '.join(str(p.spec) for p in parts)}")
+    between = _between(separator)
+
+    def run(*arrays: np.ndarray) -> list[np.ndarray]:
+        wide = next((a.shape for a in arrays if a.ndim), ())
+        rows = [np.broadcast_to(a, wide).reshape(-1) for a in arrays]
+        joined = [between.join(row) for row in zip(*rows)] if rows else [b""]
+        return [array_of(joined, wide, string)]
+
+    return step("join", run, parts, [Spec(shape, string)])[0]
+
+
+def _flat(value: Any, like: Any) -> Any:
+    """The flat values of an input of `join` that stands beside a ragged one.
+
+    Raises:
+        InvalidArgumentError: it is neither a scalar nor has rows of the same lengths.
+    """
+    if not hasattr(value, "with_flat_values"):
+        found = strings(value, "join")
+        if not found.ndim:
+            return found
+    elif [s.numpy().tolist() for s in value.nested_row_splits] == [
+            s.numpy().tolist() for s in like.nested_row_splits]:
+        return value.flat_values
+    raise InvalidArgumentError(f"tf.strings.join: beside a RaggedTensor there may be scalars and "
+                               f"RaggedTensors of rows of the same lengths; got {shown(value)}")
+
+
+def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator: Any = "",
+                name: str | None = None) -> Tensor:
+    """The strings along axes put together; along a list of axes, the first changes fastest.
+
+    Raises:
+        InvalidArgumentError: no strings, an axis outside the rank, or one named twice.
+    """
+    if hasattr(inputs, "with_flat_values"):
+        return _rows_joined(inputs, axis, keepdims, _between(separator))
+    x = strings(inputs, "reduce_join")
+    between = _between(separator)
+    given = axes_of(axis)
+    given = (given,) if isinstance(given, int) else given
+    within = normal_axes("tf.strings.reduce_join", given, x.ndim)
+    order = within if given is None else tuple(a % x.ndim for a in given)[::-1]
+
+    def run(array: np.ndarray) -> list[np.ndarray]:
+        kept = [i for i in range(array.ndim) if i not in order]
+        last = array.transpose([*kept, *order])
+        count = int(np.prod([array.shape[i] for i in kept]))
+        rows = last.reshape(count, -1) if array.size else np.empty((count, 0), object)
+        return [array_of([between.join(row) for row in rows],
+                         reduced(array.shape, within, keepdims), string)]
+
+    return step("reduce_join", run, [x], [Spec(reduced(x.spec.shape, within, keepdims), string)])[0]
+
+
+def _rows_joined(ragged: Any, axis: Any, keepdims: bool, between: bytes) -> Any:
+    """`reduce_join` of a RaggedTensor over its last axis."""
+    rank = ragged.shape.rank
+    if rank != ragged.ragged_rank + 1 or keepdims or axis not in (-1, rank - 1):
+        raise InvalidArgumentError(
+            f"tf.strings.reduce_join: of a RaggedTensor only the last axis, a ragged one, can be "
+            f"joined, without keepdims; got axis={axis} of rank {rank}")
+    *outer, splits = [s.numpy() for s in ragged.nested_row_splits]
+    flat = ragged.flat_values.numpy()
+    made: Any = convert(array_of([between.join(flat[a:b]) for a, b in pairwise(splits)],
+                                 (len(splits) - 1,), string))
+    return type(ragged).from_nested_row_splits(made, outer) if outer else made
+
+
+def _part(text: bytes, pos: int, size: int, unit: str) -> bytes:
+    starts = _characters(text) if unit == "UTF8_CHAR" else range(len(text))
+    count = len(starts)
+    if not -count <= pos <= count:
+        raise InvalidArgumentError(f"tf.strings.substr: pos {pos} is out of range for the string "
+                                   f"{shown(text)} of {count} {unit}")
+    first = pos + count if pos < 0 else pos
+    end = count if size < 0 else min(first + size, count)
+    bounds = [*starts, len(text)]
+    return text[bounds[first]:bounds[end]]
+
+
+@per_value
+def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
+    """`len` bytes, or UTF-8 characters, of each string from `pos`: shorter at the end.
+
+    Args:
+        input: strings.
+        pos, len: integers whose shapes broadcast with that of `input`; a negative `pos` counts
+            from the end, a negative `len` means up to the end.
+        unit: 'BYTE' or 'UTF8_CHAR'.
+
+    Raises:
+        InvalidArgumentError: `pos` lies outside a string, the shapes do not fit, or no integers.
+    """
+    one_of("tf.strings.substr: unit", unit, _UNITS)
+    parts = [strings(input, "substr"), convert(pos), convert(len)]
+    if any(p.dtype not in (int32, int64) for p in parts[1:]):
+        raise InvalidArgumentError(f"tf.strings.substr: pos and len must be int32 or int64; got "
+                                   f"{parts[1].spec} and {parts[2].spec}")
+    shape = broadcast_shapes("tf.strings.substr", *[p.spec for p in parts])
+
+    def run(*arrays: np.ndarray) -> list[np.ndarray]:
+        wide = np.broadcast_shapes(*[a.shape for a in arrays])
+        rows = [np.broadcast_to(a, wide).reshape(-1) for a in arrays]
+        return [array_of([_part(text, int(p), int(n), unit) for text, p, n in zip(*rows)], wide,
+                         string)]
+
+    return step("substr", run, parts, [Spec(shape, string)])[0]
+
+
+def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, separator: Any = "",
+                          name: str | None = None) -> Tensor:
+    """The strings of each segment put together, in the order in which they come.
+
+    Raises:
+        InvalidArgumentError: an id outside [0, num_segments), or the shapes do not fit.
+    """
+    x, ids = strings(inputs, "unsorted_segment_join"), convert(segment_ids)
+    count = as_int(num_segments, "unsorted_segment_join: num_segments")
+    between = _between(separator)
+    rank = ids.ndim
+    if x.spec.shape[:rank] != ids.spec.shape:
+        raise InvalidArgumentError(f"tf.strings.unsorted_segment_join: the shape of segment_ids "
+                                   f"must begin that of inputs; got {ids.spec} and {x.spec}")
+    rest = x.spec.shape[rank:]
+
+    def run(array: np.ndarray, at: np.ndarray) -> list[np.ndarray]:
+        if at.size and not 0 <= at.min() <= at.max() < count:
+            raise InvalidArgumentError(f"tf.strings.unsorted_segment_join: segment_ids must lie in "
+                                       f"[0, {count}); got {at.min()} to {at.max()}")
+        tail = array.shape[rank:]
+        rows = array.reshape(at.size, -1) if array.size else np.empty((at.size, 0), object)
+        made = [between.join(column[at.reshape(-1) == i]) for i in range(count)
+                for column in rows.T]
+        return [array_of(made, (count, *tail), string)]
+
+    return step("unsorted_segment_join", run, [x, ids], [Spec((count, *rest), string)])[0]

@@ -1,0 +1,222 @@
+"""Strings taken apart: words, bytes, characters, n-grams. The rows that come of it are ragged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType, int32, int64, string
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import Tensor
+from gtape.core.text import shown
+from gtape.ops.arguments import as_int, as_ints
+from gtape.ops.text.steps import array_of, known, strings
+from gtape.ops.text.unicode import Decoding
+
+_REPLACEMENT = 0xFFFD
+
+
+def _tensor(items: Sequence[Any], dtype: DType) -> Tensor:
+    return convert(array_of(items, (len(items),), dtype), dtype)
+
+
+def _splits(rows: Sequence[Sequence[Any]]) -> np.ndarray:
+    return np.cumsum([0, *map(len, rows)], dtype=np.int64)
+
+
+def _ragged(flat: Tensor, splits: Any, outer: Any) -> Any:
+    """Rows of `flat`, below the axes of `outer`: a shape, or nested row splits."""
+    from gtape.ops.ragged.tensor import RaggedTensor
+
+    made = RaggedTensor.from_row_splits(flat, splits)
+    if isinstance(outer, tuple):
+        for i, count in reversed(list(enumerate(outer))[1:]):
+            made = RaggedTensor.from_uniform_row_length(made, count, nrows=int(
+                np.prod(outer[:i])))
+        return made
+    return RaggedTensor.from_nested_row_splits(flat, [*outer, splits])
+
+
+def _rows(name: str, given: Any, pieces: Callable[[bytes], Sequence[tuple[Any, ...]]],
+          wanted: Sequence[DType]) -> list[Any]:
+    """For each entry of the tuples of a string's pieces: vectors of a scalar, else ragged."""
+    outer: Any = None
+    if hasattr(given, "with_flat_values"):
+        outer, given = list(given.nested_row_splits), given.flat_values
+    (array,) = known(name, strings(given, name))
+    rows = [pieces(text) for text in array.reshape(-1)]
+    made = [_tensor([p[i] for row in rows for p in row], dtype) for i, dtype in enumerate(wanted)]
+    if not array.ndim:
+        return made
+    splits = _splits(rows)
+    return [_ragged(flat, splits, array.shape if outer is None else outer) for flat in made]
+
+
+def split(input: Any, sep: Any = None, maxsplit: Any = -1, name: str | None = None) -> Any:
+    """The parts of each string between separators, as Python's `bytes.split` finds them.
+
+    In a traced function this makes the function run eagerly, for the lengths depend on values.
+
+    Args:
+        input: a string, or a tensor or RaggedTensor of strings.
+        sep: the separator; white space unless given, of which any number is one separator.
+        maxsplit: at most so many splits; all where it is negative.
+
+    Returns:
+        A vector for one string; a RaggedTensor with one axis more than the input.
+
+    Raises:
+        InvalidArgumentError: no strings, or `sep` is no scalar.
+    """
+    between = strings("" if sep is None else sep, "split: sep")
+    if between.ndim:
+        raise InvalidArgumentError(f"tf.strings.split: sep must be one string; got {between.spec}")
+    how: bytes | None = known("split", between)[0].item() or None
+    most = as_int(maxsplit, "split: maxsplit")
+    return _rows("split", input, lambda text: [(p,) for p in text.split(how, most)], [string])[0]
+
+
+def bytes_split(input: Any, name: str | None = None) -> Any:
+    """The bytes of each string: a vector of one, a RaggedTensor of several.
+
+    Raises:
+        InvalidArgumentError: no strings.
+    """
+    return _rows("bytes_split", input,
+                 lambda text: [(text[i:i + 1],) for i in range(len(text))], [string])[0]
+
+
+def unicode_decode(input: Any, input_encoding: str, errors: str = "replace",
+                   replacement_char: Any = _REPLACEMENT, replace_control_characters: bool = False,
+                   name: str | None = None) -> Any:
+    """The code points of each string, int32: a vector of one, a RaggedTensor of several.
+
+    Args:
+        input: strings.
+        input_encoding: how they are encoded, as 'UTF-8'.
+        errors: what to do with bytes that are no character: 'replace', 'ignore' or 'strict'.
+        replacement_char: what to replace them by.
+        replace_control_characters: replace characters below U+0020 too.
+
+    Raises:
+        InvalidArgumentError: bytes that are no character where errors='strict'; an encoding, or
+            another argument, that does not exist.
+    """
+    return unicode_decode_with_offsets(input, input_encoding, errors, replacement_char,
+                                       replace_control_characters)[0]
+
+
+def unicode_decode_with_offsets(input: Any, input_encoding: str, errors: str = "replace",
+                                replacement_char: Any = _REPLACEMENT,
+                                replace_control_characters: bool = False,
+                                name: str | None = None) -> Any:
+    """`unicode_decode`, and the bytes, int64, at which the characters begin: (points, offsets)."""
+    how = Decoding(input_encoding, errors, replacement_char, replace_control_characters)
+    points, offsets = _rows("unicode_decode", input, how.points, [int32, int64])
+    return points, offsets
+
+
+def unicode_split(input: Any, input_encoding: str, errors: str = "replace",
+                  replacement_char: Any = _REPLACEMENT, name: str | None = None) -> Any:
+    """The characters of each string, in its encoding: a vector of one, a RaggedTensor of several.
+
+    Arguments and errors are those of `unicode_decode`.
+    """
+    return unicode_split_with_offsets(input, input_encoding, errors, replacement_char)[0]
+
+
+def unicode_split_with_offsets(input: Any, input_encoding: str, errors: str = "replace",
+                               replacement_char: Any = _REPLACEMENT, name: str | None = None,
+                               ) -> Any:
+    """`unicode_split`, and the bytes, int64, at which the characters begin: (parts, offsets)."""
+    how = Decoding(input_encoding, errors, replacement_char)
+
+    def pieces(text: bytes) -> list[tuple[bytes, int]]:
+        return [(chr(p).encode(how.encoding), at) for p, at in how.points(text)]
+
+    parts, offsets = _rows("unicode_split", input, pieces, [string, int64])
+    return parts, offsets
+
+
+class _Ngrams:
+    """How n-grams are made of a row of strings."""
+
+    def __init__(self, widths: Any, separator: Any, pads: Any, padding_width: Any,
+                 preserves: bool) -> None:
+        self.widths = as_ints(widths, "ngrams: ngram_width")
+        if not self.widths or min(self.widths) < 1:
+            raise ValueError(f"tf.strings.ngrams: every ngram_width must be greater than 0; got "
+                             f"{shown(widths)}")
+        self.between = _bytes(separator)
+        both = pads if isinstance(pads, (tuple, list)) else (pads, pads)
+        if pads is not None and len(both) != 2:
+            raise ValueError(f"tf.strings.ngrams: pad_values must be one string or two; got "
+                             f"{shown(pads)}")
+        self.pads = None if pads is None else [_bytes(p) for p in both]
+        self.most = None if padding_width is None else as_int(padding_width, "padding_width")
+        if self.most is not None and self.most < 1:
+            raise ValueError(f"tf.strings.ngrams: padding_width must be greater than 0; got "
+                             f"{self.most}")
+        self.preserves = preserves
+
+    def of(self, row: Sequence[bytes]) -> list[bytes]:
+        made: list[bytes] = []
+        for width in self.widths:
+            padded = self._padded(row, width)
+            made += [self.between.join(padded[i:i + width])
+                     for i in range(len(padded) - width + 1)]
+        if not made and self.preserves and len(row):
+            made = [self.between.join(self._padded(row, min(self.widths)))]
+        return made
+
+    def _padded(self, row: Sequence[bytes], width: int) -> list[bytes]:
+        if self.pads is None:
+            return list(row)
+        count = width - 1 if self.most is None else min(self.most, width - 1)
+        left, right = self.pads
+        return [left] * count + list(row) + [right] * count
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def ngrams(data: Any, ngram_width: Any, separator: Any = " ", pad_values: Any = None,
+           padding_width: Any = None, preserve_short_sequences: bool = False,
+           name: str | None = None) -> Any:
+    """Strings of `ngram_width` neighbours along the last axis, joined.
+
+    Args:
+        data: strings [..., n], or a RaggedTensor of them.
+        ngram_width: how many neighbours, or a list of such numbers, whose n-grams follow one
+            another.
+        separator: what joins them.
+        pad_values: a string to put in front of and behind every row, or a pair of them.
+        padding_width: how often; ngram_width - 1 times unless given, and never more often.
+        preserve_short_sequences: rows too short for any n-gram become one.
+
+    Returns:
+        A tensor, or a RaggedTensor where `data` is one.
+
+    Raises:
+        InvalidArgumentError: no strings.
+        ValueError: a scalar, a width below 1, or other than one or two `pad_values`.
+    """
+    how = _Ngrams(ngram_width, separator, pad_values, padding_width, preserve_short_sequences)
+    if hasattr(data, "with_flat_values"):
+        *outer, last = data.nested_row_splits
+        flat, splits = known("ngrams", strings(data.flat_values, "ngrams"), convert(last))
+        rows = [how.of(list(flat[a:b])) for a, b in pairwise(splits)]
+        return _ragged(_tensor([s for row in rows for s in row], string), _splits(rows), outer)
+    (array,) = known("ngrams", strings(data, "ngrams"))
+    if not array.ndim:
+        raise ValueError("tf.strings.ngrams: the data must have at least one axis; got a scalar")
+    count = int(np.prod(array.shape[:-1]))
+    rows = [how.of(list(row)) for row in array.reshape(count, array.shape[-1])]
+    size = len(rows[0]) if rows else 0
+    return convert(array_of([s for row in rows for s in row], (*array.shape[:-1], size), string),
+                   string)

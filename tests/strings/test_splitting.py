@@ -1,0 +1,81 @@
+"""Words, bytes and n-grams: what TensorFlow gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import gtape as tf
+
+S = tf.strings
+
+_GIVEN: list[tuple[Callable[[], Any], Any]] = [
+    (lambda: S.split("a b  c "), [b"a", b"b", b"c"]),
+    (lambda: S.split("a,b,,c", sep=","), [b"a", b"b", b"", b"c"]),
+    (lambda: S.split("a,b,,c", sep=",", maxsplit=1), [b"a", b"b,,c"]),
+    (lambda: S.split("a b c", maxsplit=1), [b"a", b"b c"]),
+    (lambda: S.split("a b c", maxsplit=0), [b"a b c"]),
+    (lambda: S.split(",a", ","), [b"", b"a"]),
+    (lambda: S.split("", ","), [b""]),
+    (lambda: S.split("abc", ""), [b"abc"]),
+    (lambda: S.split("a<>b<>", sep="<>"), [b"a", b"b", b""]),
+    (lambda: S.split(" a  b c ", maxsplit=1), [b"a", b"b c "]),
+    (lambda: S.split("a b c", maxsplit=-2), [b"a", b"b", b"c"]),
+    (lambda: S.split("a\u00a0b"), [b"a\xc2\xa0b"]),
+    (lambda: S.bytes_split("héy"), [b"h", b"\xc3", b"\xa9", b"y"]),
+    (lambda: S.ngrams(["a", "b", "c"], 2), [b"a b", b"b c"]),
+    (lambda: S.ngrams([["a", "b", "c"], ["d", "e", "f"]], 2), [[b"a b", b"b c"], [b"d e", b"e f"]]),
+    (lambda: S.ngrams(["a", "b"], 3, pad_values="P"), [b"P P a", b"P a b", b"a b P", b"b P P"]),
+    (lambda: S.ngrams(["a", "b"], 3, pad_values=("L", "R"), padding_width=1), [b"L a b", b"a b R"]),
+    (
+        lambda: S.ngrams(["a", "b"], (2, 3), separator="_", pad_values="P"),
+        [b"P_a", b"a_b", b"b_P", b"P_P_a", b"P_a_b", b"a_b_P", b"b_P_P"],
+    ),
+    (lambda: S.ngrams(["a", "b"], 3), []),
+    (lambda: S.ngrams(["a", "b"], [3, 1]), [b"a", b"b"]),
+    (lambda: S.ngrams([["a"], ["b"]], 2), [[], []]),
+    (lambda: S.ngrams(["a", "b"], (2,), preserve_short_sequences=True), [b"a b"]),
+    (lambda: S.ngrams(["a"], (2, 3), preserve_short_sequences=True), [b"a"]),
+    (lambda: S.ngrams(["a"], 3, pad_values="P", padding_width=5), [b"P P a", b"P a P", b"a P P"]),
+    (lambda: S.ngrams(tf.zeros([2, 0], tf.string), 1), [[], []]),
+    (lambda: S.ngrams(["a"], (1, 2), pad_values="P"), [b"a", b"P a", b"a P"]),
+    (lambda: S.ngrams([[["a", "b", "c"]]], 2), [[[b"a b", b"b c"]]]),
+    (
+        lambda: S.ngrams(
+            ["a"], (2, 3), preserve_short_sequences=True, pad_values="P", padding_width=1
+        ),
+        [b"P a", b"a P", b"P a P"],
+    ),
+    (lambda: S.ngrams(["a", "b"], (5, 4), preserve_short_sequences=True), [b"a b"]),
+]
+
+_REFUSED: list[tuple[Callable[[], Any], type[Exception]]] = [
+    (lambda: S.split(1), tf.errors.InvalidArgumentError),
+    (lambda: S.split(["a,b"], sep=[","]), tf.errors.InvalidArgumentError),
+    (lambda: S.ngrams(["a", "b"], 0), ValueError),
+    (lambda: S.ngrams("a", 1), ValueError),
+    (lambda: S.ngrams([1, 2], 1), tf.errors.InvalidArgumentError),
+]
+
+
+def _plain(value: Any) -> Any:
+    """The numbers and strings of a result, as lists."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "to_list"):
+        return value.to_list()
+    array = value.numpy()
+    return array if isinstance(array, bytes) else array.tolist()
+
+
+@pytest.mark.parametrize("call, wanted", _GIVEN)
+def test_what_tensorflow_gives(call: Callable[[], Any], wanted: Any) -> None:
+    assert repr(_plain(call())) == repr(wanted)
+
+
+@pytest.mark.parametrize("call, error", _REFUSED)
+def test_what_is_refused(call: Callable[[], Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call()

@@ -1,0 +1,87 @@
+"""Characters and code points: what TensorFlow gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import gtape as tf
+
+S = tf.strings
+
+_GIVEN: list[tuple[Callable[[], Any], Any]] = [
+    (lambda: S.unicode_split("héy", "UTF-8"), [b"h", b"\xc3\xa9", b"y"]),
+    (lambda: S.unicode_split(b"a\xffb", "UTF-8"), [b"a", b"\xef\xbf\xbd", b"b"]),
+    (lambda: S.unicode_split(b"a\xffb", "UTF-8", errors="ignore"), [b"a", b"b"]),
+    (lambda: S.unicode_split(b"a\xe2\x82b", "UTF-8"), [b"a", b"\xef\xbf\xbd", b"b"]),
+    (
+        lambda: S.unicode_split(b"a\xffb", "UTF-8", errors="replace", replacement_char=63),
+        [b"a", b"?", b"b"],
+    ),
+    (lambda: S.unicode_decode("héy", "UTF-8"), [104, 233, 121]),
+    (lambda: S.unicode_decode("a\nb", "UTF-8", replace_control_characters=True), [97, 65533, 98]),
+    (lambda: S.unicode_decode("héy".encode("utf-16-be"), "UTF-16-BE"), [104, 233, 121]),
+    (lambda: S.unicode_decode_with_offsets("héy", "UTF-8"), [[104, 233, 121], [0, 1, 3]]),
+    (
+        lambda: S.unicode_decode("a\x7fb\x80", "UTF-8", replace_control_characters=True),
+        [97, 127, 98, 128],
+    ),
+    (lambda: S.unicode_decode("héy".encode("utf-16-le"), "UTF-16-LE"), [104, 233, 121]),
+    (lambda: S.unicode_decode("é".encode("latin1"), "ISO-8859-1"), [233]),
+    (lambda: S.unicode_encode([104, 233], "UTF-8"), b"h\xc3\xa9"),
+    (lambda: S.unicode_encode([[104, 233], [97, 98]], "UTF-8"), [b"h\xc3\xa9", b"ab"]),
+    (lambda: S.unicode_encode([104, 233], "UTF-16-BE"), b"\x00h\x00\xe9"),
+    (lambda: S.unicode_encode([0xD800, 65], "UTF-8"), b"\xef\xbf\xbdA"),
+    (lambda: S.unicode_encode([0xD800, 65], "UTF-8", errors="ignore"), b"A"),
+    (lambda: S.unicode_encode([1114112], "UTF-8"), b"\xef\xbf\xbd"),
+    (lambda: S.unicode_encode([65], "UTF-32-BE"), b"\x00\x00\x00A"),
+    (lambda: S.unicode_encode([0xD800, 65], "UTF-8", replacement_char=63), b"?A"),
+    (lambda: S.unicode_transcode("héy", "UTF-8", "UTF-16-BE"), b"\x00h\x00\xe9\x00y"),
+    (lambda: S.unicode_transcode(b"a\xffb", "UTF-8", "UTF-8"), b"a\xef\xbf\xbdb"),
+    (lambda: S.unicode_transcode(b"a\xffb\n", "UTF-8", "UTF-8", errors="ignore"), b"ab\n"),
+    (
+        lambda: S.unicode_transcode(
+            "a\nb", "UTF-8", "UTF-8", replace_control_characters=True, replacement_char=32
+        ),
+        b"a b",
+    ),
+]
+
+_REFUSED: list[tuple[Callable[[], Any], type[Exception]]] = [
+    (lambda: S.unicode_split(b"a\xffb", "UTF-8", errors="strict"), tf.errors.InvalidArgumentError),
+    (lambda: S.unicode_split("x", "nope"), tf.errors.InvalidArgumentError),
+    (lambda: S.unicode_split(b"a\xffb", "UTF-8", errors="foo"), tf.errors.InvalidArgumentError),
+    (
+        lambda: S.unicode_encode([0xD800, 65], "UTF-8", errors="strict"),
+        tf.errors.InvalidArgumentError,
+    ),
+    (lambda: S.unicode_encode([65], "UTF-16-LE"), tf.errors.InvalidArgumentError),
+    (
+        lambda: S.unicode_transcode(b"a\xff", "UTF-8", "UTF-8", errors="strict"),
+        tf.errors.InvalidArgumentError,
+    ),
+    (lambda: S.unicode_transcode("a", "UTF-8", "latin1"), tf.errors.InvalidArgumentError),
+]
+
+
+def _plain(value: Any) -> Any:
+    """The numbers and strings of a result, as lists."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "to_list"):
+        return value.to_list()
+    array = value.numpy()
+    return array if isinstance(array, bytes) else array.tolist()
+
+
+@pytest.mark.parametrize("call, wanted", _GIVEN)
+def test_what_tensorflow_gives(call: Callable[[], Any], wanted: Any) -> None:
+    assert repr(_plain(call())) == repr(wanted)
+
+
+@pytest.mark.parametrize("call, error", _REFUSED)
+def test_what_is_refused(call: Callable[[], Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call()
