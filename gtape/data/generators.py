@@ -100,6 +100,14 @@ def _leaf(value: Any, spec: Any) -> Any:
 
 
 def _tensor(value: Any, spec: TensorSpec) -> EagerTensor:
+    kind = type(value)
+    if (kind is int and spec.dtype.is_integer) or (kind is float and spec.dtype.is_floating):
+        try:
+            return elements.tensor(np.array(value, spec.dtype.np_dtype))
+        except OverflowError:
+            raise ValueError(f"it is beyond the range of {spec.dtype.name}") from None
+    if kind is np.ndarray and value.dtype == spec.dtype.np_dtype and value.dtype != object:
+        return elements.tensor(value.copy())
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fiub" and (
             value.dtype != spec.dtype.np_dtype):
         if spec.dtype.name == "string":

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.tensor import EagerTensor
-from gtape.data import elements
+from gtape.data import elements, stacking
 
 Pick = Any
 Chunk = tuple[Pick, ...]
@@ -23,6 +23,8 @@ Column = Callable[[Pick], np.ndarray]
 
 #: The bytes, and the number, of rows gathered at once where they are wanted one by one.
 _BLOCK_BYTES, _BLOCK_ROWS = 1 << 20, 256
+#: To so many rows functions are applied at once.
+_WORTHWHILE = 8
 
 
 def vector(pick: Pick) -> np.ndarray:
@@ -111,15 +113,13 @@ class Rows:
         return self.pack(leaves)
 
     def _row_by_row(self, leaves: Sequence[EagerTensor], calls: Sequence[Any], count: int) -> Any:
-        from gtape.data.stacking import stacked
-
         made = []
-        for at in range(count):
-            row = [elements.tensor(elements.row(leaf._a, at)) for leaf in leaves]
+        for row in zip(*[stacking.leaf_rows(leaf, count) for leaf in leaves]):
+            found: Any = row
             for call in calls:
-                row = call.flat(row)
-            made.append(row)
-        return self.pack([stacked(column) for column in zip(*made)])
+                found = call.flat(found)
+            made.append(found)
+        return self.pack([stacking.stacked(column) for column in zip(*made)])
 
     def pack(self, leaves: Sequence[Any]) -> Any:
         """The structure of an element for its leaves."""
@@ -138,10 +138,20 @@ class Rows:
                 size = min(2 * size, most)
 
     def _unbatched(self, chunk: Chunk) -> Elements[Any]:
-        arrays = [column(chunk[at]) for at, column in self.columns]
-        pack, tensor, row, calls = self.pack, elements.tensor, elements.row, self.calls
-        for at in range(len(chunk[0])):
-            leaves: Any = [tensor(row(array, at)) for array in arrays]
+        whole = [elements.tensor(column(chunk[at])) for at, column in self.columns]
+        count, calls = len(chunk[0]), self.calls
+        while calls and count >= _WORTHWHILE:
+            made = calls[0].batched(whole)
+            if made is None:
+                break
+            whole, calls = made, calls[1:]
+        pack = self.pack
+        rows = zip(*[stacking.leaf_rows(leaf, count) for leaf in whole])
+        if not calls:
+            yield from map(pack, rows)
+            return
+        for row in rows:
+            leaves: Any = row
             for call in calls:
                 leaves = call.flat(leaves)
             yield pack(leaves)

@@ -64,6 +64,16 @@ def batched(items: Sequence[Any]) -> Any:
     return nest.pack_sequence_as(first, [stacked(column) for column in columns])
 
 
+def leaf_rows(leaf: Any, count: int) -> Elements[Any]:
+    """The rows of a leaf, `count` of them."""
+    if leaf is None:
+        return iter((None,) * count)
+    array, array_type = leaf._a, leaf._t
+    if array.dtype == object:
+        return (elements.tensor(elements.row(array, at)) for at in range(count))
+    return (EagerTensor(row, array_type) for row in array)
+
+
 def rows(element: Any) -> Elements[Any]:
     """The slices of an element along the first axes of its leaves.
 
