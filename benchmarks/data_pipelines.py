@@ -189,11 +189,11 @@ def check(name: str, batch: Any) -> None:
 def program(peer: str, name: str) -> Program:
     if peer in (TORCH.column, TORCH_BATCHES.column):
         made = torch_pipeline(name, peer == TORCH_BATCHES.column)
-        make: Callable[[], Any] = lambda: made  # noqa: E731
+        make: Callable[[], Any] = lambda: made
     else:
         tf = import_module(TENSORFLOW.package if peer == TENSORFLOW.column else GTAPE.package)
         dataset = tape_pipeline(tf, name)
-        make = lambda: dataset  # noqa: E731
+        make = lambda: dataset
     run = Endless(make)
     return Program(run, lambda: check(name, run()))
 

@@ -12,6 +12,7 @@ from gtape.compile.cache import Cache
 from gtape.compile.concrete import ConcreteFunction, tensor_names
 from gtape.compile.diary import Diary
 from gtape.compile.executable import Executable
+from gtape.compile.feeding import FED, Feeds, fed
 from gtape.compile.identity import Identity, identity
 from gtape.compile.signature import PLAIN, Arguments
 from gtape.compile.traced import Traced
@@ -54,6 +55,7 @@ class Function:
         self._cache = Cache(self._binding, self._converted, reduce_retracing)
         #: Executables by what the fast way of a call looks at.
         self._fast: dict[Any, Executable] = {}
+        self._feeds = Feeds()
         #: By the id of the object.
         self._methods: dict[int, Function] = {}
 
@@ -73,7 +75,8 @@ class Function:
                     add(kind)
                     add(value)
                 else:
-                    return self._called(args, kwargs)
+                    return (fed(self, args, kwargs) if kind in FED
+                            else self._called(args, kwargs))
             for item in kwargs.items():
                 if type(item[1]) not in PLAIN:
                     return self._called(args, kwargs)
@@ -91,6 +94,8 @@ class Function:
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any = None) -> Any:
         if Mode.eager:
             return self._python()(*args, **kwargs)
+        if FED and tracer_now() is None and any(type(v) in FED for v in args):
+            return fed(self, args, kwargs)
         arguments = Arguments(*self._binding(args, kwargs))
         self._refuse_specs(arguments)
         found = self._cache.find(arguments)

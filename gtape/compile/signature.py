@@ -118,6 +118,9 @@ def _walk(value: Any, pattern: list[Any], tensors: list[Any], depth: int = 0) ->
             _walk(spec, pattern, tensors)
     elif hasattr(value, "_resource_") and not isinstance(value, type):
         pattern += (kind, identity(value._resource_()))
+    elif hasattr(kind, "_walked_"):
+        pattern += (kind, value.ended)
+        _walk(value.elements, pattern, tensors, depth)
     elif kind is slice:
         pattern.append(kind)
         for item in (value.start, value.stop, value.step):
@@ -167,6 +170,8 @@ def _replaced(value: Any, fresh: Iterator[Any]) -> Any:
         return slice(*(_replaced(item, fresh) for item in (value.start, value.stop, value.step)))
     if hasattr(value, "_resource_"):
         return value
+    if hasattr(type(value), "_walked_"):
+        return value.replaced(_replaced(value.elements, fresh))
     return next(fresh) if array_like(value) else value
 
 

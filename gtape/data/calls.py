@@ -267,7 +267,7 @@ class _Plan:
         self.traced = traced
         #: For each result the places of the array and of the indices, where all are gathered.
         self._taken = _gathered(traced)
-        self._pack = elements.packer(_results(traced)) if self._taken else None
+        self._pack: Any = elements.packer(_results(traced)) if self._taken else None
         self._left = _HOT // (1 + len(traced.graph.nodes))
         self._entry: Any = None
 

@@ -64,8 +64,10 @@ class Dataset(Making, Transforming):
 
 
     def __iter__(self) -> Any:
+        from gtape.data.fetching import refuse
         from gtape.data.iterators import OwnedIterator
 
+        refuse("a loop over a dataset")
         return OwnedIterator(self)
 
     def __len__(self) -> int:

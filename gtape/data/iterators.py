@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from gtape.compile.feeding import FED, Fed, stand_in
+from gtape.compile.signature import Arguments
 from gtape.core import nest
 from gtape.core.device import CPU, Device
-from gtape.core.errors import OutOfRangeError
+from gtape.core.errors import NotTraceableError, OutOfRangeError
 from gtape.core.placement import current_device, on
 from gtape.core.state import active, init_scope, tracer_now
 from gtape.core.tensor import EagerTensor
+from gtape.data.arranging import flattener
 from gtape.data.optional import Optional
 
 
@@ -49,6 +52,10 @@ class Iterator:
             return Optional.empty(self.element_spec)
 
 
+#: A number for every structure of elements.
+_forms: dict[Any, int] = {}
+
+
 class OwnedIterator(Iterator):
     """One pass over a dataset."""
 
@@ -59,7 +66,9 @@ class OwnedIterator(Iterator):
         self._home: Device | None = None if home.is_host else home
         #: Elements that were computed already, for a function that takes this iterator.
         self._ahead: deque[Any] = deque()
-        with on(CPU):
+        self._shape: int | None = None
+        self._leaves: Any = None
+        with init_scope(), on(CPU):
             self._elements = iter(dataset._iterate())
 
     def __next__(self) -> Any:
@@ -90,12 +99,52 @@ class OwnedIterator(Iterator):
             ahead.append(made)
         return [ahead[i] for i in range(min(count, len(ahead)))]
 
+    def _drop(self, count: int) -> None:
+        """Let the next elements go, which were computed already."""
+        for _ in range(count):
+            self._ahead.popleft()
+
+    @property
+    def _form(self) -> Any:
+        """What elements of one structure have in common, to compare; known once there is one."""
+        if self._shape is None and self._ahead:
+            pattern = Arguments((self._ahead[0],), {}).pattern
+            self._shape = _forms.setdefault(pattern, len(_forms))
+            self._leaves = flattener(self._ahead[0])
+        return self._shape
+
     @property
     def element_spec(self) -> Any:
         return self._dataset.element_spec
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} element_spec={self.element_spec}>"
+
+
+class FedIterator(Fed, Iterator):
+    """An iterator among the arguments of a traced function, in its trace."""
+
+    def __iter__(self) -> Any:
+        raise NotTraceableError("a loop over an iterator takes elements until its end, which a "
+                                "trace does not know; take them by get_next or next, or run the "
+                                "loop around the traced function")
+
+    def __next__(self) -> Any:
+        return self.take()
+
+    def get_next_as_optional(self) -> Optional:
+        try:
+            return Optional.from_value(self.take())
+        except OutOfRangeError:
+            return Optional.empty(self.element_spec)
+
+    @property
+    def element_spec(self) -> Any:
+        return self.source.element_spec
+
+
+FED.add(OwnedIterator)
+stand_in.append(FedIterator)
 
 
 def uploaded(element: Any, device: Device) -> Any:

@@ -13,6 +13,7 @@ from gtape.data import elements
 from gtape.data.calls import Call
 from gtape.data.dataset import Dataset
 from gtape.data.failures import failed
+from gtape.data.fetching import refuse
 from gtape.data.rows import Rows
 from gtape.data.stacking import loosened
 from gtape.data.workers import in_threads
@@ -199,6 +200,7 @@ def _content(leaf: Any) -> Any:
 
 def reduced(dataset: Any, initial: Any, function: Callable[..., Any]) -> Any:
     """function(... function(function(initial, e0), e1) ...)."""
+    refuse("reduce")
     state = elements.on_host(elements.element_of(initial))
     call = Call(function, _with_state(state, dataset), "reduce")
     if call.spec is not None:
