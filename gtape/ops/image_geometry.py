@@ -18,6 +18,8 @@ from gtape.ops.arguments import as_float, as_int, as_ints
 from gtape.ops.images import images as of_rank
 from gtape.ops.indexing import getitem_, put_
 from gtape.ops.layout import transpose_
+from gtape.ops.packing import stack_
+from gtape.ops.padding import pad
 
 _ALL = ("slice", None, None, None)
 _BACKWARDS = ("slice", None, None, -1)
@@ -178,6 +180,26 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     dx = _picked(x, _ALL, first) - _picked(x, _ALL, last)  # type: ignore[operator]
     return (pad_to_bounding_box(dy, 0, 0, rows, columns),
             pad_to_bounding_box(dx, 0, 0, rows, columns))
+
+
+def sobel_edges(image: Any) -> Tensor:
+    """[n, h, w, c, 2]: the slopes dy and dx of images [n, h, w, c] by Sobel's 3 x 3 filters.
+
+    Differences of the pixels on both sides, weighted 1, 2, 1 across; images are reflected at their
+    borders.
+
+    Raises:
+        ValueError: not four axes.
+        InvalidArgumentError: not floating, or fewer than 2 rows or columns.
+    """
+    x = of_rank("sobel_edges", image, (4,))
+    if not x.dtype.is_floating or min(x.spec.shape[1:3]) < 2:
+        raise InvalidArgumentError(f"sobel_edges takes floating images of at least 2 x 2 pixels; "
+                                   f"got {x.spec}")
+    whole: Any = pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], "REFLECT")
+    across = whole[:, :, :-2] + 2 * whole[:, :, 1:-1] + whole[:, :, 2:]
+    along = whole[:, :-2] + 2 * whole[:, 1:-1] + whole[:, 2:]
+    return stack_(across[:, 2:] - across[:, :-2], along[:, :, 2:] - along[:, :, :-2], axis=4)
 
 
 # ---------------------------------------------------------------- patches

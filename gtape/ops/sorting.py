@@ -17,8 +17,9 @@ from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
-from gtape.ops.arguments import as_int, index_tensor
-from gtape.ops.layout import transpose_
+from gtape.ops.arguments import as_float, as_int, index_tensor
+from gtape.ops.casting import cast
+from gtape.ops.layout import reshape_, transpose_
 
 
 class TopKV2(NamedTuple):
@@ -340,6 +341,33 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left",
     rows = convert(sorted_sequence)
     found = convert_like(values, rows._t, "searchsorted")
     return searchsorted_(rows, found, side=side, dtype=as_dtype(out_type))
+
+
+def bucketize(*, input: Any, boundaries: Any, name: str | None = None) -> Tensor:
+    """How many of the sorted `boundaries` are <= each number of `input`: int32, of its shape.
+
+    Not differentiable.
+
+    Raises:
+        TypeError: `boundaries` is no list.
+        InvalidArgumentError: they are not sorted, or `input` is not of int32, int64, float32 or
+            float64.
+    """
+    if not isinstance(boundaries, (list, tuple)):
+        raise TypeError(f"Bucketize: boundaries must be a list of numbers; got "
+                        f"{shown(boundaries)}")
+    x = convert(input)
+    if x.dtype.name not in ("int32", "int64", "float32", "float64"):
+        raise InvalidArgumentError(f"Bucketize takes int32, int64, float32 or float64; got "
+                                   f"{x.spec}. Use tf.cast")
+    edges = np.array([as_float(b, "Bucketize: boundaries") for b in boundaries], np.float32)
+    if bool((edges[1:] < edges[:-1]).any()):
+        raise InvalidArgumentError(f"Bucketize: the boundaries must be sorted; got "
+                                   f"{shown(boundaries)}")
+    wide = cast(x, dtypes.float64) if x.dtype.is_integer else x
+    flat = reshape_(wide, shape=(math.prod(x.spec.shape),))
+    rows = convert(edges.astype(wide.dtype.np_dtype), None, x._t.device)
+    return reshape_(searchsorted_(rows, flat, side="right", dtype=dtypes.int32), shape=x.spec.shape)
 
 
 @primitive(nondifferentiable=True)

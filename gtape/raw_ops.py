@@ -1,0 +1,17 @@
+"""gtape.raw_ops: ops of TensorFlow that have no function of their own, by keywords alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.ops.projective import projective_transform as ImageProjectiveTransformV3  # noqa: N812
+from gtape.ops.sorting import bucketize as Bucketize  # noqa: N812
+from gtape.ops.unique import unique_v2 as UniqueV2  # noqa: N812
+from gtape.ops.unique import unique_with_counts_v2 as UniqueWithCountsV2  # noqa: N812
+
+__all__ = ["Bucketize", "ImageProjectiveTransformV3", "UniqueV2", "UniqueWithCountsV2"]
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"gtape.raw_ops has no '{name}'; it has {', '.join(__all__)}. Use the "
+                         f"public function of the op")
