@@ -26,6 +26,7 @@ from gtape import nest as nest
 from gtape import nn as nn
 from gtape import quantization as quantization
 from gtape import random as random
+from gtape import raw_ops as raw_ops
 from gtape import sets as sets
 from gtape import signal as signal
 from gtape import sparse as sparse

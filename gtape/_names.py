@@ -94,10 +94,10 @@ _TABLE = {
 }
 
 #: Submodules reachable as attributes.
-MODULES = ("audio", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "distribute",
-           "dtypes", "errors", "experimental", "image", "inspect", "io", "keras", "linalg", "math",
-           "nest", "nn", "quantization", "random", "sets", "signal", "sparse", "strings", "testing",
-           "train")
+MODULES = ("audio", "autodiff", "autograph", "bitwise", "config", "data", "debugging",
+           "distribute", "dtypes", "errors", "experimental", "image", "inspect", "io", "keras",
+           "linalg", "math", "nest", "nn", "quantization", "random", "raw_ops", "sets", "signal",
+           "sparse", "strings", "testing", "train")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {
@@ -108,7 +108,6 @@ ABSENT = {
     "ragged": "use a padded tensor with gtape.sequence_mask",
     "RaggedTensor": "use a padded tensor with gtape.sequence_mask",
     "saved_model": "save weights with gtape.train.Checkpoint, Keras models with model.save",
-    "raw_ops": "use the public functions of the same names",
     "compat": "gtape has the TensorFlow 2 names only",
     "lookup": "use a Python dict",
     "estimator": "write the training loop with gtape.GradientTape",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace as _SimpleNamespace
 from typing import Any
 
 from gtape.core import dtypes as _dtypes
@@ -50,7 +51,21 @@ __all__ = [
 ]
 
 
+_ELSEWHERE = {"cast": ("gtape.ops.casting", "cast"),
+              "saturate_cast": ("gtape.ops.casting", "saturate_cast"),
+              "complex": ("gtape.ops.scalars", "make_complex")}
+
+
 def __getattr__(name: str) -> Any:
     if name == "bfloat16":
         return _dtypes.bfloat16
-    raise AttributeError(f"gtape.dtypes has no '{name}'; it has {', '.join(__all__)}, bfloat16")
+    if name == "experimental":
+        return _SimpleNamespace(float8_e4m3fn=_dtypes.as_dtype("float8_e4m3fn"),
+                                float8_e5m2=_dtypes.as_dtype("float8_e5m2"))
+    if name in _ELSEWHERE:
+        import importlib
+
+        module, attribute = _ELSEWHERE[name]
+        return getattr(importlib.import_module(module), attribute)
+    raise AttributeError(f"gtape.dtypes has no '{name}'; it has {', '.join(__all__)}, bfloat16, "
+                         f"experimental, {', '.join(_ELSEWHERE)}")

@@ -1,4 +1,5 @@
-"""gtape.experimental: arrays in and out without a copy; values that may be missing."""
+"""gtape.experimental: arrays in and out without a copy, values that may be missing, and functions in
+NumPy's manner."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.data.optional import Optional
 from gtape.devices.placing import device_named
 from gtape.devices.probe import probe
+from gtape.ops.numpy_style import namespace as numpy
 
 #: Memory kinds of the DLPack protocol.
 _HOST = 1
@@ -99,4 +101,4 @@ def _gpu(index: int) -> Any:
 
 dlpack = SimpleNamespace(from_dlpack=from_dlpack, to_dlpack=to_dlpack)
 
-__all__ = ["Optional", "dlpack", "from_array", "from_dlpack", "to_dlpack"]
+__all__ = ["Optional", "dlpack", "from_array", "from_dlpack", "numpy", "to_dlpack"]

@@ -16,6 +16,7 @@ from gtape.files.images import (
     extract_jpeg_shape,
     is_jpeg,
 )
+from gtape.ops.colour import hsv_to_rgb, rgb_to_hsv
 from gtape.ops.image_geometry import (
     central_crop,
     crop_to_bounding_box,
@@ -26,6 +27,7 @@ from gtape.ops.image_geometry import (
     pad_to_bounding_box,
     resize_with_crop_or_pad,
     rot90,
+    sobel_edges,
     transpose,
 )
 from gtape.ops.images import (
@@ -45,9 +47,10 @@ __all__ = [
     "adjust_brightness", "adjust_contrast", "adjust_gamma", "central_crop", "convert_image_dtype",
     "crop_to_bounding_box", "decode_and_crop_jpeg", "decode_bmp", "decode_gif", "decode_image",
     "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "extract_jpeg_shape",
-    "extract_patches", "flip_left_right", "flip_up_down", "grayscale_to_rgb", "image_gradients",
-    "is_jpeg", "pad_to_bounding_box", "per_image_standardization", "psnr", "resize",
-    "resize_with_crop_or_pad", "rgb_to_grayscale", "rot90", "total_variation", "transpose",
+    "extract_patches", "flip_left_right", "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb",
+    "image_gradients", "is_jpeg", "pad_to_bounding_box", "per_image_standardization", "psnr",
+    "resize", "resize_with_crop_or_pad", "rgb_to_grayscale", "rgb_to_hsv", "rot90", "sobel_edges",
+    "total_variation", "transpose",
 ]
 
 

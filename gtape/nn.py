@@ -22,6 +22,7 @@ _TABLE = {
     "gtape.ops.depthwise": """
         depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input
         separable_conv2d""",
+    "gtape.ops.ctc": "ctc_loss",
     "gtape.ops.morphology": "dilation2d erosion2d",
     "gtape.ops.pooling": """
         avg_pool avg_pool1d avg_pool2d avg_pool3d max_pool max_pool1d max_pool2d max_pool3d
@@ -31,7 +32,7 @@ _TABLE = {
         lrn=local_response_normalization""",
     "gtape.ops.moments": "moments normalize_moments sufficient_statistics weighted_moments",
     "gtape.ops.bias": "bias_add",
-    "gtape.ops.dropout": "dropout",
+    "gtape.ops.dropout": "dropout experimental",
     "gtape.ops.gathering": "embedding_lookup",
     "gtape.ops.sparse.embedding": "embedding_lookup_sparse safe_embedding_lookup_sparse",
     "gtape.ops.space_to_depth": "depth_to_space space_to_depth with_space_to_batch",
@@ -47,7 +48,7 @@ _CTC = "gtape has no CTC; write the loss in gtape ops"
 _SAMPLED = "compute the full loss: gtape.nn.softmax_cross_entropy_with_logits"
 _CELLS = "use the layers of gtape.keras.layers"
 _ABSENT = {
-    "ctc_loss": _CTC, "ctc_greedy_decoder": _CTC, "ctc_beam_search_decoder": _CTC,
+    "ctc_greedy_decoder": _CTC, "ctc_beam_search_decoder": _CTC,
     "ctc_unique_labels": _CTC, "collapse_repeated": _CTC,
     "sampled_softmax_loss": _SAMPLED, "nce_loss": _SAMPLED, "compute_accidental_hits": _SAMPLED,
     "all_candidate_sampler": _SAMPLED, "fixed_unigram_candidate_sampler": _SAMPLED,

@@ -7,7 +7,7 @@ from typing import Any
 
 from gtape.compile.formulas import fused
 from gtape.compile.traced import Traced
-from gtape.core.dtypes import string
+from gtape.core.dtypes import FLOAT8, string
 from gtape.core.tensor import EagerTensor, Tensor
 
 
@@ -50,4 +50,6 @@ def why_not(traced: Traced) -> str:
         return f"it computes on {elsewhere.device}"
     if any(t.dtype is string for t in tensors):
         return "it holds strings"
+    if any(t.dtype.name in FLOAT8 for t in tensors):
+        return "it holds floats of one byte"
     return toolchain.why_not()

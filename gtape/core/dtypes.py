@@ -27,8 +27,8 @@ class DType:
 
     @property
     def is_differentiable(self) -> bool:
-        """Whether values of this type can carry a gradient."""
-        return self.is_floating or self.is_complex
+        """Whether values of this type can carry a gradient: not floats of one byte."""
+        return (self.is_floating and self.name not in FLOAT8) or self.is_complex
 
     @property
     def is_numeric(self) -> bool:
@@ -42,7 +42,9 @@ class DType:
     @property
     def size(self) -> int:
         """Bytes per element."""
-        return self.np_dtype.itemsize if self.np_dtype is not None else 2
+        if self.np_dtype is None:
+            return 1 if self.name in FLOAT8 else 2
+        return self.np_dtype.itemsize
 
     @property
     def real_dtype(self) -> DType:
@@ -68,7 +70,7 @@ class DType:
             return np.iinfo(self.np_dtype)
         if not self.is_floating:
             raise TypeError(f"only dtypes of real numbers have a range; got {self!r}")
-        if self.name != "bfloat16":
+        if self.name not in _ML_DTYPES:
             return np.finfo(self.np_dtype)
         import ml_dtypes
 
@@ -99,12 +101,18 @@ class DType:
         return as_dtype, (self.name,)
 
 
-def _bfloat16_type() -> Any:
+#: Floats of one byte: to be stored and cast; little else is defined on them.
+FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+#: Those of the package ml-dtypes, which is imported when one is first named.
+_ML_DTYPES = ("bfloat16", *FLOAT8)
+
+
+def _ml_type(name: str) -> Any:
     try:
         import ml_dtypes
     except ImportError:
         return None
-    return ml_dtypes.bfloat16
+    return getattr(ml_dtypes, name)
 
 
 bool_ = DType("bool", np.bool_, "bool")
@@ -132,10 +140,10 @@ _BY_NUMPY: dict[np.dtype, DType] = {d.np_dtype: d for d in ALL if d.np_dtype is 
 
 
 def __getattr__(name: str) -> DType:
-    if name != "bfloat16":
+    if name not in _ML_DTYPES:
         raise AttributeError(name)
-    dtype = DType("bfloat16", _bfloat16_type(), "float")
-    globals()["bfloat16"] = _BY_NAME["bfloat16"] = dtype
+    dtype = DType(name, _ml_type(name), "float")
+    globals()[name] = _BY_NAME[name] = dtype
     if dtype.np_dtype is not None:
         _BY_NUMPY[dtype.np_dtype] = dtype
     return dtype
@@ -155,8 +163,8 @@ def of_numpy(dtype: np.dtype) -> DType:
     native = dtype.newbyteorder("=")
     if native in _BY_NUMPY:
         return _BY_NUMPY[native]
-    if dtype.name == "bfloat16":
-        return __getattr__("bfloat16")
+    if dtype.name in _ML_DTYPES:
+        return __getattr__(dtype.name)
     raise TypeError(
         f"a tensor's dtype must be one of {', '.join(d.name for d in ALL)}; got NumPy dtype "
         f"{dtype}. Convert it first: array.astype(np.float32)")
@@ -172,8 +180,8 @@ def as_dtype(value: Any) -> DType:
         return value
     if isinstance(value, str):
         found = _BY_NAME.get(value)
-        if found is None and value == "bfloat16":
-            found = __getattr__("bfloat16")
+        if found is None and value in _ML_DTYPES:
+            found = __getattr__(value)
         if found is not None:
             return found
     elif value is float:
@@ -184,8 +192,8 @@ def as_dtype(value: Any) -> DType:
         return of_numpy(value)
     elif isinstance(value, type) and issubclass(value, np.generic):
         return of_numpy(np.dtype(value))
-    elif isinstance(value, type) and value.__name__ == "bfloat16":
-        return __getattr__("bfloat16")
+    elif isinstance(value, type) and value.__name__ in _ML_DTYPES:
+        return __getattr__(value.__name__)
     raise TypeError(
         f"cannot read {shown(value)} as a dtype; write gtape.float32, 'float32' or numpy.float32")
 
@@ -202,5 +210,5 @@ def require_usable(dtype: DType) -> DType:
     """`dtype`, or an error when its NumPy type is not installed."""
     if dtype.np_dtype is None:
         raise InvalidArgumentError(
-            "bfloat16 needs the package ml-dtypes: pip install ml-dtypes")
+            f"{dtype.name} needs the package ml-dtypes: pip install ml-dtypes")
     return dtype

@@ -91,17 +91,28 @@ def as_function(value: Any, what: str) -> Callable[..., Any]:
 
 
 def as_ints(value: Any, what: str) -> tuple[int, ...]:
-    """A tuple of integers from an int, a sequence, a TensorShape or an integer tensor."""
+    """A tuple of integers from an int, a sequence, a TensorShape or an integer tensor.
+
+    Raises:
+        TypeError: it holds something else. Floating scalars in a list, if tensors, are cut off.
+    """
     if isinstance(value, TensorShape):
         return tuple(value.as_list())  # type: ignore[arg-type]
     if isinstance(value, (int, np.integer)):
         return (int(value),)
     if isinstance(value, (list, tuple)):
-        return tuple([as_int(v, what) for v in value])
+        return tuple([as_int(v, what) if not isinstance(v, Tensor) else _cut(v, what)
+                      for v in value])
     array = host_value(value, what)
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{what} must hold integers; got {shown(value)}")
     return tuple(int(n) for n in array.reshape(-1))
+
+
+def _cut(value: Tensor, what: str) -> int:
+    """The integer that a scalar of a list holds; in a list floats are cast, as TensorFlow does."""
+    found = host_value(value, what)[()]
+    return as_int(int(found) if isinstance(found, np.floating) else found, what)
 
 
 def as_shape(value: Any, what: str = "shape") -> tuple[int, ...]:

@@ -99,18 +99,44 @@ def _bound(limit: Any, dtype: DType) -> float:
 
 @primitive(nondifferentiable=True, tf_name="Bitcast")
 def bitcast_(xp: Any, x: Any, *, dtype: DType) -> Any:
-    """The same bytes read as another dtype of the same size. Not differentiable."""
-    return xp.ascontiguousarray(x).view(dtype.np_dtype).reshape(x.shape)
+    """The same bytes read as another dtype. Not differentiable."""
+    return xp.ascontiguousarray(x).reshape(-1).view(dtype.np_dtype).reshape(
+        _recut(x.shape, x.dtype.itemsize, dtype.size))
+
+
+def _recut(shape: tuple[int, ...], before: int, after: int) -> tuple[int, ...]:
+    """The shape of the same bytes as elements of another size."""
+    if before == after:
+        return shape
+    return (*shape, before // after) if before > after else shape[:-1]
 
 
 @bitcast_.infer
 def _(x: Spec, *, dtype: DType) -> Spec:
-    if x.dtype.size != dtype.size:
-        raise InvalidArgumentError(f"bitcast: the dtypes must have one size; got {x.dtype.name} "
-                                   f"({x.dtype.size} bytes) and {dtype.name} ({dtype.size})")
-    return Spec(x.shape, dtype)
+    for kind in (x.dtype, dtype):
+        if kind is dtypes.string or kind.is_bool:
+            raise InvalidArgumentError(f"bitcast reads numbers as numbers; got {x} to be "
+                                       f"{dtype!r}. Use tf.cast")
+    before, after = x.dtype.size, dtypes.require_usable(dtype).size
+    if before < after and (not x.ndim or x.shape[-1] != after // before):
+        raise InvalidArgumentError(f"bitcast: the last axis must hold the {after // before} "
+                                   f"elements of {x.dtype.name} that make one {dtype.name}; got "
+                                   f"{x}")
+    return Spec(_recut(x.shape, before, after), dtype)
+
+
+bitcast_.cases = [case(np.array([[1, -2]], np.int32), dtype=kind)
+                  for kind in (dtypes.float32, dtypes.int16, dtypes.int64)]
 
 
 def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
-    """The bytes of `input` read as `type`, which must have the same size."""
+    """The bytes of `input` read as `type`.
+
+    Of a smaller type there are several to each element, in a new last axis; of a larger one the
+    elements of the last axis make one, and it goes.
+
+    Raises:
+        InvalidArgumentError: strings or bools, or a last axis that is not as long as one
+            element of a larger type needs.
+    """
     return bitcast_(convert(input), dtype=as_dtype(type))

@@ -8,6 +8,8 @@ drawn again in the backward pass and nothing is kept.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from gtape.core import dtypes
@@ -119,6 +121,11 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
         ValueError: a rate outside [0, 1), or x is not floating.
         InvalidArgumentError: a noise_shape that does not broadcast to the shape of x.
     """
+    op_seed = _seed(seed)
+    return _dropout(x, rate, noise_shape, lambda count: take(op_seed, count))
+
+
+def _dropout(x: Any, rate: Any, noise_shape: Any, source: Callable[[int], Position]) -> Tensor:
     found = convert(x)
     share = _rate(rate)
     if not found.dtype.is_floating:
@@ -127,4 +134,22 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
     if share == 0:
         return found
     shape = _noise_shape(noise_shape, found.spec.shape)
-    return dropped(found, shape, take(_seed(seed), math.prod(shape)), share)
+    return dropped(found, shape, source(math.prod(shape)), share)
+
+
+def stateless_dropout(x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None,
+                      name: str | None = None) -> Tensor:
+    """`dropout` as a pure function of the two numbers in `seed`.
+
+    Raises:
+        ValueError: a rate outside [0, 1), or x is not floating.
+        InvalidArgumentError: a seed that is not two integers, or a noise_shape that does not
+            broadcast to the shape of x.
+    """
+    from gtape.ops.random_ops import stateless
+
+    return _dropout(x, rate, noise_shape, stateless("stateless_dropout", seed))
+
+
+#: tf.nn.experimental.
+experimental = SimpleNamespace(stateless_dropout=stateless_dropout)

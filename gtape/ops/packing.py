@@ -14,6 +14,7 @@ from gtape.core.text import shown
 from gtape.kinds.primitive import primitive
 from gtape.kinds.rules import filled
 from gtape.ops.arguments import as_int, as_ints, as_items, as_tensors, host_value, one_dtype
+from gtape.ops.casting import cast
 
 
 @primitive(linear="values", tf_name="ConcatV2")
@@ -215,12 +216,18 @@ def unstack(value: Any, num: Any = None, axis: Any = 0, name: str = "unstack") -
 
 
 def _pack(value: Any, dtype: Any) -> Tensor:
-    """A nested list that holds tensors, as one tensor."""
+    """A nested list that holds tensors, as one tensor; where a dtype is asked for they are cast."""
     def packed(items: Any) -> Tensor:
         return stack([packed(v) if isinstance(v, (list, tuple)) and conversion.holds_tensor(v)
-                      else v for v in items])
+                      else item(v) for v in items])
 
-    return convert(packed(value), dtype)
+    def item(leaf: Any) -> Any:
+        if dtype is None:
+            return leaf
+        is_tensor = isinstance(leaf, Tensor) or hasattr(leaf, "_read_")
+        return cast(leaf, dtype) if is_tensor else convert(leaf, dtype)
+
+    return packed(value)
 
 
 conversion.hooks["pack"] = _pack

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +35,20 @@ def _rows() -> Iterator[Sample]:
     yield sample("nn.local_response_normalization", _IMAGE, depth_radius=1, dtypes=WIDE)
 
 
+def _by_alignments(logits: Any, labels: Any, lengths: Any, frames: Any) -> Any:
+    """CTC loss as a sum over every way to give a class to each frame."""
+    z = sp.log_softmax(logits, axis=-1)
+    losses = []
+    for b, (label, length, count) in enumerate(zip(labels, lengths, frames)):
+        total = 0.0
+        for path in itertools.product(range(logits.shape[2]), repeat=count):
+            found = [c for c, _ in itertools.groupby(path) if c]
+            if found == label[:length].tolist():
+                total += np.exp(sum(z[t, b, c] for t, c in enumerate(path)))
+        losses.append(-np.log(total))
+    return np.array(losses)
+
+
 def _losses() -> Iterator[Sample]:
     labels = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
     one = np.array([2, 0])
@@ -41,6 +56,8 @@ def _losses() -> Iterator[Sample]:
                  reference=lambda z, x: -(z * sp.log_softmax(x, axis=-1)).sum(-1))
     yield sample("nn.sparse_softmax_cross_entropy_with_logits", one, of(2, 3),
                  reference=lambda z, x: -sp.log_softmax(x, axis=-1)[[0, 1], z])
+    yield sample("nn.ctc_loss", np.array([[1, 2], [2, 0]]), of(4, 2, 3), np.array([2, 1]),
+                 np.array([4, 3]), dtypes=WIDE, reference=lambda y, x, n, t: _by_alignments(x, y, n, t))
     yield sample("nn.sigmoid_cross_entropy_with_logits", labels, of(2, 3),
                  reference=lambda z, x: np.logaddexp(0, x) - x * z)
     yield sample("nn.weighted_cross_entropy_with_logits", labels, of(2, 3), pos_weight=2.0,

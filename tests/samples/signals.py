@@ -68,7 +68,8 @@ def _images() -> Iterator[Sample]:
     for name, options in (
             ("central_crop", {"central_fraction": 0.5}),
             ("flip_left_right", {}), ("flip_up_down", {}), ("transpose", {}), ("rot90", {"k": 3}),
-            ("rgb_to_grayscale", {}), ("total_variation", {}),
+            ("rgb_to_grayscale", {}), ("total_variation", {}), ("rgb_to_hsv", {}),
+            ("hsv_to_rgb", {}), ("sobel_edges", {}),
             ("image_gradients", {}), ("crop_to_bounding_box", {
                 "offset_height": 1, "offset_width": 2, "target_height": 3, "target_width": 2}),
             ("pad_to_bounding_box", {"offset_height": 1, "offset_width": 2, "target_height": 8,

@@ -1,0 +1,130 @@
+"""CTC loss against TensorFlow's numbers and against a sum over all alignments."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gtape as tf
+
+_LOGITS = np.random.RandomState(0).randn(5, 3, 4).astype(np.float32)
+_LABELS = [[1, 2, 3], [1, 1, 0], [2, 0, 0]]
+
+
+def _loss(labels: Any = _LABELS, logits: Any = _LOGITS, label_length: Any = (3, 2, 1),
+          logit_length: Any = (5, 4, 3), **options: Any) -> tf.Tensor:
+    return tf.nn.ctc_loss(tf.constant(labels), tf.constant(logits), tf.constant(label_length),
+                          tf.constant(logit_length), **options)
+
+
+def _by_alignments(logits: Any, label: list[int], blank: int = 0) -> float:
+    z = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    total = 0.0
+    for path in itertools.product(range(logits.shape[1]), repeat=len(logits)):
+        merged = [c for c, _ in itertools.groupby(path)]
+        if [c for c in merged if c != blank] == label:
+            total += np.exp(sum(z[t, c] for t, c in enumerate(path)))
+    return float(-np.log(total))
+
+
+def test_it_is_the_sum_over_all_alignments() -> None:
+    expected = [_by_alignments(_LOGITS[:5, 0], [1, 2, 3]), _by_alignments(_LOGITS[:4, 1], [1, 1]),
+                _by_alignments(_LOGITS[:3, 2], [2])]
+    np.testing.assert_allclose(_loss().numpy(), expected, rtol=1e-6)
+
+
+def test_it_is_tensorflows() -> None:
+    np.testing.assert_allclose(_loss().numpy(), [4.5192676, 6.2723665, 2.8121347], rtol=1e-6)
+    np.testing.assert_allclose(_loss([[0, 1, 3], [1, 1, 0], [3, 0, 0]], blank_index=2).numpy(),
+                               [3.2647295, 8.2203121, 1.8011622], rtol=1e-6)
+    np.testing.assert_allclose(_loss([[0, 1, 2], [1, 1, 0], [2, 0, 0]], blank_index=-1).numpy(),
+                               [3.8629603, 7.0923262, 1.2558963], rtol=1e-6)
+
+
+def test_the_gradient_is_tensorflows() -> None:
+    logits = tf.constant(_LOGITS)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = _loss(logits=logits)
+    slope = tape.gradient(loss, logits, output_gradients=tf.constant([1.0, 2.0, 3.0])).numpy()
+    np.testing.assert_allclose(slope[0, 0], [-0.0227467, -0.5993394, 0.1372341, 0.4848520],
+                               atol=1e-6)
+    np.testing.assert_allclose(slope[0, 1], [0.3084674, -0.9778640, 0.5024028, 0.1669938],
+                               atol=1e-6)
+    assert not slope[4, 1].any() and not slope[3:, 2].any()
+
+
+def test_either_axis_may_be_first() -> None:
+    turned = _loss(logits=_LOGITS.transpose(1, 0, 2), logits_time_major=False)
+    assert turned.numpy().tolist() == _loss().numpy().tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_floats_are_computed_in_float32(dtype: str) -> None:
+    wide = _loss(logits=tf.cast(tf.cast(_LOGITS, dtype), tf.float32))
+    narrow = _loss(logits=tf.cast(_LOGITS, dtype))
+    assert narrow.dtype == dtype
+    assert narrow.numpy().tolist() == tf.cast(wide, dtype).numpy().tolist()
+
+
+def test_no_label_is_all_blanks_and_no_frames_give_nothing() -> None:
+    np.testing.assert_allclose(_loss(label_length=[0, 2, 1]).numpy()[0], 6.0099845, rtol=1e-6)
+    assert _loss(label_length=[0, 2, 1], logit_length=[0, 4, 3]).numpy()[0] == 0
+
+
+def test_where_no_alignment_fits_the_loss_is_a_large_number_and_the_gradient_0() -> None:
+    logits = tf.constant(_LOGITS)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = _loss([[1, 2, 3], [1, 1, 1], [2, 0, 0]], logits, [3, 3, 1], [2, 3, 3])
+    np.testing.assert_allclose(loss.numpy()[:2], [706.8936, 706.8936], rtol=1e-6)
+    slope = tape.gradient(loss, logits).numpy()
+    assert not slope[:, :2].any() and slope[:, 2].any()
+
+
+def test_a_function_computes_it_and_its_gradient() -> None:
+    @tf.function
+    def slope(logits: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            loss = _loss(logits=logits)
+        return loss, tape.gradient(loss, logits)
+
+    loss, traced = slope(tf.constant(_LOGITS))
+    assert loss.numpy().tolist() == _loss().numpy().tolist()
+    np.testing.assert_allclose(traced.numpy().sum(-1), np.zeros((5, 3)), atol=1e-6)
+
+
+def test_second_derivatives() -> None:
+    logits = tf.constant(_LOGITS.astype(np.float64))
+    weights = tf.reshape(tf.range(60.0), (5, 3, 4))
+    with tf.GradientTape() as outer:
+        outer.watch(logits)
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            loss = _loss(logits=logits)
+        slope = tape.gradient(loss, logits)
+    found = outer.gradient(slope, logits, output_gradients=tf.cast(weights, tf.float64)).numpy()
+    # Of the last frame of the first sequence: TensorFlow's number (its others are nan).
+    np.testing.assert_allclose(found[4, 0], [-0.1371276, -0.3056316, -0.0130134, 0.4557743],
+                               atol=5e-6)
+
+
+@pytest.mark.parametrize("label", [0, 4, -1])
+def test_a_label_that_is_no_class_or_the_blank_is_refused(label: int) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"not be the blank 0; got {label}"):
+        _loss([[1, label, 3], [1, 1, 0], [2, 0, 0]])
+
+
+def test_beyond_its_length_a_label_may_hold_anything() -> None:
+    assert _loss([[1, 2, 3], [1, 1, -1], [2, 99, 0]]).numpy().tolist() == _loss().numpy().tolist()
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    for wrong in ({"label_length": [3, 2]}, {"labels": [1, 2, 3]}, {"blank_index": 4},
+                  {"labels": np.ones((3, 3), np.float32)}, {"logits": _LOGITS[0]}):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="ctc_loss"):
+            _loss(**wrong)
