@@ -1,5 +1,4 @@
-"""gtape.experimental: arrays in and out without a copy, values that may be missing, and functions in
-NumPy's manner."""
+"""gtape.experimental: arrays without a copy, values that may be missing, NumPy's functions."""
 
 from __future__ import annotations
 

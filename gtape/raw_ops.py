@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gtape.ops.projective import projective_transform as ImageProjectiveTransformV3  # noqa: N812
-from gtape.ops.sorting import bucketize as Bucketize  # noqa: N812
-from gtape.ops.unique import unique_v2 as UniqueV2  # noqa: N812
-from gtape.ops.unique import unique_with_counts_v2 as UniqueWithCountsV2  # noqa: N812
+from gtape.ops.projective import projective_transform as ImageProjectiveTransformV3
+from gtape.ops.sorting import bucketize as Bucketize
+from gtape.ops.unique import unique_v2 as UniqueV2
+from gtape.ops.unique import unique_with_counts_v2 as UniqueWithCountsV2
 
 __all__ = ["Bucketize", "ImageProjectiveTransformV3", "UniqueV2", "UniqueWithCountsV2"]
 

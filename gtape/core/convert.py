@@ -198,23 +198,6 @@ def _asked(value: Any) -> np.ndarray:
                          f"{type(error).__name__}: {error}") from error
 
 
-def _lengths(shape: TensorShape, dtype: DType | None) -> np.ndarray:
-    """The lengths of a shape: int32, or int64 where one does not fit.
-
-    Raises:
-        ValueError: a length is not known.
-        TypeError: `dtype` is neither int32 nor int64.
-    """
-    if not shape.is_fully_defined():
-        raise ValueError(f"cannot make a tensor of {shape}: its lengths must be known; tf.shape(x) "
-                         f"has them at each call")
-    if dtype not in (None, dtypes.int32, dtypes.int64):
-        raise TypeError(f"cannot make a tensor of {shape} with {dtype!r}; a shape becomes "
-                        f"tf.int32 or tf.int64")
-    found = _weak_dtype(np.array(shape.as_list(), np.int64), None)
-    return np.array(shape.as_list(), found if dtype is None else dtype.np_dtype)
-
-
 def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:
     """A fresh NumPy array of a Python or NumPy value.
 
@@ -226,8 +209,6 @@ def host_array(value: Any, dtype: DType | None = None) -> np.ndarray:
         return _from_numpy(np.asarray(value), dtype)
     if isinstance(value, (*_WEAK, list, tuple, range)):
         return _from_python(value, dtype)
-    if isinstance(value, TensorShape):
-        return _lengths(value, dtype)
     if value is not None and hasattr(value, "__array__"):
         return _from_numpy(_asked(value), dtype)
     raise ValueError(f"cannot make a tensor of {shown(value)}: unsupported type "

@@ -19,7 +19,7 @@ NO_PATH = 706.893623549172
 
 
 class Frames(NamedTuple):
-    """What the recursions read: [T, B, S] log probabilities of each state, and which moves exist."""
+    """What the recursions read: log probabilities [T, B, S] of the states, and which moves exist."""
 
     states: Array
     emitted: Array
@@ -157,7 +157,9 @@ def slope(xp: Any, logits: Array, direction: Array | None, labels: Array, label_
         ahead = _chosen(xp, f.present[t][:, None], new, ahead)
     prior = xp.exp(logp) if tangent is None else xp.exp(logp) * tangent
     kept = (f.present & fits)[:, :, None]
-    made = prior - _by_class(xp, xp.stack(shares[::-1]), f.states, logp.shape[2]) if shares else prior
+    made = prior
+    if shares:
+        made = prior - _by_class(xp, xp.stack(shares[::-1]), f.states, logp.shape[2])
     return xp.where(kept, made, 0).astype(logits.dtype)
 
 

@@ -78,10 +78,12 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 
 def _weaker(number: Any, values: list[Tensor]) -> bool:
     """Whether the dtypes of the values hold numbers of this kind, as floats do integers."""
-    order = "biufc"
-    kind = {"i": "i", "u": "i", "V": "f"}
-    kinds = [kind.get(v.dtype.np_dtype.kind, v.dtype.np_dtype.kind) for v in values]
-    return order.index(np.asarray(number).dtype.kind) <= max(order.index(k) for k in kinds)
+    return _rank(of_numpy(np.asarray(number).dtype)) <= max(_rank(v.dtype) for v in values)
+
+
+def _rank(dtype: DType) -> int:
+    """Bools, integers, floats and complex numbers in this order."""
+    return int(dtype.is_integer) + 2 * int(dtype.is_floating) + 3 * int(dtype.is_complex)
 
 
 namespace = SimpleNamespace(finfo=finfo, iinfo=iinfo, newaxis=None, select=select)

@@ -57,7 +57,8 @@ def _losses() -> Iterator[Sample]:
     yield sample("nn.sparse_softmax_cross_entropy_with_logits", one, of(2, 3),
                  reference=lambda z, x: -sp.log_softmax(x, axis=-1)[[0, 1], z])
     yield sample("nn.ctc_loss", np.array([[1, 2], [2, 0]]), of(4, 2, 3), np.array([2, 1]),
-                 np.array([4, 3]), dtypes=WIDE, reference=lambda y, x, n, t: _by_alignments(x, y, n, t))
+                 np.array([4, 3]), dtypes=WIDE,
+                 reference=lambda y, x, n, t: _by_alignments(x, y, n, t))
     yield sample("nn.sigmoid_cross_entropy_with_logits", labels, of(2, 3),
                  reference=lambda z, x: np.logaddexp(0, x) - x * z)
     yield sample("nn.weighted_cross_entropy_with_logits", labels, of(2, 3), pos_weight=2.0,
