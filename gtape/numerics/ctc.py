@@ -19,7 +19,7 @@ NO_PATH = 706.893623549172
 
 
 class Frames(NamedTuple):
-    """What the recursions read: log probabilities [T, B, S] of the states, and which moves exist."""
+    """What the recursions read: log probabilities [T, B, S] of the states, and the moves."""
 
     states: Array
     emitted: Array
