@@ -16,33 +16,33 @@ import pytest
 import settings
 
 import gtape as tf
-from gtape import keras, train
-from gtape.core import tensor_files
+from gtape import train
+from gtape.train.graph import Graph
 from gtape.train.targets import Targets
 
 REFUSED = (tf.errors.DataLossError, tf.errors.InvalidArgumentError)
 FITTED = np.array([[1.0, 2.0]], np.float32)
 
 
-def model(dtype: str = "float32") -> Any:
-    made = keras.Sequential([keras.layers.Dense(3, dtype=dtype), keras.layers.Dense(2)])
+def model() -> Any:
+    made = tf.keras.Sequential([tf.keras.layers.Dense(3), tf.keras.layers.Dense(2)])
     made(FITTED)
     return made
 
 
 def checkpoint(built: bool = True) -> Any:
     parts = model()
-    optimizer = keras.optimizers.Adam(1e-3)
+    optimizer = tf.keras.optimizers.Adam(1e-3)
     if built:
         optimizer.build(parts.trainable_variables)
     return train.Checkpoint(
         model=parts, optimizer=optimizer, step=tf.Variable(0), rng=np.random.default_rng(1),
         streams=train.RandomStreams(), generator=tf.random.Generator.from_seed(1),
-        dropout=keras.layers.Dropout(0.5))
+        dropout=tf.keras.layers.Dropout(0.5))
 
 
 def state(of: Any) -> tuple[dict[str, bytes], dict[str, str]]:
-    stored = Targets(of._everything()).stored()
+    stored = Targets(Graph(of._everything())).stored()
     return {name: array.tobytes() for name, array in stored.arrays.items()}, dict(stored.states)
 
 
@@ -67,83 +67,6 @@ def test_checkpoints(tmp_path: Path, built: bool) -> None:
         with pytest.raises(tf.errors.DataLossError, match="checkpoint"):
             target.restore(path)
     assert state(target) == before
-
-
-@pytest.mark.parametrize("ending", ["npz", "safetensors"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_weights(tmp_path: Path, ending: str, dtype: str) -> None:
-    path = tmp_path / f"weights.{ending}"
-    saved, target = model(dtype), model(dtype)
-    saved.save_weights(path)
-    before = [w.tobytes() for w in target.get_weights()]
-    for content in damaged(path.read_bytes(), settings.SEED):
-        path.write_bytes(content)
-        with pytest.raises(tf.errors.DataLossError, match="weight file"):
-            target.load_weights(path)
-    assert [w.tobytes() for w in target.get_weights()] == before
-
-
-@pytest.mark.parametrize("ending", ["npz", "safetensors"])
-def test_whole_weights(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"weights.{ending}"
-    saved, target = model("bfloat16"), model("bfloat16")
-    saved.save_weights(path)
-    target.load_weights(path)
-    assert [w.tobytes() for w in target.get_weights()] == [w.tobytes()
-                                                           for w in saved.get_weights()]
-    assert target.get_weights()[0].dtype == "bfloat16"
-    with pytest.raises(ValueError, match=r"the model has float32\(2, 3\), the file bfloat16"):
-        model("float32").load_weights(path)
-
-
-@pytest.mark.parametrize("ending", ["npz", "safetensors"])
-def test_weights_of_another_program(tmp_path: Path, ending: str) -> None:
-    save_file = pytest.importorskip("safetensors.numpy").save_file
-    path, target = tmp_path / f"weights.{ending}", model()
-    target.save_weights(tmp_path / "own.safetensors")
-    names = tensor_files.read(tmp_path / "own.safetensors", "the file")[1]
-    arrays = {name: np.full_like(array, 7) for name, array in names.items()}
-
-    def write(given: dict[str, np.ndarray]) -> None:
-        if ending == "npz":
-            np.savez(path, **given)  # type: ignore[arg-type]
-        else:
-            save_file(given, path, metadata={"format": "pt"})
-
-    write({name: array.astype(np.float64) for name, array in arrays.items()})
-    with pytest.raises(ValueError, match="float64"):
-        target.load_weights(path)
-    write(arrays)
-    target.load_weights(path)
-    assert all((w == 7).all() for w in target.get_weights())
-
-
-def test_weights_that_cannot_all_be_assigned(tmp_path: Path,
-                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    path, target = tmp_path / "weights.npz", model()
-    model().save_weights(path)
-    before = [w.tobytes() for w in target.get_weights()]
-    last = target.weights[-1]
-    assign = type(last).assign
-
-    def failing(self: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-        if self is last and isinstance(value, np.ndarray):
-            raise KeyboardInterrupt
-        return assign(self, value, *args, **kwargs)
-
-    monkeypatch.setattr(type(last), "assign", failing)
-    with pytest.raises(KeyboardInterrupt):
-        target.load_weights(path)
-    assert [w.tobytes() for w in target.get_weights()] == before
-
-
-@pytest.mark.parametrize("name", ["absent", "folder"])
-def test_weights_that_are_not_there(tmp_path: Path, name: str) -> None:
-    (tmp_path / "folder.npz").mkdir()
-    (tmp_path / "folder.safetensors").mkdir()
-    for ending in ("npz", "safetensors"):
-        with pytest.raises((FileNotFoundError, IsADirectoryError), match=name):
-            model().load_weights(tmp_path / f"{name}.{ending}")
 
 
 # ---------------------------------------------------------------- headers

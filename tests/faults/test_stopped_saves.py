@@ -14,18 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import forking
-import numpy as np
 import pytest
 import settings
 import stops
-from gtape.keras.models import weight_files
 
 import gtape as tf
-from gtape import keras, train
+from gtape import train
 from gtape.core import files, tensor_files
 from gtape.train import checkpoint, listing, manager, stored
 
-MODULES = (files, tensor_files, checkpoint, listing, manager, stored, weight_files)
+MODULES = (files, tensor_files, checkpoint, listing, manager, stored)
 posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
 
 
@@ -110,35 +108,6 @@ def test_interrupted_at_every_line(memory: None, tmp_path: Path) -> None:
         assert newest(folder) == 3 and len(saving.checkpoints) == 1
         number += apart
     assert seen == {1, 2} and number > 50
-
-
-@posix
-@pytest.mark.parametrize("ending", ["npz", "safetensors"])
-def test_weights_killed_at_every_line(memory: None, tmp_path: Path, ending: str) -> None:
-    model = keras.Sequential([keras.layers.Dense(3)])
-    model(np.ones((1, 2), np.float32))
-    (number, apart), seen = settings.LINES, set()
-    path = tmp_path / f"weights.{ending}"
-
-    def set_to(value: float) -> None:
-        model.set_weights([np.full_like(w, value) for w in model.get_weights()])
-
-    while True:
-        set_to(1.0)
-        model.save_weights(path)
-        set_to(2.0)
-
-        def work(number: int = number) -> None:
-            with stops.at_line(number, stops.die, *MODULES):
-                model.save_weights(path)
-
-        if not stops.killed(work):
-            break
-        model.load_weights(path)
-        (value,) = {float(x) for w in model.get_weights() for x in w.reshape(-1)}
-        seen.add(value)
-        number += apart
-    assert seen == {1, 2} and number > 20
 
 
 _ENDLESS = """
