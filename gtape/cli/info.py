@@ -15,7 +15,7 @@ import gtape as tf
 HELP = "say which versions, devices and memory were found, and why"
 _VARIABLE = "GTAPE_DEVICE"
 _CUPY = ("cupy", "cupy-cuda12x", "cupy-cuda13x")
-_PACKAGES = ("numpy", *_CUPY, "ml-dtypes", "nvidia-ml-py", "safetensors")
+_PACKAGES = ("numpy", "keras", *_CUPY, "ml-dtypes", "nvidia-ml-py")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

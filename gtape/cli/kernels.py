@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     if bfloat16.np_dtype is None:
-        raise CommandError('the kernels of bfloat16 need the package ml-dtypes; run: '
-                           'pip install "gtape[bf16]"')
+        raise CommandError("the kernels of bfloat16 need the package ml-dtypes; run: "
+                           "pip install ml-dtypes")
     from gtape.cli import kernels_compile, kernels_list, kernels_run
 
     if options.jobs < 1:

@@ -16,7 +16,7 @@ import gtape as tf
 from gtape.core.files import write_whole
 from gtape.demo import gpt_data, gpt_report, gpt_sampling, gpt_training
 from gtape.demo.device import require_device, scope
-from gtape.demo.errors import DemoError, require
+from gtape.demo.errors import DemoError
 from gtape.demo.files import writable_folder
 from gtape.demo.gpt_model import GPT, Size
 from gtape.demo.gpt_record import Plan, Record
@@ -186,7 +186,6 @@ def run(options: Options) -> Outcome:
         DemoError: a package, the folder, the device or the checkpoint cannot be used; nothing was
             trained.
     """
-    require("safetensors", "checkpoints are written by safetensors")
     require_device(options.device)
     folder = writable_folder(options.out)
     text = gpt_data.prepared(gpt_data.packaged())

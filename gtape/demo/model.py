@@ -41,10 +41,5 @@ class DigitsNet(tf.Module):
         return tf.matmul(x, self.weight) + self.bias
 
 
-def named_variables(model: DigitsNet) -> dict[str, Any]:
-    """The trainable variables by name, without TensorFlow's ':0'."""
-    return {v.name.removesuffix(":0"): v for v in model.trainable_variables}
-
-
 def parameter_count(model: DigitsNet) -> int:
     return sum(v.numpy().size for v in model.trainable_variables)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -68,5 +67,4 @@ class LiveBar:
 
 def progress(steps: int) -> AbstractContextManager[Progress]:
     """The display that suits standard output."""
-    live = sys.stdout.isatty() and importlib.util.find_spec("rich") is not None
-    return LiveBar(steps) if live else PlainLines(steps)
+    return LiveBar(steps) if sys.stdout.isatty() else PlainLines(steps)

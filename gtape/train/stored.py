@@ -118,7 +118,7 @@ def read(path: Path) -> Stored:
     metadata = about.get(_KEY)
     if metadata is None:
         raise DataLossError(f"'{path}' is a safetensors file but no checkpoint of "
-                            f"tf.train.Checkpoint; keras weights are read by model.load_weights")
+                            f"tf.train.Checkpoint")
     return _verified(path, arrays, metadata)
 
 

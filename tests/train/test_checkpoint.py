@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("safetensors", reason="the io extra is not installed")
+safetensors = pytest.importorskip("safetensors.numpy")
 
 import gtape as tf
 from gtape import train
@@ -26,9 +26,7 @@ class Net(tf.Module):
 
 
 def _names(path: str) -> list[str]:
-    from safetensors.numpy import load_file
-
-    return sorted(load_file(path))
+    return sorted(safetensors.load_file(path))
 
 
 # ---------------------------------------------------------------- names and values

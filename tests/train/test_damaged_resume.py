@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("safetensors", reason="the io extra is not installed")
-
 from gtape.demo import gpt
 from gtape.demo.errors import DemoError
 

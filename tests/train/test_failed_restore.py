@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("safetensors", reason="the io extra is not installed")
-
 import gtape as tf
 
 Checkpoint = tf.train.Checkpoint

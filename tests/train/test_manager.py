@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("safetensors", reason="the io extra is not installed")
-
 import gtape as tf
 from gtape import train
 

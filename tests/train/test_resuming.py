@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("safetensors", reason="the io extra is not installed")
-
 import gtape as tf
 from gtape import train
 

@@ -12,7 +12,7 @@ import pytest
 import gtape as tf
 from gtape.core import tensor_files
 
-package = pytest.importorskip("safetensors.numpy", reason="the io extra is not installed")
+package = pytest.importorskip("safetensors.numpy")
 
 ARRAYS: dict[str, np.ndarray] = {
     **{name: np.arange(-3, 3).astype(name).reshape(2, 3) for name in (
