@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-safetensors = pytest.importorskip("safetensors.numpy")
-
 import gtape as tf
 from gtape import train
 
+safetensors = pytest.importorskip("safetensors.numpy")
 Checkpoint = train.Checkpoint
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-safetensors = pytest.importorskip("safetensors.numpy")
-
 import gtape as tf
 from gtape.core import files
 
+safetensors = pytest.importorskip("safetensors.numpy")
 Checkpoint = tf.train.Checkpoint
 
 
