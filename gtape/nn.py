@@ -23,6 +23,7 @@ _TABLE = {
         depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input
         separable_conv2d""",
     "gtape.ops.ctc": "ctc_loss",
+    "gtape.ops.ctc_decoding": "ctc_beam_search_decoder ctc_greedy_decoder",
     "gtape.ops.morphology": "dilation2d erosion2d",
     "gtape.ops.pooling": """
         avg_pool avg_pool1d avg_pool2d avg_pool3d max_pool max_pool1d max_pool2d max_pool3d
@@ -44,12 +45,11 @@ _TABLE = {
 }
 
 _SPARSE = "use dense tensors: gtape.nn.embedding_lookup gives rows of a table"
-_CTC = "gtape has no CTC; write the loss in gtape ops"
 _SAMPLED = "compute the full loss: gtape.nn.softmax_cross_entropy_with_logits"
 _CELLS = "use the layers of gtape.keras.layers"
 _ABSENT = {
-    "ctc_greedy_decoder": _CTC, "ctc_beam_search_decoder": _CTC,
-    "ctc_unique_labels": _CTC, "collapse_repeated": _CTC,
+    "ctc_unique_labels": "gtape.nn.ctc_loss needs none",
+    "collapse_repeated": "gtape.nn.ctc_greedy_decoder merges repeated classes",
     "sampled_softmax_loss": _SAMPLED, "nce_loss": _SAMPLED, "compute_accidental_hits": _SAMPLED,
     "all_candidate_sampler": _SAMPLED, "fixed_unigram_candidate_sampler": _SAMPLED,
     "learned_unigram_candidate_sampler": _SAMPLED,

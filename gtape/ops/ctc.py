@@ -16,8 +16,11 @@ from gtape.kinds.primitive import primitive
 from gtape.numerics import ctc
 from gtape.ops.arguments import as_int
 from gtape.ops.casting import cast
-from gtape.ops.layout import expand_dims, transpose_
+from gtape.ops.layout import broadcast_to_, expand_dims, transpose_
 from gtape.ops.scalars import minimum, multiply
+from gtape.ops.segments import unsorted_segment_sum
+from gtape.ops.sparse.conversions import to_dense
+from gtape.ops.sparse.tensor import SparseTensor
 
 
 def _refuse(xp: Any, logits: Any, labels: Any, lengths: Any, blank: int) -> None:
@@ -121,6 +124,13 @@ ctc_slope_.cases = [case((4, 3, 3), *_LABELS, blank=0, orders=1)]
 ctc_curve_.cases = [case((4, 3, 3), (4, 3, 3), *_LABELS, blank=0, dtypes=("float32",))]
 
 
+def _row_lengths(labels: SparseTensor) -> Tensor:
+    """How many values each row holds; they stand at its begin."""
+    rows = labels.indices[:, 0]  # type: ignore[index]
+    ones = broadcast_to_(convert(1, dtypes.int32, rows._t.device), shape=rows.spec.shape)
+    return unsorted_segment_sum(ones, rows, labels.shape[0])
+
+
 def ctc_loss(labels: Any, logits: Any, label_length: Any, logit_length: Any,
              logits_time_major: bool = True, unique: Any = None, blank_index: Any = None,
              name: str | None = None) -> Tensor:
@@ -132,22 +142,28 @@ def ctc_loss(labels: Any, logits: Any, label_length: Any, logit_length: Any,
     differentiable.
 
     Args:
-        labels: [batch, length] integers.
+        labels: [batch, length] integers, or a SparseTensor of them with `blank_index`.
         logits: [frames, batch, classes], or [batch, frames, classes] where not
             `logits_time_major`; softmax is taken of them.
-        label_length: how much of each label there is.
+        label_length: how much of each label there is; not read for a SparseTensor.
         logit_length: how many frames of each sequence there are.
         unique: not needed.
         blank_index: the class of the blank, 0 unless given; a negative one counts from the end.
 
     Raises:
         InvalidArgumentError: shapes or dtypes do not fit; a label holds the blank or no class.
+        ValueError: a SparseTensor without `blank_index`.
     """
     x = convert(logits)
     if x.ndim != 3:
         raise InvalidArgumentError(f"ctc_loss takes logits of three axes; got {x.spec}")
     if not logits_time_major:
         x = transpose_(x, perm=(1, 0, 2))
+    if isinstance(labels, SparseTensor):
+        if blank_index is None:
+            raise ValueError("ctc_loss: give blank_index with labels that are a SparseTensor")
+        label_length = _row_lengths(labels)
+        labels = to_dense(labels)
     blank = 0 if blank_index is None else as_int(blank_index, "ctc_loss: blank_index")
     wide = x if x.dtype.size >= 4 else cast(x, dtypes.float32)
     device = x._t.device

@@ -128,3 +128,61 @@ def test_what_does_not_fit_is_refused() -> None:
                   {"labels": np.ones((3, 3), np.float32)}, {"logits": _LOGITS[0]}):
         with pytest.raises(tf.errors.InvalidArgumentError, match="ctc_loss"):
             _loss(**wrong)
+
+
+def test_labels_may_be_sparse() -> None:
+    labels = tf.sparse.from_dense(tf.constant(_LABELS))
+    logits, lengths = tf.constant(_LOGITS), tf.constant([5, 4, 3])
+    made = tf.nn.ctc_loss(labels, logits, None, lengths, blank_index=0)
+    assert made.numpy().tolist() == _loss().numpy().tolist()
+    with pytest.raises(ValueError, match="blank_index"):
+        tf.nn.ctc_loss(labels, logits, None, lengths)
+
+
+def _parts(labels: Any) -> list[Any]:
+    return [v.numpy().tolist() for v in (labels.indices, labels.values, labels.dense_shape)]
+
+
+def test_greedy_decoding() -> None:
+    (labels,), scores = tf.nn.ctc_greedy_decoder(_LOGITS, [5, 4, 3])
+    assert _parts(labels) == [[[0, 0], [1, 0], [2, 0]], [0, 0, 2], [3, 1]]
+    assert scores.shape == (3, 1)
+    np.testing.assert_allclose(scores.numpy()[:, 0], [-6.8888783, -6.8451920, -2.4750586],
+                               rtol=1e-6)
+    (labels,), _ = tf.nn.ctc_greedy_decoder(_LOGITS, [5, 4, 3], False, 0)
+    assert labels.values.numpy().tolist() == [3, 3, 3, 3, 2, 3]
+    (labels,), scores = tf.nn.ctc_greedy_decoder(_LOGITS, [0, 0, 0])
+    assert _parts(labels) == [[], [], [3, 0]]
+    assert scores.numpy().tolist() == [[0], [0], [0]]
+
+
+def test_beam_search() -> None:
+    labels, chances = tf.nn.ctc_beam_search_decoder(2 * _LOGITS, [5, 4, 3], 3, 3)
+    assert _parts(labels[0]) == [[[0, 0], [0, 1], [1, 0], [2, 0]], [0, 1, 0, 2], [3, 2]]
+    assert labels[2].values.numpy().tolist() == [2, 0, 2, 0, 1, 2]
+    # A narrow beam loses paths: its chances are a little below those of a wide one.
+    np.testing.assert_allclose(chances.numpy()[0], [-1.2308123, -1.6084869, -2.7019706], rtol=1e-6)
+    _, wide = tf.nn.ctc_beam_search_decoder(2 * _LOGITS, [5, 4, 3])
+    np.testing.assert_allclose(wide.numpy()[:, 0], [-1.2300270, -0.8979807, -0.7590884], rtol=1e-6)
+
+
+def test_a_wide_beam_finds_the_chance_of_every_label() -> None:
+    blank_last = _LOGITS[:, :1].astype(np.float64)
+    (best,), chances = tf.nn.ctc_beam_search_decoder(blank_last, [5], 10000, 1)
+    label = best.values.numpy().tolist()
+    exact = _by_alignments(blank_last[:, 0], label, blank=3)
+    np.testing.assert_allclose(-chances.numpy()[0, 0], exact, rtol=1e-9)
+
+
+def test_decoders_refuse() -> None:
+    refused = tf.errors.InvalidArgumentError
+    with pytest.raises(refused, match="have 1"):
+        tf.nn.ctc_beam_search_decoder(_LOGITS, [0, 1, 3], 5, 2)
+    with pytest.raises(refused, match="top_paths"):
+        tf.nn.ctc_beam_search_decoder(_LOGITS, [5, 4, 3], 2, 4)
+    with pytest.raises(refused, match="float32 or float64"):
+        tf.nn.ctc_greedy_decoder(_LOGITS.astype(np.float16), [5, 4, 3])
+    with pytest.raises(refused, match="blank_index"):
+        tf.nn.ctc_greedy_decoder(_LOGITS, [5, 4, 3], blank_index=4)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="sequence_length"):
+        tf.nn.ctc_greedy_decoder(_LOGITS, [6, 0, 0])

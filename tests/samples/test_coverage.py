@@ -22,7 +22,7 @@ random_index_shuffle stop_gradient
 math.approx_max_k math.approx_min_k math.bincount math.ceil math.confusion_matrix
 math.count_nonzero math.floordiv math.in_top_k math.invert_permutation math.is_finite math.is_inf
 math.is_nan math.is_non_decreasing math.is_strictly_increasing math.logical_xor math.rint
-linalg.matrix_rank
+linalg.matrix_rank nn.ctc_beam_search_decoder nn.ctc_greedy_decoder
 """
 #: They make tensors of no tensors, or take functions, or say something about the program.
 _NO_COMPUTATION = """
