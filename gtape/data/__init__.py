@@ -12,6 +12,8 @@ AUTOTUNE = -1
 _TABLE = {
     "gtape.data.dataset": "Dataset INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
     "gtape.data.iterators": "Iterator NumpyIterator",
+    "gtape.data.records": "FixedLengthRecordDataset TFRecordDataset",
+    "gtape.data.text_lines": "TextLineDataset",
     "gtape.data.options": "Options ThreadingOptions",
     "gtape.data.windows": "DatasetSpec",
 }

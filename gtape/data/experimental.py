@@ -7,6 +7,7 @@ from collections.abc import Iterator as Elements
 from typing import Any
 
 from gtape.core.errors import FailedPreconditionError
+from gtape.data.csv import CsvDataset, make_csv_dataset
 from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from gtape.data.optional import Optional
 from gtape.data.options import (
@@ -18,20 +19,23 @@ from gtape.data.options import (
     OptimizationOptions,
     ThreadingOptions,
 )
+from gtape.data.records import TFRecordWriter
 from gtape.data.seeds import integer
 
 AUTOTUNE = -1
 
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy",
-    "AutotuneAlgorithm", "AutotuneOptions", "Counter", "DistributeOptions", "ExternalStatePolicy",
-    "OptimizationOptions", "Optional", "RandomDataset", "ThreadingOptions", "assert_cardinality",
-    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "copy_to_device",
-    "enumerate_dataset", "get_next_as_optional", "get_single_element", "get_structure",
-    "group_by_window", "ignore_errors", "prefetch_to_device", "rejection_resample",
-    "sample_from_datasets", "scan", "snapshot", "take_while", "unbatch", "unique"]
+    "AutotuneAlgorithm", "AutotuneOptions", "Counter", "CsvDataset", "DistributeOptions",
+    "ExternalStatePolicy", "OptimizationOptions", "Optional", "RandomDataset", "TFRecordWriter",
+    "ThreadingOptions", "assert_cardinality", "bucket_by_sequence_length", "cardinality",
+    "choose_from_datasets", "copy_to_device", "enumerate_dataset", "get_next_as_optional",
+    "get_single_element", "get_structure", "group_by_window", "ignore_errors", "load",
+    "make_csv_dataset", "parse_example_dataset", "prefetch_to_device", "rejection_resample",
+    "sample_from_datasets", "save", "scan", "snapshot", "take_while", "unbatch", "unique"]
 
 Counter = Dataset.counter
+load = Dataset.load
 RandomDataset = Dataset.random
 choose_from_datasets = Dataset.choose_from_datasets
 sample_from_datasets = Dataset.sample_from_datasets
@@ -75,6 +79,22 @@ def assert_cardinality(expected_cardinality: Any) -> Callable[[Dataset], Dataset
     """
     count = integer(expected_cardinality, "assert_cardinality")
     return lambda dataset: _Counted(dataset, count)
+
+
+def save(dataset: Dataset, path: Any, compression: Any = None, shard_func: Any = None,
+         checkpoint_args: Any = None) -> None:
+    """`dataset.save(path, compression, shard_func)`."""
+    dataset.save(path, compression, shard_func, checkpoint_args)
+
+
+def parse_example_dataset(features: Any, num_parallel_calls: int = 1,
+                          deterministic: bool | None = None) -> Callable[[Dataset], Dataset]:
+    """For `apply`: batches of serialized Examples as dicts of tensors, by
+    `tf.io.parse_example(batch, features)`."""
+    from gtape.files.example_parsing import parse_example
+
+    return lambda dataset: dataset.map(lambda batch: parse_example(batch, features),
+                                       num_parallel_calls, deterministic)
 
 
 def get_structure(dataset_or_iterator: Any) -> Any:

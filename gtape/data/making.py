@@ -150,6 +150,26 @@ class Making:
                       seed is None or bool(rerandomize_each_iteration))
 
     @staticmethod
+    def load(path: Any, element_spec: Any = None, compression: Any = None, reader_func: Any = None,
+             wait: bool = False) -> Any:
+        """The dataset that `save` wrote to the folder `path`.
+
+        Args:
+            element_spec: of the elements; what the folder says by default.
+            compression: accepted; the folder says it.
+            reader_func: makes one dataset of a dataset of the shards' datasets; without it one
+                shard follows the other.
+            wait: accepted; a dataset is there when `save` is done.
+
+        Raises:
+            NotFoundError: no dataset was saved there.
+            DataLossError: what is there is damaged; in a pass it names file and element.
+        """
+        from gtape.data.saved import load
+
+        return load(path, element_spec, compression, reader_func)
+
+    @staticmethod
     def list_files(file_pattern: Any, shuffle: bool | None = None, seed: Any = None,
                    name: str | None = None) -> Any:
         """The names of the files that match a glob pattern, or one of several: strings.

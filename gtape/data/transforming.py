@@ -237,6 +237,22 @@ class Transforming(Gathering):
         made = reader_func(Nested(kept))
         return made if isinstance(made, Dataset) else kept
 
+    def save(self, path: Any, compression: Any = None, shard_func: Any = None,
+             checkpoint_args: Any = None) -> None:
+        """Write the elements to the folder `path`, from which `tf.data.Dataset.load` reads them.
+
+        Args:
+            compression: "GZIP", "ZLIB", or "" or None for none.
+            shard_func: gives the number of an element's shard.
+            checkpoint_args: accepted and without effect.
+
+        Raises:
+            UnimplementedError: elements with other leaves than tensors.
+        """
+        from gtape.data.saved import save
+
+        save(self, path, compression, shard_func)
+
     def with_options(self, options: Any, name: str | None = None) -> Any:
         """The same elements; what `options` sets, and what was set before."""
         from gtape.data.options import WithOptions

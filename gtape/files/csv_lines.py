@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from gtape.core.text import shown
 from gtape.files.raw import strings
 from gtape.files.steps import step
 
+#: From here on a float32 is infinite.
+_HUGE = float.fromhex("0x1.ffffffp127")
 _TYPES = ("float32", "float64", "int32", "int64", "string")
 
 
@@ -63,7 +66,7 @@ def as_columns(record_defaults: Any) -> list[Column]:
             column = Column(dtypes.as_dtype(given), None)
         else:
             tensor = convert(given)
-            values = np.atleast_1d(np.asarray(tensor.numpy()))
+            values = np.atleast_1d(np.asarray(tensor.numpy(), tensor.dtype.np_dtype))
             if values.size > 1 or values.ndim > 1:
                 raise InvalidArgumentError(f"record_defaults: the default of column {i} must be "
                                            f"one value, or none where the column must not be "
@@ -165,7 +168,7 @@ def chosen(found: list[bytes], columns: Sequence[Column], selection: list[int] |
 
 
 def value(text: bytes, column: Column, form: Format, number: int, where: str) -> Any:
-    """A field's value.
+    """A field's value; a float that its dtype cannot hold is infinite.
 
     Raises:
         InvalidArgumentError: it is empty and must not be, or is no number of its dtype.
@@ -181,7 +184,8 @@ def value(text: bytes, column: Column, form: Format, number: int, where: str) ->
         if b"_" in text or b"x" in text:
             raise ValueError
         if dtype.is_floating:
-            return float(text)
+            found = float(text)
+            return found if abs(found) < _HUGE or dtype is dtypes.float64 else found * math.inf
         made = int(text)
         if not int(dtype.min) <= made <= int(dtype.max):
             raise ValueError
@@ -200,13 +204,9 @@ def values_of(record: bytes, columns: Sequence[Column], form: Format, selection:
 
 
 def array_of(values: Sequence[Any], dtype: DType) -> np.ndarray:
-    """An array of a column's values; a float too large becomes inf."""
+    """An array of a column's values."""
     made = np.empty(len(values), dtype.np_dtype)
-    if dtype.is_floating:
-        with np.errstate(over="ignore"):
-            made[:] = np.array(values, np.float64)
-    else:
-        made[:] = values
+    made[:] = values
     return made
 
 

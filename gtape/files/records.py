@@ -208,5 +208,6 @@ def _words(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def _damaged(path: str, at: int, number: int, what: str) -> DataLossError:
+    doubt = " (is this a TFRecord file, and not compressed?)" if not at else ""
     return DataLossError(f"corrupted record at {at} in '{path}': record {number} (from 0) is "
-                         f"damaged: {what}")
+                         f"damaged: {what}{doubt}")

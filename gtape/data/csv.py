@@ -1,0 +1,275 @@
+"""CSV: datasets of the records of files of comma separated values."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterator as Elements
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.device import CPU
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.specs import TensorSpec
+from gtape.core.tensor import EagerTensor
+from gtape.data import elements
+from gtape.data.dataset import Dataset
+from gtape.data.reading import FileDataset, text
+from gtape.data.text_lines import lines
+from gtape.files import csv_lines
+from gtape.files.csv_lines import Column, Format
+from gtape.files.folders import glob
+
+#: Lines that a quoted field may go over, before it is said not to end.
+_MOST_LINES = 10_000
+
+
+class CsvDataset(FileDataset):
+    """The records of CSV files, each a tuple of scalars.
+
+    Args:
+        filenames: of one file, of several, or a dataset of them.
+        record_defaults: for each column a dtype, or an empty tensor, where a field must not be
+            empty; else the value that stands for an empty one.
+        compression_type: "GZIP", "ZLIB", or "" or None for none.
+        header: the first line of each file is no record.
+        field_delim: the character between fields.
+        use_quote_delim: fields may stand in quotes, and then go over several lines.
+        na_value: another text that stands for an empty field.
+        select_cols: the numbers of the columns that are wanted, in order; or
+        exclude_cols: of those that are not.
+
+    Raises:
+        InvalidArgumentError: in a pass: a record with another number of fields, or a field that is
+            no number of its dtype or must not be empty. It names the file and the line.
+    """
+
+    def __init__(self, filenames: Any, record_defaults: Any, compression_type: Any = None,
+                 buffer_size: Any = None, header: bool = False, field_delim: str = ",",
+                 use_quote_delim: bool = True, na_value: str = "", select_cols: Any = None,
+                 exclude_cols: Any = None) -> None:
+        if select_cols is not None and exclude_cols is not None:
+            raise InvalidArgumentError("CsvDataset takes select_cols or exclude_cols, not both")
+        self._columns = csv_lines.as_columns(record_defaults)
+        self._form = csv_lines.as_format(field_delim, use_quote_delim, na_value)
+        self._selection = csv_lines.as_selection(select_cols, len(self._columns))
+        self._excluded = frozenset(int(i) for i in exclude_cols or ())
+        self._header = bool(header)
+        self._skips = False
+        super().__init__(filenames, compression_type, None, tuple(
+            [TensorSpec([], c.dtype) for c in self._columns]))
+
+    def _of_file(self, path: str) -> Elements[Any]:
+        types = [(CPU.typed(c.dtype), c.dtype.np_dtype) for c in self._columns]
+        for number, record in _records(path, self._kind, self._form, self._header):
+            try:
+                values = self._values(record, f"'{path}', line {number}")
+            except InvalidArgumentError:
+                if self._skips:
+                    continue
+                raise
+            yield tuple([text(v) if type(v) is bytes else EagerTensor(np.array(v, dtype), made)
+                         for v, (made, dtype) in zip(values, types)])
+
+    def _values(self, record: bytes, where: str) -> list[Any]:
+        if not self._excluded:
+            return csv_lines.values_of(record, self._columns, self._form, self._selection, where)
+        found = csv_lines.fields(record, self._form, where)
+        kept = [f for i, f in enumerate(found) if i not in self._excluded]
+        chosen = csv_lines.chosen(kept, self._columns, None, where)
+        return [csv_lines.value(f, c, self._form, i, where)
+                for i, (f, c) in enumerate(zip(chosen, self._columns))]
+
+
+def _records(path: str, kind: str, form: Format, header: bool) -> Elements[tuple[int, bytes]]:
+    """(line, record) of a file: a record goes on where a quote is open at a line's end.
+
+    Raises:
+        InvalidArgumentError: a quote does not end, or there is no first line to leave out.
+    """
+    number, first, parts, quotes = 0, 1, [], 0
+    for line in lines(path, kind, ends=True):
+        number += 1
+        if not parts:
+            first = number
+        parts.append(line)
+        quotes += line.count(b'"') if form.quotes else 0
+        if quotes % 2:
+            if len(parts) > _MOST_LINES:
+                break
+            continue
+        record = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts, quotes = [], 0
+        if header:
+            header = False
+            continue
+        yield first, record.removesuffix(b"\n").removesuffix(b"\r")
+    if parts:
+        raise InvalidArgumentError(f"'{path}', line {first}: Quoted field has to end with quote "
+                                   f"followed by delim or end; the quote is open at line {number}")
+    if header:
+        raise InvalidArgumentError(f"'{path}': Can't read header of file: it is empty")
+
+
+class _Named(Dataset):
+    """Tuples of columns as dicts by name, and the label beside them if one is named."""
+
+    def __init__(self, dataset: Dataset, names: Sequence[str], label: str | None) -> None:
+        self._names, self._label = names, label
+        super().__init__(lambda: self._named(dataset.element_spec), dataset)
+
+    def _named(self, columns: Any) -> Any:
+        made = OrderedDict(zip(self._names, columns))
+        if self._label is None:
+            return made
+        label = made.pop(self._label)
+        return made, label
+
+    def _iterate(self) -> Elements[Any]:
+        return map(self._named, self._inputs[0]._iterate())
+
+    def _cardinality(self) -> int:
+        return self._inputs[0]._cardinality()
+
+
+def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: Any = None,
+                     column_defaults: Any = None, label_name: str | None = None,
+                     select_columns: Any = None, field_delim: str = ",",
+                     use_quote_delim: bool = True, na_value: str = "", header: bool = True,
+                     num_epochs: int | None = None, shuffle: bool = True,
+                     shuffle_buffer_size: int = 10000, shuffle_seed: Any = None,
+                     prefetch_buffer_size: int | None = None,
+                     num_parallel_reads: int | None = None, sloppy: bool = False,
+                     num_rows_for_inference: int | None = 100, compression_type: Any = None,
+                     ignore_errors: bool = False, encoding: str = "utf-8") -> Dataset:
+    """Batches of CSV files: dicts from the columns' names to tensors [batch], with `label_name`
+    pairs of such a dict and the label [batch].
+
+    Args:
+        file_pattern: the name of a file, a glob pattern, or a list of them.
+        column_names: those of the first line by default.
+        column_defaults: for each column (each that is selected) a dtype where its fields must not
+            be empty, or what stands for an empty one; by default found from the first rows.
+        select_columns: the names or numbers of those that are wanted.
+        num_epochs: how often all is gone over; without it, without end.
+        num_rows_for_inference: rows that are read to find the columns' dtypes; None for all.
+        ignore_errors: records that are none are left out.
+        sloppy: accepted; the order is the same in every pass that does not shuffle.
+
+    Raises:
+        ValueError: no file fits; no names; a name that no column has.
+        InvalidArgumentError: in a pass, as `CsvDataset`.
+    """
+    paths = glob(file_pattern)
+    if not paths:
+        raise ValueError(f"No files match `file_pattern` {file_pattern}.")
+    form = csv_lines.as_format(field_delim, use_quote_delim, na_value)
+    names = _column_names(paths, column_names, header, form, compression_type, encoding)
+    chosen = _selected(select_columns, names)
+    if column_defaults is None:
+        defaults: Any = _inferred(paths, chosen, len(names), form, header, compression_type,
+                                  num_rows_for_inference)
+    else:
+        defaults = list(column_defaults)
+        if len(defaults) == len(names) != len(chosen):
+            defaults = [defaults[i] for i in chosen]
+    kept = [names[i] for i in chosen]
+    if label_name is not None and label_name not in kept:
+        raise ValueError(f"`label_name` provided must be one of the columns: {kept}. Received: "
+                         f"{label_name}.")
+    files = Dataset.from_tensor_slices(paths)
+    if shuffle:
+        files = files.shuffle(len(paths), shuffle_seed)
+    rows: Any = CsvDataset(files, defaults, compression_type, None, header, field_delim,
+                           use_quote_delim, na_value, chosen)
+    rows._skips = ignore_errors
+    rows._side_by_side = max(num_parallel_reads or 1, 1)
+    if shuffle:
+        rows = rows.shuffle(shuffle_buffer_size, shuffle_seed)
+    made = rows.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
+    named = _Named(made, kept, label_name)
+    return named if prefetch_buffer_size == 0 else named.prefetch(  # type: ignore[no-any-return]
+        -1 if prefetch_buffer_size is None else prefetch_buffer_size)
+
+
+def _column_names(paths: list[str], given: Any, header: bool, form: Format, kind: Any,
+                  encoding: str) -> list[str]:
+    """The names of the columns, given or from the first line of every file.
+
+    Raises:
+        ValueError: there are none, they differ between files, or one is there twice.
+    """
+    if given is None and not header:
+        raise ValueError("Expected `column_names` or `header` arguments. Neither is provided.")
+    names = None if given is None else [str(n) for n in given]
+    if names is None:
+        for path in paths:
+            first = next(_records(path, kind or "", form, False), None)
+            if first is None:
+                raise ValueError(f"'{path}' is empty; its first line must name the columns")
+            found = [f.decode(encoding) for f in csv_lines.fields(first[1], form, f"'{path}'")]
+            if names is not None and found != names:
+                raise ValueError(f"Files contain different sets of columns: {names} in "
+                                 f"'{paths[0]}', {found} in '{path}'")
+            names = found
+    assert names is not None
+    if len(set(names)) != len(names):
+        raise ValueError(f"Cannot have duplicate column names; got {names}")
+    return names
+
+
+def _selected(wanted: Any, names: list[str]) -> list[int]:
+    """The numbers of the wanted columns, in order."""
+    if wanted is None:
+        return list(range(len(names)))
+    unknown = [w for w in wanted if (w not in names if isinstance(w, str)
+                                     else not 0 <= w < len(names))]
+    if unknown:
+        raise ValueError(f"select_columns must be names or numbers of the columns {names}; got "
+                         f"{unknown}")
+    return sorted(names.index(w) if isinstance(w, str) else int(w) for w in wanted)
+
+
+#: From the narrowest to the widest; a column has the first that fits all of its fields.
+_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.string)
+
+
+def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, header: bool,
+              kind: Any, rows: int | None) -> list[Any]:
+    """What stands for an empty field of each column: zero or "", of the dtype of the column."""
+    ranks: list[int | None] = [None] * len(chosen)
+    left = rows
+    for path in paths:
+        for number, record in islice(_records(path, kind or "", form, header), left):
+            found = csv_lines.fields(record, form, f"'{path}', line {number}")
+            if len(found) != count:
+                raise ValueError(f"Problem inferring types: CSV row has different number of fields "
+                                 f"than expected: '{path}', line {number} has {len(found)}, the "
+                                 f"columns are {count}")
+            for i, column in enumerate(chosen):
+                field = found[column]
+                if field and field != form.empty:
+                    ranks[i] = _rank(field, ranks[i] or 0, form)
+            left = None if left is None else left - 1
+        if left == 0:
+            break
+    types = [dtypes.string if rank is None else _TYPES[rank] for rank in ranks]
+    return [elements.element_of(np.array(b"" if t is dtypes.string else 0, t.np_dtype))
+            for t in types]
+
+
+def _rank(field: bytes, least: int, form: Format) -> int:
+    """The number of the first dtype from `least` on that a field fits."""
+    for rank in range(least, len(_TYPES)):
+        dtype = _TYPES[rank]
+        try:
+            found = csv_lines.value(field, Column(dtype, None), form, 0, "")
+        except InvalidArgumentError:
+            continue
+        if dtype is not dtypes.float32 or math.isfinite(found):
+            return rank
+    return len(_TYPES) - 1

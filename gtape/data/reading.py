@@ -1,0 +1,100 @@
+"""Reading: what the datasets that read files have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator as Elements
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gtape.core.dtypes import string
+from gtape.core.specs import TensorSpec
+from gtape.data import elements
+from gtape.data.dataset import Dataset
+from gtape.data.seeds import integer
+from gtape.files.streams import compression
+
+#: Files that are read side by side where the number is left to gtape.
+_SIDE_BY_SIDE = 4
+
+
+class FileDataset(Dataset):
+    """What the files of a list, or of a dataset of their names, hold, one file after another.
+
+    A subclass says what one file holds (`_of_file`).
+    """
+
+    def __init__(self, filenames: Any, compression_type: Any, num_parallel_reads: Any,
+                 spec: Any = None) -> None:
+        given = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(
+            _names(filenames))
+        named = given.element_spec
+        if not isinstance(named, TensorSpec) or named.dtype is not string:
+            raise TypeError(f"The `filenames` argument must contain `tf.string` elements. Got "
+                            f"{named}")
+        self._kind = compression(compression_type)
+        reads = 1 if num_parallel_reads is None else integer(
+            num_parallel_reads, f"{type(self).__name__}: num_parallel_reads")
+        self._side_by_side = _SIDE_BY_SIDE if reads < 0 else max(reads, 1)
+        super().__init__(TensorSpec([], string) if spec is None else spec, given)
+
+    def _paths(self) -> Elements[str]:
+        for names in self._inputs[0]._iterate():
+            for name in np.asarray(names._a, object).reshape(-1):
+                yield name.decode("utf-8", "surrogateescape")
+
+    def _of_file(self, path: str) -> Elements[Any]:
+        """The elements of one file."""
+        raise NotImplementedError
+
+    def _iterate(self) -> Elements[Any]:
+        if self._side_by_side == 1:
+            for path in self._paths():
+                yield from self._of_file(path)
+            return
+        yield from self._in_turn(self._paths())
+
+    def _in_turn(self, paths: Elements[str]) -> Elements[Any]:
+        """An element of each of several files in turn; the next file takes the place of one that
+        ends."""
+        opened: list[Any] = [self._of_file(p) for p in islice(paths, self._side_by_side)]
+        while opened:
+            for i, found in enumerate(opened):
+                element = next(found, _END)
+                while element is _END:
+                    path = next(paths, None)
+                    if path is None:
+                        opened[i] = None
+                        break
+                    opened[i] = self._of_file(path)
+                    element = next(opened[i], _END)
+                else:
+                    yield element
+            opened = [found for found in opened if found is not None]
+
+
+_END = object()
+
+
+def _names(filenames: Any) -> Any:
+    """The names of files as a vector of strings."""
+    if isinstance(filenames, os.PathLike):
+        filenames = os.fspath(filenames)
+    if isinstance(filenames, (list, tuple)):
+        filenames = [os.fspath(f) if isinstance(f, os.PathLike) else f for f in filenames]
+        if not filenames:
+            filenames = np.empty(0, object)
+    found = elements.element_of(filenames if not isinstance(filenames, tuple) else list(filenames))
+    if getattr(found, "dtype", None) is not string:
+        raise TypeError(f"The `filenames` argument must contain `tf.string` elements. Got "
+                        f"{getattr(found, 'dtype', type(filenames).__name__)!r} elements.")
+    return found.numpy().reshape(-1) if found.ndim else np.array([found.numpy()], object)
+
+
+def text(value: bytes) -> Any:
+    """A byte string as a scalar element."""
+    made = np.empty((), object)
+    made[()] = value
+    return elements.tensor(made)
