@@ -21,6 +21,7 @@ from gtape import image as image
 from gtape import inspect as inspect
 from gtape import io as io
 from gtape import linalg as linalg
+from gtape import lookup as lookup
 from gtape import math as math
 from gtape import nest as nest
 from gtape import nn as nn

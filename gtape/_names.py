@@ -94,9 +94,9 @@ _TABLE = {
 }
 
 #: Submodules reachable as attributes.
-MODULES = ("audio", "autodiff", "autograph", "bitwise", "config", "data", "debugging",
-           "distribute", "dtypes", "errors", "experimental", "image", "inspect", "io", "keras",
-           "linalg", "math", "nest", "nn", "quantization", "random", "raw_ops", "sets", "signal",
+MODULES = ("audio", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "distribute",
+           "dtypes", "errors", "experimental", "image", "inspect", "io", "keras", "linalg",
+           "lookup", "math", "nest", "nn", "quantization", "random", "raw_ops", "sets", "signal",
            "sparse", "strings", "testing", "train")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
@@ -109,7 +109,6 @@ ABSENT = {
     "RaggedTensor": "use a padded tensor with gtape.sequence_mask",
     "saved_model": "save weights with gtape.train.Checkpoint, Keras models with model.save",
     "compat": "gtape has the TensorFlow 2 names only",
-    "lookup": "use a Python dict",
     "estimator": "write the training loop with gtape.GradientTape",
     "xla": "gtape has no XLA",
     "lite": "gtape trains; it does not export to devices",

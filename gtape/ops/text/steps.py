@@ -16,6 +16,7 @@ from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.placement import current_device
 from gtape.core.sites import here, resolve
 from gtape.core.spec import Spec
+from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.core.text import shown
 from gtape.kinds.hosted import HostedOp, symbolic
@@ -55,10 +56,12 @@ def _placed(array: Any, device: Device, dtype: DType) -> EagerTensor:
 
 
 def step(name: str, run: Callable[..., Sequence[Any]], inputs: Sequence[Tensor],
-         specs: Sequence[Spec], home: Device | None = None) -> tuple[Tensor, ...]:
+         specs: Sequence[Spec], home: Device | None = None, *, lasting: bool = False,
+         ) -> tuple[Tensor, ...]:
     """The arrays that `run(*arrays)` gives, as tensors of these specs.
 
-    Numbers go to `home`, else to where new tensors go; strings stay on the host.
+    Numbers go to `home`, else to where new tensors go; strings stay on the host. What is `lasting`
+    reads or writes something besides its inputs: a traced function does it at every call.
     """
     device = home or current_device()
 
@@ -66,10 +69,10 @@ def step(name: str, run: Callable[..., Sequence[Any]], inputs: Sequence[Tensor],
         made = run(*[x._peek() for x in tensors])
         return [_placed(a, device, s.dtype) for a, s in zip(made, specs)]
 
-    if not symbolic(*inputs):
+    if not (symbolic(*inputs) or (lasting and tracer_now() is not None)):
         return tuple(call(*inputs))
     return HostedOp(name, call, specs, [device.typed(s.dtype) for s in specs], refuses=True,
-                    differentiable=False)(*inputs)
+                    lasting=lasting, differentiable=False)(*inputs)
 
 
 def each(name: str, function: Callable[[Any], Any], x: Tensor, dtype: DType) -> Tensor:

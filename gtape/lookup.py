@@ -1,0 +1,233 @@
+"""gtape.lookup: tables of values by keys, which are strings or integers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType, as_dtype, int64, string
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
+from gtape.files.paths import errors, local
+from gtape.ops.arguments import as_int
+from gtape.ops.tables import DenseHashTable, LookupTable, MutableHashTable, StaticHashTable
+from gtape.ops.text.fingerprint import fingerprints
+from gtape.ops.text.steps import array_of
+
+__all__ = [
+    "KeyValueTensorInitializer", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex",
+    "TextFileInitializer", "experimental"]
+
+
+def _known(value: Any, dtype: Any, what: str) -> EagerTensor:
+    found = convert(value, None if dtype is None else as_dtype(dtype))
+    if not isinstance(found, EagerTensor):
+        raise InvalidArgumentError(f"the {what} of a table must be known when it is made; got "
+                                   f"{found.spec}. Make the table outside of the function")
+    return found
+
+
+class KeyValueTensorInitializer:
+    """Fills a table with `values` at `keys`.
+
+    Args:
+        keys, values: tensors of one shape.
+        key_dtype, value_dtype: their dtypes, where they are Python values.
+
+    Raises:
+        InvalidArgumentError: other shapes, or none at all, when a table is made.
+    """
+
+    def __init__(self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None,
+                 name: str | None = None) -> None:
+        self._keys, self._values = _known(keys, key_dtype, "keys"), _known(
+            values, value_dtype, "values")
+        self._key_dtype, self._value_dtype = self._keys.dtype, self._values.dtype
+
+    @property
+    def key_dtype(self) -> DType:
+        """The dtype of the keys."""
+        return self._key_dtype
+
+    @property
+    def value_dtype(self) -> DType:
+        """The dtype of the values."""
+        return self._value_dtype
+
+    def initialize(self, table: Any) -> None:
+        """Fill `table`. Raises FailedPreconditionError: a key has two values."""
+        keys, values = self._keys.spec, self._values.spec
+        if keys.shape != values.shape or 0 in keys.shape:
+            raise InvalidArgumentError(f"the keys and values of a table must have one shape, and "
+                                       f"not be empty; got keys {keys} and values {values}")
+        table._import(self._keys._peek(), self._values._peek())
+
+
+class TextFileIndex:
+    """What of a line is a key, or a value: the line, its number, or the column of a number >= 0."""
+
+    WHOLE_LINE = -2
+    LINE_NUMBER = -1
+
+
+class TextFileInitializer:
+    """Fills a table with a key and a value from each line of a text file.
+
+    Args:
+        filename: the file, read when a table is made.
+        key_dtype, value_dtype: int64 for the number of the line; string for the whole line;
+            string or a number for a column.
+        key_index, value_index: TextFileIndex.WHOLE_LINE, LINE_NUMBER, or the number of a column.
+        vocab_size: read so many lines; all unless given.
+        delimiter: what is between columns.
+        value_index_offset: added to the number of the line, as a value.
+
+    Raises:
+        ValueError: an index below -2, or a dtype that does not fit one.
+        NotFoundError: there is no such file, when a table is made.
+        InvalidArgumentError: fewer lines than `vocab_size`, a line with too few columns, or a
+            column that is no number where one is asked for.
+    """
+
+    def __init__(self, filename: Any, key_dtype: Any, key_index: int, value_dtype: Any,
+                 value_index: int, vocab_size: int | None = None, delimiter: str = "\t",
+                 name: str | None = None, value_index_offset: int = 0) -> None:
+        if not isinstance(filename, EagerTensor) and not filename:
+            raise ValueError("TextFileInitializer: a filename is needed")
+        self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
+        for what, index, dtype in (("key", key_index, self._key_dtype),
+                                   ("value", value_index, self._value_dtype)):
+            _check_column(what, index, dtype)
+        if len(delimiter) != 1:
+            raise ValueError(f"TextFileInitializer: the delimiter must be one character; got "
+                             f"{shown(delimiter)}")
+        if vocab_size is not None and vocab_size <= 0:
+            raise ValueError(f"TextFileInitializer: vocab_size must be positive; got {vocab_size}")
+        self._path = local(filename)
+        self._columns = ((key_index, self._key_dtype, 0),
+                         (value_index, self._value_dtype, value_index_offset))
+        self._size, self._delimiter = vocab_size, delimiter.encode()
+
+    @property
+    def key_dtype(self) -> DType:
+        """The dtype of the keys."""
+        return self._key_dtype
+
+    @property
+    def value_dtype(self) -> DType:
+        """The dtype of the values."""
+        return self._value_dtype
+
+    def initialize(self, table: Any) -> None:
+        """Read the file and fill `table`. Raises FailedPreconditionError: a key has two values."""
+        found: tuple[list[Any], list[Any]] = ([], [])
+        with errors(self._path), open(self._path, "rb") as file:
+            for number, line in enumerate(file):
+                if number == self._size:
+                    break
+                text = line.rstrip(b"\r\n")
+                for items, (index, dtype, offset) in zip(found, self._columns):
+                    items.append(self._item(text, number, index, dtype, offset))
+        count = len(found[0])
+        if self._size is not None and count != self._size:
+            raise InvalidArgumentError(f"the vocab_size of {self._path} was to be {self._size}, "
+                                       f"and the file has {count} lines")
+        table._import(*(array_of(items, (count,), dtype)
+                        for items, (_, dtype, _) in zip(found, self._columns)))
+
+    def _item(self, text: bytes, number: int, index: int, dtype: DType, offset: int) -> Any:
+        if index == TextFileIndex.LINE_NUMBER:
+            return number + offset
+        if index == TextFileIndex.WHOLE_LINE:
+            return text if dtype is string else self._numeral(text, number, dtype)
+        columns = text.split(self._delimiter)
+        if index >= len(columns):
+            raise InvalidArgumentError(
+                f"{self._path}, line {number}, must have at least {index + 1} columns between "
+                f"{self._delimiter!r}; it has {len(columns)}: {shown(text)}")
+        found = columns[index]
+        return found if dtype is string else self._numeral(found, number, dtype)
+
+    def _numeral(self, text: bytes, number: int, dtype: DType) -> Any:
+        from gtape.ops.text.numerals import to_number
+
+        try:
+            return to_number(convert(text), dtype).numpy()
+        except InvalidArgumentError:
+            raise InvalidArgumentError(f"{self._path}, line {number}: {shown(text)} is no "
+                                       f"{dtype.name}") from None
+
+
+def _check_column(what: str, index: int, dtype: DType) -> None:
+    if index < TextFileIndex.WHOLE_LINE:
+        raise ValueError(f"TextFileInitializer: {what}_index must be a column, or LINE_NUMBER or "
+                         f"WHOLE_LINE of tf.lookup.TextFileIndex; got {index}")
+    if index == TextFileIndex.LINE_NUMBER and dtype is not int64:
+        raise ValueError(f"TextFileInitializer: {what}_dtype must be int64 where {what}_index is "
+                         f"LINE_NUMBER; got {dtype.name}")
+    if index == TextFileIndex.WHOLE_LINE and not (dtype is string or dtype.is_integer):
+        raise ValueError(f"TextFileInitializer: {what}_dtype must be string or an integer where "
+                         f"{what}_index is WHOLE_LINE; got {dtype.name}")
+
+
+class StaticVocabularyTable(LookupTable):
+    """Ids of the words of a vocabulary, and buckets behind them for all other words.
+
+    The id of a word that is not in the vocabulary is its size plus the word's
+    `tf.strings.to_hash_bucket_fast`; integers are hashed as their digits.
+
+    Args:
+        initializer: of strings or integers to int64 ids, or None for buckets alone.
+        num_oov_buckets: how many buckets.
+        lookup_key_dtype: the dtype of the keys; that of the initializer, or string, unless given.
+
+    Raises:
+        ValueError: fewer than one bucket.
+        TypeError: ids that are not int64, or keys that are neither strings nor integers.
+    """
+
+    def __init__(self, initializer: Any, num_oov_buckets: Any, lookup_key_dtype: Any = None,
+                 name: str | None = None, experimental_is_anonymous: bool = False) -> None:
+        self._buckets = as_int(num_oov_buckets, "num_oov_buckets")
+        if self._buckets <= 0:
+            raise ValueError(f"StaticVocabularyTable: num_oov_buckets must be greater than 0; got "
+                             f"{self._buckets}. Use tf.lookup.StaticHashTable")
+        self._words = None if initializer is None else StaticHashTable(initializer, -1)
+        if self._words is not None and self._words.value_dtype is not int64:
+            raise TypeError(f"StaticVocabularyTable: the ids must be int64; got "
+                            f"{self._words.value_dtype.name}. Write tf.cast(ids, tf.int64)")
+        usual = string if self._words is None else self._words.key_dtype
+        super().__init__(usual if lookup_key_dtype is None else lookup_key_dtype, int64, -1, name)
+        if (self._key_dtype is string) is not (usual is string):
+            raise TypeError(f"StaticVocabularyTable: the lookup_key_dtype {self._key_dtype.name} "
+                            f"does not fit the words, which are {usual.name}")
+        if self._words is not None:
+            self._entries = self._words._entries
+
+    def size(self, name: str | None = None) -> Tensor:
+        """How many words and buckets there are: an int64 scalar."""
+        return convert(len(self._entries) + self._buckets, int64)
+
+    def _read(self, keys: np.ndarray, defaults: np.ndarray | None = None) -> list[np.ndarray]:
+        asked = keys.reshape(-1).tolist()
+        found = np.array([self._entries.get(key, -1) for key in asked], np.int64)
+        unknown = np.flatnonzero(found == -1)
+        words = [asked[i] if self._key_dtype is string else str(asked[i]).encode()
+                 for i in unknown.tolist()]
+        if words:
+            buckets = (fingerprints(words) % np.uint64(self._buckets)).astype(np.int64)
+            found[unknown] = len(self._entries) + buckets
+        return [found.reshape(keys.shape)]
+
+
+experimental = SimpleNamespace(MutableHashTable=MutableHashTable, DenseHashTable=DenseHashTable)
+
+
+def __getattr__(name: str) -> Any:
+    from gtape._names import missing
+
+    raise AttributeError(missing("gtape.lookup", name, __all__))
