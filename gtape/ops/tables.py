@@ -91,7 +91,7 @@ class LookupTable:
         """The values of `keys`, a tensor, SparseTensor or RaggedTensor; else `default_value`.
 
         Raises:
-            TypeError: keys of another dtype than the table's.
+            InvalidArgumentError: keys of another dtype than the table's.
         """
         return self._found(keys, None)
 
@@ -117,7 +117,7 @@ class LookupTable:
             default = self._default._peek()[()]  # type: ignore[attr-defined]
             found = [entries.get(key, default) for key in asked]
         else:
-            others = defaults.reshape(len(asked), *self._row)
+            others = defaults.reshape((len(asked), *self._row))
             found = [entries.get(key, other) for key, other in zip(asked, others)]
         return [self._rows(found, keys.shape)]
 
@@ -130,15 +130,15 @@ class LookupTable:
             made[i] = value
         if not self._row:
             made[:] = values
-        return made.reshape(*shape, *self._row)
+        return made.reshape((*shape, *self._row))
 
     def _keys(self, keys: Any) -> Tensor:
         try:
             return convert(keys, self._key_dtype)
         except (ValueError, TypeError):
             found = getattr(keys, "dtype", None) or convert(keys).dtype
-            raise TypeError(f"the dtype of the keys must be {self._key_dtype.name}, that of the "
-                            f"table's keys; got {found}") from None
+            raise InvalidArgumentError(f"the dtype of the keys must be {self._key_dtype.name}, as in "
+                                       f"the table; got {found}") from None
 
     def _values(self, values: Any, keys: Tensor) -> Tensor:
         found = convert(values, self._value_dtype)
@@ -149,7 +149,7 @@ class LookupTable:
         return found
 
     def _put(self, keys: np.ndarray, values: np.ndarray) -> None:
-        rows = values.reshape(keys.size, *self._row)
+        rows = values.reshape((keys.size, *self._row))
         self._entries.update(zip(keys.reshape(-1).tolist(), rows if self._row else rows.tolist()))
 
 
@@ -218,8 +218,8 @@ class MutableHashTable(LookupTable):
         the table's `default_value`.
 
         Raises:
-            TypeError: keys of another dtype than the table's.
-            InvalidArgumentError: default values of another shape.
+            InvalidArgumentError: keys of another dtype than the table's, or default values of
+                another shape.
         """
         return self._found(keys, dynamic_default_values)
 
@@ -227,9 +227,9 @@ class MutableHashTable(LookupTable):
         """Give `keys` these values; of a key that comes twice, the last.
 
         Raises:
-            TypeError: keys of another dtype than the table's.
+            InvalidArgumentError: keys of another dtype than the table's, or values whose shape does
+                not fit.
             ValueError: values of another dtype.
-            InvalidArgumentError: their shapes do not fit.
         """
         given = self._keys(keys)
         self._change("insert", self._put, [given, self._values(values, given)])
@@ -238,7 +238,7 @@ class MutableHashTable(LookupTable):
         """Forget `keys`; those that are not there do not matter.
 
         Raises:
-            TypeError: keys of another dtype than the table's.
+            InvalidArgumentError: keys of another dtype than the table's.
         """
         self._change("remove", self._drop, [self._keys(keys)])
 
