@@ -137,7 +137,7 @@ class LookupTable:
             return convert(keys, self._key_dtype)
         except (ValueError, TypeError):
             found = getattr(keys, "dtype", None) or convert(keys).dtype
-            raise InvalidArgumentError(f"the dtype of the keys must be {self._key_dtype.name}, as in "
+            raise InvalidArgumentError(f"the keys must have the dtype {self._key_dtype.name}, as in "
                                        f"the table; got {found}") from None
 
     def _values(self, values: Any, keys: Tensor) -> Tensor:
@@ -211,7 +211,8 @@ class MutableHashTable(LookupTable):
                  experimental_is_anonymous: bool = False) -> None:
         super().__init__(key_dtype, value_dtype, default_value, name)
 
-    def lookup(self, keys: Any, dynamic_default_values: Any = None, name: str | None = None) -> Any:
+    def lookup(self, keys: Any, dynamic_default_values: Any = None,  # type: ignore[override]
+               name: str | None = None) -> Any:
         """The values of `keys`, a tensor, SparseTensor or RaggedTensor.
 
         Keys that are not there have `dynamic_default_values`, of the shape of the result, or else
