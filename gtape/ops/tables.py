@@ -137,7 +137,7 @@ class LookupTable:
             return convert(keys, self._key_dtype)
         except (ValueError, TypeError):
             found = getattr(keys, "dtype", None) or convert(keys).dtype
-            raise InvalidArgumentError(f"the keys must have the dtype {self._key_dtype.name}, as in "
+            raise InvalidArgumentError(f"the keys must have the dtype {self._key_dtype.name} as in "
                                        f"the table; got {found}") from None
 
     def _values(self, values: Any, keys: Tensor) -> Tensor:

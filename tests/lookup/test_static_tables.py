@@ -62,7 +62,7 @@ def test_dtypes_of_python_values() -> None:
     (lambda: _table(default=[1, 2]), ValueError, "scalar"),
     (lambda: _table([1.5], [1]), tf.errors.InvalidArgumentError, "float32"),
     (lambda: tf.lookup.StaticHashTable(3, 1), TypeError, "initializer"),
-    (lambda: _table().lookup(tf.constant([1])), TypeError, "must be string")])
+    (lambda: _table().lookup(tf.constant([1])), TypeError, "the dtype string")])
 def test_what_is_no_table(make: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         make()
