@@ -59,13 +59,15 @@ def shipped() -> Iterator[Family]:
 
 def derived() -> Iterator[Family]:
     """The kernels that follow from declarations, and those with broadcast operands, whose texts
-    are made as shapes ask for them; these first, as they take longest."""
-    from gtape.cli import kernels_broadcast, kernels_derived
+    are made as shapes ask for them; these first, as they take longest. And formulas of many
+    tensors in one launch."""
+    from gtape.cli import kernels_broadcast, kernels_derived, kernels_joined
 
     yield Family("broadcast", kernels_broadcast.kernels, kernels_broadcast.checks,
                  _BROADCAST_TOGETHER)
     yield Family("derived", lambda: (kernel for _, kernel in kernels_derived.kernels()),
                  kernels_derived.checks, _DERIVED_TOGETHER)
+    yield Family("joined", kernels_joined.kernels, kernels_joined.checks)
 
 
 #: What yields families: all that the command knows of.

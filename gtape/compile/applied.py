@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.formulas import fused
+from gtape.compile.launches import launches
 from gtape.compile.traced import Traced
 from gtape.core.dtypes import FLOAT8, string
 from gtape.core.tensor import EagerTensor, Tensor
@@ -20,7 +20,7 @@ class Applied:
     def __init__(self, traced: Traced, reason: str) -> None:
         self.traced = traced
         self.reason = reason
-        self.graph = fused(traced.graph)
+        self.graph = launches(traced.graph)
 
     def inspect(self) -> str:
         """Why there is no program."""

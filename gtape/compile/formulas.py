@@ -43,7 +43,7 @@ def fused(graph: Graph) -> Graph:
     formulas: dict[int, _Formula] = {}
     absorbed: set[int] = set()
     for node in graph.nodes:
-        if not _joinable(node):
+        if not joinable(node):
             continue
         formula = _of(node, scope, formulas, uses, kept)
         formulas[id(node.outputs[0])] = formula
@@ -59,7 +59,7 @@ def fused(graph: Graph) -> Graph:
     return Graph(graph.inputs, tuple(nodes), graph.outputs)
 
 
-def _joinable(node: Node) -> bool:
+def joinable(node: Node) -> bool:
     """Formulas of one real floating type."""
     op = node.op
     if not isinstance(op, Elementwise) or not node.outputs[0].dtype.is_floating:
@@ -91,13 +91,13 @@ def _of(node: Node, scope: Scope, formulas: dict[int, _Formula], uses: dict[int,
                 args.append(inner.body)
                 inputs |= inner.inputs
                 continue
-        args.append(_input(tensor, scope, inputs))
+        args.append(number_or_input(tensor, scope, inputs))
     return _Formula(node.op.expression(scope, args), inputs)
 
 
-def _input(tensor: Any, scope: Scope, inputs: dict[str, Any]) -> Expr:
-    """A tensor in an expression: one number is a constant."""
-    if type(tensor) is EagerTensor and tensor._t.device.is_host and not tensor.spec.shape:
+def number_or_input(tensor: Any, scope: Scope, inputs: dict[str, Any]) -> Expr:
+    """A tensor in an expression: one number is a constant, any other one of `inputs`."""
+    if type(tensor) is EagerTensor and not tensor.spec.shape:
         return scope.constant(tensor._peek()[()].item())
     name = f"t{id(tensor)}"
     inputs[name] = tensor

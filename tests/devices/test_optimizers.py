@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices import probe
 from gtape.devices.cuda.executor import Executor
+from gtape.devices.cuda.joined_map import chunk_length
 
 keras = tf.keras
 SHAPES = [(), (3,), (5, 7), (0,), (33,), (16, 8)]
@@ -93,7 +93,7 @@ def test_values_that_were_read_stay(gpus):
     optimizer = keras.optimizers.Adam(0.1)
     seen = []
     for _ in range(3):
-        values = [v.read_value() for v in variables]
+        values = [tf.convert_to_tensor(v) for v in variables]
         seen.append((values, [v.numpy() for v in values]))
         optimizer.apply_gradients([(tf.ones_like(v), v) for v in variables])
     for tensors, numbers in seen:
@@ -115,21 +115,30 @@ def launches(monkeypatch):
     return counted
 
 
-@pytest.mark.parametrize("settings, squares", [
-    ({}, 0), ({"global_clipnorm": 1.0}, 1), ({"clipnorm": 1.0}, 1), ({"clipvalue": 1.0}, 0),
-    ({"loss_scale_factor": 8.0, "weight_decay": 0.1}, 0)])
-def test_an_update_is_one_launch_and_waits_for_nothing(gpus, launches, settings, squares):
+@pytest.mark.parametrize("make", [OPTIMIZERS["adam"], OPTIMIZERS["adamw"], OPTIMIZERS["rmsprop"],
+                                  OPTIMIZERS["nesterov"], OPTIMIZERS["lion"],
+                                  lambda: OPTIMIZERS["adam"](clipvalue=0.5)])
+def test_a_compiled_update_is_one_launch_for_all_tensors(gpus, launches, make):
     if gpus[0].executor is None:
         pytest.skip("kernels only")
-    variables = [tf.Variable(np.ones(shape, np.float32)) for shape in SHAPES]
-    optimizer = keras.optimizers.Adam(0.1, **settings)
-    pairs = [(tf.ones_like(v), v) for v in variables]
-    optimizer.apply_gradients(pairs)
+    update, pairs = compiled(make)
+    update(*pairs)
     fake_cupy.copies.clear()
     launches.clear()
-    optimizer.apply_gradients(pairs)
-    assert launches == Counter({"update": 1, **({"square_sums": 1} if squares else {})})
+    update(*pairs)
+    # The scalar and the steps beside it go without tables.
+    joined = {name: count for name, count in launches.items() if name.startswith("joined")}
+    assert list(joined.values()) == [1]
     assert not [c for c in fake_cupy.copies if c[0] == "down"]
+
+
+def compiled(make):
+    """An update of variables as a compiled function of gradients, and gradients."""
+    variables = [tf.Variable(np.ones(shape, np.float32)) for shape in SHAPES]
+    optimizer = make()
+    optimizer.build(variables)
+    update = tf.function(lambda *g: optimizer.apply_gradients(zip(g, variables)))
+    return update, [tf.ones_like(v) for v in variables]
 
 
 def test_a_rule_of_the_users_own_is_followed(gpus):
@@ -142,11 +151,6 @@ def test_a_rule_of_the_users_own_is_followed(gpus):
     np.testing.assert_array_equal(variable.numpy(), [0.5, 1.5])
 
 
-def test_layouts_are_few_chunks_for_small_and_many_for_large_models(gpus):
-    from gtape.devices.cuda.kernels.optimizers import Layout
-
-    gpu = probe.probe().devices[0].executor
-    if gpu is None:
-        pytest.skip("kernels only")
-    assert Layout(gpu, [1, 5000], [True, False]).pieces == 4
-    assert 500 < Layout(gpu, [10**8], [True]).pieces < 2000
+def test_joined_launches_are_few_chunks_for_small_and_many_for_large_models():
+    assert chunk_length(5001, 132) == 2048
+    assert 500 < 10**8 / chunk_length(10**8, 4) < 2000

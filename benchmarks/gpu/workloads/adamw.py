@@ -72,32 +72,38 @@ class AdamWStep(Workload):
         return self._task(step, lambda i: peer.get(variables[i]))
 
     def kernels(self, peer: Any, sets: int) -> Task:
-        """One launch for all tensors, in place."""
-        import gtape as tf
-        from gtape.devices.cuda.addresses import address
-        from gtape.devices.cuda.kernels.optimizers import Layout, update
+        """One launch for all tensors."""
+        from gtape.devices.cuda.maps import Maps
+        from gtape.kinds.expr import Scope
+        from gtape.ops import scalars
 
-        weights = list(map(peer.put, self.weights()))
+        scope = Scope()
+        params = ("w", "g", "m", "v", "rate")
+        w, g, m, v, rate = map(scope.input, params)
+        m = m + (g - m) * (1 - BETA1)
+        v = v + (g * g - v) * (1 - BETA2)
+        root = scope.node(scalars.sqrt.op, (v,))
+        results = [w * (1 - RATE * DECAY) - rate * m / (root + EPSILON), m, v]
+        maps, dtype = Maps(peer.gpu), np.dtype(np.float32)
+        one = maps.make("AdamW", results, params, [dtype] * 5, [dtype] * 3)
+        assert one is not None
+        update = maps.joined(one, self.shapes, [True] * 4 + [False])
         gradients = list(map(peer.put, self.gradients()))
-        means, squares = ([peer.gpu.zeros(w.shape, w.dtype) for w in weights] for _ in range(2))
-        layout = Layout(peer.gpu, [w.size for w in weights], [True] * len(weights))
-        at, given, first, second = (
-            [address(a) for a in arrays] for arrays in (weights, gradients, means, squares)
-        )
-        table = layout.table(at, given, at, (first, second))
-        rule = tf.keras.optimizers.AdamW(RATE, DECAY, BETA1, BETA2, EPSILON)
-        rate, steps = np.float32(RATE), 0
-        # The kernel knows these only by their addresses.
-        held = weights, gradients, means, squares
+        state = [a for weight in self.weights()
+                 for a in (peer.put(weight), *(peer.put(np.zeros_like(weight)) for _ in range(2)))]
+        steps = 0
 
         def step(turn: int) -> Any:
-            nonlocal steps
+            nonlocal state, steps
             steps += 1
-            constants = rule.constants(np.float32, rate, steps)
-            update(peer.gpu, table, "Adam<false>", "float32", constants, shrink=RATE * DECAY)
-            return held
+            rate = RATE * np.sqrt(1 - BETA2**steps) / (1 - BETA1**steps)
+            given = peer.put(np.array(rate, np.float32))
+            state = update([
+                a for i, g in enumerate(gradients)
+                for a in (state[3 * i], g, *state[3 * i + 1 : 3 * i + 3], given)])
+            return state
 
-        return self._task(step, lambda i: peer.get(weights[i]))
+        return self._task(step, lambda i: peer.get(state[3 * i]))
 
     def torch(self, peer: Any, sets: int) -> Task:
         parameters = list(map(peer.leaf, self.weights()))

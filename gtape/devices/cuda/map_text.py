@@ -92,7 +92,7 @@ def map_text(formula: Formula, operands: Sequence[Operand], rank: int = 0,
     """The kernel and its device function. `rank` is the number of axes that strided operands are
     read by; `large` says that indices do not fit into 31 bits."""
     name = entry_of(formula, operands, large)
-    writer = _Writer(f"{name}_at", formula, operands, rank)
+    writer = Writer(f"{name}_at", formula, operands, rank)
     return (
         f"// {'; '.join(map(repr, formula.outputs))}\n"
         f"{element_text(f'{name}_at', formula, operands)}\n"
@@ -114,7 +114,9 @@ def program(*kernels: str) -> str:
     return expand('#include "math.cuh"\n\n' + "\n".join(kernels), "derived.cu")
 
 
-class _Writer:
+class Writer:
+    """The parts of a kernel that goes over the elements from `start` on, in steps of `step`."""
+
     def __init__(self, function: str, formula: Formula, operands: Sequence[Operand],
                  rank: int) -> None:
         self._function = function

@@ -9,6 +9,7 @@ import numpy as np
 
 from gtape.devices.cuda.elementwise_map import Map
 from gtape.devices.cuda.executor import Executor
+from gtape.devices.cuda.joined_map import JoinedMap
 from gtape.devices.cuda.map_text import Formula
 from gtape.devices.cuda.summed_map import SummedMap
 from gtape.kinds.expr import Expr, Scope, operators
@@ -32,6 +33,12 @@ class Maps:
             return None
         formula = Formula(name, tuple(outputs), tuple(params), tuple(r.name for r in results))
         return Map(self.gpu, formula, names, tuple(results))
+
+    def joined(self, one: Map, shapes: Sequence[tuple[int, ...]],
+               each: Sequence[bool]) -> JoinedMap:
+        """A map, for several members with results of these shapes in one launch. `each` says which
+        inputs have the shape of the results; others are one number."""
+        return JoinedMap(self.gpu, one, shapes, each)
 
     def added(self, a: Any, b: Any) -> Any:
         """a + b; one launch for arrays of one dtype."""
