@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gtape.compile.formulas import fused, joinable, number_or_input
+from gtape.compile.linear_products import with_linear_products
 from gtape.core.graph import Graph, Node
 from gtape.core.op import Op
 from gtape.core.tensor import EagerTensor, Tensor, noted
@@ -30,7 +31,7 @@ def launches(graph: Graph) -> Graph:
     """`graph` with formulas joined; by launches where a device has kernels for them."""
     if not any(t._t.device.maps for node in graph.nodes for t in node.outputs):
         return fused(graph)
-    joined = fused(_once(_passed(graph)))
+    joined = fused(with_linear_products(_once(_passed(graph))))
     return Graph(graph.inputs, tuple(_Zones(joined).nodes()), graph.outputs)
 
 
@@ -192,21 +193,14 @@ class _Zones:
         reading: dict[int, int] = {}
         for places in together:
             member, at = self._member(places), len(found)
-            shared = [] if member is None else [v for v in member.inputs if (
-                v.spec.shape == member.outputs[0].spec.shape)]
-            other = next((reading[id(v)] for v in shared if id(v) in reading), None)
-            if other is not None:
+            other = next((reading[i] for i in _lanes(member) if i in reading), at)
+            if other != at:
                 both = sorted(found[other][0] + places)
                 joined = self._member(both)
                 if joined is not None:
                     places, member, at = both, joined, other
-                    shared = joined.inputs
-            if at == len(found):
-                found.append((places, member))
-            else:
-                found[at] = places, member
-            reading.update({id(v): at for v in shared if (
-                member is not None and v.spec.shape == member.outputs[0].spec.shape)})
+            found[at: at + 1] = [(places, member)]
+            reading.update(dict.fromkeys(_lanes(member), at))
         return iter(found)
 
     def _member(self, places: Sequence[int]) -> _Member | None:
@@ -233,6 +227,12 @@ class _Zones:
         called = {id(scope.input(n)): fresh.input(f"x{i}") for i, n in enumerate(names)}
         bodies = substitute(found, called, fresh)
         return _Member(nodes, bodies, [inputs[n] for n in names], outputs)
+
+
+def _lanes(member: _Member | None) -> list[int]:
+    """The ids of the tensors of which a launch reads an element for each of its results'."""
+    return [] if member is None else [
+        id(v) for v in member.inputs if v.spec.shape == member.outputs[0].spec.shape]
 
 
 def _joins(node: Node) -> bool:

@@ -42,7 +42,8 @@ def _convolutional() -> Any:
         tf.keras.layers.MaxPooling2D(2), tf.keras.layers.Flatten(), tf.keras.layers.Dense(5)])
 
 
-def _train(build: Callable[[], Any], optimizer: Callable[[], Any]) -> list[float]:
+def _train(build: Callable[[], Any], optimizer: Callable[[], Any],
+           kind: Callable[[Any], Any] = lambda step: step) -> list[float]:
     """The losses of a few steps; weights and data are the same each time."""
     rng = np.random.default_rng(0)
     x = tf.constant(rng.normal(size=(8, 32)).astype(np.float32))
@@ -51,15 +52,17 @@ def _train(build: Callable[[], Any], optimizer: Callable[[], Any]) -> list[float
     model(x)
     model.set_weights([rng.normal(size=w.shape).astype(np.float32) * 0.3 + (w.ndim == 1)
                        for w in model.get_weights()])
-    losses = []
-    for _ in range(_STEPS):
+
+    def step() -> Any:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
                 labels, model(x, training=True)))
         gradients = tape.gradient(loss, model.trainable_variables)
         update.apply_gradients(zip(gradients, model.trainable_variables))
-        losses.append(float(loss))
-    return losses
+        return loss
+
+    run = kind(step)
+    return [float(run()) for _ in range(_STEPS)]
 
 
 @pytest.mark.parametrize("build", [_dense, _convolutional])
@@ -68,8 +71,9 @@ def _train(build: Callable[[], Any], optimizer: Callable[[], Any]) -> list[float
     lambda: tf.keras.optimizers.AdamW(0.01, weight_decay=0.1),
     lambda: tf.keras.optimizers.SGD(0.05, momentum=0.9, nesterov=True)],
     ids=["adam", "adamw", "sgd"])
-def test_losses_are_those_of_the_cpu(gpus: Any, build: Any, optimizer: Any) -> None:
-    found = _train(build, optimizer)
+@pytest.mark.parametrize("kind", [lambda step: step, tf.function], ids=["eager", "compiled"])
+def test_losses_are_those_of_the_cpu(gpus: Any, build: Any, optimizer: Any, kind: Any) -> None:
+    found = _train(build, optimizer, kind)
     with tf.device("CPU:0"):
         wanted = _train(build, optimizer)
     np.testing.assert_allclose(found, wanted, rtol=2e-4)
@@ -78,8 +82,8 @@ def test_losses_are_those_of_the_cpu(gpus: Any, build: Any, optimizer: Any) -> N
 
 @pytest.mark.parametrize("gpus", ["kernels"], indirect=True)
 def test_a_step_is_a_few_launches(gpus: Any, launches: Counter[str]) -> None:
-    _train(_dense, lambda: tf.keras.optimizers.Adam(0.01, global_clipnorm=1.0))
-    for name in ("layer_norm", "cross_entropy", "dropout", "update"):
+    _train(_dense, lambda: tf.keras.optimizers.Adam(0.01, global_clipnorm=1.0), tf.function)
+    for name in ("layer_norm", "cross_entropy", "dropout", "joined_map"):
         assert any(name in kernel for kernel in launches), (name, sorted(launches))
 
 
