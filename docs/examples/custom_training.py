@@ -67,7 +67,7 @@ def a_linear_model_by_hand() -> None:
 
 def a_network() -> None:
     x, y = make_data(1200)
-    tf.random.set_seed(0)
+    tf.keras.utils.set_random_seed(0)
     model = make_model()
     history = train(model, x[:1000], y[:1000])
     unexplained = fraction_unexplained(model(x[1000:]).numpy(), y[1000:])
