@@ -264,9 +264,9 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
         value = _lengths(value)
     foreign = None
     if not isinstance(value, (*_WEAK, list, tuple, np.ndarray)):
-        if hasattr(value, "to_dense"):
-            return _retyped(value.to_dense(), dtype)
         if isinstance(value, CompositeTensor):
+            if hasattr(value, "to_dense"):
+                return _retyped(value.to_dense(), dtype)
             raise CompositeOperand(value)
         foreign = _foreign(value)
     if foreign is not None:

@@ -7,13 +7,15 @@ from typing import Any
 
 from gtape.core import nest
 from gtape.core.device import CPU
-from gtape.core.errors import InvalidArgumentError, NotTraceableError
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import on
 from gtape.core.spec import Spec
 from gtape.core.specs import NoneTensorSpec, TensorSpec
 from gtape.core.state import init_scope
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.data import elements
+from gtape.data.failures import user_line
+from gtape.ops.vectorized import NEEDS_ELEMENTS
 
 #: A graph is compiled when it has applied so many nodes: compiling takes as long as that.
 _HOT = 4000
@@ -104,8 +106,8 @@ class Call:
                 self._note(few)
         except _Tried:
             return
-        except Exception:
-            if static:
+        except Exception as error:
+            if static or user_line(error, last=True):
                 raise
             return
         self.pack = elements.packer(self.spec)
@@ -140,7 +142,7 @@ class Call:
             try:
                 return self._checked(traced(
                     lambda: _result(body(*given)), tracer, symbols, _shown(self.function)), tracer)
-            except (NotTraceableError, NotImplementedError, AttributeError, _Unplaced) as error:
+            except (*NEEDS_ELEMENTS, _Unplaced) as error:
                 raise _Tried from error
 
     def _checked(self, made: Any, tracer: Any) -> Any:

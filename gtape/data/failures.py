@@ -20,7 +20,7 @@ def failed(error: Exception, what: str, number: int | None = None) -> Exception:
     """
     if getattr(error, "_placed", False):
         return error
-    line = _line(error)
+    line = user_line(error)
     text = (f"{what}, element {number}" if number is not None else what) + (
         f", {line}" if line else "") + f": {_said(error)}"
     made = _class(error)(text)
@@ -48,8 +48,12 @@ def _class(error: Exception) -> type[Exception]:
     return errors.UnknownError
 
 
-def _line(error: Exception) -> str:
-    """The last line of the user's own code that the error passed."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__)
-              if not os.path.abspath(f.filename).startswith(_OWN) and f.filename[:1] != "<"]
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+def user_line(error: Exception, last: bool = False) -> str:
+    """The last line of the user's own code that the error passed; "" where there is none, or, with
+    `last`, where it was not raised there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not os.path.abspath(f.filename).startswith(_OWN)
+           and f.filename[:1] != "<"]
+    if not own or (last and own[-1] is not frames[-1]):
+        return ""
+    return f"{own[-1].filename}:{own[-1].lineno}"

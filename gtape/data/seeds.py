@@ -47,7 +47,8 @@ class Seed:
         with _lock:
             number = self._passes if self._renewed else 0
             self._passes += 1
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence([*self._key, number])))
+        entropy = np.random.SeedSequence([number, *self._key])
+        return np.random.Generator(np.random.PCG64(entropy))
 
 
 def integer(value: object, what: str) -> int:

@@ -37,11 +37,9 @@ def stacked(leaves: Sequence[Any]) -> Any:
 def _stacked_values(leaves: Sequence[Any]) -> Any:
     if leaves[0] is None:
         return None
-    spec = leaves[0]._type_spec
-    if not hasattr(spec, "_stack_"):
-        raise TypeError(f"batch: elements of {spec} cannot be batched; `map` them to tensors "
-                        f"before")
-    return spec._stack_(leaves)
+    from gtape.data import composites
+
+    return composites.stacked(leaves)
 
 
 def _unequal(leaves: Sequence[Any], at: int) -> InvalidArgumentError:
@@ -99,7 +97,9 @@ def _parts(leaf: Any) -> tuple[int, Any]:
         if not array.ndim:
             raise InvalidArgumentError("unbatch takes elements with a first axis; got a scalar")
         return len(array), lambda at: elements.tensor(elements.row(array, at))
-    return leaf._type_spec._unstack_(leaf)
+    from gtape.data import composites
+
+    return composites.rows(leaf)
 
 
 def batched_spec(spec: Any, length: int | None) -> Any:
@@ -110,7 +110,9 @@ def batched_spec(spec: Any, length: int | None) -> Any:
             return TensorSpec(None if dims is None else [length, *dims], leaf.dtype)
         if isinstance(leaf, NoneTensorSpec):
             return leaf
-        return leaf._batch(length)
+        from gtape.data import composites
+
+        return composites.batched_spec(leaf, length)
 
     return nest.map_structure(made, spec)
 
@@ -129,7 +131,9 @@ def row_spec(spec: Any, what: str) -> Any:
             return TensorSpec(None if dims is None else dims[1:], leaf.dtype)
         if isinstance(leaf, NoneTensorSpec):
             return leaf
-        return leaf._unbatch()
+        from gtape.data import composites
+
+        return composites.row_spec(leaf)
 
     return nest.map_structure(made, spec)
 

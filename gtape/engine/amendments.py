@@ -12,6 +12,7 @@ _AMENDMENTS = {
     "keras.src.backend.tensorflow.trainer": ("training", "amend_trainer"),
     "keras.src.ops.operation": ("training", "amend_operation"),
     "keras.src.trainers.data_adapters": ("datasets", "amend_adapters"),
+    "keras.src.trainers.data_adapters.data_adapter_utils": ("datasets", "amend_utils"),
     "keras.src.utils.dataset_utils": ("datasets", "amend_adapters"),
     "keras.src.optimizers.base_optimizer": ("optimizing", "amend_optimizer"),
     "keras.src.optimizers.loss_scale_optimizer": ("optimizing", "amend_optimizer"),
