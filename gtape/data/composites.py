@@ -49,7 +49,8 @@ def rows(leaf: Any) -> tuple[int, Callable[[int], Any]]:
         raise InvalidArgumentError(f"{leaf!r} has no rows")
     order = np.lexsort(leaf.indices._a.T[::-1])
     indices, values = leaf.indices._a[order], leaf.values._a[order]
-    count, *lengths = leaf.shape.as_list()
+    lengths = [int(n) for n in leaf.dense_shape._a]  # type: ignore[attr-defined]
+    count = lengths.pop(0)
     limits = np.searchsorted(indices[:, 0], np.arange(count + 1))
 
     def row(at: int) -> SparseTensor:
@@ -57,7 +58,7 @@ def rows(leaf: Any) -> tuple[int, Callable[[int], Any]]:
         return SparseTensor(tensor(indices[part, 1:]), EagerTensor(values[part], leaf.values._t),
                             np.array(lengths, np.int64))
 
-    return int(count), row
+    return count, row
 
 
 def batched_spec(spec: CompositeSpec, length: int | None) -> Any:
