@@ -83,7 +83,7 @@ def test_losses_are_those_of_the_cpu(gpus: Any, build: Any, optimizer: Any, kind
 @pytest.mark.parametrize("gpus", ["kernels"], indirect=True)
 def test_a_step_is_a_few_launches(gpus: Any, launches: Counter[str]) -> None:
     _train(_dense, lambda: tf.keras.optimizers.Adam(0.01, global_clipnorm=1.0), tf.function)
-    for name in ("bernoulli", "cross_entropy", "joined_map"):
+    for name in ("layer_norm", "cross_entropy", "bernoulli", "joined_map"):
         assert any(name in kernel for kernel in launches), (name, sorted(launches))
 
 
@@ -92,3 +92,36 @@ def test_convolution_norm_and_pooling_are_kernels(gpus: Any, launches: Counter[s
     _train(_convolutional, lambda: tf.keras.optimizers.SGD(0.01))
     for name in ("convolve", "batch_norm", "pool"):
         assert any(name in kernel for kernel in launches), (name, sorted(launches))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "float64"])
+@pytest.mark.parametrize("layer", [
+    lambda **kw: tf.keras.layers.LayerNormalization(**kw),
+    lambda **kw: tf.keras.layers.LayerNormalization(axis=[1, 2], **kw),
+    lambda **kw: tf.keras.layers.LayerNormalization(center=False, **kw),
+    lambda **kw: tf.keras.layers.RMSNormalization(**kw)],
+    ids=["last axis", "two axes", "no center", "rms"])
+def test_normalisations_are_those_of_the_cpu(gpus: Any, layer: Any, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x, gain = rng.normal(size=(3, 4, 6)), rng.normal(size=(4, 6))
+
+    def results() -> list[Any]:
+        made = layer(dtype=dtype)
+        inputs = tf.constant(x, made.compute_dtype)
+        made.build(inputs.shape)
+        for i, weight in enumerate(made.weights):
+            weight.assign(gain[: weight.shape[0]] + i if weight.ndim > 1 else gain[0] + i)
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            y = made(inputs)
+            loss = tf.reduce_sum(tf.square(tf.cast(y, "float64")) * x)
+        assert y.dtype == made.compute_dtype
+        return [y, *tape.gradient(loss, [inputs, *made.trainable_variables])]
+
+    found = results()
+    with tf.device("CPU:0"):
+        wanted = results()
+    tolerance = {"float32": 2e-5, "float64": 1e-9}.get(dtype, 2e-2)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float),
+                                   tolerance, tolerance * 20)
