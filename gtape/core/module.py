@@ -27,7 +27,7 @@ def is_variable(value: Any) -> bool:
 
 def is_layer(value: Any) -> bool:
     """Whether `value` is a layer or a model of Keras, which is not imported for this."""
-    return hasattr(value, "_flatten_layers") and not isinstance(value, type)
+    return hasattr(type(value), "_flatten_layers")
 
 
 class Module:

@@ -35,7 +35,8 @@ class Graph:
         self.variables: dict[str, Any] = {}
         self.states: dict[str, PythonState] = {}
         self.optimizers: dict[str, Any] = {}
-        self._layers: dict[str, Any] = {}
+        #: Layers and models of Keras by path.
+        self.layers: dict[str, Any] = {}
         self._taken: set[str] = set()
         self._seen: dict[int, Any] = {}
         queue = deque(_sorted_items(roots))
@@ -50,7 +51,7 @@ class Graph:
             return
         self._seen[id(shared)] = shared
         if keras_objects.is_layer(value):
-            self._layers[path] = value
+            self.layers[path] = value
         if not self._noted(path, value):
             yield from children(value)
 
@@ -75,7 +76,7 @@ class Graph:
     def unbuilt(self) -> list[str]:
         """The paths of layers whose weights are still to be made, without layers inside these, nor
         those that a built layer holds and never called."""
-        waiting = [path for path, layer in self._layers.items()
+        waiting = [path for path, layer in self.layers.items()
                    if keras_objects.lacks_weights(layer)
                    and not any(a.built for a in self._around(path))]
         return list(dict.fromkeys(self._outermost(path) for path in waiting))
@@ -83,14 +84,14 @@ class Graph:
     def _around(self, path: str) -> list[Any]:
         parts = path.split("/")
         starts = ("/".join(parts[:n]) for n in range(1, len(parts)))
-        return [self._layers[start] for start in starts if start in self._layers]
+        return [self.layers[start] for start in starts if start in self.layers]
 
     def _outermost(self, path: str) -> str:
         """The first unbuilt layer on the way to an unbuilt layer."""
         parts = path.split("/")
         starts = ("/".join(parts[:n]) for n in range(1, len(parts)))
         return next((start for start in starts
-                     if start in self._layers and not self._layers[start].built), path)
+                     if start in self.layers and not self.layers[start].built), path)
 
 
 def python_state(value: Any) -> PythonState | None:

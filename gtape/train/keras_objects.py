@@ -53,6 +53,14 @@ def lacks_weights(layer: Any) -> bool:
                 or build is _keras().Sequential.build)
 
 
+def settle(layer: Any) -> None:
+    """Let a layer whose variables were restored compute what it keeps beside them, as
+    Normalization keeps its mean and variance."""
+    finalize = getattr(layer, "finalize_state", None)
+    if finalize is not None and layer.variables:
+        finalize()
+
+
 def attributes(value: Any) -> Mapping[str, Any]:
     """What an object of Keras holds by its attributes, as they are called outside of it."""
     keras = _keras()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gtape.core.errors import DataLossError, InvalidArgumentError
 from gtape.core.state import paused
-from gtape.train import optimizer_state
+from gtape.train import keras_objects, optimizer_state
 from gtape.train.experimental import PythonState
 from gtape.train.graph import Graph
 from gtape.train.stored import Stored
@@ -47,6 +47,8 @@ def restore(roots: Mapping[str, Any], stored: Stored, path: Path) -> Match:
         for name in match.common:
             if name in stored.arrays:
                 targets.arrays[name].assign(stored.arrays[name], read_value=False)
+        for layer in graph.layers.values():
+            keras_objects.settle(layer)
     return match
 
 

@@ -116,6 +116,19 @@ def test_seeds_and_metrics_go_on(tmp_path: Path) -> None:
     assert float(others["mean"].result()) == 1.5
 
 
+def test_a_normalization_is_restored_with_what_it_computes(tmp_path: Path) -> None:
+    def made() -> Any:
+        layer = layers.Normalization()
+        layer.build((None, 2))
+        return layer
+
+    x = np.array([[1.0, 2.0], [3.0, 6.0]], np.float32)
+    adapted, fresh = made(), made()
+    adapted.adapt(x)
+    Checkpoint(layer=fresh).restore(Checkpoint(layer=adapted).write(tmp_path / "x"))
+    assert fresh(x).numpy().tolist() == [[-1, -1], [1, 1]]
+
+
 def _wrapped() -> Any:
     keep = tf.keras.optimizers
     return keep.MultiOptimizer(keep.OptimizerMap(keep.Adam(0.1), {".*bias": keep.SGD(0.1)}))
