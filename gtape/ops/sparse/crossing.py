@@ -16,7 +16,7 @@ from gtape.ops.sparse.conversions import int64_rows
 from gtape.ops.sparse.places import host_rows
 from gtape.ops.sparse.tensor import SparseTensor
 
-_HASH_KEY = 0xDECAFCAFFE
+HASH_KEY = 0xDECAFCAFFE
 _MULTIPLIER = 0xC6A4A7935BD1E995
 _WORD = (1 << 64) - 1
 
@@ -131,6 +131,6 @@ def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None,
     if buckets < 0:
         raise InvalidArgumentError(f"cross_hashed: num_buckets must be 0 or more; got "
                                    f"{shown(num_buckets)}")
-    key = _HASH_KEY if hash_key is None else as_int(hash_key, "cross_hashed: hash_key") & _WORD
+    key = HASH_KEY if hash_key is None else as_int(hash_key, "cross_hashed: hash_key") & _WORD
     return _packed([[hashed(values, buckets, key) for values in row]
                     for row in combined("cross_hashed", inputs)], np.int64)

@@ -1,0 +1,266 @@
+"""Row partitions: which of a sequence of values belong to which row, written down in one of the
+ways that are equivalent: splits, lengths, starts, limits, row numbers, a uniform length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType, int32, int64
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
+from gtape.kinds.primitive import primitive
+from gtape.ops.arguments import as_int
+
+
+@primitive(nondifferentiable=True, tf_name="SearchSorted")
+def row_ids_(xp: Any, splits: Any, *, count: int) -> Any:
+    """The row of each of `count` values."""
+    return (xp.searchsorted(splits, xp.arange(count), side="right") - 1).astype(splits.dtype)
+
+
+@row_ids_.infer
+def _(splits: Spec, *, count: int) -> Spec:
+    return Spec((count,), splits.dtype)
+
+
+row_ids_.cases = [case(np.array([0, 2, 2, 5]), count=5)]
+
+
+def host(tensor: Tensor) -> np.ndarray:
+    """The numbers of a tensor in host memory.
+
+    Raises:
+        NotTraceableError: they are not known while tracing.
+    """
+    return np.asarray(tensor._peek())  # type: ignore[attr-defined]
+
+
+def spans(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The numbers starts[i], starts[i] + 1, … of every i, `lengths[i]` of them, one after another."""
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
+
+
+def ends_of(lengths: np.ndarray) -> np.ndarray:
+    """The row splits of rows of these lengths."""
+    made = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=made[1:])
+    return made
+
+
+def integers(value: Any, what: str, dtype: DType | None = None, like: Any = None) -> Tensor:
+    """A vector of int32 or int64; int64 unless it is a tensor or an array of int32.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    known = getattr(value, "dtype", None)
+    wanted = dtype or (int64 if known is None else None)
+    device = None if like is None else like._t.device
+    made = value if isinstance(value, Tensor) else convert(value, wanted, device)
+    if made.dtype not in (int32, int64) or made.ndim != 1:
+        raise ValueError(f"{what} must be a vector of int32 or int64; got {made.spec}")
+    return made
+
+
+def _wrong(what: str, how: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{what} do not form rows: {how}")
+
+
+def check_splits(splits: Tensor, count: int | None) -> None:
+    """Check that row splits begin with 0, do not decrease, and end with `count`.
+
+    Raises:
+        ValueError: there is none.
+        InvalidArgumentError: they do not.
+    """
+    if splits.spec.shape == (0,):
+        raise ValueError("row_splits must not be empty; for no rows write [0]")
+    if type(splits) is not EagerTensor:
+        return
+    found = host(splits)
+    if found[0] != 0:
+        raise _wrong("row_splits", f"the first must be 0; got {shown(found.tolist())}")
+    if (found[1:] < found[:-1]).any():
+        raise _wrong("row_splits", f"they must not decrease; got {shown(found.tolist())}")
+    if count is not None and found[-1] != count:
+        raise _wrong("row_splits", f"the last must be the number of values, {count}; got "
+                                   f"{shown(found.tolist())}")
+
+
+def of_lengths(lengths: Any, count: int | None = None, validate: bool = True) -> Tensor:
+    """Row splits of row lengths."""
+    from gtape.ops.cumulative import cumsum
+    from gtape.ops.packing import concat_
+
+    found = integers(lengths, "row_lengths")
+    if validate and type(found) is EagerTensor and found.spec.shape[0]:
+        array = host(found)
+        if array.min() < 0 or (count is not None and array.sum() != count):
+            raise _wrong("row_lengths", f"they must be 0 or more and add up to the number of "
+                                        f"values, {count}; got {shown(array.tolist())}")
+    zero = convert(np.zeros(1, found.dtype.np_dtype), None, found._t.device)
+    return concat_(zero, cumsum(found), axis=0)
+
+
+def of_value_rowids(value_rowids: Any, nrows: Any = None, count: int | None = None,
+                    validate: bool = True) -> Tensor:
+    """Row splits of the row number of every value.
+
+    Raises:
+        ValueError: there is not one for each value, or `nrows` is too few.
+        InvalidArgumentError: they decrease, or are negative.
+    """
+    ids = integers(value_rowids, "value_rowids")
+    if count is not None and ids.spec.shape != (count,):
+        raise ValueError(f"value_rowids must have one row for each value, {count}; got "
+                         f"{list(ids.spec.shape)}")
+    found = host(ids)
+    least = int(found[-1]) + 1 if found.size else 0
+    rows = least if nrows is None else as_int(nrows, "nrows")
+    if validate and found.size and (found[0] < 0 or (found[1:] < found[:-1]).any()):
+        raise _wrong("value_rowids", f"they must be 0 or more and must not decrease; got "
+                                     f"{shown(found.tolist())}")
+    if rows < least:
+        raise ValueError(f"nrows must be more than the last of value_rowids, {least - 1}; got "
+                         f"{rows}")
+    made = ends_of(np.bincount(found, minlength=rows)) if rows else np.zeros(1, np.int64)
+    return convert(made.astype(ids.dtype.np_dtype), None, ids._t.device)
+
+
+def of_row_starts(row_starts: Any, count: int) -> Tensor:
+    """Row splits of where rows start."""
+    from gtape.ops.packing import concat_
+
+    found = integers(row_starts, "row_starts")
+    last = convert(np.full(1, count, found.dtype.np_dtype), None, found._t.device)
+    return concat_(found, last, axis=0)
+
+
+def of_row_limits(row_limits: Any) -> Tensor:
+    """Row splits of where rows end."""
+    from gtape.ops.packing import concat_
+
+    found = integers(row_limits, "row_limits")
+    first = convert(np.zeros(1, found.dtype.np_dtype), None, found._t.device)
+    return concat_(first, found, axis=0)
+
+
+def of_uniform_length(length: Any, nrows: Any, count: int) -> tuple[Tensor, int]:
+    """Row splits of rows of one length, and the length.
+
+    Raises:
+        ValueError: the values are not so many rows.
+    """
+    size = as_int(length, "uniform_row_length")
+    if size < 0:
+        raise ValueError(f"uniform_row_length must be 0 or more; got {size}")
+    rows = (count // size if size else 0) if nrows is None else as_int(nrows, "nrows")
+    if rows * size != count:
+        raise ValueError(f"uniform_row_length={size} times nrows={rows} must be the number of "
+                         f"values, {count}")
+    return convert(np.arange(rows + 1, dtype=np.int64) * size), size
+
+
+class RowPartition:
+    """Rows of a sequence of values, without the values. Made by the `from_` functions."""
+
+    __slots__ = ("_splits", "_uniform")
+
+    def __init__(self, row_splits: Tensor, uniform_row_length: int | None = None) -> None:
+        self._splits = row_splits
+        self._uniform = uniform_row_length
+
+    @classmethod
+    def from_row_splits(cls, row_splits: Any, validate: bool = True, dtype: Any = None,
+                        ) -> RowPartition:
+        """Row i has the values row_splits[i] to row_splits[i + 1] - 1."""
+        splits = integers(row_splits, "row_splits", dtype)
+        if validate:
+            check_splits(splits, None)
+        return cls(splits)
+
+    @classmethod
+    def from_row_lengths(cls, row_lengths: Any, validate: bool = True) -> RowPartition:
+        """Row i has row_lengths[i] values."""
+        return cls(of_lengths(row_lengths, None, validate))
+
+    @classmethod
+    def from_value_rowids(cls, value_rowids: Any, nrows: Any = None, validate: bool = True,
+                          ) -> RowPartition:
+        """Value i is in row value_rowids[i], which do not decrease."""
+        return cls(of_value_rowids(value_rowids, nrows, None, validate))
+
+    @classmethod
+    def from_row_starts(cls, row_starts: Any, nvals: Any, validate: bool = True) -> RowPartition:
+        """Row i begins with value row_starts[i]."""
+        return cls.from_row_splits(of_row_starts(row_starts, as_int(nvals, "nvals")), validate)
+
+    @classmethod
+    def from_row_limits(cls, row_limits: Any, validate: bool = True) -> RowPartition:
+        """Row i ends before value row_limits[i]."""
+        return cls.from_row_splits(of_row_limits(row_limits), validate)
+
+    @classmethod
+    def from_uniform_row_length(cls, uniform_row_length: Any, nvals: Any = None, nrows: Any = None,
+                                ) -> RowPartition:
+        """Every row has `uniform_row_length` values.
+
+        Raises:
+            ValueError: neither how many values nor how many rows there are is given.
+        """
+        if nvals is None and nrows is None:
+            raise ValueError("from_uniform_row_length needs nvals or nrows")
+        length = as_int(uniform_row_length, "uniform_row_length")
+        count = as_int(nrows, "nrows") * length if nvals is None else as_int(nvals, "nvals")
+        return cls(*of_uniform_length(length, nrows, count))
+
+    @property
+    def dtype(self) -> DType:
+        """int32 or int64."""
+        return self._splits.dtype
+
+    @property
+    def uniform_row_length(self) -> int | None:
+        """The one length of all rows, where it is known to be one."""
+        return self._uniform
+
+    def row_splits(self) -> Tensor:
+        """Where each row begins, then where the last ends: [nrows + 1]."""
+        return self._splits
+
+    def row_lengths(self) -> Tensor:
+        """How many values each row has: [nrows]."""
+        return self._splits[1:] - self._splits[:-1]  # type: ignore[no-any-return]
+
+    def row_starts(self) -> Tensor:
+        """Where each row begins: [nrows]."""
+        return self._splits[:-1]  # type: ignore[no-any-return]
+
+    def row_limits(self) -> Tensor:
+        """Where each row ends: [nrows]."""
+        return self._splits[1:]  # type: ignore[no-any-return]
+
+    def nrows(self) -> Tensor:
+        """How many rows there are, a scalar."""
+        rows = np.array(self._splits.spec.shape[0] - 1, self.dtype.np_dtype)
+        return convert(rows, None, self._splits._t.device)
+
+    def nvals(self) -> Tensor:
+        """How many values there are, a scalar."""
+        return self._splits[-1]  # type: ignore[no-any-return]
+
+    def value_rowids(self) -> Tensor:
+        """The row of each value: [nvals]."""
+        return row_ids_(self._splits, count=int(host(self._splits)[-1]))
+
+    def __repr__(self) -> str:
+        return f"tf.RowPartition(row_splits={host(self._splits)})"
+
+

@@ -1,0 +1,184 @@
+"""Sums, means, extremes and more of RaggedTensors, over ragged axes and dense ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.tensor import Tensor
+from gtape.core.text import shown
+from gtape.ops import more_reductions, reductions, scalars, segments
+from gtape.ops.arguments import axes_of
+from gtape.ops.casting import cast
+from gtape.ops.creation import ones_like
+from gtape.ops.operators import truediv
+from gtape.ops.ragged.elementwise import applied, mapped
+from gtape.ops.ragged.joining import expand_dims
+from gtape.ops.ragged.partition import ends_of, spans
+from gtape.ops.ragged.tensor import RaggedTensor
+
+#: By name: the function of dense axes, and that of segments.
+_KINDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "reduce_sum": (reductions.reduce_sum, segments.unsorted_segment_sum),
+    "reduce_prod": (more_reductions.reduce_prod, segments.unsorted_segment_prod),
+    "reduce_max": (reductions.reduce_max, segments.unsorted_segment_max),
+    "reduce_min": (reductions.reduce_min, segments.unsorted_segment_min),
+}
+
+
+def _axes(name: str, x: RaggedTensor, axis: Any) -> list[int] | None:
+    """The axes, from the last to the first; None for all."""
+    rank = x.ragged_rank + x.flat_values.ndim
+    found = axes_of(axis)
+    if found is None:
+        return None
+    axes = found if isinstance(found, tuple) else (found,)
+    for a in axes:
+        if not -rank <= a < rank:
+            raise ValueError(f"{name}: an axis must be in [{-rank}, {rank}); got {shown(axis)}")
+    return sorted({a % rank for a in axes}, reverse=True)
+
+
+def _reduced(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
+    axes = _axes(name, x, axis)
+    dense, segment = _KINDS[name]
+    if axes is None or len(axes) == x.ragged_rank + x.flat_values.ndim:
+        made = dense(x.flat_values)
+        if keepdims:
+            made = made[(None,) * (x.ragged_rank + x.flat_values.ndim)]
+        return made
+    made = x
+    for a in axes:
+        made = _over(made, a, dense, segment)
+    if keepdims:
+        for a in axes[::-1]:
+            made = expand_dims(made, a) if isinstance(made, RaggedTensor) else _widened(made, a)
+    return made
+
+
+def _widened(x: Tensor, axis: int) -> Tensor:
+    from gtape.ops.layout import expand_dims
+
+    return expand_dims(x, axis)
+
+
+def _over(x: Any, axis: int, dense: Callable[..., Any], segment: Callable[..., Any]) -> Any:
+    """The reduction over one axis."""
+    if not isinstance(x, RaggedTensor):
+        return dense(x, axis)
+    if axis > 1:
+        return x._with(_over(x.values, axis - 1, dense, segment))
+    if axis == 1:
+        return _segments(x.values, x._ids(), x._count(), segment)
+    whole = convert(np.zeros(x._count(), np.int64), None, x.flat_values._t.device)
+    return _segments(x, whole, 1, segment).values
+
+
+def _segments(values: Any, ids: Tensor, count: int, segment: Callable[..., Any]) -> Any:
+    """The values with one id reduced to one; of ragged values, those at one place of their rows."""
+    if not isinstance(values, RaggedTensor):
+        return segment(values, ids, count)
+    owner = ids._peek()  # type: ignore[attr-defined]
+    lengths = np.diff(values._host())
+    longest = np.zeros(count, np.int64)
+    np.maximum.at(longest, owner, lengths)
+    ends = ends_of(longest)
+    places = convert(spans(ends[owner], lengths), None, ids._t.device)
+    inner = _segments(values.values, places, int(ends[-1]), segment)
+    return RaggedTensor._made(inner, ends)
+
+
+def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+               name: str | None = None) -> Any:
+    return _reduced("reduce_sum", input_tensor, axis, keepdims)
+
+
+def reduce_prod(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+                name: str | None = None) -> Any:
+    return _reduced("reduce_prod", input_tensor, axis, keepdims)
+
+
+def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+               name: str | None = None) -> Any:
+    return _reduced("reduce_max", input_tensor, axis, keepdims)
+
+
+def reduce_min(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+               name: str | None = None) -> Any:
+    return _reduced("reduce_min", input_tensor, axis, keepdims)
+
+
+def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+                name: str | None = None) -> Any:
+    """Integers are divided as by truediv; nan for no values."""
+    x = input_tensor
+    total = _reduced("reduce_sum", x, axis, keepdims)
+    count = _reduced("reduce_sum", mapped(ones_like, x), axis, keepdims)
+    if isinstance(total, RaggedTensor):
+        return applied("reduce_mean", truediv, (total, count))
+    return truediv(total, count)
+
+
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+                    name: str | None = None) -> Any:
+    """The mean of the squares of x - c less the square of the mean of x - c, c the mean of all:
+    nearer to 0 than x is, so that less is lost."""
+    x = input_tensor
+    if x.dtype.is_integer:
+        x = mapped(cast, x, "float64")
+    from gtape.ops.passing import stop_gradient
+
+    centre = stop_gradient(reductions.reduce_mean(x.flat_values))
+    x = mapped(lambda flat: flat - centre, x)
+    squares = reduce_mean(mapped(scalars.square, x), axis, keepdims)
+    mean = reduce_mean(x, axis, keepdims)
+    return squares - scalars.square(mean)
+
+
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+               name: str | None = None) -> Any:
+    return scalars.sqrt(reduce_variance(input_tensor, axis, keepdims))
+
+
+def _truth(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
+    found = _reduced(name, mapped(cast, x, "int32"), axis, keepdims)
+    limited = scalars.minimum(scalars.maximum(found, 0), 1)
+    return cast(limited, "bool")
+
+
+def reduce_any(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+               name: str | None = None) -> Any:
+    return _truth("reduce_max", input_tensor, axis, keepdims)
+
+
+def reduce_all(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+               name: str | None = None) -> Any:
+    return _truth("reduce_min", input_tensor, axis, keepdims)
+
+
+def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
+    """Over a ragged axis, the last unless given."""
+    from gtape.ops.passing import stop_gradient
+
+    at = -1 if axis is None else axis
+    most = reduce_max(logits, at, True)
+    if isinstance(most, RaggedTensor):
+        most = mapped(stop_gradient, most)
+    else:
+        most = stop_gradient(most)
+    rank = logits.ragged_rank + logits.flat_values.ndim
+    rows = at % rank
+    raised = scalars.exp(logits - _repeated(most, logits, rows))
+    return raised / _repeated(reduce_sum(raised, rows, True), logits, rows)
+
+
+def _repeated(kept: Any, x: RaggedTensor, axis: int) -> Any:
+    """What a reduction kept, an axis of length 1, beside x."""
+    if not isinstance(kept, RaggedTensor):
+        return kept
+    if axis == 1 or not isinstance(x.values, RaggedTensor):
+        return RaggedTensor._made(kept.values, kept._host(), 1 if axis == 1 else kept._uniform)
+    return kept._with(_repeated(kept.values, x.values, axis - 1))

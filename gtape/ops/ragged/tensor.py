@@ -1,0 +1,589 @@
+"""RaggedTensor: a tensor whose rows have different lengths, and its spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gtape.core.composite import CompositeTensor
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType, as_dtype, float32, int32, int64
+from gtape.core.shape import TensorShape
+from gtape.core.specs import CompositeSpec, TensorSpec, TypeSpec
+from gtape.core.tensor import Tensor
+from gtape.core.text import shown
+from gtape.ops.ragged import partition as parts
+from gtape.ops.ragged.partition import host, row_ids_
+
+_KEY = object()
+
+
+class RaggedTensor(CompositeTensor):
+    """Rows of values: row i is values[row_splits[i]:row_splits[i + 1]].
+
+    The values are a tensor, or ragged themselves; then more than one axis is ragged. Gradients
+    flow through `flat_values`. Made by `tf.ragged.constant` and the `from_` functions.
+    """
+
+    __slots__ = ("__weakref__", "_ends", "_splits", "_uniform", "_values")
+
+    def __init__(self, values: Any, row_splits: Any, uniform: int | None = None,
+                 key: Any = None) -> None:
+        if key is not _KEY:
+            raise ValueError("a RaggedTensor is made by tf.ragged.constant, or by a function such "
+                             "as tf.RaggedTensor.from_row_lengths(values, row_lengths)")
+        self._values: Tensor | RaggedTensor = values
+        self._splits: Tensor = row_splits
+        self._uniform = uniform
+        self._ends: np.ndarray | None = None
+
+    @classmethod
+    def _made(cls, values: Any, splits: Any, uniform: int | None = None) -> RaggedTensor:
+        """One whose parts are known to fit; `splits` a tensor, or numbers in host memory."""
+        if isinstance(splits, Tensor):
+            return cls(values, splits, uniform, _KEY)
+        flat = values.flat_values if isinstance(values, RaggedTensor) else values
+        dtype = values.row_splits.dtype if isinstance(values, RaggedTensor) else int64
+        ends = splits.astype(dtype.np_dtype)
+        made = cls(values, convert(ends, None, flat._t.device), uniform, _KEY)
+        made._ends = ends
+        return made
+
+    # ------------------------------------------------------------------ making
+
+    @classmethod
+    def from_row_splits(cls, values: Any, row_splits: Any, name: str | None = None,
+                        validate: bool = True) -> RaggedTensor:
+        """Row i is values[row_splits[i]:row_splits[i + 1]].
+
+        Args:
+            values: a tensor or RaggedTensor [n, …].
+            row_splits: integers [rows + 1], from 0 to n, not decreasing.
+            validate: check them.
+
+        Raises:
+            InvalidArgumentError, ValueError: they do not form rows.
+        """
+        found = values_of(values)
+        splits = parts.integers(row_splits, "row_splits", like=_flat(found))
+        if isinstance(found, RaggedTensor) and found.row_splits.dtype is not splits.dtype:
+            raise ValueError(f"row_splits must have the dtype of those of the values, "
+                             f"{found.row_splits.dtype.name}; got {splits.dtype.name}. Write "
+                             f"values.with_row_splits_dtype(tf.{splits.dtype.name})")
+        if validate:
+            parts.check_splits(splits, count_of(found))
+        return cls(found, splits, None, _KEY)
+
+    @classmethod
+    def from_row_lengths(cls, values: Any, row_lengths: Any, name: str | None = None,
+                         validate: bool = True) -> RaggedTensor:
+        """Row i has the next row_lengths[i] of the values. See `from_row_splits`."""
+        found = values_of(values)
+        splits = parts.of_lengths(row_lengths, count_of(found), validate)
+        return cls.from_row_splits(found, _beside(splits, found), validate=False)
+
+    @classmethod
+    def from_value_rowids(cls, values: Any, value_rowids: Any, nrows: Any = None,
+                          name: str | None = None, validate: bool = True) -> RaggedTensor:
+        """values[i] is in row value_rowids[i], which do not decrease. See `from_row_splits`."""
+        found = values_of(values)
+        splits = parts.of_value_rowids(value_rowids, nrows, count_of(found), validate)
+        return cls.from_row_splits(found, _beside(splits, found), validate=False)
+
+    @classmethod
+    def from_row_starts(cls, values: Any, row_starts: Any, name: str | None = None,
+                        validate: bool = True) -> RaggedTensor:
+        """Row i begins with values[row_starts[i]]. See `from_row_splits`."""
+        found = values_of(values)
+        splits = parts.of_row_starts(row_starts, count_of(found))
+        return cls.from_row_splits(found, _beside(splits, found), validate=validate)
+
+    @classmethod
+    def from_row_limits(cls, values: Any, row_limits: Any, name: str | None = None,
+                        validate: bool = True) -> RaggedTensor:
+        """Row i ends before values[row_limits[i]]. See `from_row_splits`."""
+        found = values_of(values)
+        splits = parts.of_row_limits(row_limits)
+        return cls.from_row_splits(found, _beside(splits, found), validate=validate)
+
+    @classmethod
+    def from_uniform_row_length(cls, values: Any, uniform_row_length: Any, nrows: Any = None,
+                                validate: bool = True, name: str | None = None) -> RaggedTensor:
+        """Every row has `uniform_row_length` values.
+
+        Raises:
+            ValueError: the values are not so many rows.
+        """
+        found = values_of(values)
+        splits, length = parts.of_uniform_length(uniform_row_length, nrows, count_of(found))
+        return cls(found, _beside(splits, found), length, _KEY)
+
+    @classmethod
+    def from_nested_row_splits(cls, flat_values: Any, nested_row_splits: Any,
+                               name: str | None = None, validate: bool = True) -> RaggedTensor:
+        """Rows of rows: the row splits of every ragged axis, the outermost first."""
+        return _nested(flat_values, nested_row_splits, cls.from_row_splits, validate)
+
+    @classmethod
+    def from_nested_row_lengths(cls, flat_values: Any, nested_row_lengths: Any,
+                                name: str | None = None, validate: bool = True) -> RaggedTensor:
+        """Rows of rows: the row lengths of every ragged axis, the outermost first."""
+        return _nested(flat_values, nested_row_lengths, cls.from_row_lengths, validate)
+
+    @classmethod
+    def from_nested_value_rowids(cls, flat_values: Any, nested_value_rowids: Any,
+                                 nested_nrows: Any = None, name: str | None = None,
+                                 validate: bool = True) -> RaggedTensor:
+        """Rows of rows: the row of every value of every ragged axis, the outermost first."""
+        counts = [None] * len(nested_value_rowids) if nested_nrows is None else list(nested_nrows)
+        made = flat_values
+        for ids, nrows in list(zip(nested_value_rowids, counts))[::-1]:
+            made = cls.from_value_rowids(made, ids, nrows, validate=validate)
+        return made  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_tensor(cls, tensor: Any, lengths: Any = None, padding: Any = None,
+                    ragged_rank: int = 1, name: str | None = None,
+                    row_splits_dtype: Any = int64) -> RaggedTensor:
+        """The rows of a dense tensor; `gtape.ops.ragged.conversions.from_tensor` says more."""
+        from gtape.ops.ragged.conversions import from_tensor
+
+        return from_tensor(tensor, lengths, padding, ragged_rank, row_splits_dtype)
+
+    @classmethod
+    def from_sparse(cls, st_input: Any, name: str | None = None, row_splits_dtype: Any = int64,
+                    ) -> RaggedTensor:
+        """The rows of a sparse matrix whose values stand at the beginning of every row.
+
+        Raises:
+            ValueError: it is no matrix.
+            InvalidArgumentError: there is a gap before a value.
+        """
+        from gtape.ops.ragged.conversions import from_sparse
+
+        return from_sparse(st_input, row_splits_dtype)
+
+    # ------------------------------------------------------------------ parts
+
+    @property
+    def values(self) -> Any:
+        """The rows one after another: a tensor or RaggedTensor with one axis less."""
+        return self._values
+
+    @property
+    def flat_values(self) -> Tensor:
+        """The innermost values: a tensor."""
+        return _flat(self._values)
+
+    @property
+    def row_splits(self) -> Tensor:
+        """Where each row begins in the values, then where the last ends: [rows + 1]."""
+        return self._splits
+
+    @property
+    def nested_row_splits(self) -> tuple[Tensor, ...]:
+        """The row splits of every ragged axis, the outermost first."""
+        inner = self._values
+        rest = inner.nested_row_splits if isinstance(inner, RaggedTensor) else ()
+        return (self._splits, *rest)
+
+    @property
+    def uniform_row_length(self) -> Tensor | None:
+        """The one length of all rows, where they were made with one."""
+        if self._uniform is None:
+            return None
+        return convert(self._uniform, self._splits.dtype, self._splits._t.device)
+
+    @property
+    def ragged_rank(self) -> int:
+        """How many axes are ragged."""
+        inner = self._values
+        return 1 + (inner.ragged_rank if isinstance(inner, RaggedTensor) else 0)
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the values."""
+        return self.flat_values.dtype
+
+    @property
+    def device(self) -> str:
+        return self.flat_values.device
+
+    @property
+    def shape(self) -> TensorShape:
+        """The lengths of the axes; None for a ragged one."""
+        rows = TensorShape([self._count(), self._uniform])
+        return rows + self._values.shape[1:]
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def _count(self) -> int:
+        """How many rows there are."""
+        return self._splits.spec.shape[0] - 1
+
+    def _host(self) -> np.ndarray:
+        """The row splits in host memory.
+
+        Raises:
+            NotTraceableError: they are not known while tracing.
+        """
+        if self._ends is None:
+            self._ends = host(self._splits)
+        return self._ends
+
+    def _ids(self) -> Tensor:
+        """The row of each value."""
+        return row_ids_(self._splits, count=count_of(self._values))
+
+    def nrows(self, out_type: Any = None, name: str | None = None) -> Tensor:
+        """How many rows there are, a scalar."""
+        dtype = self._splits.dtype if out_type is None else as_dtype(out_type)
+        return convert(self._count(), dtype, self._splits._t.device)
+
+    def row_starts(self, name: str | None = None) -> Tensor:
+        """Where each row begins in the values."""
+        return self._splits[:-1]  # type: ignore[no-any-return]
+
+    def row_limits(self, name: str | None = None) -> Tensor:
+        """Where each row ends in the values."""
+        return self._splits[1:]  # type: ignore[no-any-return]
+
+    def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
+        """The length of each row; of inner rows, ragged, for axis 2 and more; `nrows` for 0."""
+        if axis == 0:
+            return self.nrows()
+        if axis < 0:
+            axis += len(self.shape)
+        if axis == 1:
+            return self._splits[1:] - self._splits[:-1]
+        inner = self._values
+        if isinstance(inner, RaggedTensor):
+            return self.with_values(inner.row_lengths(axis - 1))
+        return self.with_values(convert(np.full(
+            inner.spec.shape[:axis - 1], inner.spec.shape[axis - 1], self._splits.dtype.np_dtype)))
+
+    def value_rowids(self, name: str | None = None) -> Tensor:
+        """The row of each value."""
+        return self._ids()
+
+    def nested_row_lengths(self, name: str | None = None) -> tuple[Tensor, ...]:
+        """The row lengths of every ragged axis, the outermost first."""
+        return tuple(s[1:] - s[:-1] for s in self.nested_row_splits)
+
+    def nested_value_rowids(self, name: str | None = None) -> tuple[Tensor, ...]:
+        """The row of each value of every ragged axis, the outermost first."""
+        inner = self._values
+        rest = inner.nested_value_rowids() if isinstance(inner, RaggedTensor) else ()
+        return (self._ids(), *rest)
+
+    def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None,
+                       ) -> Tensor:
+        """The shape of the smallest dense tensor that holds it; one length of it for an `axis`."""
+        from gtape.ops.ragged.conversions import bounds
+
+        dtype = self._splits.dtype if out_type is None else as_dtype(out_type)
+        made = np.array(bounds(self), dtype.np_dtype)
+        return convert(made if axis is None else made[axis], None, self._splits._t.device)
+
+    # ------------------------------------------------------------------ like this one
+
+    def with_values(self, new_values: Any) -> RaggedTensor:
+        """Rows of the same lengths with other values [n, …].
+
+        Raises:
+            ValueError: there are more or fewer of them.
+        """
+        found = values_of(new_values)
+        if count_of(found) != count_of(self._values):
+            raise ValueError(f"with_values takes {count_of(self._values)} values, as many as there "
+                             f"are; got {count_of(found)}")
+        return self._with(found)
+
+    def _with(self, values: Any) -> RaggedTensor:
+        made = RaggedTensor(values, self._splits, self._uniform, _KEY)
+        made._ends = self._ends
+        return made
+
+    def with_flat_values(self, new_values: Any) -> RaggedTensor:
+        """The same rows, of every ragged axis, with other innermost values. See `with_values`."""
+        inner = self._values
+        if isinstance(inner, RaggedTensor):
+            return self._with(inner.with_flat_values(new_values))
+        return self.with_values(new_values)
+
+    def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
+        """The same with row splits of int32 or int64.
+
+        Raises:
+            ValueError: another dtype.
+        """
+        from gtape.ops.casting import cast
+
+        wanted = as_dtype(dtype)
+        if wanted not in (int32, int64):
+            raise ValueError(f"row splits must be tf.int32 or tf.int64; got {wanted!r}")
+        inner = self._values
+        if isinstance(inner, RaggedTensor):
+            inner = inner.with_row_splits_dtype(wanted)
+        return RaggedTensor(inner, cast(self._splits, wanted), self._uniform, _KEY)
+
+    # ------------------------------------------------------------------ as something else
+
+    def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None,
+                  ) -> Tensor:
+        """A dense tensor, the ends of rows filled; `conversions.to_tensor` says more."""
+        from gtape.ops.ragged.conversions import to_tensor
+
+        return to_tensor(self, default_value, shape)
+
+    def to_sparse(self, name: str | None = None) -> Any:
+        """A SparseTensor with every value at its place."""
+        from gtape.ops.ragged.conversions import to_sparse
+
+        return to_sparse(self)
+
+    def to_list(self) -> list[Any]:
+        """Nested lists of Python values."""
+        inner = self._values
+        flat = (inner.to_list() if isinstance(inner, RaggedTensor) else
+                np.asarray(inner.numpy()).tolist())
+        ends = self._host().tolist()
+        return [flat[a:b] for a, b in pairwise(ends)]
+
+    def numpy(self) -> np.ndarray:
+        """A NumPy array of the rows: of objects, unless all have one length."""
+        inner = self._values.numpy()
+        rows = [inner[a:b] for a, b in pairwise(self._host())]
+        if rows and all(r.dtype != object or self.dtype.name == "string" for r in rows) and len(
+                {r.shape for r in rows}) == 1:
+            return np.stack(rows)
+        made = np.empty(len(rows), object)
+        for i, row in enumerate(rows):
+            made[i] = row
+        return made
+
+    def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
+        """The axes from `outer_axis` to `inner_axis` as one: a RaggedTensor, or a tensor where none
+        is left ragged."""
+        from gtape.ops.ragged.conversions import merge_dims
+
+        return merge_dims(self, outer_axis, inner_axis)
+
+    def __repr__(self) -> str:
+        if not hasattr(self._splits, "_a") or not hasattr(self.flat_values, "_a"):
+            return f"<tf.RaggedTensor: shape={self.shape}, dtype={self.dtype.name}, traced>"
+        if count_of(self._values) > 1000:
+            return f"<tf.RaggedTensor: shape={self.shape}, dtype={self.dtype.name}>"
+        return f"<tf.RaggedTensor {_peeked(self)}>"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a RaggedTensor has no truth value; use tf.reduce_any(x) or x.nrows()")
+
+    def __hash__(self) -> int:
+        raise TypeError("a RaggedTensor is unhashable, because == compares its elements")
+
+    def __getitem__(self, key: Any) -> Any:
+        from gtape.ops.ragged.indexing import item
+
+        return item(self, key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(self._count()))
+
+    def __reduce__(self) -> Any:
+        return _again, (self.flat_values, self.nested_row_splits)
+
+    # ------------------------------------------------------------------ as a composite
+
+    def _parts_(self) -> tuple[Any, ...]:
+        return (self.flat_values, *self.nested_row_splits)
+
+    def _frame_(self) -> Any:
+        inner = self._values
+        return (self._uniform, *(inner._frame_() if isinstance(inner, RaggedTensor) else ()))
+
+    @classmethod
+    def _of_(cls, frame: Any, parts: Sequence[Any]) -> RaggedTensor:
+        made = parts[0]
+        for splits, uniform in list(zip(parts[1:], frame))[::-1]:
+            made = cls(made, splits, uniform, _KEY)
+        return made  # type: ignore[no-any-return]
+
+    def _rows_(self) -> list[Any]:
+        return list(self)
+
+    @property
+    def _type_spec(self) -> RaggedTensorSpec:
+        return RaggedTensorSpec(self.shape, self.dtype, self.ragged_rank, self._splits.dtype)
+
+    @classmethod
+    def _functions_(cls) -> Mapping[str, Callable[..., Any]]:
+        from gtape.ops.ragged.standing import FUNCTIONS
+
+        return FUNCTIONS
+
+    def _elementwise_(self, op: Any, args: Sequence[Any]) -> Any:
+        from gtape.ops.ragged.elementwise import applied
+
+        return applied(op.name, op.python, args)
+
+
+def values_of(values: Any) -> Any:
+    """Values of rows: a RaggedTensor as it is, else a tensor of rank 1 or more.
+
+    Raises:
+        ValueError: a scalar.
+    """
+    if isinstance(values, RaggedTensor):
+        return values
+    made = convert(values)
+    if not made.ndim:
+        raise ValueError(f"the values of rows must have at least one axis; got {made.spec}")
+    return made
+
+
+def _flat(values: Any) -> Tensor:
+    while isinstance(values, RaggedTensor):
+        values = values._values
+    return values  # type: ignore[no-any-return]
+
+
+def count_of(values: Any) -> int:
+    """How many values, or rows, there are along the first axis."""
+    if isinstance(values, RaggedTensor):
+        return values._count()
+    return values.spec.shape[0]  # type: ignore[no-any-return]
+
+
+def _beside(splits: Tensor, values: Any) -> Tensor:
+    """Row splits in the dtype of those of the values, where these have some, and on their device."""
+    from gtape.ops.casting import cast
+
+    if isinstance(values, RaggedTensor):
+        splits = cast(splits, values.row_splits.dtype)
+    device = _flat(values)._t.device
+    if splits._t.device is not device:
+        splits = convert(host(splits), None, device)
+    return splits
+
+
+def _nested(flat_values: Any, nested: Any, make: Callable[..., Any], validate: bool) -> Any:
+    if isinstance(nested, Tensor) or not isinstance(nested, (list, tuple)):
+        raise TypeError(f"nested rows must be a list, one entry for each ragged axis; got "
+                        f"{shown(nested)}")
+    made = flat_values
+    for rows in nested[::-1]:
+        made = make(made, rows, validate=validate)
+    return made
+
+
+def _again(flat_values: Any, splits: Any) -> Any:
+    return RaggedTensor.from_nested_row_splits(flat_values, list(splits), validate=False)
+
+
+def _peeked(x: RaggedTensor) -> list[Any]:
+    """Nested lists of the values, for showing: not an exit from the tape."""
+    inner = x._values
+    flat = _peeked(inner) if isinstance(inner, RaggedTensor) else host(inner).tolist()
+    ends = x._host().tolist()
+    return [flat[a:b] for a, b in pairwise(ends)]
+
+
+class RaggedTensorSpec(CompositeSpec):
+    """The spec of a `tf.RaggedTensor`.
+
+    Args:
+        shape: the lengths of the axes; None for any, also for ragged ones.
+        dtype: of the values.
+        ragged_rank: how many axes are ragged; all but the first unless given.
+        row_splits_dtype: tf.int32 or tf.int64.
+
+    Raises:
+        ValueError: neither a shape nor a ragged_rank is given, or it is not less than the rank.
+    """
+
+    __slots__ = ("_dtype", "_ragged_rank", "_row_splits_dtype", "_shape")
+
+    def __init__(self, shape: Any = None, dtype: Any = float32, ragged_rank: int | None = None,
+                 row_splits_dtype: Any = int64) -> None:
+        self._shape = TensorShape(shape)
+        self._dtype = as_dtype(dtype)
+        self._row_splits_dtype = as_dtype(row_splits_dtype)
+        rank = self._shape.rank
+        if ragged_rank is None:
+            if rank is None:
+                raise ValueError("a RaggedTensorSpec needs a shape of known rank, or a ragged_rank")
+            ragged_rank = rank - 1
+        if rank is not None and ragged_rank >= max(rank, 1):
+            raise ValueError(f"ragged_rank must be less than the rank, {rank}; got {ragged_rank}")
+        self._ragged_rank = ragged_rank
+
+    @classmethod
+    def from_value(cls, value: Any) -> RaggedTensorSpec:
+        """The spec of a RaggedTensor, or of a tensor as one without ragged axes."""
+        if isinstance(value, RaggedTensor):
+            return value._type_spec
+        found = convert(value)
+        return cls(found.shape, found.dtype, 0)
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def ragged_rank(self) -> int:
+        return self._ragged_rank
+
+    @property
+    def row_splits_dtype(self) -> DType:
+        return self._row_splits_dtype
+
+    @property
+    def value_type(self) -> type:
+        return RaggedTensor if self._ragged_rank else Tensor
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._shape, self._dtype, self._ragged_rank, self._row_splits_dtype
+
+    @property
+    def _component_specs(self) -> list[TypeSpec]:
+        return list(self._part_specs_())
+
+    def _part_specs_(self) -> list[TensorSpec]:
+        count, dims = self._ragged_rank, self._shape.dims
+        if dims is None:
+            flat, rows = TensorShape(None), None
+        else:
+            flat = TensorShape([None, *dims[count + 1:]] if count else dims)
+            rows = None if dims[0] is None else dims[0] + 1
+        splits = [TensorSpec([rows if i == 0 else None], self._row_splits_dtype)
+                  for i in range(count)]
+        return [TensorSpec(flat, self._dtype), *splits]
+
+    def _part_names_(self) -> tuple[str, ...]:
+        splits = (f"nested_row_splits[{i}]" for i in range(self._ragged_rank))
+        return ("flat_values", *splits)
+
+    def _frame_(self) -> Any:
+        return (None,) * self._ragged_rank
+
+    def _to_components(self, value: Any) -> list[Any]:
+        return list(value._parts_()) if isinstance(value, RaggedTensor) else [value]
+
+    def _from_components(self, components: Sequence[Any]) -> Any:
+        if not self._ragged_rank:
+            return components[0]
+        flat, *splits = components
+        made = flat if isinstance(flat, Tensor) else convert(flat)
+        for ends in splits[::-1]:
+            made = RaggedTensor(made, ends if isinstance(ends, Tensor) else convert(ends), None,
+                                _KEY)
+        return made
