@@ -80,6 +80,7 @@ _TABLE = {
         broadcast_dynamic_shape broadcast_static_shape rank shape shape_n size unravel_index""",
     "gtape.ops.loops": """
         foldl foldr map_fn scan while_loop vectorized_map nondifferentiable_batch_function""",
+    "gtape.ops.ragged.tensor": "RaggedTensor RaggedTensorSpec",
     "gtape.ops.sparse.tensor": "SparseTensor SparseTensorSpec",
     "gtape.ops.tensor_array": "TensorArray",
     "gtape.ops.python_functions": "numpy_function py_function print=print_",
@@ -94,10 +95,10 @@ _TABLE = {
 }
 
 #: Submodules reachable as attributes.
-MODULES = ("audio", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "distribute",
-           "dtypes", "errors", "experimental", "image", "inspect", "io", "keras", "linalg",
-           "lookup", "math", "nest", "nn", "quantization", "random", "raw_ops", "sets", "signal",
-           "sparse", "strings", "testing", "train")
+MODULES = ("audio", "autodiff", "autograph", "bitwise", "config", "data", "debugging",
+           "distribute", "dtypes", "errors", "experimental", "image", "inspect", "io", "keras",
+           "linalg", "lookup", "math", "nest", "nn", "quantization", "ragged", "random", "raw_ops",
+           "sets", "signal", "sparse", "strings", "testing", "train")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {
@@ -105,8 +106,6 @@ ABSENT = {
     "Session": "call the functions themselves",
     "placeholder": "pass tensors as function arguments",
     "queue": "use queue.Queue of the standard library",
-    "ragged": "use a padded tensor with gtape.sequence_mask",
-    "RaggedTensor": "use a padded tensor with gtape.sequence_mask",
     "saved_model": "save weights with gtape.train.Checkpoint, Keras models with model.save",
     "compat": "gtape has the TensorFlow 2 names only",
     "estimator": "write the training loop with gtape.GradientTape",

@@ -15,6 +15,8 @@ from gtape.data.optional import Optional
 from gtape.devices.placing import device_named
 from gtape.devices.probe import probe
 from gtape.ops.numpy_style import namespace as numpy
+from gtape.ops.ragged.partition import RowPartition
+from gtape.ops.ragged.shapes import DynamicRaggedShape
 
 #: Memory kinds of the DLPack protocol.
 _HOST = 1
@@ -100,4 +102,5 @@ def _gpu(index: int) -> Any:
 
 dlpack = SimpleNamespace(from_dlpack=from_dlpack, to_dlpack=to_dlpack)
 
-__all__ = ["Optional", "dlpack", "from_array", "from_dlpack", "numpy", "to_dlpack"]
+__all__ = ["DynamicRaggedShape", "Optional", "RowPartition", "dlpack", "from_array", "from_dlpack",
+           "numpy", "to_dlpack"]

@@ -34,6 +34,15 @@ class CompositeTensor:
         """The value with this frame, made of these tensors."""
         raise NotImplementedError
 
+    def _source_(self) -> Any:
+        """The tensor that stands for it among the targets and sources of gradients."""
+        raise ValueError(f"a {type(self).__name__} is no target or source of a gradient; give its "
+                         f"values: tape.gradient(y, x.values)")
+
+    def _gradient_(self, gradient: Any) -> Any:
+        """The gradient with respect to it, of that with respect to `_source_`."""
+        return gradient
+
     def _rows_(self) -> list[Any]:
         """What it has along its first axis, one by one, for loops over elements."""
         raise ValueError(f"a loop over elements takes tensors, SparseTensors and RaggedTensors; "

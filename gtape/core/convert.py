@@ -108,6 +108,8 @@ def _of_large_integers(value: Any, array: np.ndarray, dtype: DType | None) -> np
         ValueError: `array` holds other objects, or integers are asked for.
     """
     odd = [x for x in array.flat if not isinstance(x, (bool, int, float))]
+    if odd and isinstance(odd[0], CompositeTensor):
+        raise CompositeOperand(odd[0])
     if odd:
         raise ValueError(f"cannot make a tensor of {shown(value)}: unsupported type "
                          f"{type(odd[0]).__name__}")

@@ -89,6 +89,9 @@ class IndexedSlices(CompositeTensor):
     def _parts_(self) -> tuple[Any, ...]:
         return self.values, self.indices
 
+    def _source_(self) -> Any:
+        return self.values
+
     def _frame_(self) -> Any:
         shape = self.dense_shape
         return None if shape is None else (self._shape, np.dtype(shape.dtype.as_numpy_dtype).name)

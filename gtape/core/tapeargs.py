@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import nest
+from gtape.core.composite import CompositeTensor
 from gtape.core.convert import convert, host_array
 from gtape.core.errors import InvalidArgumentError, NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
@@ -95,8 +96,8 @@ def leaf_state(leaf: Any, role: str, position: int, count: int) -> Any:
         return resource()
     if isinstance(leaf, Tensor):
         return leaf
-    if isinstance(leaf, IndexedSlices):
-        return leaf.values
+    if isinstance(leaf, CompositeTensor):
+        return leaf._source_()
     where = f"`{role}`" if count == 1 else f"leaf {position} of `{role}`"
     if leaf is None:
         raise TypeError(f"{where} must be a Tensor or Variable but is None; did a function forget "
@@ -108,13 +109,16 @@ def leaf_state(leaf: Any, role: str, position: int, count: int) -> Any:
         f"is not on the tape: keep it a tensor (leave out .numpy() and float()) inside the block")
 
 
-def _leaves(structure: Any, role: str) -> list[Any]:
+def _leaves(structure: Any, role: str, composites: list[Any] | None = None) -> list[Any]:
+    """The tensors and states meant; `composites` gets the composites with their positions."""
     if type(structure) is EagerTensor:
         return [structure]
     flat = nest.flatten(structure)
     for i, leaf in enumerate(flat):
         if type(leaf) is not EagerTensor:
             flat[i] = leaf_state(leaf, role, i, len(flat))
+            if composites is not None and isinstance(leaf, CompositeTensor):
+                composites.append((i, leaf))
     return flat
 
 
@@ -148,15 +152,16 @@ def _shape_of(leaf: Any) -> tuple[int, ...]:
 class Request:
     """Targets, sources and seeds of one call, as flat lists."""
 
-    __slots__ = ("_given", "_structure", "_zero", "sources", "targets")
+    __slots__ = ("_composites", "_given", "_structure", "_zero", "sources", "targets")
 
     def __init__(self, targets: list[Any], sources: list[Any], structure: Any,
-                 given: list[Any] | None, zero: bool) -> None:
+                 given: list[Any] | None, zero: bool, composites: list[Any]) -> None:
         self.targets = targets
         self.sources = sources
         self._structure = structure
         self._given = given
         self._zero = zero
+        self._composites = composites
 
     @staticmethod
     def of(target: Any, sources: Any, output_gradients: Any, unconnected_gradients: Any,
@@ -169,11 +174,12 @@ class Request:
         """
         zero = unconnected_gradients is not _NONE and unconnected(unconnected_gradients)
         targets = _leaves(target, "target")
-        found = _leaves(sources, "sources")
+        composites: list[Any] = []
+        found = _leaves(sources, "sources", composites)
         given = None
         if output_gradients is not None:
             given = _cotangents(output_gradients, targets)
-        return Request(targets, found, sources, given, zero)
+        return Request(targets, found, sources, given, zero, composites)
 
     @property
     def symbolic(self) -> bool:
@@ -210,6 +216,8 @@ class Request:
         if self._zero:
             answers = [self._zeros(source) if answer is None else answer
                        for source, answer in zip(self.sources, answers)]
+        for i, composite in self._composites:
+            answers[i] = composite._gradient_(answers[i])
         if not nest.is_nested(self._structure):
             return answers[0]
         return nest.pack_sequence_as(self._structure, answers)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -46,6 +47,7 @@ def _(g: Any, x: Spec, *, multiples: Ints) -> Any:
 tile_.cases = [case((2, 3), multiples=(2, 1)), case((), multiples=()), case((2,), multiples=(0,))]
 
 
+@takes_composites
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """`input` laid side by side, multiples[i] times along axis i.
 
@@ -123,6 +125,7 @@ def _(g: Any, *, axis: Ints) -> Any:
 reverse_.cases = [case((2, 3), axis=(0, 1)), case((2, 3), axis=())]
 
 
+@takes_composites
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     """`tensor` backwards along the axes in the list `axis`.
 

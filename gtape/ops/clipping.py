@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
@@ -27,6 +28,7 @@ def _values(t: Any) -> Tensor:
     return t.values if isinstance(t, IndexedSlices) else convert(t)
 
 
+@takes_composites
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any,
                   name: str | None = None) -> Any:
     """max(min(t, high), low); the gradient passes at the limits too.

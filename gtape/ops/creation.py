@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert, holds_tensor
 from gtape.core.device import CPU, ArrayType
 from gtape.core.dtypes import DType, as_dtype
@@ -118,6 +119,7 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Te
     return _full("ones", as_shape(shape), 1, current_device().typed(as_dtype(dtype)))
 
 
+@takes_composites
 def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Zeros of the shape of `input`, and of its dtype unless one is given."""
     x = convert(input)
@@ -125,6 +127,7 @@ def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor
     return _full("zeros_like", x.spec.shape, b"" if wanted.dtype is dtypes.string else 0, wanted)
 
 
+@takes_composites
 def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Ones of the shape of `input`, and of its dtype unless one is given.
 
@@ -269,6 +272,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     return a + (b - a) * weight
 
 
+@takes_composites
 def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None,
             axis: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
     """`on_value` at each index along a new axis of length `depth`, `off_value` elsewhere.

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gtape.core import dtypes
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -107,6 +108,7 @@ def _noise_shape(noise_shape: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return as_shape(noise_shape, "dropout: noise_shape")
 
 
+@takes_composites
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
             name: str | None = None) -> Tensor:
     """Each value 0 with probability `rate`, else x / (1 - rate).

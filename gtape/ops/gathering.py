@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes, indexed_slices
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
@@ -135,6 +136,7 @@ def _(g: Any, params: Spec, indices: Any) -> Any:
 rows_or_zero_.cases = [case((5, 3), ints(4, below=5))]
 
 
+@takes_composites
 def gather(params: Any, indices: Any, validate_indices: bool | None = None, axis: Any = None,
            batch_dims: int = 0, name: str | None = None) -> Tensor:
     """Slices of `params` at `indices` along `axis`; the first `batch_dims` axes go together.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
@@ -92,6 +93,7 @@ def _(ids: Spec, *, count: int) -> Spec:
 counts_.cases = [case(ints(6, below=4), count=3)]
 
 
+@takes_composites
 @at_home
 def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None,
              dtype: Any = dtypes.int32, name: str | None = None, axis: int | None = None,

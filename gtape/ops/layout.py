@@ -100,6 +100,7 @@ def _resolved(x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
+@takes_composites
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """The elements of `tensor` in row-major order under `shape`; one length may be -1.
 
@@ -230,6 +231,7 @@ def swap_last(x: Tensor) -> Tensor:
     return transpose_(x, perm=(*range(n - 2), n - 1, n - 2))
 
 
+@takes_composites
 def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
     """A new axis of length 1 before position `axis`.
 
@@ -242,6 +244,7 @@ def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
     return reshape_(x, shape=(*shape[:at], 1, *shape[at:]))
 
 
+@takes_composites
 def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """`input` without its axes of length 1, or without those named in `axis`.
 

@@ -6,7 +6,7 @@ large; otherwise they are unrolled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.core import nest
@@ -69,19 +69,49 @@ def _scanned(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any, e
         return None
 
 
-def _joined(name: str, results: list[Any]) -> Any:
-    """Structures of tensors as one structure of stacks."""
+def _joined(name: str, results: list[Any], ragged: Sequence[int] | None = None) -> Any:
+    """Structures of tensors as one structure of stacks.
+
+    Args:
+        ragged: of each leaf, how many ragged axes its stack has; none unless given.
+    """
     for other in results[1:]:
         nest.assert_same_structure(results[0], other)
-    columns = zip(*[nest.flatten(r) for r in results])
-    made = []
-    for column in columns:
+    made: list[Any] = []
+    for i, column in enumerate(zip(*[nest.flatten(r) for r in results])):
+        wanted = ragged[i] if ragged else 0
+        composite = next((v for v in column if isinstance(v, CompositeTensor)), None)
+        if wanted or composite is not None:
+            made.append(_stacked(column, composite, wanted))
+            continue
         tensors = [convert(v) for v in column]
         if any(t.spec != tensors[0].spec for t in tensors):
             raise InvalidArgumentError(f"{name}: every result must have one shape and dtype; got "
                                        f"{', '.join(sorted({str(t.spec) for t in tensors}))}")
         made.append(stack_(*tensors, axis=0))
     return nest.pack_sequence_as(results[0], made)
+
+
+def _stacked(column: Sequence[Any], composite: Any, ragged_rank: int) -> Any:
+    """Results of which some are no tensors, or which may have different lengths, side by side."""
+    from gtape.ops.ragged import conversions, joining
+    from gtape.ops.sparse import layout
+
+    if hasattr(composite, "dense_shape"):
+        return layout.concat(0, [layout.expand_dims(v, 0) for v in column])
+    return conversions.of_dense(joining.stack(list(column)), ragged_rank)
+
+
+def _ragged_ranks(signature: Any, elems: Any, results: list[Any]) -> list[int]:
+    """How many ragged axes each result has: as the signature says; without one as many as the
+    elements, where the results are of different lengths."""
+    if signature is not None:
+        return [leaf.ragged_rank + 1 if hasattr(leaf, "ragged_rank") else 0
+                for leaf in nest.flatten(signature)]
+    count = max((getattr(leaf, "ragged_rank", 0) for leaf in nest.flatten(elems)), default=0)
+    columns = zip(*[nest.flatten(r) for r in results])
+    return [count if all(len(getattr(v, "shape", ())) for v in column) else 0
+            for column in columns]
 
 
 def _detached(value: Any, back_prop: bool) -> Any:
@@ -94,7 +124,12 @@ def _detached(value: Any, back_prop: bool) -> Any:
 
 def _typed(value: Any, signature: Any) -> Any:
     """The results as tensors of the dtypes in `signature`."""
-    def one(leaf: Any, wanted: Any) -> Tensor:
+    def one(leaf: Any, wanted: Any) -> Any:
+        if isinstance(leaf, CompositeTensor):
+            if leaf.dtype is not wanted.dtype:  # type: ignore[attr-defined]
+                raise InvalidArgumentError(f"map_fn: fn_output_signature says {wanted!r}, fn gave "
+                                           f"{leaf!r}")
+            return leaf
         dtype: DType = as_dtype(getattr(wanted, "dtype", wanted))
         made = convert(leaf, None if isinstance(leaf, Tensor) else dtype)
         if made.dtype is not dtype:
@@ -133,7 +168,9 @@ def map_fn(fn: Callable[[Any], Any], elems: Any, dtype: Any = None,
     found = _elements("map_fn", elems)
     if not found:
         return _empty("map_fn", fn, elems)
-    return _detached(_joined("map_fn", [typed(fn(e)) for e in found]), back_prop)
+    results = [typed(fn(e)) for e in found]
+    ranks = _ragged_ranks(signature, elems, results)
+    return _detached(_joined("map_fn", results, ranks), back_prop)
 
 
 def _empty(name: str, fn: Callable[[Any], Any], elems: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.composite import takes_composites
 from gtape.core.dtypes import as_dtype, bool_, float32, float64, running_type
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -98,6 +99,7 @@ def _ones(shape: tuple[int, ...], like: Tensor) -> EagerTensor:
     return EagerTensor(like._t.xp.ones(shape, like.dtype.np_dtype), like._t)
 
 
+@takes_composites
 def reduce_prod(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                 name: str | None = None) -> Tensor:
     """Π x over `axis` (all axes when None); 1 for no elements. The gradient is exact at zeros.
@@ -158,6 +160,7 @@ reduce_all_.cases = [case(_SOME, axis=(1,)), case(_SOME, axis=(0, 1), keepdims=T
 reduce_any_.cases = reduce_all_.cases
 
 
+@takes_composites
 def reduce_all(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                name: str | None = None) -> Tensor:
     """Whether all elements are true over `axis`; true for no elements.
@@ -169,6 +172,7 @@ def reduce_all(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     return reduce_all_(x, axis=axes, keepdims=bool(keepdims))
 
 
+@takes_composites
 def reduce_any(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                name: str | None = None) -> Tensor:
     """Whether any element is true over `axis`; false for no elements.
@@ -325,6 +329,7 @@ def _(g: Any, x: Any, *, axis: Axes) -> Any:
 reduce_variance_.cases = _CASES
 
 
+@takes_composites
 def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                     name: str | None = None) -> Tensor:
     """The population variance Σ |x - mean|² / n over `axis`; nan for no elements.
@@ -336,6 +341,7 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     return reduce_variance_(x, axis=axes, keepdims=bool(keepdims))
 
 
+@takes_composites
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                name: str | None = None) -> Tensor:
     """The population standard deviation over `axis`; its gradient is 0 where it is 0.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
-from gtape.core.composite import CompositeTensor
+from gtape.core.composite import CompositeTensor, takes_composites
 from gtape.core.convert import convert
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
@@ -26,6 +26,7 @@ _SLOTS: dict[str, Any] = {
     "__neg__": s.negative}
 
 
+@takes_composites
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y; integers are divided as floating numbers (float64, 8 and 16 bits float32).
 
@@ -47,6 +48,7 @@ def _quotient(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return a, b
 
 
+@takes_composites
 def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0; integers are divided as by `truediv`.
 
@@ -77,6 +79,8 @@ def _compare(self: Any, other: Any, function: Any, unequal: bool) -> Any:
     """Elementwise; None and values of other shapes are simply not equal."""
     if other is None:
         return unequal
+    if isinstance(other, CompositeTensor):
+        return NotImplemented
     a, b = operands("equal", (self, other))
     try:
         np.broadcast_shapes(a.spec.shape, b.spec.shape)

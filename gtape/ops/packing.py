@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.core import convert as conversion
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -43,6 +44,7 @@ def _(g: Any, values: Spec, *, axis: int) -> Any:
 concat_.cases = [case((2, 3), (2, 1), axis=1), case((2,), (3,), (1,), axis=0)]
 
 
+@takes_composites
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     """The tensors joined along an existing axis.
 
@@ -93,6 +95,7 @@ def _(gs: Any, value: Spec, *, sizes: tuple[int, ...], axis: int) -> Any:
 split_.cases = [case((2, 6), sizes=(1, 2, 3), axis=1)]
 
 
+@takes_composites
 def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None,
           name: str = "split") -> list[Tensor]:
     """`value` cut along `axis` into a number of equal parts, or into parts of given sizes.
@@ -156,6 +159,7 @@ def _(g: Any, values: Spec, *, axis: int) -> Any:
 stack_.cases = [case((2, 3), (2, 3), axis=1), case((), (), axis=0)]
 
 
+@takes_composites
 def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     """The tensors of one shape joined along a new axis. Python numbers are as in tf.constant.
 

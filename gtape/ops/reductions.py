@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -87,6 +88,7 @@ _CASES = [case((2, 3, 4), axis=(0, 2)), case((3, 4), axis=(1,), keepdims=True), 
 reduce_sum_.cases = _CASES
 
 
+@takes_composites
 def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                name: str | None = None) -> Tensor:
     """Σ x over `axis` (all axes when None; none when []).
@@ -134,6 +136,7 @@ def _(g: Any, x: Spec, *, axis: Axes) -> Any:
 reduce_mean_.cases = _CASES
 
 
+@takes_composites
 def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                 name: str | None = None) -> Tensor:
     """The mean over `axis`; nan for no elements. That of integers is exact, rounded towards zero,
@@ -204,6 +207,7 @@ def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
 reduce_max_.cases = _CASES
 
 
+@takes_composites
 def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                name: str | None = None) -> Tensor:
     """The largest element over `axis`; ties share the gradient equally; -inf for no elements.
@@ -241,6 +245,7 @@ def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
 reduce_min_.cases = _CASES
 
 
+@takes_composites
 def reduce_min(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                name: str | None = None) -> Tensor:
     """The smallest element over `axis`; ties share the gradient equally; inf for no elements.

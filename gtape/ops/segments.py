@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, float32, int64, string
 from gtape.core.errors import InvalidArgumentError
@@ -271,6 +272,7 @@ def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor
     return segment_prod_(x, ids, count=count)
 
 
+@takes_composites
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
                          ) -> Tensor:
     """y[s, …] = Σ data[I, …] over I with segment_ids[I] = s, 0 where there is none.
@@ -289,6 +291,7 @@ def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: s
     return scatter_rows_(x, ids, rows=count)
 
 
+@takes_composites
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
                           ) -> Tensor:
     """The mean of each segment, 0 where there is none. See `unsorted_segment_sum`."""
@@ -296,6 +299,7 @@ def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: 
     return scatter_rows_(x, ids, rows=count) / _sizes(x, ids, count)
 
 
+@takes_composites
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any,
                             name: str | None = None) -> Tensor:
     """The sum of each segment divided by √(number of rows). See `unsorted_segment_sum`."""
@@ -305,6 +309,7 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any,
     return scatter_rows_(x, ids, rows=count) / sqrt(_sizes(x, ids, count))
 
 
+@takes_composites
 def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
                          ) -> Tensor:
     """The largest of each segment, the lowest finite value where there is none; ties share the
@@ -313,6 +318,7 @@ def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: s
     return segment_extreme_(x, ids, count=count, largest=True)
 
 
+@takes_composites
 def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
                          ) -> Tensor:
     """The smallest of each segment, the highest finite value where there is none; ties share the
@@ -321,6 +327,7 @@ def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: s
     return segment_extreme_(x, ids, count=count, largest=False)
 
 
+@takes_composites
 def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
                           ) -> Tensor:
     """The product of each segment, 1 where there is none; exact gradient at zeros. See

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
@@ -25,6 +26,7 @@ def _dense(value: Any) -> Any:
     return value.to_dense() if hasattr(value, "to_dense") else value
 
 
+@takes_composites
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """`x` where the condition holds and `y` elsewhere; all three are broadcast.
 

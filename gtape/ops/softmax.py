@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -102,6 +103,7 @@ softmax_.cases = [case((2, 3), axis=1), case((3, 2, 2), axis=0), case((1,), axis
 softmax_grad_.cases = [case((2, 3), (2, 3), axis=1), case((2, 3), (2, 3), axis=0)]
 
 
+@takes_composites
 def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """eˣ / Σ eˣ along `axis` (the last one when None), without overflow.
 

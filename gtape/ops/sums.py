@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.composite import takes_composites
 from gtape.core.convert import convert, convert_like
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
@@ -50,6 +51,7 @@ def _dense(value: Any) -> Any:
     return value.to_dense() if isinstance(value, IndexedSlices) else value
 
 
+@takes_composites
 def add_n(inputs: Any, name: str | None = None) -> Tensor:
     """The sum of a list of tensors of one shape and dtype; IndexedSlices count as dense.
 

@@ -150,8 +150,7 @@ def from_tensor(tensor: Any, lengths: Any = None, padding: Any = None, ragged_ra
 
 def _cut(x: Tensor, lengths: Any) -> Any:
     """The rows of x of these lengths, along one axis or several."""
-    if isinstance(lengths, (list, tuple)) and lengths and isinstance(
-            lengths[0], (list, tuple, np.ndarray, Tensor)) and getattr(lengths[0], "ndim", 1):
+    if isinstance(lengths, (list, tuple)) and lengths and np.ndim(lengths[0]):
         outer = _cut(x, lengths[0])
         if len(lengths) == 1:
             return outer

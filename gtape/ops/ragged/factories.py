@@ -91,8 +91,10 @@ def _innermost(flat: Any, dtype: Any, inner: tuple[int, ...] | None, rank: int, 
         return convert(np.zeros(shape, (dtype or float32).as_numpy_dtype), dtype)
     try:
         made = convert(flat, dtype)
-    except InvalidArgumentError as error:
-        raise ValueError(str(error)) from None
+    except TypeError as error:
+        if dtype is not None:
+            raise
+        raise ValueError(f"ragged.constant: {error}") from None
     if inner is not None and tuple(made.spec.shape[1 if rank else 0:]) != inner and (
             tuple(made.spec.shape[1:]) != inner):
         raise ValueError(f"ragged.constant: the innermost values must have the shape "
@@ -100,8 +102,8 @@ def _innermost(flat: Any, dtype: Any, inner: tuple[int, ...] | None, rank: int, 
     return made
 
 
-def range(starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None,
-          name: str | None = None, row_splits_dtype: Any = int64) -> RaggedTensor:
+def range_(starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None,
+           name: str | None = None, row_splits_dtype: Any = int64) -> RaggedTensor:
     """Row i is starts[i], starts[i] + deltas[i], … before limits[i]; scalars serve every row.
 
     With one argument the rows begin with 0.
@@ -125,7 +127,7 @@ def range(starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None,
     if (step == 0).any():
         raise InvalidArgumentError("ragged.range: deltas must not be 0")
     if wanted.is_integer:
-        steps = [len(_whole(a, b, c)) for a, b, c in zip(first, last, step)]
+        steps = [len(range(int(a), int(b), int(c))) for a, b, c in zip(first, last, step)]
         count = np.array(steps, np.int64)
     else:
         count = np.maximum(np.ceil((last - first) / step), 0).astype(np.int64)
@@ -133,12 +135,6 @@ def range(starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None,
     values = np.repeat(first, count) + within * np.repeat(step, count)
     made = RaggedTensor._made(convert(values.astype(wanted.np_dtype)), ends_of(count))
     return made.with_row_splits_dtype(row_splits_dtype)
-
-
-def _whole(start: Any, stop: Any, step: Any) -> Any:
-    import builtins
-
-    return builtins.range(int(start), int(stop), int(step))
 
 
 def _widest(kinds: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -195,7 +196,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
     if axis is None:
         raise ValueError("squeeze: the axes of a RaggedTensor must be given")
     made, rank = input, _rank(input)
-    for at in sorted((_axis("squeeze", a, rank) for a in as_ints(axis, "squeeze: axis")))[::-1]:
+    for at in sorted(_axis("squeeze", a, rank) for a in as_ints(axis, "squeeze: axis"))[::-1]:
         made = _squeezed(made, at)
     return made
 
@@ -235,4 +236,4 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None,
         raise InvalidArgumentError(f"split: the sizes must add up to the {rows} rows; got "
                                    f"{sizes.tolist()}")
     ends = ends_of(sizes)
-    return [taken(value, np.arange(a, b)) for a, b in zip(ends[:-1], ends[1:])]
+    return [taken(value, np.arange(a, b)) for a, b in pairwise(ends)]

@@ -42,7 +42,7 @@ def host(tensor: Tensor) -> np.ndarray:
 
 
 def spans(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The numbers starts[i], starts[i] + 1, … of every i, `lengths[i]` of them, one after another."""
+    """The numbers starts[i], starts[i] + 1, …, `lengths[i]` of them, of every i."""
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 
@@ -63,7 +63,10 @@ def integers(value: Any, what: str, dtype: DType | None = None, like: Any = None
     known = getattr(value, "dtype", None)
     wanted = dtype or (int64 if known is None else None)
     device = None if like is None else like._t.device
-    made = value if isinstance(value, Tensor) else convert(value, wanted, device)
+    try:
+        made = value if isinstance(value, Tensor) else convert(value, wanted, device)
+    except TypeError as error:
+        raise ValueError(f"{what} must be a vector of int32 or int64: {error}") from None
     if made.dtype not in (int32, int64) or made.ndim != 1:
         raise ValueError(f"{what} must be a vector of int32 or int64; got {made.spec}")
     return made

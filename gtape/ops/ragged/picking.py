@@ -173,7 +173,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
                                              *(1,) * (whole.ragged_rank + whole.flat_values.ndim
                                                       - 1)))
         condition = chosen
-    like = next(v for v in (x, y, condition) if hasattr(v, "dtype") and v is not condition
+    like = next(v for v in (x, y, condition) if (hasattr(v, "dtype") and v is not condition)
                 or v is condition)
     pair = [v if hasattr(v, "dtype") else convert(v, None if like is condition else like.dtype)
             for v in (x, y)]

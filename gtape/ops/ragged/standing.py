@@ -15,11 +15,12 @@ from gtape.ops.ragged import joining, picking, reductions
 from gtape.ops.ragged.elementwise import applied, mapped
 from gtape.ops.ragged.shapes import DynamicRaggedShape
 from gtape.ops.ragged.tensor import RaggedTensor
+from gtape.ops.sparse.counting import dense_bincount
 
 
 def shape(input: RaggedTensor, out_type: Any = None, name: str | None = None,
           ) -> DynamicRaggedShape:
-    return DynamicRaggedShape(input, None if out_type is None else as_dtype(out_type))
+    return DynamicRaggedShape(input, int32 if out_type is None else as_dtype(out_type))
 
 
 def size(input: RaggedTensor, out_type: Any = None, name: str | None = None) -> Tensor:
@@ -92,7 +93,8 @@ def unsorted_segments(name: str) -> Callable[..., Any]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add_n": add_n, "clip_by_value": clip_by_value, "concat": joining.concat,
+    "add_n": add_n, "bincount": dense_bincount, "clip_by_value": clip_by_value,
+    "concat": joining.concat,
     "divide_no_nan": _pairs("divide_no_nan"), "dropout": _flat("gtape.ops.dropout", "dropout"),
     "expand_dims": joining.expand_dims, "gather": picking.gather,
     "identity": lambda input, name=None: RaggedTensor._of_(

@@ -413,6 +413,12 @@ class RaggedTensor(CompositeTensor):
             made = cls(made, splits, uniform, _KEY)
         return made  # type: ignore[no-any-return]
 
+    def _source_(self) -> Any:
+        return self.flat_values
+
+    def _gradient_(self, gradient: Any) -> Any:
+        return None if gradient is None else self.with_flat_values(convert(gradient))
+
     def _rows_(self) -> list[Any]:
         return list(self)
 
@@ -460,7 +466,7 @@ def count_of(values: Any) -> int:
 
 
 def _beside(splits: Tensor, values: Any) -> Tensor:
-    """Row splits in the dtype of those of the values, where these have some, and on their device."""
+    """Row splits on the device of the values, and in the dtype of their row splits."""
     from gtape.ops.casting import cast
 
     if isinstance(values, RaggedTensor):
@@ -582,7 +588,7 @@ class RaggedTensorSpec(CompositeSpec):
         if not self._ragged_rank:
             return components[0]
         flat, *splits = components
-        made = flat if isinstance(flat, Tensor) else convert(flat)
+        made: Any = flat if isinstance(flat, Tensor) else convert(flat)
         for ends in splits[::-1]:
             made = RaggedTensor(made, ends if isinstance(ends, Tensor) else convert(ends), None,
                                 _KEY)

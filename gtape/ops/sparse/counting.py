@@ -108,3 +108,14 @@ def bincount(values: Any, weights: Any = None, axis: Any = 0, minlength: Any = N
     if single:
         return SparseTensor._made(int64_rows(rows[:, 1:], made), made, (length,))
     return SparseTensor._made(int64_rows(rows, made), made, (count, length))
+
+
+def dense_bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None,
+                   dtype: Any = "int32", name: str | None = None, axis: int | None = None,
+                   binary_output: bool = False) -> Tensor:
+    """`bincount` as a dense tensor of `dtype`, of the weights' dtype where there are some."""
+    from gtape.ops.casting import cast
+    from gtape.ops.sparse.conversions import to_dense
+
+    made = to_dense(bincount(arr, weights, axis, minlength, maxlength, binary_output))
+    return made if weights is not None else cast(made, dtype)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gtape.core.dtypes import as_dtype, int32
 from gtape.core.tensor import Tensor
+from gtape.ops.sparse.counting import dense_bincount
 from gtape.ops.sparse.places import placed
 from gtape.ops.sparse.tensor import SparseTensor
 
@@ -37,4 +38,4 @@ def identity(input: SparseTensor, name: str | None = None) -> SparseTensor:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "shape": shape, "size": size, "rank": rank, "identity": identity}
+    "bincount": dense_bincount, "shape": shape, "size": size, "rank": rank, "identity": identity}
