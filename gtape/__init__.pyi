@@ -10,6 +10,7 @@ from gtape import audio as audio
 from gtape import autodiff as autodiff
 from gtape import autograph as autograph
 from gtape import bitwise as bitwise
+from gtape import compat as compat
 from gtape import config as config
 from gtape import data as data
 from gtape import debugging as debugging
@@ -35,6 +36,7 @@ from gtape import sparse as sparse
 from gtape import strings as strings
 from gtape import testing as testing
 from gtape import train as train
+from gtape import types as types
 from gtape.compile.function import function as function
 from gtape.core.aggregation import VariableAggregation as VariableAggregation
 from gtape.core.aggregation import VariableSynchronization as VariableSynchronization

@@ -95,10 +95,10 @@ _TABLE = {
 }
 
 #: Submodules reachable as attributes.
-MODULES = ("audio", "autodiff", "autograph", "bitwise", "config", "data", "debugging",
+MODULES = ("audio", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging",
            "distribute", "dtypes", "errors", "experimental", "image", "inspect", "io", "keras",
            "linalg", "lookup", "math", "nest", "nn", "quantization", "ragged", "random", "raw_ops",
-           "sets", "signal", "sparse", "strings", "testing", "train")
+           "sets", "signal", "sparse", "strings", "testing", "train", "types")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {
@@ -107,7 +107,6 @@ ABSENT = {
     "placeholder": "pass tensors as function arguments",
     "queue": "use queue.Queue of the standard library",
     "saved_model": "save weights with gtape.train.Checkpoint, Keras models with model.save",
-    "compat": "gtape has the TensorFlow 2 names only",
     "estimator": "write the training loop with gtape.GradientTape",
     "xla": "gtape has no XLA",
     "lite": "gtape trains; it does not export to devices",

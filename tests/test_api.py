@@ -146,7 +146,7 @@ def test_the_tapes_parameters_are_tensorflows() -> None:
 @pytest.mark.parametrize("name, advice", [
     ("reduce_summ", "reduce_sum"), ("Gradienttape", "GradientTape"),
     ("Session", "call the functions"),
-    ("compat", "TensorFlow 2"), ("placeholder", "argument")])
+    ("lite", "export"), ("placeholder", "argument")])
 def test_an_unknown_name_says_what_to_use(name: str, advice: str) -> None:
     with pytest.raises(AttributeError, match=advice):
         getattr(tf, name)
