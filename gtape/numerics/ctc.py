@@ -22,6 +22,7 @@ class Frames(NamedTuple):
     """What the recursions read: log probabilities [T, B, S] of the states, and the moves."""
 
     states: Array
+    known: Array
     emitted: Array
     tangent: Array | None
     jumps: Array
@@ -42,22 +43,25 @@ def log_softmax(xp: Any, logits: Array, direction: Array | None) -> tuple[Array,
 
 def frames(xp: Any, logp: Array, tangent: Array | None, labels: Array, label_length: Array,
            logit_length: Array, blank: int) -> Frames:
-    """The lattice of each label [B, L] over the frames of logp [T, B, C]."""
+    """The lattice of each label [B, L] over the frames of logp [T, B, C].
+
+    What is no class is not `known`: any frame emits it at no cost.
+    """
     times, batch, classes = logp.shape
-    width = 2 * labels.shape[1] + 1
-    place = xp.arange(width)
-    states = xp.full((batch, width), blank, np.int64)
+    place = xp.arange(2 * labels.shape[1] + 1)
+    states = xp.full((batch, len(place)), blank, np.int64)
     states[:, 1::2] = labels
-    states = xp.where(place < 2 * label_length[:, None] + 1, states, blank)
-    states = xp.where((states >= 0) & (states < classes), states, blank)
-    before = xp.concatenate([states[:, :2] * 0 - 1, states[:, :-2]], 1)[:, :width]
-    jumps = (states != blank) & (states != before) & (place > 1)
+    before = xp.concatenate([states[:, :2], states[:, :-2]], 1)[:, :len(place)]
+    jumps = (place % 2 == 1) & (place > 1) & (states != before)
+    known = (states >= 0) & (states < classes)
+    states = xp.where(known, states, 0)
     rows = xp.arange(batch)[:, None]
     last = 2 * label_length[:, None]
     final = (place == last) | ((place == last - 1) & (last > 0))
     present = xp.arange(times)[:, None] < logit_length
-    return Frames(states, logp[:, rows, states], None if tangent is None
-                  else tangent[:, rows, states], jumps, present, final)
+    emitted, along = (None if x is None else xp.where(known, x[:, rows, states], 0)
+                      for x in (logp, tangent))
+    return Frames(states, known, emitted, along, jumps, present, final)
 
 
 def _moved(xp: Any, a: Array, steps: int, fill: float) -> Array:
@@ -159,7 +163,8 @@ def slope(xp: Any, logits: Array, direction: Array | None, labels: Array, label_
     kept = (f.present & fits)[:, :, None]
     made = prior
     if shares:
-        made = prior - _by_class(xp, xp.stack(shares[::-1]), f.states, logp.shape[2])
+        known = xp.where(f.known, xp.stack(shares[::-1]), 0)
+        made = prior - _by_class(xp, known, f.states, logp.shape[2])
     return xp.where(kept, made, 0).astype(logits.dtype)
 
 

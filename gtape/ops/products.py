@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert, convert_like
+from gtape.core.dtypes import DType, as_dtype, float32, float64, int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes
@@ -89,6 +90,8 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
     Args:
         transpose_a, transpose_b: use the transpose of the last two axes.
         adjoint_a, adjoint_b: use the conjugate transpose.
+        output_type: the dtype in which products are added up, and of the result: int8 matrices
+            with tf.int32 do not overflow.
 
     Raises:
         InvalidArgumentError: a rank below 2, lengths that do not meet, or dtypes that differ.
@@ -100,12 +103,26 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
             raise ValueError("matmul: ask for the transpose or the adjoint of a matrix, not both")
         x, transpose_a = _adjoint(x, transpose_a, adjoint_a)
         y, transpose_b = _adjoint(y, transpose_b, adjoint_b)
-    made = matmul_.run((x, y), (bool(transpose_a), bool(transpose_b)))[0]
     if output_type is not None:
-        from gtape.ops.casting import cast
+        return _wide_matmul(x, y, bool(transpose_a), bool(transpose_b), as_dtype(output_type))
+    return matmul_.run((x, y), (bool(transpose_a), bool(transpose_b)))[0]
 
-        return cast(made, output_type)
-    return made
+
+def _wide_matmul(x: Tensor, y: Tensor, transpose_a: bool, transpose_b: bool, dtype: DType,
+                 ) -> Tensor:
+    """The product with the sums in `dtype`. Bytes are multiplied as floats that hold their sums
+    exactly, for which there is BLAS."""
+    from gtape.ops.casting import cast
+
+    terms = x.spec.shape[-2 if transpose_a else -1] if x.ndim else 0
+    within = dtype
+    if dtype is int32 and type(terms) is int and all(
+            v.dtype.is_integer and v.dtype.size == 1 for v in (x, y)):
+        largest = terms * 255 * 255
+        within = float32 if largest < 2 ** 24 else float64 if largest < 2 ** 31 else dtype
+    made = matmul_(cast(x, within), cast(y, within), transpose_a=transpose_a,
+                   transpose_b=transpose_b)
+    return cast(made, dtype)  # type: ignore[no-any-return]
 
 
 def pair(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
