@@ -258,6 +258,7 @@ from gtape.ops.sorting import searchsorted as searchsorted
 from gtape.ops.sorting import sort as sort
 from gtape.ops.space import batch_to_space as batch_to_space
 from gtape.ops.space import extract_volume_patches as extract_volume_patches
+from gtape.ops.space import required_space_to_batch_paddings as required_space_to_batch_paddings
 from gtape.ops.space import space_to_batch as space_to_batch
 from gtape.ops.space import space_to_batch_nd as space_to_batch_nd
 from gtape.ops.sparse.tensor import SparseTensor as SparseTensor

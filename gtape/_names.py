@@ -75,7 +75,9 @@ _TABLE = {
     "gtape.ops.scattering": """
         tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub
         tensor_scatter_nd_update""",
-    "gtape.ops.space": "batch_to_space space_to_batch space_to_batch_nd extract_volume_patches",
+    "gtape.ops.space": """
+        batch_to_space extract_volume_patches required_space_to_batch_paddings space_to_batch
+        space_to_batch_nd""",
     "gtape.ops.shapes": """
         broadcast_dynamic_shape broadcast_static_shape rank shape shape_n size unravel_index""",
     "gtape.ops.loops": """

@@ -17,6 +17,7 @@ from gtape.files.images import (
     is_jpeg,
 )
 from gtape.ops.colour import hsv_to_rgb, rgb_to_hsv
+from gtape.ops.crops import crop_and_resize
 from gtape.ops.image_geometry import (
     central_crop,
     crop_to_bounding_box,
@@ -41,16 +42,18 @@ from gtape.ops.images import (
     rgb_to_grayscale,
     total_variation,
 )
-from gtape.ops.resizing import resize
+from gtape.ops.resizing import ResizeMethod, resize, resize_with_pad
+from gtape.ops.similarity import ssim
 
 __all__ = [
-    "adjust_brightness", "adjust_contrast", "adjust_gamma", "central_crop", "convert_image_dtype",
-    "crop_to_bounding_box", "decode_and_crop_jpeg", "decode_bmp", "decode_gif", "decode_image",
-    "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "extract_jpeg_shape",
-    "extract_patches", "flip_left_right", "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb",
-    "image_gradients", "is_jpeg", "pad_to_bounding_box", "per_image_standardization", "psnr",
-    "resize", "resize_with_crop_or_pad", "rgb_to_grayscale", "rgb_to_hsv", "rot90", "sobel_edges",
-    "total_variation", "transpose",
+    "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "central_crop",
+    "convert_image_dtype", "crop_and_resize", "crop_to_bounding_box", "decode_and_crop_jpeg",
+    "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg",
+    "encode_png", "extract_jpeg_shape", "extract_patches", "flip_left_right", "flip_up_down",
+    "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "is_jpeg", "pad_to_bounding_box",
+    "per_image_standardization", "psnr", "resize", "resize_with_crop_or_pad", "resize_with_pad",
+    "rgb_to_grayscale", "rgb_to_hsv", "rot90", "sobel_edges", "ssim", "total_variation",
+    "transpose",
 ]
 
 

@@ -75,25 +75,28 @@ class Binding:
             found = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.name}{self.signature}: {error}") from None
-        given = list(found.arguments)
         found.apply_defaults()
         if self.input_signature is None:
             return found.args, found.kwargs
-        return self._fitted(found.args, given), found.kwargs
+        return self._fitted(found.args, found.kwargs), found.kwargs
 
-    def _fitted(self, args: tuple[Any, ...], given: Sequence[str]) -> tuple[Any, ...]:
+    def _fitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         names, count = self.names(len(args)), len(self.input_signature)
         if len(args) < count:
             raise TypeError(f"{self.name}: input_signature describes {count} arguments; "
                             f"got {len(args)}")
-        extra = [n for n in (*names[count:], *(set(given) - set(names)))
-                 if n.partition("[")[0] in given]
+        rest = dict(zip(names[count:], args[count:])) | kwargs
+        extra = [name for name, value in rest.items() if value is not self._default(name)]
         if extra:
             raise TypeError(f"{self.name}: input_signature describes {count} arguments; got "
                             f"'{extra[0]}' as well")
         fit = [fitted(value, spec, name, self.name)
                for value, spec, name in zip(args, self.input_signature, names)]
         return (*fit, *args[count:])
+
+    def _default(self, name: str) -> Any:
+        found = self.signature.parameters.get(name)
+        return inspect.Parameter.empty if found is None else found.default
 
     def names(self, count: int) -> list[str]:
         """The names of `count` positional arguments."""

@@ -87,10 +87,10 @@ def binomial(
         by_inversion = _inverted(
             xp, u, none, lambda k, q: q * (odds * (trials - k + 1.0) / k), INVERSION_TERMS
         )
-    hits = xp.where(small, xp.minimum(by_inversion, n), by_rejection)
-    # No trials have no success, whatever their probability, nan too.
-    made = xp.where(n == 0, 0.0, xp.where(flipped, n - hits, hits))
-    return made.astype(dtype).reshape(shape)
+        hits = xp.where(small, xp.minimum(by_inversion, n), by_rejection)
+        # No trials have no success, whatever their probability, nan too.
+        made = xp.where(n == 0, 0.0, xp.where(flipped, n - hits, hits))
+        return made.astype(dtype).reshape(shape)
 
 
 def _gamma_attempt(xp: ModuleType, u: Array, alpha: Array) -> tuple[Array, Array]:

@@ -250,11 +250,13 @@ def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) ->
     """Numbers of successes in `counts` trials of probability `probs`. Not differentiable.
 
     Raises:
-        InvalidArgumentError: counts beyond the range of `dtype`.
+        InvalidArgumentError: counts beyond the range of an integer `dtype`; a floating one holds
+            inf for what it cannot.
     """
     n = convert(counts)
     wanted = as_dtype(dtype)
-    if type(n) is EagerTensor and (n.dtype.is_integer or n.dtype.is_floating) and bool(
+    real = n.dtype.is_integer or n.dtype.is_floating
+    if wanted.is_integer and type(n) is EagerTensor and real and bool(
             np.any(np.abs(n._peek().astype(np.float64)) > float(wanted.max))):
         raise InvalidArgumentError(f"binomial: counts must lie in the range of {wanted.name}, the "
                                    f"dtype of the result; got {shown(counts)}")

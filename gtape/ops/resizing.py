@@ -16,11 +16,25 @@ from gtape.core.limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
-from gtape.ops.arguments import as_ints
+from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.casting import cast
 from gtape.ops.gathering import gather_
 from gtape.ops.layout import reshape_
 from gtape.ops.products import matmul_
+
+
+class ResizeMethod:
+    """The names of the methods of `resize`."""
+
+    AREA = "area"
+    BICUBIC = "bicubic"
+    BILINEAR = "bilinear"
+    GAUSSIAN = "gaussian"
+    LANCZOS3 = "lanczos3"
+    LANCZOS5 = "lanczos5"
+    MITCHELLCUBIC = "mitchellcubic"
+    NEAREST_NEIGHBOR = "nearest"
+
 
 Kernel = Callable[[np.ndarray], np.ndarray]
 
@@ -139,3 +153,27 @@ def resize(images: Any, size: Any, method: str = "bilinear", preserve_aspect_rat
     with room_for("resize", Spec((shape[0], *wanted, shape[-1]), made.dtype)):
         made = _along(_along(made, 1, wanted[0], kind, antialias), 2, wanted[1], kind, antialias)
     return made if x.ndim == 4 else reshape_(made, shape=made.spec.shape[1:])
+
+
+def resize_with_pad(image: Any, target_height: Any, target_width: Any, method: str = "bilinear",
+                    antialias: bool = False) -> Tensor:
+    """The largest image of the same proportions that fits into the target, zeros around it.
+
+    Raises:
+        ValueError: a target below 1, an unknown method, or no images.
+    """
+    from gtape.ops.image_geometry import pad_to_bounding_box
+
+    x = convert(image)
+    height = as_int(target_height, "resize_with_pad: target_height")
+    width = as_int(target_width, "resize_with_pad: target_width")
+    if x.ndim not in (3, 4) or min(height, width) < 1:
+        raise ValueError(f"resize_with_pad takes images [n, h, w, c] or [h, w, c] and a positive "
+                         f"target; got {x.spec} and {height} x {width}")
+    rows, columns = x.spec.shape[-3:-1]
+    ratio = max(columns / width, rows / height)
+    size = (math.floor(rows / ratio), math.floor(columns / ratio))
+    made = resize(x, size, method, antialias=antialias)
+    top, left = (height - rows / ratio) / 2, (width - columns / ratio) / 2
+    return pad_to_bounding_box(made, max(math.floor(top), 0), max(math.floor(left), 0), height,
+                               width)

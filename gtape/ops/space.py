@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -170,3 +172,27 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
         return whole
     inner = [("slice", b, n - a, None) for n, (b, a) in zip(lengths, cuts)]
     return getitem_(whole, key=(("slice", None, None, None), *inner))
+
+
+def required_space_to_batch_paddings(input_shape: Any, block_shape: Any, base_paddings: Any = None,
+                                     name: str | None = None) -> tuple[Tensor, Tensor]:
+    """(paddings, crops), int32 [n, 2]: what makes each length a multiple of its block.
+
+    Args:
+        base_paddings: [n, 2]: what there is to be at least; zeros unless given.
+
+    Raises:
+        ValueError: shapes that do not fit each other, or a block below 1.
+    """
+    lengths = np.array(as_ints(input_shape, "input_shape"), np.int32)
+    blocks = np.array(as_ints(block_shape, "block_shape"), np.int32)
+    given = np.zeros((len(blocks), 2)) if base_paddings is None else host_value(
+        base_paddings, "base_paddings")
+    if lengths.shape != blocks.shape or given.shape != (len(blocks), 2) or (blocks < 1).any():
+        raise ValueError(f"required_space_to_batch_paddings takes input_shape [n], positive "
+                         f"block_shape [n] and base_paddings [n, 2]; got {lengths}, {blocks} and "
+                         f"{list(given.shape)}")
+    before, after = given.astype(np.int32).T
+    more = -(before + lengths + after) % blocks
+    return (convert(np.stack([before, after + more], 1)),
+            convert(np.stack([np.zeros_like(more), more], 1)))

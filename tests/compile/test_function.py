@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -296,3 +297,28 @@ def test_the_fast_way_gives_what_the_general_way_gives(monkeypatch):
         tf.nest.map_structure(np.testing.assert_array_equal, made,
                               tf.nest.map_structure(np.asarray, call()))
     assert f.experimental_get_tracing_count() == count
+
+
+def test_an_input_signature_describes_star_arguments_too() -> None:
+    spec = tf.TensorSpec([None], tf.float32)
+
+    @tf.function(input_signature=[spec, spec])
+    def both(*args: Any, **options: Any) -> Any:
+        return args[0] * (len(args) + 10 * len(options))
+
+    one = tf.constant([1.0, 2.0])
+    assert both(one, one).numpy().tolist() == [2, 4]
+    assert both.get_concrete_function()(one, one).numpy().tolist() == [2, 4]
+    for args, options in (((one,), {}), ((one, one, one), {}), ((one, one), {"more": one})):
+        with pytest.raises(TypeError, match="input_signature describes 2 arguments"):
+            both(*args, **options)
+
+
+def test_what_an_input_signature_does_not_describe_keeps_its_default() -> None:
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def scaled(x: Any, factor: float = 3.0, *more: Any) -> Any:
+        return x * factor
+
+    assert scaled.get_concrete_function()(tf.constant(2.0)).numpy() == 6
+    with pytest.raises(TypeError, match="'factor' as well"):
+        scaled(tf.constant(2.0), 4.0)

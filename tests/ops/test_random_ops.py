@@ -173,3 +173,8 @@ def test_absent_names_say_what_to_use():
 
 def test_poisson_of_a_negative_mean_is_zero():
     assert tf.random.poisson([4], -1.0).numpy().tolist() == [0] * 4
+
+
+def test_a_floating_dtype_holds_inf_for_more_successes_than_it_has() -> None:
+    made = tf.random.stateless_binomial([3], [1, 2], 1e5, 0.99, output_dtype=tf.float16)
+    assert made.numpy().tolist() == [np.inf] * 3

@@ -81,6 +81,11 @@ def _images() -> Iterator[Sample]:
     # These compute in float32 whatever comes in, so that differences see nothing of them.
     single = {"dtypes": ("float32",), "orders": 0}
     yield sample("image.psnr", image, of(2, 6, 5, 3), max_val=1.0, **single)
+    yield sample("image.ssim", of(1, 12, 11, 2, low=0, high=1), of(1, 12, 11, 2, low=0, high=1),
+                 max_val=1.0, **single)
+    yield sample("image.resize_with_pad", image, target_height=4, target_width=8, **single)
+    yield sample("image.crop_and_resize", image, np.array([[0.1, 0.2, 0.7, 0.9]], np.float32),
+                 np.array([1]), crop_size=[3, 2], **single)
     yield sample("image.adjust_brightness", image, delta=0.1, **single,
                  reference=lambda x, delta: x + delta)
     yield sample("image.adjust_gamma", image, gamma=2.0, **single,
