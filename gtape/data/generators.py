@@ -10,6 +10,7 @@ import numpy as np
 
 from gtape.core import nest
 from gtape.core.convert import convert
+from gtape.core.device import CPU
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.shape import TensorShape
@@ -30,11 +31,12 @@ class Generated(Dataset):
                             "returns")
         super().__init__(spec)
         self._function, self._args = function, args
-        self._leaves = nest.flatten(spec)
+        self._fits = [_fit(leaf) for leaf in nest.flatten(spec)]
         self._pack = elements.packer(spec)
+        self._single = None if nest.is_nested(spec) else self._fits[0]
 
     def _iterate(self) -> Elements[Any]:
-        number = 0
+        number, single = 0, self._single
         try:
             items = iter(self._function(*self._args))
         except TypeError as error:
@@ -47,7 +49,7 @@ class Generated(Dataset):
             except Exception as error:
                 raise failed(error, "from_generator", number) from error
             try:
-                made = self._fitted(item)
+                made = self._fitted(item) if single is None else single(item)
             except Exception as error:
                 raise failed(error, "from_generator", number) from error
             yield made
@@ -60,7 +62,7 @@ class Generated(Dataset):
             TypeError: it does not fit the spec.
         """
         values = _arranged(item, self._spec)
-        return self._pack([_leaf(value, spec) for value, spec in zip(values, self._leaves)])
+        return self._pack([fit(value) for value, fit in zip(values, self._fits)])
 
 
 def _arranged(item: Any, spec: Any) -> list[Any]:
@@ -80,6 +82,21 @@ def _unlike(item: Any, spec: Any) -> TypeError:
     return TypeError(f"`generator` yielded an element that did not match the expected structure. "
                      f"The expected structure was {spec}, but the yielded element was "
                      f"{shown(item)}.")
+
+
+def _fit(spec: Any) -> Callable[[Any], Any]:
+    """A function that makes a leaf of a value."""
+    dims = spec.shape.dims if isinstance(spec, TensorSpec) else None
+    if dims is None or None in dims or spec.dtype.name == "string":
+        return lambda value: _leaf(value, spec)
+    dtype, array_type = spec.dtype.np_dtype, CPU.typed(spec.dtype)
+
+    def fitted(value: Any) -> Any:
+        if type(value) is np.ndarray and value.shape == dims and value.dtype == dtype:
+            return EagerTensor(value.copy(), array_type)
+        return _leaf(value, spec)
+
+    return fitted
 
 
 def _leaf(value: Any, spec: Any) -> Any:
@@ -106,8 +123,6 @@ def _tensor(value: Any, spec: TensorSpec) -> EagerTensor:
             return elements.tensor(np.array(value, spec.dtype.np_dtype))
         except OverflowError:
             raise ValueError(f"it is beyond the range of {spec.dtype.name}") from None
-    if kind is np.ndarray and value.dtype == spec.dtype.np_dtype and value.dtype != object:
-        return elements.tensor(value.copy())
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fiub" and (
             value.dtype != spec.dtype.np_dtype):
         if spec.dtype.name == "string":

@@ -23,7 +23,7 @@ from gtape.core.placement import on
 from gtape.data.failures import failed
 
 #: What takes less than this, in seconds, is done at once: to hand it over would take as long.
-WORTHWHILE = 200e-6
+WORTHWHILE = 300e-6
 #: How many times in a row tell that something takes long; that it does not.
 _SLOW, _FAST = 3, 16
 _working: weakref.WeakSet[Any] = weakref.WeakSet()
