@@ -13,9 +13,9 @@ _ROWWISE = frozenset((
     "slice_", "strided_slice_", "tile_", "stop_gradient_"))
 
 
-def batchable(traced: Any) -> bool:
+def batchable(graph: Any) -> bool:
     """Whether every node is elementwise, or moves values only."""
     from gtape.kinds.elementwise import Elementwise
 
     return all(isinstance(node.op, Elementwise) or node.op.name in _ROWWISE
-               for node in traced.graph.nodes)
+               for node in graph.nodes)

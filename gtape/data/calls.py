@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 from gtape.core import nest
@@ -17,8 +19,8 @@ from gtape.data import elements
 from gtape.data.failures import user_line
 from gtape.ops.vectorized import NEEDS_ELEMENTS
 
-#: A graph is compiled when it has applied so many nodes: compiling takes as long as that.
-_HOT = 4000
+#: A graph is compiled when applying its nodes took so many seconds: compiling takes about as long.
+_HOT = 0.1
 #: For so many shapes a function is traced; with others it runs in Python.
 _MOST_SHAPES = 64
 #: Two lengths that stand for one that is not known; results whose lengths differ are as open.
@@ -62,6 +64,7 @@ class Call:
         self.stateful = False
         #: Whether it was traced, and neither reads nor changes anything but its arguments.
         self.pure = False
+        self._draws: Any = None
         self._known = spec is not None
         if spec is not None:
             self._begin(spec)
@@ -203,15 +206,25 @@ class Call:
 
     # ------------------------------------------------------------------ whole batches
 
+    @property
+    def rowwise(self) -> bool:
+        """Whether it may be called for elements in another order than they are asked for."""
+        return self.static and (self.pure or (self.stateful and self._batches_found() is not False))
+
+    def _batches_found(self) -> Any:
+        if self._batches is True:
+            self._batches = self._batching()
+        return self._batches
+
     def batched(self, leaves: Sequence[EagerTensor]) -> list[Any] | None:
         """The leaves of the results for the rows of `leaves`, along a first axis; None where they
         have to be computed one by one to be the same."""
-        if self._batches is True:
-            self._batches = self._batching()
-        if self._batches is False or not len(leaves[0]._a):
+        batches, count = self._batches_found(), len(leaves[0]._a)
+        if batches is False or not count:
             return None
         try:
-            found = iter(self._batches.flat(leaves))
+            drawn = () if self._draws is None else self._draws.numbers(count)
+            found = iter(batches.flat([*leaves, *drawn]))
         except Exception:  # the rows one by one say which of them is wrong
             return None
         return [None if isinstance(spec, NoneTensorSpec) else next(found)
@@ -220,22 +233,31 @@ class Call:
     def _batching(self) -> Call | bool:
         """The function of all rows at once."""
         from gtape.data.batchable import batchable
-
-        if not self._tensors or not self.pure or not self._plans:
-            return False
-        made = next(iter(self._plans.values())).traced
-        if not batchable(made):
-            return False
+        from gtape.data.draws import Draws, Undrawable
         from gtape.data.stacking import batched_spec
         from gtape.ops.loops import vectorized_map
 
+        if not self._tensors or not (self.pure or self.stateful) or not self._plans:
+            return False
+        made = next(iter(self._plans.values())).traced
+        graph, given = made.graph, list(self._given)
+        if self.stateful:
+            try:
+                self._draws = Draws(made)
+            except Undrawable:
+                return False
+            graph = self._draws.plain()
+            given += [TensorSpec(*spec) for spec in self._draws.specs]
+        if not batchable(graph):
+            return False
+
         def rows(*leaves: Tensor) -> tuple[Any, ...]:
-            results = vectorized_map(lambda xs: made.graph(*xs), list(leaves),
+            results = vectorized_map(lambda xs: graph(*xs), list(leaves),
                                      fallback_to_while_loop=False)
             return tuple(results)
 
         try:
-            call = Call(rows, tuple([batched_spec(s, None) for s in self._given]), self.what)
+            call = Call(rows, tuple([batched_spec(s, None) for s in given]), self.what)
         except Exception:
             return False
         return call if call.spec is not None else False
@@ -270,7 +292,7 @@ class _Plan:
         #: For each result the places of the array and of the indices, where all are gathered.
         self._taken = _gathered(traced)
         self._pack: Any = elements.packer(_results(traced)) if self._taken else None
-        self._left = _HOT // (1 + len(traced.graph.nodes))
+        self._left = _HOT if traced.graph.nodes else math.inf
         self._entry: Any = None
 
     def __call__(self, leaves: Sequence[EagerTensor]) -> Any:
@@ -280,15 +302,17 @@ class _Plan:
             found = _taken(self._taken, leaves)
             if found is not None:
                 return self._pack(found)
-        self._left -= 1
-        if self._left < 0 and self.traced.graph.nodes:
+        if self._left < 0:
             from gtape.compile.executable import Executable
 
             made = Executable(self.traced)
             made.compile()
             self._entry = made.entry
             return self._entry(*leaves)
-        return self.traced.apply(leaves)
+        start = perf_counter()
+        made = self.traced.apply(leaves)
+        self._left -= perf_counter() - start
+        return made
 
 
 def _gathered(traced: Any) -> list[tuple[int, int]] | None:

@@ -57,7 +57,7 @@ class Map(Mapped):
         return self._inputs[0]._cardinality()
 
     def _rows(self) -> Rows | None:
-        if not self._call.pure or not self._call.static:
+        if not self._call.rowwise:
             return None
         rows = self._inputs[0]._rows()
         return None if rows is None else rows.mapped(self._call)

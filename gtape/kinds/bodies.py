@@ -207,6 +207,7 @@ class BodyOp(HostedOp):
                          [t for _, t in types], lasting=inputs.lasting, refuses=inputs.refuses,
                          parts=[body.graph for body in inputs.bodies])
         self._again = run
+        self.inputs = inputs
 
     def gradient(self, wanted: Sequence[int], inputs: Sequence[Tensor],
                  given: Sequence[int]) -> HostedOp:

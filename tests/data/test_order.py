@@ -129,3 +129,25 @@ def test_map_draws_other_numbers_for_every_element() -> None:
     tf.random.set_seed(3)
     drawn = list(Dataset.range(20).map(lambda x: tf.random.uniform([])).as_numpy_iterator())
     assert len(set(drawn)) == 20
+
+
+def _augmented(image: Any) -> Any:
+    x = tf.cast(image, tf.float32) / 255.0
+    x = tf.cond(tf.random.uniform([]) < 0.5, lambda: tf.image.flip_left_right(x), lambda: x)
+    x += tf.random.normal([8, 8, 3]) * 0.1
+    return x * tf.random.uniform([3], 0.8, 1.2) + tf.cast(
+        tf.random.uniform([2, 1, 1], 0, 5, tf.int32)[0], tf.float32)
+
+
+@pytest.mark.parametrize("function", [
+    _augmented, lambda i: tf.random.uniform([3], seed=5) + tf.random.uniform([]),
+    lambda i: tf.random.normal([2], dtype=tf.float64), lambda i: tf.random.shuffle(tf.range(9)),
+    lambda i: tf.random.truncated_normal([3])])
+def test_numbers_drawn_for_whole_batches_are_those_drawn_one_by_one(function: Any) -> None:
+    images = np.random.default_rng(0).integers(0, 255, (50, 8, 8, 3)).astype(np.uint8)
+    source = Dataset.from_tensor_slices(images)
+    tf.random.set_seed(3)
+    together = np.concatenate(list(source.map(function).batch(32).as_numpy_iterator()))
+    tf.random.set_seed(3)
+    single = source.filter(lambda image: True).map(function)
+    np.testing.assert_array_equal(together, np.stack(list(single.as_numpy_iterator())))
