@@ -82,22 +82,26 @@ def _serialized(value: Any, name: str) -> Tensor:
 def _parsed(serialized: Tensor, wanted: dict[str, Any], names: Any, single: bool,
             ) -> dict[str, Any]:
     if tracer_now() is None:
-        examples = np.atleast_1d(np.asarray(serialized.numpy(), object)).tolist()
-        parser = Parser([held(e, keys(wanted)) for e in examples], names, single)
+        parser = _parser(serialized.numpy(), wanted, names, single)
         return {name: parser.tensor(name, feature) for name, feature in wanted.items()}
     if not all(isinstance(f, FixedLenFeature) for f in wanted.values()):
         raise untraceable("parse_example with features of any length")
     count = () if single else (serialized.spec.shape[0],)
 
     def run(strings: Any) -> list[Any]:
-        examples = np.atleast_1d(np.asarray(strings, object)).tolist()
-        parser = Parser([held(e, keys(wanted)) for e in examples], names, single)
+        parser = _parser(strings, wanted, names, single)
         return [parser.fixed(name, feature) for name, feature in wanted.items()]
 
     made = step("parse_example", run, [serialized],
                 [value_dtype(n, f) for n, f in wanted.items()],
                 [(*count, *inner_shape(n, f)) for n, f in wanted.items()])
     return dict(zip(wanted, made))
+
+
+def _parser(strings: Any, wanted: dict[str, Any], names: Any, single: bool) -> Parser:
+    needed = keys(wanted)
+    examples = np.atleast_1d(np.asarray(strings, object)).tolist()
+    return Parser([held(e, needed) for e in examples], names, single)
 
 
 def keys(wanted: dict[str, Any]) -> set[str]:

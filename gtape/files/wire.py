@@ -116,8 +116,11 @@ def fields(data: Buffer, what: str) -> Iterator[tuple[int, int, Any]]:
     """
     view, at, size = memoryview(data), 0, len(data)
     while at < size:
-        start = at
-        key, at = read_varint(view, at, what)
+        start, key = at, view[at]
+        if key < 128:
+            at += 1
+        else:
+            key, at = read_varint(view, at, what)
         number, wire = key >> 3, key & 7
         if not number:
             raise damaged(what, start, "a field of the number 0")
@@ -126,7 +129,10 @@ def fields(data: Buffer, what: str) -> Iterator[tuple[int, int, Any]]:
             yield number, wire, value
             continue
         if wire == DELIMITED:
-            length, at = read_varint(view, at, what)
+            if at < size and view[at] < 128:
+                length, at = view[at], at + 1
+            else:
+                length, at = read_varint(view, at, what)
         elif wire in _WIDTHS:
             length = _WIDTHS[wire]
         else:
