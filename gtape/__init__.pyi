@@ -34,6 +34,7 @@ from gtape import sets as sets
 from gtape import signal as signal
 from gtape import sparse as sparse
 from gtape import strings as strings
+from gtape import summary as summary
 from gtape import testing as testing
 from gtape import train as train
 from gtape import types as types

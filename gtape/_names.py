@@ -100,7 +100,7 @@ _TABLE = {
 MODULES = ("audio", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging",
            "distribute", "dtypes", "errors", "experimental", "image", "inspect", "io", "keras",
            "linalg", "lookup", "math", "nest", "nn", "quantization", "ragged", "random", "raw_ops",
-           "sets", "signal", "sparse", "strings", "testing", "train", "types")
+           "sets", "signal", "sparse", "strings", "summary", "testing", "train", "types")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {

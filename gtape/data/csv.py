@@ -91,7 +91,8 @@ def _records(path: str, kind: str, form: Format, header: bool) -> Elements[tuple
     Raises:
         InvalidArgumentError: a quote does not end, or there is no first line to leave out.
     """
-    number, first, parts, quotes = 0, 1, [], 0
+    number, first, quotes = 0, 1, 0
+    parts: list[bytes] = []
     for line in lines(path, kind, ends=True):
         number += 1
         if not parts:

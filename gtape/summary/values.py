@@ -1,0 +1,177 @@
+"""Summaries of numbers, distributions, images, texts and sounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import Tensor
+from gtape.files.png import png
+from gtape.files.wav import wav_bytes
+from gtape.ops.arguments import as_int
+from gtape.ops.images import convert_image_dtype
+from gtape.summary.events import metadata, summary_of
+from gtape.summary.recording import record, summary_scope
+
+_BUCKETS = 30
+#: What TensorBoard's plugin for sounds reads: the encoding 11 is WAV.
+_WAV = b"\x10\x0b"
+
+
+def _record(name: str, default: str, data: Any, dtype: dtypes.DType, array_of: Any, about: Any,
+            step: Any) -> Tensor:
+    with summary_scope(name, default) as (tag, _):
+        return record(default, [data], lambda array: summary_of(tag, array_of(array), dtype, about),
+                      step)
+
+
+def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
+    """Write a number, as float32; True if it was written.
+
+    Args:
+        name: of the curve, below the name scopes around it.
+        step: of the number; by default `tf.summary.experimental.get_step()`.
+        description: Markdown for TensorBoard.
+
+    Raises:
+        ValueError: it is no scalar; there is a writer, but no step.
+    """
+    value = convert(data)
+    if value.ndim:
+        raise ValueError(f"Expected scalar shape, saw shape: {value.shape}.")
+    if value.dtype is dtypes.string or value.dtype.is_complex:
+        raise InvalidArgumentError(f"scalar: data must be a real number; got {value.spec}")
+    return _record(name, "scalar_summary", value, dtypes.float32,
+                   lambda array: np.float32(array), metadata("scalars", description), step)
+
+
+def buckets_of(values: np.ndarray, count: int) -> np.ndarray:
+    """[left edge, right edge, number] of `count` buckets of equal width over finite values.
+
+    Of no values all are zero; of one value, several times, the last bucket has it.
+    """
+    made = np.zeros((count, 3))
+    values = values[np.isfinite(values)]
+    if not values.size or not count:
+        return made
+    low, high = values.min(), values.max()
+    if low == high:
+        made[:, :2] = low
+        made[-1, 2] = values.size
+        return made
+    edges = np.linspace(low, high, count + 1)
+    width = (high - low) / count
+    places = np.minimum(np.floor((values - low) / width), count - 1).astype(np.int64)
+    made[:, 0], made[:, 1] = edges[:-1], edges[1:]
+    made[:, 2] = np.bincount(places, minlength=count)
+    return made
+
+
+def histogram(name: str, data: Any, step: Any = None, buckets: Any = None,
+              description: str | None = None) -> Tensor:
+    """Write how the values of a tensor are distributed; True if it was written.
+
+    Values that are not finite are left out.
+
+    Args:
+        name: of the distribution, below the name scopes around it.
+        step: by default `tf.summary.experimental.get_step()`.
+        buckets: their number, 30 by default.
+        description: Markdown for TensorBoard.
+
+    Raises:
+        InvalidArgumentError: the values are no real numbers.
+        ValueError: there is a writer, but no step.
+    """
+    value = convert(data)
+    if value.dtype is dtypes.string or value.dtype.is_complex:
+        raise InvalidArgumentError(f"histogram: data must hold real numbers; got {value.spec}")
+    count = max(_BUCKETS if buckets is None else as_int(buckets, "histogram: buckets"), 0)
+    return _record(name, "histogram_summary", value, dtypes.float64,
+                   lambda array: buckets_of(np.asarray(array, np.float64).reshape(-1), count),
+                   metadata("histograms", description), step)
+
+
+def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3,
+          description: str | None = None) -> Tensor:
+    """Write images [k, height, width, 1 to 4] as PNG; True if they were written.
+
+    Args:
+        name: of the images, below the name scopes around it.
+        data: floats in [0, 1], or integers over the range of their dtype.
+        step: by default `tf.summary.experimental.get_step()`.
+        max_outputs: of more images the first so many are written.
+        description: Markdown for TensorBoard.
+
+    Raises:
+        ValueError: another shape; there is a writer, but no step.
+    """
+    value = convert(data)
+    if value.ndim != 4 or not 1 <= value.spec.shape[3] <= 4:
+        raise ValueError(f"image: data must have rank 4, [k, height, width, 1 to 4]. Received rank "
+                         f"{value.ndim}, shape {tuple(value.spec.shape)}")
+    most = _most(max_outputs)
+
+    def strings(array: np.ndarray) -> Any:
+        some = np.asarray(convert_image_dtype(array[:most], dtypes.uint8, saturate=True).numpy())
+        height, width = array.shape[1:3]
+        return np.array([b"%d" % width, b"%d" % height, *[png(i) for i in some if i.size]], object)
+
+    return _record(name, "image_summary", value, dtypes.string, strings,
+                   metadata("images", description), step)
+
+
+def _most(max_outputs: Any) -> int:
+    return max(as_int(max_outputs, "max_outputs"), 0)
+
+
+def text(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
+    """Write a tensor of strings; True if it was written. TensorBoard shows it as Markdown, one of
+    two axes as a table.
+
+    Raises:
+        TypeError: it holds no strings.
+        ValueError: there is a writer, but no step.
+    """
+    value = convert(data)
+    if value.dtype is not dtypes.string:
+        raise TypeError(f"text: data must be of strings; got {value.spec}")
+    return _record(name, "text_summary", value, dtypes.string,
+                   lambda array: np.asarray(array, object), metadata("text", description), step)
+
+
+def audio(name: str, data: Any, sample_rate: Any, step: Any = None, max_outputs: Any = 3,
+          encoding: str | None = None, description: str | None = None) -> Tensor:
+    """Write sounds [k, time, channels] of floats in [-1, 1] as WAV; True if they were written.
+
+    Args:
+        name: of the sounds, below the name scopes around it.
+        sample_rate: samples a second.
+        step: by default `tf.summary.experimental.get_step()`.
+        max_outputs: of more sounds the first so many are written.
+        encoding: "wav" or None.
+        description: Markdown for TensorBoard.
+
+    Raises:
+        ValueError: another shape or encoding; there is a writer, but no step.
+    """
+    if encoding not in (None, "wav"):
+        raise ValueError(f"Unknown encoding: {encoding!r}; it is 'wav'")
+    value = convert(data)
+    if value.ndim != 3 or not value.dtype.is_floating:
+        raise ValueError(f"audio: data must be floats of rank 3, [k, time, channels]; got "
+                         f"{value.spec}")
+    most, rate = _most(max_outputs), as_int(sample_rate, "audio: sample_rate")
+
+    def strings(array: np.ndarray) -> Any:
+        made = np.empty((min(len(array), most), 2), object)
+        for i in range(len(made)):
+            made[i] = wav_bytes(np.asarray(array[i], np.float32), rate), b""
+        return made
+
+    return _record(name, "audio_summary", value, dtypes.string, strings,
+                   metadata("audio", description, _WAV), step)

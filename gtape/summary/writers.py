@@ -1,0 +1,208 @@
+"""Writers: event files, and which of them summaries go to.
+
+Summaries made in a `tf.function` are written at every call, in order, to the writer of the moment
+of the call, unless the function itself says which.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import platform
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.state import tracer_now
+from gtape.core.text import shown
+from gtape.files.folders import makedirs
+from gtape.files.paths import errors, local
+from gtape.files.records import TFRecordWriter
+from gtape.files.steps import step
+from gtape.summary.events import FILE_VERSION, Event, SourceMetadata
+
+_numbers = itertools.count()
+
+
+class Setting(NamedTuple):
+    """A writer, a step or a condition that is in force, and the trace in which it came into force;
+    None outside of one."""
+
+    value: Any
+    tracer: Any
+
+
+class _State(threading.local):
+    """What is in force in this thread."""
+
+    def __init__(self) -> None:
+        self.writer = Setting(None, None)
+        self.step = Setting(None, None)
+        self.condition = Setting(True, None)
+
+
+state = _State()
+
+
+def setting(value: Any) -> Setting:
+    """A setting that comes into force now."""
+    return Setting(value, tracer_now())
+
+
+class SummaryWriter:
+    """The base of what `create_file_writer` gives."""
+
+    closed = False
+
+    @contextmanager
+    def as_default(self, step: Any = None) -> Iterator[SummaryWriter]:
+        """Summaries go to this writer within the block; with `step`, a number, tensor or Variable,
+        of that step.
+
+        Raises:
+            RuntimeError: the writer is closed.
+        """
+        self._check()
+        before = state.writer, state.step
+        self.set_as_default(step)
+        try:
+            yield self
+        finally:
+            state.writer = before[0]
+            if step is not None:
+                state.step = before[1]
+            flush(self)
+
+    def set_as_default(self, step: Any = None) -> None:
+        """Summaries go to this writer from now on.
+
+        Raises:
+            RuntimeError: the writer is closed.
+        """
+        self._check()
+        state.writer = setting(self)
+        if step is not None:
+            state.step = setting(step)
+
+    def _check(self) -> None:
+        if self.closed:
+            raise RuntimeError(f"SummaryWriter {self!r} is already closed")
+
+    def init(self) -> None:
+        """Nothing: a writer is ready when it is made. Raises RuntimeError: it is closed."""
+        self._check()
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+
+    def close(self) -> None:
+        """End the file."""
+
+    def _put(self, step: int, **content: bytes) -> None:
+        """Write an event."""
+
+
+class _NoWriter(SummaryWriter):
+    """A writer that writes nothing."""
+
+    def __repr__(self) -> str:
+        return "<tf.summary.SummaryWriter that writes nothing>"
+
+
+class _FileWriter(SummaryWriter):
+    """A writer of an event file in a folder."""
+
+    def __init__(self, folder: str, most: int, seconds: float, suffix: str) -> None:
+        makedirs(folder)
+        host = platform.node() or "localhost"
+        name = (f"events.out.tfevents.{int(time.time())}.{host}.{os.getpid()}."
+                f"{next(_numbers)}{suffix}")
+        self._path = os.path.join(folder, name)
+        self._file = TFRecordWriter(self._path)
+        self._most, self._seconds = most, seconds
+        self._waiting, self._flushed = 0, time.monotonic()
+        self._lock = threading.Lock()
+        self._finish = weakref.finalize(self, self._file.close)
+        self._file.write(Event(wall_time=time.time(), file_version=FILE_VERSION,
+                               source_metadata=SourceMetadata(writer="gtape.summary"),
+                               ).SerializeToString())
+        self._file.flush()
+
+    def __repr__(self) -> str:
+        return f"<tf.summary.SummaryWriter '{self._path}'>"
+
+    def _put(self, step: int, **content: bytes) -> None:
+        self._check()
+        event = Event(wall_time=time.time(), step=step, **content).SerializeToString()
+        with self._lock:
+            self._file.write(event)
+            self._waiting += 1
+        if self._waiting >= self._most or time.monotonic() - self._flushed > self._seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        if self.closed:
+            return
+        with self._lock, errors(self._path):
+            self._file.flush()
+            self._waiting, self._flushed = 0, time.monotonic()
+
+    def close(self) -> None:
+        """End the file. What is written to the writer afterwards is an error."""
+        self.closed = True
+        with self._lock:
+            self._finish()
+
+
+def create_file_writer(logdir: Any, max_queue: int | None = None, flush_millis: int | None = None,
+                       filename_suffix: Any = None, name: str | None = None,
+                       experimental_trackable: bool = False,
+                       experimental_mesh: Any = None) -> SummaryWriter:
+    """A writer of a new event file in the folder `logdir`, which is made if it is missing.
+
+    Args:
+        logdir: for TensorBoard: `tensorboard --logdir` of it. None for a writer that writes
+            nothing.
+        max_queue: after so many summaries the file is flushed, 10 by default.
+        flush_millis: or at the first after so many milliseconds, 120,000 by default.
+        filename_suffix: what the file's name ends with, ".v2" by default.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, FailedPreconditionError: no file can be made there.
+        InvalidArgumentError: max_queue or flush_millis is negative, or the suffix is no name.
+    """
+    if logdir is None:
+        return create_noop_writer()
+    most = 10 if max_queue is None else int(max_queue)
+    millis = 120_000 if flush_millis is None else int(flush_millis)
+    suffix = ".v2" if filename_suffix is None else str(filename_suffix)
+    if most < 0 or millis < 0 or os.sep in suffix:
+        raise InvalidArgumentError(f"create_file_writer: max_queue and flush_millis must not be "
+                                   f"negative, filename_suffix no path; got {shown(max_queue)}, "
+                                   f"{shown(flush_millis)} and {shown(filename_suffix)}")
+    return _FileWriter(local(logdir), most, millis / 1000, suffix)
+
+
+def create_noop_writer() -> SummaryWriter:
+    """A writer that writes nothing."""
+    return _NoWriter()
+
+
+def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
+    """Flush a writer, the default one if none is given; in a traced function at every call."""
+    found = state.writer.value if writer is None else writer
+    if found is None:
+        return
+
+    def run() -> list[object]:
+        found.flush()
+        return []
+
+    step("flush_summaries", run, [], [], [], lasting=True)
+
+
