@@ -10,7 +10,6 @@ import gtape as tf
 io, train = tf.io, tf.train
 Fixed, VarLen, Rows, Ragged = (io.FixedLenFeature, io.VarLenFeature, io.FixedLenSequenceFeature,
                                io.RaggedFeature)
-ragged_needed = pytest.mark.skipif(not hasattr(tf, "RaggedTensor"), reason="no ragged tensors")
 
 
 def integers(*values):
@@ -89,7 +88,6 @@ def test_a_sparse_feature_has_places_of_its_own():
         io.parse_example([made], {"q": io.SparseFeature("i", "v", tf.float32, 5)})
 
 
-@ragged_needed
 def test_ragged_features():
     found = io.parse_example([A, B], {"f": Ragged(tf.float32), "t": Ragged(tf.string, "s")})
     assert found["f"].to_list() == [[1, 2, 3], []]
@@ -182,7 +180,6 @@ def test_a_batch_of_sequences():
     assert {n: t.numpy().tolist() for n, t in lengths.items()} == {"t": [2, 1]}
 
 
-@ragged_needed
 def test_a_batch_of_ragged_sequences():
     _, steps, lengths = io.parse_sequence_example([S, T], CONTEXT, {"t": Ragged(tf.int64)})
     assert steps["t"].to_list() == [[[2, 3], [4, 5]], [[2, 3]]] and lengths == {}
