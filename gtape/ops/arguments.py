@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -111,8 +112,10 @@ def as_ints(value: Any, what: str) -> tuple[int, ...]:
 
 def _cut(value: Tensor, what: str) -> int:
     """The integer that a scalar of a list holds; in a list floats are cast, as TensorFlow does."""
-    found = host_value(value, what)[()]
-    return as_int(int(found) if isinstance(found, np.floating) else found, what)
+    if value.dtype.is_floating:
+        found = float(host_value(value, what))
+        return as_int(int(found) if math.isfinite(found) else value, what)
+    return as_int(value, what)
 
 
 def as_shape(value: Any, what: str = "shape") -> tuple[int, ...]:
