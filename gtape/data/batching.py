@@ -6,7 +6,9 @@ from collections.abc import Iterator as Elements
 from itertools import islice
 from typing import Any
 
+from gtape.core import nest
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.specs import CompositeSpec, TensorSpec
 from gtape.data import stacking
 from gtape.data.dataset import Dataset
 from gtape.data.failures import failed
@@ -28,17 +30,26 @@ class Batch(Dataset):
         if rows is not None:
             yield from self._of_rows(rows)
             return
-        upstream = self._inputs[0]._iterate()
+        upstream, ragged = self._inputs[0]._iterate(), self._ragged()
         number = 0
         while items := list(islice(upstream, self._size)):
             if len(items) < self._size and self._drop:
                 return
             try:
-                made = stacking.batched(items)
+                made = stacking.batched(items, ragged)
             except Exception as error:
                 raise failed(error, "batch", number) from error
             yield made
             number += 1
+
+    def _ragged(self) -> dict[int, Any]:
+        """The leaves that are rows of a RaggedTensor."""
+        spec = self._inputs[0]._known_spec
+        if not any(isinstance(leaf, CompositeSpec) for leaf in nest.flatten(spec)):
+            return {}
+        from gtape.data.composites import ragged_leaves
+
+        return ragged_leaves(spec)
 
     def _of_rows(self, rows: Rows) -> Elements[Any]:
         for number, chunk in enumerate(cut(rows.chunks(), self._size, self._drop)):
@@ -53,6 +64,27 @@ class Batch(Dataset):
         if count < 0:
             return count
         return count // self._size if self._drop else -(-count // self._size)
+
+
+class RaggedBatch(Batch):
+    """Batches whose leaves are ragged where the elements differ in their first lengths."""
+
+    def __init__(self, dataset: Any, size: int, drop_remainder: bool, splits_dtype: Any) -> None:
+        super().__init__(dataset, size, drop_remainder)
+        self._splits_dtype = splits_dtype
+        length = size if drop_remainder else None
+        self._spec = lambda: stacking.batched_spec(self._row_spec(), length)
+
+    def _row_spec(self) -> Any:
+        from gtape.data.composites import ragged_spec
+
+        return nest.map_structure(lambda leaf: ragged_spec(leaf, self._splits_dtype),
+                                  self._inputs[0].element_spec)
+
+    def _ragged(self) -> dict[int, Any]:
+        from gtape.data.composites import ragged_leaves
+
+        return ragged_leaves(self._row_spec())
 
 
 class Unbatch(Dataset):
@@ -75,9 +107,6 @@ class Unbatch(Dataset):
                 yield made
 
     def _cardinality(self) -> int:
-        from gtape.core import nest
-        from gtape.core.specs import TensorSpec
-
         count = self._inputs[0]._cardinality()
         if count <= 0:
             return count

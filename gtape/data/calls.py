@@ -12,7 +12,7 @@ from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import on
 from gtape.core.spec import Spec
-from gtape.core.specs import NoneTensorSpec, TensorSpec
+from gtape.core.specs import CompositeSpec, NoneTensorSpec, TensorSpec
 from gtape.core.state import init_scope
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.data import elements
@@ -72,6 +72,10 @@ class Call:
 
     def _begin(self, spec: Any) -> None:
         """Take note of what it is called with."""
+        if any(isinstance(leaf, CompositeSpec) for leaf in nest.flatten(spec)):
+            from gtape.data.composites import dense_spec
+
+            spec = nest.map_structure(dense_spec, spec)
         self._leaves = elements.flattener(spec)
         self._given = nest.flatten(spec)
         self._tensors = all(isinstance(leaf, TensorSpec) for leaf in self._given)

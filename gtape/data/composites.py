@@ -1,4 +1,4 @@
-"""Composites: sparse tensors as leaves of elements, batched and taken apart."""
+"""Composites: sparse and ragged tensors as leaves of elements, batched and taken apart."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core import nest
 from gtape.core.device import CPU
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.specs import CompositeSpec
+from gtape.core.specs import CompositeSpec, TensorSpec
 from gtape.core.tensor import EagerTensor
 from gtape.data.elements import tensor
+from gtape.ops.ragged.tensor import RaggedTensor, RaggedTensorSpec
 from gtape.ops.sparse.tensor import SparseTensor, SparseTensorSpec
 
 
@@ -24,6 +26,8 @@ def stacked(leaves: Sequence[Any]) -> Any:
     """
     if all(isinstance(leaf, SparseTensor) for leaf in leaves):
         return _stacked_sparse(leaves)
+    if all(isinstance(leaf, RaggedTensor) for leaf in leaves):
+        return ragged(leaves, leaves[0].row_splits.dtype)
     raise InvalidArgumentError(f"batch: {leaves[0]!r} cannot be batched; `map` elements to tensors "
                                f"before")
 
@@ -43,8 +47,33 @@ def _stacked_sparse(leaves: Sequence[SparseTensor]) -> SparseTensor:
         EagerTensor(values, leaves[0].values._t), np.array([len(leaves), *longest], np.int64))
 
 
+def ragged(leaves: Sequence[Any], splits_dtype: Any) -> RaggedTensor:
+    """Tensors or RaggedTensors of one rank as the rows of a RaggedTensor.
+
+    Raises:
+        InvalidArgumentError: tensors differ in more than their first lengths.
+    """
+    if not all(type(leaf) is EagerTensor for leaf in leaves):
+        from gtape.ops.ragged.joining import stack
+
+        made: RaggedTensor = stack(leaves, 0)
+        return made.with_row_splits_dtype(splits_dtype)
+    if not leaves[0].ndim:
+        raise InvalidArgumentError("ragged_batch: scalars have no rows; use `batch`")
+    if len({(leaf._t, leaf._a.shape[1:]) for leaf in leaves}) != 1:
+        raise InvalidArgumentError(f"ragged_batch: elements may differ in their first lengths "
+                                   f"only; got {', '.join(str(x.spec) for x in leaves[:4])}")
+    ends = np.cumsum([0, *(len(leaf._a) for leaf in leaves)])
+    values = EagerTensor(np.concatenate([leaf._a for leaf in leaves]), leaves[0]._t)
+    return RaggedTensor.from_row_splits(values, tensor(ends.astype(splits_dtype.np_dtype)),
+                                        validate=False)
+
+
 def rows(leaf: Any) -> tuple[int, Callable[[int], Any]]:
     """How many rows a leaf has, and a function that gives each."""
+    if isinstance(leaf, RaggedTensor):
+        found = leaf._rows_()
+        return len(found), found.__getitem__
     if not isinstance(leaf, SparseTensor):
         raise InvalidArgumentError(f"{leaf!r} has no rows")
     order = np.lexsort(leaf.indices._a.T[::-1])
@@ -63,16 +92,44 @@ def rows(leaf: Any) -> tuple[int, Callable[[int], Any]]:
 
 def batched_spec(spec: CompositeSpec, length: int | None) -> Any:
     """The spec of batches of leaves of `spec`."""
-    _known(spec)
-    return spec.with_shape([length, *spec.shape.as_list()])  # type: ignore[attr-defined]
+    return _with(spec, [length, *_lengths(spec)], 1)
 
 
 def row_spec(spec: CompositeSpec) -> Any:
     """The spec of the rows of leaves of `spec`."""
-    _known(spec)
-    return spec.with_shape(spec.shape.as_list()[1:])  # type: ignore[attr-defined]
+    return _with(spec, _lengths(spec)[1:], -1)
 
 
-def _known(spec: CompositeSpec) -> None:
-    if not isinstance(spec, SparseTensorSpec) or spec.shape.dims is None:
+def _with(spec: Any, shape: list[int | None], more: int) -> Any:
+    """A spec like `spec` of another shape, and with `more` ragged axes."""
+    if isinstance(spec, SparseTensorSpec):
+        return spec.with_shape(shape)
+    return RaggedTensorSpec(shape, spec.dtype, max(0, spec.ragged_rank + more),
+                            spec.row_splits_dtype)
+
+
+def _lengths(spec: Any) -> list[int | None]:
+    if not isinstance(spec, (SparseTensorSpec, RaggedTensorSpec)) or spec.shape.dims is None:
         raise TypeError(f"elements of {spec} cannot be batched; `map` them to tensors before")
+    return list(spec.shape.dims)
+
+
+def ragged_spec(spec: Any, splits_dtype: Any) -> Any:
+    """The spec of elements that `ragged_batch` batches: ragged where a length is not known."""
+    if not isinstance(spec, TensorSpec) or spec.shape.is_fully_defined():
+        return spec
+    return RaggedTensorSpec(spec.shape, spec.dtype, 0, splits_dtype)
+
+
+def ragged_leaves(spec: Any) -> dict[int, Any]:
+    """The places of the leaves that are tensors now and ragged in a batch, with the dtype of their
+    splits."""
+    return {at: leaf.row_splits_dtype for at, leaf in enumerate(nest.flatten(spec))
+            if isinstance(leaf, RaggedTensorSpec) and not leaf.ragged_rank}
+
+
+def dense_spec(spec: Any) -> Any:
+    """The spec of what a leaf of this spec is by itself: without ragged axes it is a tensor."""
+    if isinstance(spec, RaggedTensorSpec) and not spec.ragged_rank:
+        return TensorSpec(spec.shape, spec.dtype)
+    return spec

@@ -25,14 +25,46 @@ from gtape.data.seeds import integer
 AUTOTUNE = -1
 
 __all__ = [
-    "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy",
-    "AutotuneAlgorithm", "AutotuneOptions", "Counter", "CsvDataset", "DistributeOptions",
-    "ExternalStatePolicy", "OptimizationOptions", "Optional", "RandomDataset", "TFRecordWriter",
-    "ThreadingOptions", "assert_cardinality", "bucket_by_sequence_length", "cardinality",
-    "choose_from_datasets", "copy_to_device", "enumerate_dataset", "get_next_as_optional",
-    "get_single_element", "get_structure", "group_by_window", "ignore_errors", "load",
-    "make_csv_dataset", "parse_example_dataset", "prefetch_to_device", "rejection_resample",
-    "sample_from_datasets", "save", "scan", "snapshot", "take_while", "unbatch", "unique"]
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+    "AutoShardPolicy",
+    "AutotuneAlgorithm",
+    "AutotuneOptions",
+    "Counter",
+    "CsvDataset",
+    "DistributeOptions",
+    "ExternalStatePolicy",
+    "OptimizationOptions",
+    "Optional",
+    "RandomDataset",
+    "TFRecordWriter",
+    "ThreadingOptions",
+    "assert_cardinality",
+    "bucket_by_sequence_length",
+    "cardinality",
+    "choose_from_datasets",
+    "copy_to_device",
+    "dense_to_ragged_batch",
+    "enumerate_dataset",
+    "get_next_as_optional",
+    "get_single_element",
+    "get_structure",
+    "group_by_window",
+    "ignore_errors",
+    "load",
+    "make_csv_dataset",
+    "parse_example_dataset",
+    "prefetch_to_device",
+    "rejection_resample",
+    "sample_from_datasets",
+    "save",
+    "scan",
+    "snapshot",
+    "take_while",
+    "unbatch",
+    "unique",
+]
 
 Counter = Dataset.counter
 load = Dataset.load
@@ -168,6 +200,9 @@ snapshot = _method("snapshot")
 take_while = _method("take_while")
 unbatch = _method("unbatch")
 unique = _method("unique")
+
+
+dense_to_ragged_batch = _method("ragged_batch")
 
 
 def enumerate_dataset(start: Any = 0) -> Callable[[Dataset], Dataset]:

@@ -42,6 +42,24 @@ class Gathering:
         return PaddedBatch(self, _count(batch_size, "batch_size"), padded_shapes, padding_values,
                            bool(drop_remainder))
 
+    def ragged_batch(self, batch_size: Any, drop_remainder: bool = False,
+                     row_splits_dtype: Any = None, name: str | None = None) -> Any:
+        """Batches of elements of different first lengths, as RaggedTensors.
+
+        Leaves whose shapes are known are batched as by `batch`.
+
+        Args:
+            row_splits_dtype: tf.int64, or tf.int32.
+
+        Raises:
+            InvalidArgumentError: in a pass: other lengths differ.
+        """
+        from gtape.core.dtypes import as_dtype, int64
+        from gtape.data.batching import RaggedBatch
+
+        dtype = int64 if row_splits_dtype is None else as_dtype(row_splits_dtype)
+        return RaggedBatch(self, _count(batch_size, "batch_size"), bool(drop_remainder), dtype)
+
     def unbatch(self, name: str | None = None) -> Any:
         """The rows of the elements, one after the other.
 

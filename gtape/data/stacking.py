@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator as Elements
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,20 @@ def _unequal(leaves: Sequence[Any], at: int) -> InvalidArgumentError:
         f"{at} of the batch {other.spec}.{advice}")
 
 
-def batched(items: Sequence[Any]) -> Any:
-    """Elements as one element."""
+def batched(items: Sequence[Any], ragged: Mapping[int, Any] | None = None) -> Any:
+    """Elements as one element.
+
+    Args:
+        ragged: the places of leaves that become ragged, with the dtype of their row splits.
+    """
     first = items[0]
+    if ragged:
+        from gtape.data import composites
+
+        leaves = zip(*[elements.flatten(item) for item in items])
+        return nest.pack_sequence_as(first, [
+            composites.ragged(column, ragged[at]) if at in ragged else stacked(column)
+            for at, column in enumerate(leaves)])
     if type(first) is EagerTensor:
         return stacked(items)
     if type(first) is tuple and all(type(x) is EagerTensor for x in first):

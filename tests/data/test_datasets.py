@@ -179,3 +179,37 @@ def test_an_often_called_function_gives_the_same_before_and_after_it_is_compiled
         tf.cast(tf.range(10, dtype=tf.int64) * x, tf.float32)))
     found = np.array([float(v) for v in dataset])
     np.testing.assert_allclose(found, 45.0 * np.arange(3000))
+
+
+def test_ragged_tensors_are_sliced_and_batched() -> None:
+    source = tf.ragged.constant([[1, 2], [3], []])
+    dataset = Dataset.from_tensor_slices(source)
+    assert dataset.element_spec == tf.RaggedTensorSpec([None], tf.int32, 0)
+    assert [x.numpy().tolist() for x in dataset] == [[1, 2], [3], []]
+    batches = dataset.batch(2)
+    assert batches.element_spec == tf.RaggedTensorSpec([None, None], tf.int32, 1)
+    assert [x.to_list() for x in batches] == [[[1, 2], [3]], [[]]]
+    assert batches.unbatch().element_spec == dataset.element_spec
+    assert [x.numpy().tolist() for x in batches.unbatch()] == [[1, 2], [3], []]
+    deep = tf.ragged.constant([[[1], [2, 3]], [[3]], []])
+    deeper = Dataset.from_tensor_slices(deep).batch(2)
+    assert deeper.element_spec == tf.RaggedTensorSpec([None, None, None], tf.int32, 2)
+    assert [x.to_list() for x in deeper] == [[[[1], [2, 3]], [[3]]], [[]]]
+
+
+def test_a_function_of_rows_of_a_ragged_tensor_is_one_of_tensors() -> None:
+    source = tf.ragged.constant([[1, 2], [3], []])
+    dataset = Dataset.from_tensor_slices((source, [1, 2, 3])).map(lambda a, b: (a * b, b))
+    assert dataset.element_spec == (tf.TensorSpec([None], tf.int32), tf.TensorSpec([], tf.int32))
+    assert [a.numpy().tolist() for a, _ in dataset] == [[1, 2], [6], []]
+
+
+@pytest.mark.parametrize("by_apply", [False, True])
+def test_elements_of_different_lengths_in_ragged_batches(by_apply: bool) -> None:
+    source = Dataset.range(4).map(lambda x: (tf.range(x), x))
+    made = source.apply(tf.data.experimental.dense_to_ragged_batch(2)) if by_apply else (
+        source.ragged_batch(2))
+    assert made.element_spec == (tf.RaggedTensorSpec([None, None], tf.int64, 1),
+                                 tf.TensorSpec([None], tf.int64))
+    assert [x.to_list() for x, _ in made] == [[[], [0]], [[0, 1], [0, 1, 2]]]
+    assert [y.numpy().tolist() for _, y in made] == [[0, 1], [2, 3]]
