@@ -319,3 +319,63 @@ def test_the_step_as_a_function_is_the_step(x: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         close(trained(compiled=True), trained(compiled=False))
+
+
+def _second(model: Any, x: Any) -> Any:
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = loss_of(model, x)
+        slope = inner.gradient(y, model.trainable_variables[0])
+    return outer.gradient(tf.reduce_sum(slope), model.trainable_variables,
+                          unconnected_gradients="zero")
+
+
+def _forward_over_reverse(model: Any, x: Any) -> Any:
+    weights = model.trainable_variables
+    with tf.autodiff.ForwardAccumulator(weights, [tf.ones(w.shape) for w in weights]) as along:
+        with tf.GradientTape() as tape:
+            y = loss_of(model, x)
+        gradients = tape.gradient(y, weights)
+    return [along.jvp(g) for g in gradients]
+
+
+def _recomputed(model: Any, x: Any) -> Any:
+    with tf.GradientTape() as tape:
+        y = loss_of(tf.recompute_grad(model), x)
+    return tape.gradient(y, model.trainable_variables)
+
+
+def _jacobians(model: Any, x: Any) -> Any:
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = model(x)
+    return [*tape.jacobian(y, model.trainable_variables), tape.batch_jacobian(y, x)]
+
+
+def _by_row(model: Any, x: Any) -> Any:
+    return [tf.vectorized_map(lambda row: model(row[None])[0], x)]
+
+
+@pytest.mark.parametrize("asked", [_second, _forward_over_reverse, _recomputed, _jacobians,
+                                   _by_row], ids=lambda asked: asked.__name__)
+@pytest.mark.parametrize("kind", ["dense", "lstm", "attention"])
+def test_a_function_gives_what_the_eager_program_gives(kind: str, asked: Any) -> None:
+    made: Any = tf.keras.Sequential([tf.keras.Input((3, 4)), layers.Dense(4, activation="tanh")])
+    if kind == "lstm":
+        made.add(layers.LSTM(2))
+    elif kind == "attention":
+        given = tf.keras.Input((3, 4))
+        made = tf.keras.Model(given, layers.MultiHeadAttention(2, 2)(given, given))
+    x = tf.constant(np.random.default_rng(3).normal(size=(2, 3, 4)).astype(np.float32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        close(tf.function(lambda t: asked(made, t))(x), asked(made, x))
+
+
+def test_a_cross_entropy_after_a_softmax_keeps_its_gradient() -> None:
+    layer = layers.Dense(3, activation="softmax", kernel_initializer="identity")
+    logits = tf.Variable([[30.0, 0.0, 0.0]])
+    with tf.GradientTape() as tape:
+        y = tf.losses.sparse_categorical_crossentropy(tf.constant([1]), layer(logits))
+    assert y.numpy().tolist() == [30]
+    np.testing.assert_allclose(tape.gradient(y, logits), [[1, -1, 0]], atol=1e-6)
