@@ -49,7 +49,7 @@ class SparseTensor(CompositeTensor):
         self._dense_shape: Tensor | None = (
             dense_shape if type(dense_shape) is EagerTensor else None)
         at, what, rank = self._indices.spec, self._values.spec, len(self._lengths)
-        if not np.size(indices) and len(at.shape) != 2 and 0 in at.shape:
+        if len(at.shape) != 2 and 0 in known(at.shape):
             self._indices = convert(np.zeros((0, rank), np.int64), int64, self._values._t.device)
             at = self._indices.spec
         if (len(at.shape) != 2 or len(what.shape) != 1 or at.shape[0] != what.shape[0]
