@@ -189,8 +189,8 @@ from gtape.ops.products import matmul as matmul
 from gtape.ops.python_functions import numpy_function as numpy_function
 from gtape.ops.python_functions import print_ as _print
 from gtape.ops.python_functions import py_function as py_function
-from gtape.ops.ragged.tensor import RaggedTensor as RaggedTensor
-from gtape.ops.ragged.tensor import RaggedTensorSpec as RaggedTensorSpec
+from gtape.ops.ragged.ragged_tensor import RaggedTensor as RaggedTensor
+from gtape.ops.ragged.ragged_tensor import RaggedTensorSpec as RaggedTensorSpec
 from gtape.ops.reductions import reduce_max as reduce_max
 from gtape.ops.reductions import reduce_mean as reduce_mean
 from gtape.ops.reductions import reduce_min as reduce_min

@@ -82,7 +82,7 @@ _TABLE = {
         broadcast_dynamic_shape broadcast_static_shape rank shape shape_n size unravel_index""",
     "gtape.ops.loops": """
         foldl foldr map_fn scan while_loop vectorized_map nondifferentiable_batch_function""",
-    "gtape.ops.ragged.tensor": "RaggedTensor RaggedTensorSpec",
+    "gtape.ops.ragged.ragged_tensor": "RaggedTensor RaggedTensorSpec",
     "gtape.ops.sparse.tensor": "SparseTensor SparseTensorSpec",
     "gtape.ops.tensor_array": "TensorArray",
     "gtape.ops.python_functions": "numpy_function py_function print=print_",

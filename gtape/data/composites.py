@@ -14,7 +14,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.specs import CompositeSpec, TensorSpec
 from gtape.core.tensor import EagerTensor
 from gtape.data.elements import tensor
-from gtape.ops.ragged.tensor import RaggedTensor, RaggedTensorSpec
+from gtape.ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
 from gtape.ops.sparse.tensor import SparseTensor, SparseTensorSpec
 
 

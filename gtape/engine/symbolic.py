@@ -8,15 +8,19 @@ from typing import Any
 
 import gtape as tf
 from gtape.autograph.calls import callee
+from gtape.core.errors import NotTraceableError
 from gtape.core.lengths import SizeNeeded, Sizes
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
-from gtape.core.state import paused, tracer_now
+from gtape.core.state import init_scope, paused, tracer_now
 from gtape.core.tracer import Tracer
 
 #: What stands in for lengths that are not known: larger than most kernels and windows, and two of
 #: them, so that what differs between them is known to depend on a length.
 _STAND_INS = (257, 263)
+#: The same where results depend on numbers, as those of sparse tensors, so that zeros are computed
+#: with.
+_SMALL = (2, 3)
 
 
 def amend_core(module: ModuleType) -> None:
@@ -36,7 +40,16 @@ def amend_core(module: ModuleType) -> None:
                 return fn(*map_structure(symbol, args), **map_structure(symbol, kwargs))
 
             with paused():
-                made = tracer.run(run)
+                return described(tracer.run(run))
+
+        def computed(length: int) -> Any:
+            def value(x: Any) -> Any:
+                return _value(x, length) if isinstance(x, keras_tensor) else x
+
+            with paused(), init_scope():
+                return described(fn(*map_structure(value, args), **map_structure(value, kwargs)))
+
+        def described(made: Any) -> Any:
             return map_structure(lambda x: keras_tensor(
                 _dims(x.shape), x.dtype, sparse=isinstance(x, module.tf.SparseTensor))
                 if tf.is_tensor(x) else x, made)
@@ -47,6 +60,8 @@ def amend_core(module: ModuleType) -> None:
                 return traced(lambda: sizes.length(0, _STAND_INS[0]))
             except SizeNeeded:
                 first, second = (traced(lambda n=n: n) for n in _STAND_INS)
+            except NotTraceableError:
+                first, second = map(computed, _SMALL)
             return map_structure(lambda a, b: _common(keras_tensor, a, b), first, second)
 
     module.compute_output_spec = compute_output_spec  # type: ignore[attr-defined]
@@ -64,6 +79,14 @@ def _symbol(tracer: Tracer, x: Any, length: Callable[[], Any]) -> Any:
         return tf.SparseTensor(of((None, len(x.shape)), tf.int64), of((None,), dtype),
                                [length() if n is None else n for n in x.shape])
     return of(x.shape, dtype)
+
+
+def _value(x: Any, length: int) -> Any:
+    """Zeros of the shape of a KerasTensor; of a sparse one, a single one."""
+    shape = [length if n is None else n for n in x.shape]
+    if x.sparse:
+        return tf.SparseTensor([[0] * len(shape)], tf.zeros([1], x.dtype), shape)
+    return tf.zeros(shape, x.dtype)
 
 
 def _dims(shape: TensorShape) -> tuple[int | None, ...]:

@@ -368,3 +368,23 @@ def test_map_fn() -> None:
     assert listed(tf.map_fn(tf.size, A, fn_output_signature=tf.int32)) == [3, 0, 2]
     made = tf.map_fn(lambda r: r * 2, C, fn_output_signature=spec([None, None], tf.int32))
     assert listed(made) == [[[2, 4], [6]], [], [[8], [10, 12, 14]]]
+
+
+def test_batches_and_rows_of_datasets() -> None:
+    data = tf.data.Dataset.from_tensor_slices(tf.constant([1, 0, 3])).map(
+        lambda n: tf.ragged.range([n, 2]))
+    (batch,) = data.batch(3)
+    assert listed(batch) == [[[0], [0, 1]], [[], [0, 1]], [[0, 1, 2], [0, 1]]]
+    again = tf.data.Dataset.from_tensors(A).unbatch()
+    assert [listed(x) for x in again] == A.to_list()
+
+
+def test_rows_that_were_moved_are_not_said_to_have_one_length() -> None:
+    x = R.from_tensor([[1, 2], [3, 4]])
+    assert x.shape == [2, 2] and x[1:].shape == [1, 2] and (x + x).shape == [2, 2]
+    for moved in (tf.gather(x, [0]), tf.concat([x, x], 0), tf.tile(x, [2, 1]), tf.stack([x, x])):
+        assert moved.shape.as_list()[-1] is None
+
+
+def test_the_name_of_the_class_is_what_keras_looks_for() -> None:
+    assert "ragged_tensor.RaggedTensor" in str(type(A))

@@ -336,3 +336,27 @@ def test_safe_sums_fill_rows_without_ids() -> None:
     assert safe(table, ids, default_id=1).numpy().tolist() == [[10, 11], [2, 3], [2, 3]]
     deep = tf.sparse.reshape(ids, [1, 3, 2])
     assert safe(table, deep).shape == [1, 3, 2]
+
+
+def test_crosses_of_words_have_tensorflows_hashes() -> None:
+    a = tf.SparseTensor([[0, 0], [1, 0], [1, 1]], ["a", "b", "c"], [2, 2])
+    b = tf.SparseTensor([[0, 0], [1, 0], [1, 1]], ["d", "e", "f"], [2, 2])
+    assert tf.sparse.cross_hashed([a, b]).values.numpy().tolist() == [
+        1584069791037555375, 4171697120956746554, 300175262452528982, 1746051686049959641,
+        4546572711251652368]
+    assert tf.sparse.cross_hashed([a, b], 100).values.numpy().tolist() == [82, 61, 89, 41, 68]
+
+
+def test_products_of_two_sparse_matrices() -> None:
+    from gtape.ops.sparse.products import sparse_sparse_matmul
+
+    a, b = tf.Variable([1.0, 2.0, 3.0]), tf.Variable([4.0, 5.0])
+    with tf.GradientTape() as tape:
+        x = tf.SparseTensor([[0, 0], [0, 2], [1, 2]], a, [2, 3])
+        y = tf.SparseTensor([[0, 1], [2, 0]], b, [3, 2])
+        made = sparse_sparse_matmul(x, y)
+        loss = tf.reduce_sum(made.values)
+    same(made, [[0, 0], [0, 1], [1, 0]], [10, 4, 15], [2, 2])
+    ga, gb = tape.gradient(loss, [a, b])
+    assert tf.convert_to_tensor(ga).numpy().tolist() == [4, 5, 5]
+    assert tf.convert_to_tensor(gb).numpy().tolist() == [1, 5]

@@ -16,7 +16,7 @@ from gtape.core.text import shown
 from gtape.ops.layout import broadcast_to_, reshape_
 from gtape.ops.ragged.elementwise import taken
 from gtape.ops.ragged.partition import ends_of, host, integers, spans
-from gtape.ops.ragged.tensor import RaggedTensor
+from gtape.ops.ragged.ragged_tensor import RaggedTensor
 from gtape.ops.sparse.tensor import SparseTensor
 
 

@@ -19,7 +19,7 @@ from gtape.ops.layout import reshape_
 from gtape.ops.operators import _divide, absolute, round_
 from gtape.ops.packing import concat_
 from gtape.ops.ragged.partition import ends_of, spans
-from gtape.ops.ragged.tensor import RaggedTensor
+from gtape.ops.ragged.ragged_tensor import RaggedTensor
 
 
 def taken(values: Any, index: np.ndarray) -> Any:
@@ -30,6 +30,15 @@ def taken(values: Any, index: np.ndarray) -> Any:
         inner = taken(values.values, spans(starts, lengths))
         return RaggedTensor._made(inner, ends_of(lengths), values._uniform)
     return rows_or_zero_(values, convert(index.astype(np.int64), None, values._t.device))
+
+
+def loose(x: Any) -> Any:
+    """The same rows, of which none is said any more to have the length of all."""
+    if not isinstance(x, RaggedTensor):
+        return x
+    made = x._with(loose(x.values))
+    made._uniform = None
+    return made
 
 
 def same_rows(x: RaggedTensor, y: RaggedTensor) -> bool:

@@ -15,7 +15,7 @@ from gtape.core.text import shown
 from gtape.ops.arguments import as_int, as_ints, as_items
 from gtape.ops.ragged import partition as parts
 from gtape.ops.ragged.partition import ends_of, host, row_ids_, spans
-from gtape.ops.ragged.tensor import RaggedTensor, count_of
+from gtape.ops.ragged.ragged_tensor import RaggedTensor, count_of
 
 _DEEPEST = 64
 

@@ -12,7 +12,7 @@ from gtape.core.variable import Variable
 from gtape.ops.arguments import as_int
 from gtape.ops.ragged.elementwise import taken
 from gtape.ops.ragged.partition import ends_of, spans
-from gtape.ops.ragged.tensor import RaggedTensor
+from gtape.ops.ragged.ragged_tensor import RaggedTensor
 
 
 def item(x: RaggedTensor, key: Any) -> Any:

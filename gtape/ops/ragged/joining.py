@@ -13,9 +13,9 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.text import shown
 from gtape.ops.arguments import as_int, as_ints, as_items
 from gtape.ops.ragged.conversions import of_dense
-from gtape.ops.ragged.elementwise import joined, taken
+from gtape.ops.ragged.elementwise import joined, loose, taken
 from gtape.ops.ragged.partition import ends_of, host, spans
-from gtape.ops.ragged.tensor import RaggedTensor
+from gtape.ops.ragged.ragged_tensor import RaggedTensor
 
 
 def _rank(x: Any) -> int:
@@ -91,7 +91,7 @@ def concat(values: Any, axis: Any, name: str | None = None) -> Any:
     if isinstance(values, RaggedTensor):
         return values
     parts = _values("concat", values)
-    return _joined(parts, _axis("concat", axis, _rank(parts[0])))
+    return loose(_joined(parts, _axis("concat", axis, _rank(parts[0]))))
 
 
 def _joined(parts: Sequence[Any], axis: int) -> Any:
@@ -142,7 +142,7 @@ def stack(values: Any, axis: Any = 0, name: str | None = None) -> Any:
         from gtape.ops.packing import stack as dense
 
         return dense(parts, 0)
-    return _joined([_expanded(p, at) for p in parts], at)
+    return loose(_joined([_expanded(p, at) for p in parts], at))
 
 
 def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
@@ -159,7 +159,7 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
     for axis, count in enumerate(counts):
         if count != 1:
             made = _tiled(made, axis, count)
-    return made
+    return loose(made)
 
 
 def _tiled(x: Any, axis: int, count: int) -> Any:

@@ -14,9 +14,9 @@ from gtape.core.text import shown
 from gtape.ops.arguments import as_int
 from gtape.ops.layout import reshape_
 from gtape.ops.ragged.conversions import of_dense, places
-from gtape.ops.ragged.elementwise import applied, mapped, taken
+from gtape.ops.ragged.elementwise import applied, loose, mapped, taken
 from gtape.ops.ragged.partition import ends_of, host
-from gtape.ops.ragged.tensor import RaggedTensor, count_of
+from gtape.ops.ragged.ragged_tensor import RaggedTensor, count_of
 
 
 def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None,
@@ -63,9 +63,8 @@ def _rows(params: Any, index: Tensor) -> Any:
     made = taken(params, numbers.reshape(-1))
     for axis in range(numbers.ndim - 1, 0, -1):
         rows = math.prod(numbers.shape[:axis])
-        made = RaggedTensor._made(made, np.arange(rows + 1) * numbers.shape[axis],
-                                  numbers.shape[axis])
-    return made
+        made = RaggedTensor._made(made, np.arange(rows + 1) * numbers.shape[axis])
+    return loose(made)
 
 
 def _by_ragged(x: Tensor, indices: RaggedTensor, axis: int) -> Any:
@@ -141,7 +140,7 @@ def _masked(x: Any, mask: Any, rank: int) -> Any:
         if len(true) != count_of(x):
             raise ValueError(f"boolean_mask: there must be one bool for each of {count_of(x)} "
                              f"values; got {len(true)}")
-        return taken(x, np.flatnonzero(true))
+        return loose(taken(x, np.flatnonzero(true)))
     rows, bools = of_dense(x, 1), of_dense(mask, 1)
     if not np.array_equal(rows._host(), bools._host()):
         raise ValueError(f"boolean_mask: the rows of data and mask must have equal lengths; got "

@@ -18,7 +18,7 @@ from gtape.ops.operators import truediv
 from gtape.ops.ragged.elementwise import applied, mapped
 from gtape.ops.ragged.joining import expand_dims
 from gtape.ops.ragged.partition import ends_of, spans
-from gtape.ops.ragged.tensor import RaggedTensor
+from gtape.ops.ragged.ragged_tensor import RaggedTensor
 
 #: By name: the function of dense axes, and that of segments.
 _KINDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {

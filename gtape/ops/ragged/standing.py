@@ -13,8 +13,8 @@ from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_ints
 from gtape.ops.ragged import joining, picking, reductions
 from gtape.ops.ragged.elementwise import applied, mapped
+from gtape.ops.ragged.ragged_tensor import RaggedTensor
 from gtape.ops.ragged.shapes import DynamicRaggedShape
-from gtape.ops.ragged.tensor import RaggedTensor
 from gtape.ops.sparse.counting import dense_bincount
 
 

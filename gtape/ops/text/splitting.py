@@ -30,7 +30,7 @@ def _splits(rows: Sequence[Sequence[Any]]) -> np.ndarray:
 
 def _ragged(flat: Tensor, splits: Any, outer: Any) -> Any:
     """Rows of `flat`, below the axes of `outer`: a shape, or nested row splits."""
-    from gtape.ops.ragged.tensor import RaggedTensor
+    from gtape.ops.ragged.ragged_tensor import RaggedTensor
 
     made = RaggedTensor.from_row_splits(flat, splits)
     if isinstance(outer, tuple):
