@@ -11,6 +11,7 @@ from gtape.core.errors import (
     DataLossError,
     DeadlineExceededError,
     EagerFunctionWarning,
+    EngineError,
     FailedPreconditionError,
     GradientMismatch,
     GradientNoneError,
@@ -36,12 +37,12 @@ from gtape.core.errors import (
 )
 
 __all__ = [
-    "AbortedError", "AlreadyExistsError", "CacheWarning", "CancelledError",
-    "ComplexCastWarning", "DataLossError", "DeadlineExceededError", "EagerFunctionWarning",
+    "AbortedError", "AlreadyExistsError", "CacheWarning", "CancelledError", "ComplexCastWarning",
+    "DataLossError", "DeadlineExceededError", "EagerFunctionWarning", "EngineError",
     "FailedPreconditionError", "GradientMismatch", "GradientNoneError", "GradientNoneWarning",
-    "InternalError", "InvalidArgumentError", "KernelError", "NativeCodeWarning", "NonFloatWarning",
-    "NotFoundError", "NotTraceableError", "OpError", "OperatorNotAllowedInGraphError",
-    "OutOfRangeError", "PermissionDeniedError", "ResourceExhaustedError", "RetraceWarning",
-    "TapeUseWarning", "UnauthenticatedError", "UnavailableError", "UnimplementedError",
-    "UnknownError",
+    "InternalError", "InvalidArgumentError", "KernelError", "NativeCodeWarning",
+    "NonFloatWarning", "NotFoundError", "NotTraceableError", "OpError",
+    "OperatorNotAllowedInGraphError", "OutOfRangeError", "PermissionDeniedError",
+    "ResourceExhaustedError", "RetraceWarning", "TapeUseWarning", "UnauthenticatedError",
+    "UnavailableError", "UnimplementedError", "UnknownError",
 ]

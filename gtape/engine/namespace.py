@@ -1,4 +1,3 @@
-# ruff: noqa: E501,E701,RUF100
 """The `tensorflow` that Keras' modules see: gtape, and the private names of TensorFlow in Keras."""
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import Any
 _INTERNAL = "gtape.engine.internal"
 _TRACKING = "gtape.engine.tracking"
 
-#: Names below `tensorflow` that are none of gtape's own, and the module of the engine that has them.
+#: Names below `tensorflow` that are not gtape's own, and the module of the engine with them.
 _PRIVATE = {
     "__version__": (_INTERNAL, "TENSORFLOW_VERSION"),
     "__internal__.types.Tensor": (_TRACKING, "TensorBase"),
@@ -75,13 +74,6 @@ class _Space(ModuleType):
 
     def _public_value(self, name: str, dotted: str) -> Any:
         public = self._public
-        try:  # INTERIM
-            import engine_interim  # INTERIM
-        except ImportError:  # INTERIM
-            engine_interim = __import__("types").SimpleNamespace(extra={})  # INTERIM
-        if dotted in engine_interim.extra and (dotted == 'function' or not hasattr(public, name)): return engine_interim.extra[dotted]  # INTERIM
-        if any(k.startswith(dotted + ".") for k in engine_interim.extra) and not hasattr(public, name): return _space(dotted, None)  # INTERIM
-        if dotted not in _SPACES and not hasattr(public, name): return engine_interim.stub(dotted)  # INTERIM
         if public is None or (dotted in _SPACES and not hasattr(public, name)):
             if dotted in _SPACES:
                 return _space(dotted, None)

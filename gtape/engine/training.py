@@ -19,6 +19,7 @@ from gtape.autograph.calls import callee
 from gtape.core import nest
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.state import tracer_now
+from gtape.data import INFINITE_CARDINALITY
 from gtape.data.optional import Optional
 from gtape.engine.optimizing import own_way
 
@@ -41,8 +42,23 @@ def amend_trainer(module: ModuleType) -> None:
                 [step(batch) for batch in batches], module.concat)
         return self.predict_function
 
+    _refuse_endless(module.TFEpochIterator)
     trainer._make_function = make_function
     trainer.make_predict_function = make_predict_function
+
+
+def _refuse_endless(epoch_iterator: type) -> None:
+    plain = epoch_iterator.__init__  # type: ignore[misc]
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        plain(self, *args, **kwargs)
+        dataset = self._distributed_dataset
+        if self.steps_per_epoch is None and int(dataset.cardinality()) == INFINITE_CARDINALITY:
+            raise ValueError("the dataset repeats without end, so an epoch of it has none: give "
+                             "steps_per_epoch to fit, validation_steps for validation_data, steps "
+                             "to evaluate and predict, or repeat it a number of times")
+
+    epoch_iterator.__init__ = init  # type: ignore[misc]
 
 
 def amend_operation(module: ModuleType) -> None:

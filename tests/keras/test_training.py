@@ -14,7 +14,6 @@ keras = tf.keras
 
 
 def model_of(*layers: Any, features: int = 4, **options: Any) -> Any:
-    keras.utils.set_random_seed(3)
     made = keras.Sequential([keras.Input((features,)), *layers])
     made.compile(**{"optimizer": "sgd", "loss": "mse", **options})
     return made
@@ -27,6 +26,7 @@ def data(n: int = 20) -> tuple[np.ndarray, np.ndarray]:
 
 def losses(**options: Any) -> list[float]:
     x, y = data()
+    keras.utils.set_random_seed(3)
     model = model_of(keras.layers.Dense(8, activation="tanh"), keras.layers.Dense(1), **options)
     found = model.fit(x, y, batch_size=8, epochs=3, shuffle=False, verbose=0)
     return [*found.history["loss"], model.evaluate(x, y, verbose=0), model.predict(x, verbose=0)]
@@ -88,10 +88,10 @@ def test_a_train_step_of_the_users_is_converted() -> None:
             x, y = batch
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
-            if loss > 1.0:
-                loss = loss * 0.0 + 1.0
             gradients = tape.gradient(loss, self.trainable_variables)
             self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            if loss > 1.0:
+                loss = tf.ones(())
             return {"capped": loss}
 
     model = Clipping()
