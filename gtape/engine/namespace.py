@@ -16,7 +16,7 @@ _PRIVATE = {
     "__internal__.tracking.Trackable": (_TRACKING, "Trackable"),
     "__internal__.tracking.AutoTrackable": (_TRACKING, "AutoTrackable"),
     "__internal__.tracking.no_automatic_dependency_tracking": (_INTERNAL, "unchanged"),
-    "__internal__.CompositeTensor": (_INTERNAL, "CompositeTensor"),
+    "__internal__.CompositeTensor": ("gtape.core.composite", "CompositeTensor"),
     "__internal__.EagerTensor": ("gtape.core.tensor", "EagerTensor"),
     "__internal__.smart_cond.smart_cond": (_INTERNAL, "smart_cond"),
     "__internal__.decorator.unwrap": (_INTERNAL, "unwrap"),
