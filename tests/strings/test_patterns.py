@@ -35,6 +35,7 @@ _GIVEN: list[tuple[Callable[[], Any], Any]] = [
     (lambda: S.regex_replace("a]b", "[]]", "#"), b"a#b"),
     (lambda: S.regex_replace("a^b", "[\\^]", "#"), b"a#b"),
     (lambda: S.regex_replace("a-b", "[+\\-]", "#"), b"a#b"),
+    (lambda: S.regex_replace(tf.ragged.constant([["a"], []]), "a", "b"), [[b"b"], []]),
     (lambda: S.regex_replace("hello", "l(?:l)", "L"), b"heLo"),
     (lambda: S.regex_replace("x\x00y", "\\x00", "#"), b"x#y"),
     (lambda: S.regex_replace("é", "\\x{e9}", "#"), b"#"),

@@ -10,8 +10,10 @@ import pytest
 import gtape as tf
 
 _GIVEN: list[tuple[Callable[[], Any], Any]] = [
+    (lambda: tf.constant("a") + "b", b"ab"),
     (lambda: tf.constant(["a", "b"]) + tf.constant("c"), [b"ac", b"bc"]),
     (lambda: "x" + tf.constant(["a"]), [b"xa"]),
+    (lambda: tf.add("a", "b"), b"ab"),
     (lambda: tf.equal("a", ["a", "b"]), [True, False]),
     (lambda: tf.unique(["b", "a", "b"]).y, [b"b", b"a"]),
     (lambda: tf.reverse(["a", "b"], [0]), [b"b", b"a"]),
@@ -40,6 +42,7 @@ _GIVEN: list[tuple[Callable[[], Any], Any]] = [
     (lambda: tf.dynamic_partition(["a", "b"], [0, 1], 2), [[b"a"], [b"b"]]),
     (lambda: tf.constant(["a"], shape=[2, 2]), [[b"a", b"a"], [b"a", b"a"]]),
     (lambda: tf.constant("a", shape=[2]), [b"a", b"a"]),
+    (lambda: tf.io.decode_raw("ab", tf.uint8), [97, 98]),
     (lambda: tf.constant([b"a", "b"]), [b"a", b"b"]),
     (lambda: tf.reshape(["a", "b"], [2, 1]), [[b"a"], [b"b"]]),
     (

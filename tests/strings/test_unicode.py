@@ -13,6 +13,7 @@ S = tf.strings
 
 _GIVEN: list[tuple[Callable[[], Any], Any]] = [
     (lambda: S.unicode_split("héy", "UTF-8"), [b"h", b"\xc3\xa9", b"y"]),
+    (lambda: S.unicode_split(["héy", ""], "UTF-8"), [[b"h", b"\xc3\xa9", b"y"], []]),
     (lambda: S.unicode_split(b"a\xffb", "UTF-8"), [b"a", b"\xef\xbf\xbd", b"b"]),
     (lambda: S.unicode_split(b"a\xffb", "UTF-8", errors="ignore"), [b"a", b"b"]),
     (lambda: S.unicode_split(b"a\xe2\x82b", "UTF-8"), [b"a", b"\xef\xbf\xbd", b"b"]),
@@ -21,16 +22,31 @@ _GIVEN: list[tuple[Callable[[], Any], Any]] = [
         [b"a", b"?", b"b"],
     ),
     (lambda: S.unicode_decode("héy", "UTF-8"), [104, 233, 121]),
+    (lambda: S.unicode_decode(["héy", ""], "UTF-8"), [[104, 233, 121], []]),
     (lambda: S.unicode_decode("a\nb", "UTF-8", replace_control_characters=True), [97, 65533, 98]),
     (lambda: S.unicode_decode("héy".encode("utf-16-be"), "UTF-16-BE"), [104, 233, 121]),
     (lambda: S.unicode_decode_with_offsets("héy", "UTF-8"), [[104, 233, 121], [0, 1, 3]]),
+    (
+        lambda: S.unicode_split_with_offsets(["héy", "a"], "UTF-8"),
+        [[[b"h", b"\xc3\xa9", b"y"], [b"a"]], [[0, 1, 3], [0]]],
+    ),
     (
         lambda: S.unicode_decode("a\x7fb\x80", "UTF-8", replace_control_characters=True),
         [97, 127, 98, 128],
     ),
     (lambda: S.unicode_decode("héy".encode("utf-16-le"), "UTF-16-LE"), [104, 233, 121]),
     (lambda: S.unicode_decode("é".encode("latin1"), "ISO-8859-1"), [233]),
+    (
+        lambda: S.unicode_decode(
+            ["a\nb"], "UTF-8", replace_control_characters=True, errors="ignore"
+        ),
+        [[97, 98]],
+    ),
     (lambda: S.unicode_encode([104, 233], "UTF-8"), b"h\xc3\xa9"),
+    (
+        lambda: S.unicode_encode(tf.ragged.constant([[104, 233], [97]]), "UTF-8"),
+        [b"h\xc3\xa9", b"a"],
+    ),
     (lambda: S.unicode_encode([[104, 233], [97, 98]], "UTF-8"), [b"h\xc3\xa9", b"ab"]),
     (lambda: S.unicode_encode([104, 233], "UTF-16-BE"), b"\x00h\x00\xe9"),
     (lambda: S.unicode_encode([0xD800, 65], "UTF-8"), b"\xef\xbf\xbdA"),

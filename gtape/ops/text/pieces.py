@@ -131,6 +131,8 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
         InvalidArgumentError: no strings, an axis outside the rank, or one named twice.
     """
     if hasattr(inputs, "with_flat_values"):
+        if axis is None and not keepdims:
+            return reduce_join(inputs.flat_values, None, False, separator)
         return _rows_joined(inputs, axis, keepdims, _between(separator))
     x = strings(inputs, "reduce_join")
     between = _between(separator)
