@@ -14,6 +14,7 @@ _AMENDMENTS = {
     "keras.src.ops.operation": ("training", "amend_operation"),
     "keras.src.trainers.data_adapters": ("datasets", "amend_adapters"),
     "keras.src.trainers.data_adapters.data_adapter_utils": ("datasets", "amend_utils"),
+    "keras.src.utils.tf_utils": ("composites", "amend_utils"),
     "keras.src.utils.dataset_utils": ("datasets", "amend_adapters"),
     "keras.src.optimizers.base_optimizer": ("optimizing", "amend_optimizer"),
     "keras.src.optimizers.loss_scale_optimizer": ("optimizing", "amend_optimizer"),

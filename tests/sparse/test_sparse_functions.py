@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -300,6 +302,26 @@ def test_crosses() -> None:
     assert tf.sparse.cross_hashed(numbers, 10, 7).values.numpy().tolist() == [9, 6]
     with pytest.raises(tf.errors.InvalidArgumentError, match="number of rows"):
         tf.sparse.cross([a, tf.constant([["x"]])])
+
+
+def test_crosses_of_matrices_in_a_traced_function() -> None:
+    def cross(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        return tf.sparse.to_dense(tf.sparse.cross_hashed([x, y], 100))
+
+    traced = tf.function(cross, reduce_retracing=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in (2, 3, 1):
+            x = tf.constant([["a", "b"], ["c", "d"], ["e", "f"]][:rows])
+            y = tf.constant([[1, 2, 3], [4, 5, 6], [7, 8, 9]][:rows])
+            found = traced(x, y)
+            assert found.shape == [rows, 6]
+            assert found.numpy().tolist() == cross(x, y).numpy().tolist()
+    one_by_one = [[tf.sparse.cross_hashed([tf.sparse.from_dense([[a]]), [[b]]], 100).values[0]
+                   for a in ("a", "b") for b in (1, 2, 3)]]
+    assert found.numpy().tolist() == [[int(v) for v in row] for row in one_by_one]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="number of rows"):
+        tf.sparse.cross_hashed([[["a"]], [["b"], ["c"]]])
 
 
 def test_sets() -> None:

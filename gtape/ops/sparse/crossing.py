@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
 
+from gtape.core.composite import CompositeTensor
 from gtape.core.convert import convert
-from gtape.core.dtypes import string
+from gtape.core.dtypes import int64, string
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.ops.arguments import as_int, as_items
 from gtape.ops.sparse.conversions import int64_rows
 from gtape.ops.sparse.places import host_rows
 from gtape.ops.sparse.tensor import SparseTensor
+from gtape.ops.text.fingerprint import fingerprints
+from gtape.ops.text.steps import step
 
 HASH_KEY = 0xDECAFCAFFE
 _MULTIPLIER = 0xC6A4A7935BD1E995
@@ -39,14 +45,24 @@ def rows_of(name: str, value: Any) -> list[list[Any]]:
         flat = x._peek()
         rows = [list(flat[a:b]) for a, b in itertools.pairwise(splits)]
     else:
-        x = convert(value)
-        if x.ndim != 2:
-            raise InvalidArgumentError(f"{name}: the inputs must be matrices; got {x.spec}")
+        x = _matrix(name, value)
         rows = [list(row) for row in x._peek()]  # type: ignore[attr-defined]
+    _check_values(name, x)
+    return rows
+
+
+def _matrix(name: str, value: Any) -> Tensor:
+    x = convert(value)
+    if x.ndim != 2:
+        raise InvalidArgumentError(f"{name}: the inputs must be matrices; got {x.spec}")
+    _check_values(name, x)
+    return x
+
+
+def _check_values(name: str, x: Tensor) -> None:
     if not (x.dtype is string or x.dtype.is_integer):
         raise InvalidArgumentError(f"{name}: the inputs must hold integers or strings; got "
                                    f"{x.dtype.name}")
-    return rows
 
 
 def combined(name: str, inputs: Any) -> list[list[tuple[Any, ...]]]:
@@ -93,31 +109,54 @@ def cross(inputs: Any, name: str | None = None, separator: Any = None) -> Sparse
                     for row in combined("cross", inputs)], object)
 
 
-def _mixed(value: int) -> int:
-    return value ^ (value >> 47)
+def _joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """One fingerprint of two, of uint64 arrays."""
+    by, half = np.uint64(_MULTIPLIER), np.uint64(47)
+    part = b * by
+    found = (a ^ by ^ ((part ^ (part >> half)) * by)) * by
+    found = (found ^ (found >> half)) * by
+    return found ^ (found >> half)
 
 
-def _joined(a: int, b: int) -> int:
-    """One fingerprint of two."""
-    found = a ^ _MULTIPLIER ^ (_mixed(b * _MULTIPLIER & _WORD) * _MULTIPLIER & _WORD)
-    found = found * _MULTIPLIER & _WORD
-    return _mixed(_mixed(found) * _MULTIPLIER & _WORD)
+def _fingerprints(array: np.ndarray) -> np.ndarray:
+    """Those of strings, and integers as they are: uint64 of the array's shape."""
+    if array.dtype != object:
+        return array.astype(np.int64).view(np.uint64)
+    return fingerprints(list(array.reshape(-1))).reshape(array.shape)
 
 
-def _fingerprint(value: Any) -> int:
-    if not isinstance(value, bytes):
-        return int(value) & _WORD
-    from gtape.ops.text.fingerprint import fingerprint64
-
-    return fingerprint64(value)
+def _bucket(hashes: np.ndarray, buckets: int) -> np.ndarray:
+    """Hashes in [0, buckets), or below 2**63 - 1 where `buckets` is 0."""
+    return (hashes % np.uint64(buckets or (1 << 63) - 1)).astype(np.int64)
 
 
 def hashed(values: tuple[Any, ...], buckets: int, key: int) -> int:
-    """The hash of a combination, in [0, buckets), or below 2**63 - 1 where `buckets` is 0."""
-    found = key
+    """The hash of a combination."""
+    found = np.full(1, key, np.uint64)
     for value in values:
-        found = _joined(found, _fingerprint(value))
-    return found % (buckets or (1 << 63) - 1)
+        kind = object if isinstance(value, bytes) else np.int64
+        found = _joined(found, _fingerprints(np.array([value], kind)))
+    return int(_bucket(found, buckets)[0])
+
+
+def _of_matrices(parts: list[Tensor], buckets: int, key: int) -> SparseTensor:
+    """The hashes of matrices, whose shapes say how many there are: in a trace they are a step."""
+    rows, width = parts[0].spec.shape[0], math.prod(p.spec.shape[1] for p in parts)
+    if any(p.spec.shape[0] != rows for p in parts):
+        raise InvalidArgumentError(f"cross_hashed: the inputs must be matrices of one number of "
+                                   f"rows; got {', '.join(str(p.spec) for p in parts)}")
+
+    def run(*arrays: np.ndarray) -> list[np.ndarray]:
+        found: Any = np.full((len(arrays[0]), 1), key, np.uint64)
+        for array in arrays:
+            found = _joined(found[:, :, None], _fingerprints(array)[:, None, :])
+            found = found.reshape(len(array), found.shape[1] * found.shape[2])
+        made = _bucket(found, buckets)
+        return [np.indices(made.shape, np.int64).reshape(2, -1).T, made.reshape(-1)]
+
+    at, values = step("cross_hashed", run, parts, [
+        Spec((rows * width, 2), int64), Spec((rows * width,), int64)])
+    return SparseTensor._made(at, values, (rows, width))
 
 
 def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None,
@@ -132,5 +171,8 @@ def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None,
         raise InvalidArgumentError(f"cross_hashed: num_buckets must be 0 or more; got "
                                    f"{shown(num_buckets)}")
     key = HASH_KEY if hash_key is None else as_int(hash_key, "cross_hashed: hash_key") & _WORD
+    items = as_items(inputs, "cross_hashed: inputs")
+    if items and not any(isinstance(x, CompositeTensor) for x in items):
+        return _of_matrices([_matrix("cross_hashed", x) for x in items], buckets, key)
     return _packed([[hashed(values, buckets, key) for values in row]
                     for row in combined("cross_hashed", inputs)], np.int64)
