@@ -1,4 +1,4 @@
-"""Keras on gtape: a functional model, fit with callbacks, a train_step of one's own, a saved file."""
+"""Keras on gtape: a functional model, fit with callbacks, a train_step, a saved file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ keras = tf.keras
 
 
 def make_data(samples: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Points of the plane with a colour of three, and whether they are in the ring of the colour."""
+    """Points of the plane, each with a colour, and whether they are in the ring of that colour."""
     rng = np.random.default_rng(0)
     point = rng.uniform(-1, 1, (samples, 2)).astype(np.float32)
     colour = rng.integers(0, 3, (samples, 1))
