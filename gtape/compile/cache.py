@@ -48,6 +48,8 @@ class Cache:
         self._count = 0
         #: By key; None: these arguments cannot be traced, and the Python function runs.
         self._executables: dict[Any, Executable | None] = {}
+        #: Patterns and specs that cannot be traced whatever the open lengths are.
+        self._untraceable: set[Any] = set()
         self._dead: list[Identity] = []
         self._watch = diary.Watch()
         self._traced_before = False
@@ -90,6 +92,10 @@ class Cache:
         """Trace for these arguments, and remember it."""
         self._purge()
         trace = self._trace(arguments)
+        kind = (arguments.pattern, tuple(trace.specs))
+        if kind in self._untraceable and tracer is None:
+            self._executables[arguments.key] = None
+            return None
         try:
             made = trace.executable(arguments.shapes, lambda shapes: self._run(arguments, shapes))
         except NotTraceableError as error:
@@ -97,6 +103,7 @@ class Cache:
                 raise
             warnings.warn(f"{self.name} runs eagerly: {error}", EagerFunctionWarning,
                           stacklevel=stack_level())
+            self._untraceable.add(kind)
             self._executables[arguments.key] = None
             return None
         self._add(trace)
@@ -123,7 +130,7 @@ class Cache:
             if trace.accepts(arguments):
                 return trace
         names = self._binding.names(len(arguments.args))
-        specs = [TensorSpec(dims, t.dtype) for dims, t in zip(arguments.shapes, arguments.tensors)]
+        specs = arguments.specs()
         if self._binding.input_signature is not None:
             specs = specs_of(self._binding.input_signature)
         elif self._reduce:

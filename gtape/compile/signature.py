@@ -55,6 +55,16 @@ class Arguments:
     def key(self) -> Any:
         return self.pattern, self.shapes
 
+    def specs(self) -> list[TensorSpec]:
+        """The specs of the tensors; how many values a composite has is left open."""
+        opened: dict[int, TensorSpec] = {}
+        for leaf in nest.flatten([*self.args, *self.kwargs.values()]):
+            if isinstance(leaf, CompositeTensor) and leaf._opens_:
+                opened |= {id(part): spec for part, spec in zip(
+                    leaf._parts_(), leaf._type_spec._part_specs_())}
+        return [opened.get(id(t)) or TensorSpec(dims, t.dtype)
+                for dims, t in zip(self.shapes, self.tensors)]
+
     def replaced(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with other tensors in the place of theirs."""
         fresh = iter(tensors)

@@ -21,6 +21,9 @@ class CompositeTensor:
     __array_ufunc__ = None
     __array_priority__ = 200
 
+    #: Whether one trace of a function serves values of any number.
+    _opens_ = False
+
     def _parts_(self) -> tuple[Any, ...]:
         """The tensors that it is made of."""
         raise NotImplementedError

@@ -313,3 +313,32 @@ def test_row_partitions() -> None:
 def test_large_ragged_tensors_are_shown_by_their_shape() -> None:
     x = tf.RaggedTensor.from_uniform_row_length(np.zeros(4000), 2)
     assert repr(x) == "<tf.RaggedTensor: shape=(2000, 2), dtype=float64>"
+
+
+def test_one_trace_serves_any_number_of_values() -> None:
+    traces = []
+
+    @tf.function
+    def f(x: tf.RaggedTensor, y: tf.SparseTensor) -> tf.Tensor:
+        traces.append(1)
+        return tf.reduce_sum(tf.reduce_mean(x * 2.0, 1)) + tf.sparse.reduce_sum(y * 3.0)
+
+    for n in range(4, 9):
+        x = tf.RaggedTensor.from_row_splits(tf.range(float(n)), [0, 3, n])
+        y = tf.SparseTensor([[i, 0] for i in range(n)], tf.range(float(n)), [9, 2])
+        np.testing.assert_allclose(f(x, y).numpy(), 2 + (n + 2) + 3 * n * (n - 1) / 2)
+    assert len(traces) == 1
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_cannot_be_traced_is_tried_once() -> None:
+    calls = []
+
+    @tf.function
+    def f(x: tf.RaggedTensor) -> tf.Tensor:
+        calls.append(tf.executing_eagerly())
+        return x.to_tensor()
+
+    for n in range(4, 7):
+        assert f(tf.RaggedTensor.from_row_splits(tf.range(n), [0, 3, n])).shape == [2, 3]
+    assert calls.count(False) == 2 and calls.count(True) == 3  # open lengths, then its own

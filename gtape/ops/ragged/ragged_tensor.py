@@ -399,6 +399,8 @@ class RaggedTensor(CompositeTensor):
 
     # ------------------------------------------------------------------ as a composite
 
+    _opens_ = True
+
     def _parts_(self) -> tuple[Any, ...]:
         return (self.flat_values, *self.nested_row_splits)
 

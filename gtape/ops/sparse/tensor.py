@@ -152,6 +152,8 @@ class SparseTensor(CompositeTensor):
 
     # ------------------------------------------------------------------ as a composite
 
+    _opens_ = True
+
     def _parts_(self) -> tuple[Any, ...]:
         return self._indices, self._values
 
