@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from time import perf_counter
+from functools import partial
 from typing import Any
 
 from gtape.core import nest
@@ -17,10 +16,9 @@ from gtape.core.state import init_scope
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.data import elements
 from gtape.data.failures import user_line
+from gtape.data.plans import Plan, results
 from gtape.ops.vectorized import NEEDS_ELEMENTS
 
-#: A graph is compiled when applying its nodes took so many seconds: compiling takes about as long.
-_HOT = 0.1
 #: For so many shapes a function is traced; with others it runs in Python.
 _MOST_SHAPES = 64
 #: Two lengths that stand for one that is not known; results whose lengths differ are as open.
@@ -102,14 +100,14 @@ class Call:
         try:
             if static:
                 made = self._traced([_dims(leaf, 0) for leaf in self._given])
-                self.spec = _results(made)
+                self.spec = results(made)
                 self._note(made)
                 if self._tensors:
-                    self._plans[self._key_of_specs()] = _Plan(made)
+                    self._plans[self._key_of_specs()] = Plan(made)
             else:
                 few, many = (self._traced([_dims(leaf, n) for leaf in self._given])
                              for n in _LENGTHS)
-                self.spec = _common(_results(few), _results(many))
+                self.spec = _common(results(few), results(many))
                 self._note(few)
         except _Tried:
             return
@@ -173,6 +171,15 @@ class Call:
         plan = self._plan(leaves)
         return self.python(element) if plan is None else plan(leaves)
 
+    def job(self, element: Any) -> Callable[[], Any]:
+        """The call for an element, to be made by another thread. What is run is settled now: which
+        thread is faster changes nothing in the results."""
+        if not self._known:
+            self._learn(element)
+        plan = self._plan(self._leaves(element)) if self._tensors else None
+        return partial(self.python, element) if plan is None else partial(
+            plan.chosen(), self._leaves(element))
+
     def flat(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves of the result for the leaves of an element."""
         plan = self._plan(leaves) if self._tensors else None
@@ -201,7 +208,7 @@ class Call:
                 self._given) and all(leaf.dtype is spec.dtype
                                      for leaf, spec in zip(leaves, self._given)):
             try:
-                made = _Plan(self._traced([leaf._a.shape for leaf in leaves]))
+                made = Plan(self._traced([leaf._a.shape for leaf in leaves]))
             except Exception:  # the Python code says what is wrong
                 made = None
         if len(self._plans) < 4 * _MOST_SHAPES:
@@ -286,69 +293,6 @@ def _result(value: Any) -> Any:
     return made
 
 
-class _Plan:
-    """A trace, applied node by node, and compiled when that has been done often."""
-
-    __slots__ = ("_entry", "_left", "_pack", "_taken", "traced")
-
-    def __init__(self, traced: Any) -> None:
-        self.traced = traced
-        #: For each result the places of the array and of the indices, where all are gathered.
-        self._taken = _gathered(traced)
-        self._pack: Any = elements.packer(_results(traced)) if self._taken else None
-        self._left = _HOT if traced.graph.nodes else math.inf
-        self._entry: Any = None
-
-    def __call__(self, leaves: Sequence[EagerTensor]) -> Any:
-        if self._entry is not None:
-            return self._entry(*leaves)
-        if self._taken is not None:
-            found = _taken(self._taken, leaves)
-            if found is not None:
-                return self._pack(found)
-        if self._left < 0:
-            from gtape.compile.executable import Executable
-
-            made = Executable(self.traced)
-            made.compile()
-            self._entry = made.entry
-            return self._entry(*leaves)
-        start = perf_counter()
-        made = self.traced.apply(leaves)
-        self._left -= perf_counter() - start
-        return made
-
-
-def _gathered(traced: Any) -> list[tuple[int, int]] | None:
-    """The places of the arguments (array, indices) of every result, where these are rows of
-    arguments and nothing else: that needs no program."""
-    places = {id(symbol): i for i, symbol in enumerate(traced.arguments)}
-    made = {}
-    for node in traced.graph.nodes:
-        if node.op.name != "gather_" or node.attrs != (0,) or not all(
-                id(x) in places for x in node.inputs):
-            return None
-        made[id(node.outputs[0])] = (places[id(node.inputs[0])], places[id(node.inputs[1])])
-    results = [made.get(id(t)) for t in traced.graph.outputs]
-    return None if not results or None in results else results  # type: ignore[return-value]
-
-
-def _taken(places: Sequence[tuple[int, int]], leaves: Sequence[EagerTensor]) -> Any:
-    """The rows; None where an index is out of range."""
-    results = []
-    checked = -1
-    for at, by in places:
-        indices, array = leaves[by]._a, leaves[at]
-        if by != checked and indices.size and indices.min() < 0:
-            return None
-        checked = by
-        try:
-            results.append(EagerTensor(array._a.take(indices, axis=0), array._t))
-        except IndexError:
-            return None
-    return results
-
-
 def _knowable(leaf: Any) -> bool:
     return isinstance(leaf, NoneTensorSpec) or (
         isinstance(leaf, TensorSpec) and leaf.shape.dims is not None)
@@ -365,12 +309,6 @@ def _dims(leaf: Any, length: int) -> Any:
 def _static(leaf: Any) -> bool:
     return isinstance(leaf, NoneTensorSpec) or (
         isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined())
-
-
-def _results(made: Any) -> Any:
-    specs = made.packed([TensorSpec(t.spec.shape, t.dtype)
-                         for t in made.graph.outputs[: made.results]])
-    return nest.map_structure(lambda s: NoneTensorSpec() if s is None else s, specs)
 
 
 def _common(few: Any, many: Any) -> Any:

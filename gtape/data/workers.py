@@ -13,7 +13,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Iterator as Elements
-from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
@@ -145,7 +144,7 @@ def _in_threads(call: Any, upstream: Elements[Any], threads: int, number: int, o
                 except Exception as error:  # the end, or what is to be said after what is waiting
                     ended = error
                     break
-                waiting.append((number, workers.start(partial(call, element))))
+                waiting.append((number, workers.start(call.job(element))))
                 number += 1
             if not waiting:
                 break
