@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Iterator as Elements
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from gtape.data.dataset import Dataset
 from gtape.data.reading import FileDataset, text
 from gtape.data.text_lines import lines
 from gtape.files import csv_lines
-from gtape.files.csv_lines import Column, Format
+from gtape.files.csv_lines import Format
 from gtape.files.folders import glob
 
 #: Lines that a quoted field may go over, before it is said not to end.
@@ -56,8 +55,9 @@ class CsvDataset(FileDataset):
             raise InvalidArgumentError("CsvDataset takes select_cols or exclude_cols, not both")
         self._columns = csv_lines.as_columns(record_defaults)
         self._form = csv_lines.as_format(field_delim, use_quote_delim, na_value)
-        self._selection = csv_lines.as_selection(select_cols, len(self._columns))
-        self._excluded = frozenset(int(i) for i in exclude_cols or ())
+        self._reader = csv_lines.Reader(
+            self._columns, self._form, csv_lines.as_selection(select_cols, len(self._columns)),
+            frozenset(int(i) for i in exclude_cols or ()))
         self._header = bool(header)
         self._skips = False
         super().__init__(filenames, compression_type, None, tuple(
@@ -67,22 +67,13 @@ class CsvDataset(FileDataset):
         types = [(CPU.typed(c.dtype), c.dtype.np_dtype) for c in self._columns]
         for number, record in _records(path, self._kind, self._form, self._header):
             try:
-                values = self._values(record, f"'{path}', line {number}")
-            except InvalidArgumentError:
+                values = self._reader.values(record)
+            except InvalidArgumentError as error:
                 if self._skips:
                     continue
-                raise
+                raise InvalidArgumentError(f"'{path}', line {number}: {error}") from None
             yield tuple([text(v) if type(v) is bytes else EagerTensor(np.array(v, dtype), made)
                          for v, (made, dtype) in zip(values, types)])
-
-    def _values(self, record: bytes, where: str) -> list[Any]:
-        if not self._excluded:
-            return csv_lines.values_of(record, self._columns, self._form, self._selection, where)
-        found = csv_lines.fields(record, self._form, where)
-        kept = [f for i, f in enumerate(found) if i not in self._excluded]
-        chosen = csv_lines.chosen(kept, self._columns, None, where)
-        return [csv_lines.value(f, c, self._form, i, where)
-                for i, (f, c) in enumerate(zip(chosen, self._columns))]
 
 
 def _records(path: str, kind: str, form: Format, header: bool) -> Elements[tuple[int, bytes]]:
@@ -212,7 +203,7 @@ def _column_names(paths: list[str], given: Any, header: bool, form: Format, kind
             first = next(_records(path, kind or "", form, False), None)
             if first is None:
                 raise ValueError(f"'{path}' is empty; its first line must name the columns")
-            found = [f.decode(encoding) for f in csv_lines.fields(first[1], form, f"'{path}'")]
+            found = [f.decode(encoding) for f in _fields(first[1], form, path, first[0])]
             if names is not None and found != names:
                 raise ValueError(f"Files contain different sets of columns: {names} in "
                                  f"'{paths[0]}', {found} in '{path}'")
@@ -246,7 +237,7 @@ def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, hea
     left = rows
     for path in paths:
         for number, record in islice(_records(path, kind or "", form, header), left):
-            found = csv_lines.fields(record, form, f"'{path}', line {number}")
+            found = _fields(record, form, path, number)
             if len(found) != count:
                 raise ValueError(f"Problem inferring types: CSV row has different number of fields "
                                  f"than expected: '{path}', line {number} has {len(found)}, the "
@@ -254,7 +245,7 @@ def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, hea
             for i, column in enumerate(chosen):
                 field = found[column]
                 if field and field != form.empty:
-                    ranks[i] = _rank(field, ranks[i] or 0, form)
+                    ranks[i] = _rank(field, ranks[i] or 0)
             left = None if left is None else left - 1
         if left == 0:
             break
@@ -263,14 +254,14 @@ def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, hea
             for t in types]
 
 
-def _rank(field: bytes, least: int, form: Format) -> int:
+def _fields(record: bytes, form: Format, path: str, number: int) -> list[bytes]:
+    try:
+        return csv_lines.fields(record, form)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"'{path}', line {number}: {error}") from None
+
+
+def _rank(field: bytes, least: int) -> int:
     """The number of the first dtype from `least` on that a field fits."""
-    for rank in range(least, len(_TYPES)):
-        dtype = _TYPES[rank]
-        try:
-            found = csv_lines.value(field, Column(dtype, None), form, 0, "")
-        except InvalidArgumentError:
-            continue
-        if dtype is not dtypes.float32 or math.isfinite(found):
-            return rank
-    return len(_TYPES) - 1
+    return next(rank for rank in range(least, len(_TYPES))
+                if csv_lines.fits(field, _TYPES[rank]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -100,7 +100,7 @@ def as_selection(select_cols: Any, count: int) -> list[int] | None:
     return found
 
 
-def fields(record: bytes, form: Format, where: str) -> list[bytes]:
+def fields(record: bytes, form: Format) -> list[bytes]:
     """The fields of a record, without their quotes.
 
     Raises:
@@ -111,36 +111,36 @@ def fields(record: bytes, form: Format, where: str) -> list[bytes]:
         return []
     if not (form.quotes and b'"' in record):
         if form.quotes and (b"\n" in record or b"\r" in record):
-            raise _unquoted(where)
+            raise _unquoted()
         return record.split(form.delimiter)
     found, at, size, mark = [], 0, len(record), form.delimiter
     while True:
         if record[at:at + 1] == b'"':
-            value, at = _quoted(record, at + 1, mark, where)
+            value, at = _quoted(record, at + 1, mark)
         else:
             end = record.find(mark, at)
             end = size if end < 0 else end
             value, at = record[at:end], end
             if any(c in value for c in (b'"', b"\n", b"\r")):
-                raise _unquoted(where)
+                raise _unquoted()
         found.append(value)
         if at >= size:
             return found
         at += 1
 
 
-def _unquoted(where: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"{where}: Unquoted fields cannot have quotes/CRLFs inside")
+def _unquoted() -> InvalidArgumentError:
+    return InvalidArgumentError("Unquoted fields cannot have quotes/CRLFs inside")
 
 
-def _quoted(record: bytes, at: int, mark: bytes, where: str) -> tuple[bytes, int]:
+def _quoted(record: bytes, at: int, mark: bytes) -> tuple[bytes, int]:
     """The field whose quote begins before `at`, and the place after its last quote."""
     parts = []
     while True:
         end = record.find(b'"', at)
         if end < 0:
-            raise InvalidArgumentError(f"{where}: Quoted field has to end with quote followed by "
-                                       f"delim or end")
+            raise InvalidArgumentError("Quoted field has to end with quote followed by delim or "
+                                       "end")
         parts.append(record[at:end])
         after = record[end + 1:end + 2]
         if after == b'"':
@@ -148,59 +148,97 @@ def _quoted(record: bytes, at: int, mark: bytes, where: str) -> tuple[bytes, int
             at = end + 2
             continue
         if after not in (b"", mark):
-            raise InvalidArgumentError(f"{where}: Quote inside a string has to be escaped by "
-                                       f"another quote")
+            raise InvalidArgumentError("Quote inside a string has to be escaped by another "
+                                       "quote")
         return b"".join(parts), end + 1
 
 
-def chosen(found: list[bytes], columns: Sequence[Column], selection: list[int] | None,
-           where: str) -> list[bytes]:
-    """The fields of the columns that are wanted.
+class Reader:
+    """Reads the values of records.
 
-    Raises:
-        InvalidArgumentError: the record has another number of fields.
+    Args:
+        columns: those that are wanted.
+        selection: their numbers in a record; None for all.
+        excluded: the numbers of those that are not wanted.
     """
-    if selection is not None:
-        found = [found[i] for i in selection if i < len(found)]
-    if len(found) != len(columns):
-        raise InvalidArgumentError(f"{where}: Expect {len(columns)} fields but have {len(found)}")
-    return found
+
+    def __init__(self, columns: Sequence[Column], form: Format, selection: list[int] | None = None,
+                 excluded: frozenset[int] = frozenset()) -> None:
+        self._form, self._selection, self._excluded = form, selection, excluded
+        self._readers = [_reader(column, form, i) for i, column in enumerate(columns)]
+
+    def values(self, record: bytes) -> list[Any]:
+        """The values of the wanted columns of a record.
+
+        Raises:
+            InvalidArgumentError: the record has another number of fields; a field is empty and must
+                not be, or is no number of its dtype.
+        """
+        found = fields(record, self._form)
+        if self._selection is not None:
+            found = [found[i] for i in self._selection if i < len(found)]
+        elif self._excluded:
+            found = [text for i, text in enumerate(found) if i not in self._excluded]
+        if len(found) != len(self._readers):
+            raise InvalidArgumentError(f"Expect {len(self._readers)} fields but have {len(found)}")
+        return [read(text) for read, text in zip(self._readers, found)]
 
 
-def value(text: bytes, column: Column, form: Format, number: int, where: str) -> Any:
-    """A field's value; a float that its dtype cannot hold is infinite.
+def _reader(column: Column, form: Format, number: int) -> Callable[[bytes], Any]:
+    """What makes a value of a field."""
+    dtype, default = column
+    convert_text = _CONVERTERS[dtype.name]
 
-    Raises:
-        InvalidArgumentError: it is empty and must not be, or is no number of its dtype.
-    """
-    dtype = column.dtype
-    if not text or text == form.empty:
-        if column.default is None:
-            raise InvalidArgumentError(f"{where}: Field {number} is required but missing")
-        return column.default
-    if dtype is dtypes.string:
-        return text
+    def read(text: bytes) -> Any:
+        if not text or text == form.empty:
+            if default is None:
+                raise InvalidArgumentError(f"Field {number} is required but missing")
+            return default
+        try:
+            return convert_text(text)
+        except ValueError:
+            raise InvalidArgumentError(f"Field {number} is not a valid {dtype.name}: "
+                                       f"{shown(text.decode('utf-8', 'replace'))}") from None
+
+    return read
+
+
+def _float64(text: bytes) -> float:
+    if b"_" in text:
+        raise ValueError
+    return float(text)
+
+
+def _float32(text: bytes) -> float:
+    """A float that is infinite where a float32 is."""
+    found = _float64(text)
+    return found if abs(found) < _HUGE or found != found else found * math.inf
+
+
+def _integer(bits: int) -> Callable[[bytes], int]:
+    limit = 1 << bits - 1
+
+    def read(text: bytes) -> int:
+        found = int(text)
+        if not -limit <= found < limit or b"_" in text:
+            raise ValueError
+        return found
+
+    return read
+
+
+_CONVERTERS: dict[str, Callable[[bytes], Any]] = {
+    "float32": _float32, "float64": _float64, "int32": _integer(32), "int64": _integer(64),
+    "string": lambda text: text}
+
+
+def fits(text: bytes, dtype: DType) -> bool:
+    """Whether a field is a number of a dtype, and a finite one where it is a float32."""
     try:
-        if b"_" in text or b"x" in text:
-            raise ValueError
-        if dtype.is_floating:
-            found = float(text)
-            return found if abs(found) < _HUGE or dtype is dtypes.float64 else found * math.inf
-        made = int(text)
-        if not int(dtype.min) <= made <= int(dtype.max):
-            raise ValueError
-        return made
+        found = _CONVERTERS[dtype.name](text)
     except ValueError:
-        raise InvalidArgumentError(f"{where}: Field {number} is not a valid {dtype.name}: "
-                                   f"{shown(text.decode('utf-8', 'replace'))}") from None
-
-
-def values_of(record: bytes, columns: Sequence[Column], form: Format, selection: list[int] | None,
-              where: str) -> list[Any]:
-    """The values of the wanted columns of a record."""
-    found = chosen(fields(record, form, where), columns, selection, where)
-    return [value(text, column, form, i, where)
-            for i, (text, column) in enumerate(zip(found, columns))]
+        return False
+    return dtype is not dtypes.float32 or math.isfinite(found)
 
 
 def array_of(values: Sequence[Any], dtype: DType) -> np.ndarray:
@@ -230,13 +268,17 @@ def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",",
     """
     columns = as_columns(record_defaults)
     form = as_format(field_delim, use_quote_delim, na_value)
-    selection = as_selection(select_cols, len(columns))
+    reader = Reader(columns, form, as_selection(select_cols, len(columns)))
     given = strings(records, "decode_csv")
 
     def run(found: Any) -> list[Any]:
         array = np.asarray(found, object)
-        rows = [values_of(record, columns, form, selection, f"decode_csv: record {i}")
-                for i, record in enumerate(array.reshape(-1).tolist())]
+        rows = []
+        for i, record in enumerate(array.reshape(-1).tolist()):
+            try:
+                rows.append(reader.values(record))
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(f"decode_csv: record {i}: {error}") from None
         return [array_of([row[i] for row in rows], c.dtype).reshape(array.shape)
                 for i, c in enumerate(columns)]
 

@@ -15,7 +15,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.files.example_columns import Column, Held, column, held
+from gtape.files.example_columns import Column, Finder, Held, column
 from gtape.files.example_features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -99,9 +99,9 @@ def _parsed(serialized: Tensor, wanted: dict[str, Any], names: Any, single: bool
 
 
 def _parser(strings: Any, wanted: dict[str, Any], names: Any, single: bool) -> Parser:
-    needed = keys(wanted)
+    find = Finder(keys(wanted)).held
     examples = np.atleast_1d(np.asarray(strings, object)).tolist()
-    return Parser([held(e, needed) for e in examples], names, single)
+    return Parser([find(e) for e in examples], names, single)
 
 
 def keys(wanted: dict[str, Any]) -> set[str]:
