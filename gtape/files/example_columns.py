@@ -48,10 +48,14 @@ _LAYOUTS = 256
 
 class Finder:
     """Finds the wanted features of serialized Examples, of which many are laid out alike: the
-    fields of the first of a length are read one by one, and of the next only compared."""
+    fields of the first of a length are read one by one, and of the next only compared.
 
-    def __init__(self, wanted: Collection[str]) -> None:
-        self._wanted = wanted
+    Args:
+        many: it is used for more than one.
+    """
+
+    def __init__(self, wanted: Collection[str], many: bool = True) -> None:
+        self._wanted, self._many = wanted, many
         self._layouts: dict[int, _Layout] = {}
 
     def held(self, example: bytes) -> dict[str, Held]:
@@ -70,7 +74,7 @@ class Finder:
                 return {name: Held(kind, example[start:stop])
                         for name, kind, start, stop in layout.places}
         found = _held(example, self._wanted)
-        if layout is None and len(self._layouts) < _LAYOUTS:
+        if layout is None and self._many and len(self._layouts) < _LAYOUTS:
             made = _layout(example, found)
             if made is not None:
                 self._layouts[len(example)] = made
@@ -159,9 +163,7 @@ def column(name: str, dtype: DType, features: Sequence[Held | None]) -> Column:
         if feature is None or not feature.kind:
             continue
         if feature.kind != number:
-            raise InvalidArgumentError(f"Key: {name}, Index: {i}.  Data types don't match. Data "
-                                       f"type: {_KINDS[feature.kind]} but expected type: "
-                                       f"{dtype.name}")
+            raise _mismatch(name, i, feature, dtype)
         counts[i] = 0
         parts.append(_strings(feature.content) if number == 1 else
                      _packed(feature.content, number))
@@ -180,6 +182,32 @@ def column(name: str, dtype: DType, features: Sequence[Held | None]) -> Column:
         return Column(np.frombuffer(joined, "<f4").astype(np.float32), counts)
     counts[with_it] = _ends(name, joined, lengths)
     return Column(wire.read_varints(joined, f"the integers of '{name}'"), counts)
+
+
+def alone(name: str, dtype: DType, feature: Held) -> np.ndarray:
+    """The values of a feature of one example.
+
+    Raises:
+        InvalidArgumentError: as `column`.
+    """
+    if feature.kind != _NUMBERS[dtype.name]:
+        raise _mismatch(name, 0, feature, dtype)
+    if feature.kind == 1:
+        strings = _strings(feature.content)
+        made = np.empty(len(strings), object)
+        made[:] = strings
+        return made
+    packed = _packed(feature.content, feature.kind)
+    if feature.kind == 3:
+        return wire.read_varints(packed, f"the integers of '{name}'")
+    if len(packed) % 4:
+        raise wire.damaged(f"the floats of '{name}'", 0, "a part of a float32")
+    return np.frombuffer(packed, "<f4").astype(np.float32)
+
+
+def _mismatch(name: str, number: int, feature: Held, dtype: DType) -> InvalidArgumentError:
+    return InvalidArgumentError(f"Key: {name}, Index: {number}.  Data types don't match. Data "
+                                f"type: {_KINDS[feature.kind]} but expected type: {dtype.name}")
 
 
 def _strings(content: Any) -> list[bytes]:

@@ -15,7 +15,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.files.example_columns import Column, Finder, Held, column
+from gtape.files.example_columns import Column, Finder, Held, alone, column
 from gtape.files.example_features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -82,14 +82,16 @@ def _serialized(value: Any, name: str) -> Tensor:
 def _parsed(serialized: Tensor, wanted: dict[str, Any], names: Any, single: bool,
             ) -> dict[str, Any]:
     if tracer_now() is None:
-        parser = _parser(serialized.numpy(), wanted, names, single)
+        parser = _parser(serialized.numpy(), Finder(keys(wanted), not single), names, single)
         return {name: parser.tensor(name, feature) for name, feature in wanted.items()}
     if not all(isinstance(f, FixedLenFeature) for f in wanted.values()):
         raise untraceable("parse_example with features of any length")
     count = () if single else (serialized.spec.shape[0],)
 
+    finder = Finder(keys(wanted))
+
     def run(strings: Any) -> list[Any]:
-        parser = _parser(strings, wanted, names, single)
+        parser = _parser(strings, finder, names, single)
         return [parser.fixed(name, feature) for name, feature in wanted.items()]
 
     made = step("parse_example", run, [serialized],
@@ -98,10 +100,9 @@ def _parsed(serialized: Tensor, wanted: dict[str, Any], names: Any, single: bool
     return dict(zip(wanted, made))
 
 
-def _parser(strings: Any, wanted: dict[str, Any], names: Any, single: bool) -> Parser:
-    find = Finder(keys(wanted)).held
-    examples = np.atleast_1d(np.asarray(strings, object)).tolist()
-    return Parser([find(e) for e in examples], names, single)
+def _parser(strings: Any, finder: Finder, names: Any, single: bool) -> Parser:
+    examples = [strings] if single else np.asarray(strings, object).tolist()
+    return Parser([finder.held(e) for e in examples], names, single)
 
 
 def keys(wanted: dict[str, Any]) -> set[str]:
@@ -161,7 +162,14 @@ class Parser:
             InvalidArgumentError: it is missing and has no default, or has another number of values.
         """
         dtype, shape = value_dtype(name, feature), inner_shape(name, feature)
-        found, size = self._column(name, dtype), math.prod(shape)
+        size = math.prod(shape)
+        if self._single:
+            held = self._examples[0].get(name)
+            if held is not None and held.kind:
+                values = alone(name, dtype, held)
+                if len(values) == size:
+                    return values.reshape(shape)
+        found = self._column(name, dtype)
         missing = found.counts < 0
         odd = np.flatnonzero(~missing & (found.counts != size))
         if len(odd):

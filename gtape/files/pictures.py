@@ -6,7 +6,6 @@ How large a picture claims to be is compared with the length of its file before 
 from __future__ import annotations
 
 import io
-import warnings
 from typing import Any
 
 import numpy as np
@@ -51,15 +50,13 @@ def opened(content: bytes, name: str) -> Any:
     except ImportError as error:
         raise UnavailableError("decoding images needs the package pillow: pip install "
                                "'gtape[images]'") from error
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        try:
-            if name == "PNG":
-                Image.open(io.BytesIO(content), formats=[name]).verify()
-            image = Image.open(io.BytesIO(content), formats=[name])
-            frames = getattr(image, "n_frames", 1)
-        except Exception as error:
-            raise _invalid(name, content, error) from None
+    try:
+        if name == "PNG":
+            Image.open(io.BytesIO(content), formats=[name]).verify()
+        image = Image.open(io.BytesIO(content), formats=[name])
+        frames = getattr(image, "n_frames", 1)
+    except Exception as error:
+        raise _invalid(name, content, error) from None
     pixels = image.width * image.height * frames
     if pixels > max(_FREE, len(content) * _EACH):
         raise InvalidArgumentError(
@@ -156,12 +153,15 @@ def _channels(pixels: np.ndarray, wanted: int) -> np.ndarray:
 def frames(content: bytes, name: str, only_first: bool = False) -> np.ndarray:
     """The pictures [frames, height, width, 3] of a GIF or WebP file."""
     image = opened(content, name)
-    found = []
+    size, found = image.size, []
     for number in range(1 if only_first else getattr(image, "n_frames", 1)):
         try:
             image.seek(number)
         except Exception as error:
             raise _invalid(name, content, error) from None
+        if image.size != size:
+            raise InvalidArgumentError(f"Invalid {name} data, size {len(content)}: picture "
+                                       f"{number} is of {image.size} pixels, the first of {size}")
         loaded(image, content, name)
         alpha = name == "WEBP" and image.mode == "RGBA"
         found.append(np.asarray(image if alpha else image.convert("RGB")))

@@ -66,7 +66,7 @@ def _format(part: bytes) -> tuple[int, int]:
         code = int.from_bytes(part[24:26], "little")
     if code != 1 or bits != 16:
         raise _wrong(f"Can only read 16-bit PCM; got format {code} of {bits} bits")
-    if not channels or not rate:
+    if not channels or not 0 < rate < 1 << 31:
         raise _wrong(f"{channels} channels at a rate of {rate}")
     return channels, rate
 
