@@ -10,6 +10,7 @@ _AMENDMENTS = {
     "keras.src.backend.tensorflow.core": ("symbolic", "amend_core"),
     "keras.src.backend.tensorflow.rnn": ("recurrent", "amend_rnn"),
     "keras.src.backend.tensorflow.trainer": ("training", "amend_trainer"),
+    "keras.src.layers.preprocessing.text_vectorization": ("text", "amend_text_vectorization"),
     "keras.src.ops.nn": ("normalizing", "amend_nn"),
     "keras.src.ops.operation": ("training", "amend_operation"),
     "keras.src.trainers.data_adapters": ("datasets", "amend_adapters"),
