@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any, TypeVar
+from typing import Any
 
 from gtape.autograph import source
 from gtape.autograph.expressions import Expressions
 from gtape.autograph.nodes import PREFIX
 from gtape.autograph.statements import convert_function
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 _SKIP = "_gtape_do_not_convert_"
 _SUSPENDING = (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
@@ -24,8 +21,13 @@ _FRAME_READERS = {"locals", "vars", "dir", "eval", "exec"}
 _made: dict[tuple[CodeType, str], CodeType | None] = {}
 
 
-def do_not_convert(func: _F) -> _F:
-    """Leave `func` as it is where a traced function calls it: its conditions must be Python's."""
+def do_not_convert(func: Any = None) -> Any:
+    """Leave `func` as it is where a traced function calls it: its conditions must be Python's.
+
+    A decorator, with brackets or without.
+    """
+    if func is None:
+        return do_not_convert
     target = func.__func__ if isinstance(func, MethodType) else func
     setattr(target, _SKIP, True)
     return func

@@ -143,8 +143,9 @@ def test_without_source_left_as_it_is() -> None:
     assert convert(space["f"]) is space["f"]
 
 
-def test_do_not_convert() -> None:
-    @do_not_convert
+@pytest.mark.parametrize("mark", [do_not_convert, do_not_convert()])
+def test_do_not_convert(mark: Any) -> None:
+    @mark
     def f(x: Any) -> Any:
         return x if x > 0 else -x
 
