@@ -16,7 +16,16 @@ from gtape.files.images import (
     extract_jpeg_shape,
     is_jpeg,
 )
-from gtape.ops.colour import hsv_to_rgb, rgb_to_hsv
+from gtape.ops.colour import (
+    adjust_hue,
+    adjust_saturation,
+    hsv_to_rgb,
+    rgb_to_hsv,
+    rgb_to_yiq,
+    rgb_to_yuv,
+    yiq_to_rgb,
+    yuv_to_rgb,
+)
 from gtape.ops.crops import crop_and_resize
 from gtape.ops.image_geometry import (
     central_crop,
@@ -30,6 +39,22 @@ from gtape.ops.image_geometry import (
     rot90,
     sobel_edges,
     transpose,
+)
+from gtape.ops.image_random import (
+    random_brightness,
+    random_contrast,
+    random_crop,
+    random_flip_left_right,
+    random_flip_up_down,
+    random_hue,
+    random_saturation,
+    stateless_random_brightness,
+    stateless_random_contrast,
+    stateless_random_crop,
+    stateless_random_flip_left_right,
+    stateless_random_flip_up_down,
+    stateless_random_hue,
+    stateless_random_saturation,
 )
 from gtape.ops.images import (
     adjust_brightness,
@@ -46,14 +71,19 @@ from gtape.ops.resizing import ResizeMethod, resize, resize_with_pad
 from gtape.ops.similarity import ssim
 
 __all__ = [
-    "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "central_crop",
-    "convert_image_dtype", "crop_and_resize", "crop_to_bounding_box", "decode_and_crop_jpeg",
-    "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg",
-    "encode_png", "extract_jpeg_shape", "extract_patches", "flip_left_right", "flip_up_down",
-    "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "is_jpeg", "pad_to_bounding_box",
-    "per_image_standardization", "psnr", "resize", "resize_with_crop_or_pad", "resize_with_pad",
-    "rgb_to_grayscale", "rgb_to_hsv", "rot90", "sobel_edges", "ssim", "total_variation",
-    "transpose",
+    "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue",
+    "adjust_saturation", "central_crop", "convert_image_dtype", "crop_and_resize",
+    "crop_to_bounding_box", "decode_and_crop_jpeg", "decode_bmp", "decode_gif", "decode_image",
+    "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "extract_jpeg_shape",
+    "extract_patches", "flip_left_right", "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb",
+    "image_gradients", "is_jpeg", "pad_to_bounding_box", "per_image_standardization", "psnr",
+    "random_brightness", "random_contrast", "random_crop", "random_flip_left_right",
+    "random_flip_up_down", "random_hue", "random_saturation", "resize", "resize_with_crop_or_pad",
+    "resize_with_pad", "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv", "rot90",
+    "sobel_edges", "ssim", "stateless_random_brightness", "stateless_random_contrast",
+    "stateless_random_crop", "stateless_random_flip_left_right", "stateless_random_flip_up_down",
+    "stateless_random_hue", "stateless_random_saturation", "total_variation", "transpose",
+    "yiq_to_rgb", "yuv_to_rgb",
 ]
 
 

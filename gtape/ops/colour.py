@@ -1,14 +1,33 @@
-"""Hue, saturation and value of colours, and back (Smith 1978, "Color gamut transform pairs")."""
+"""Hue, saturation and value of colours (Smith 1978, "Color gamut transform pairs"); YUV and YIQ."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.text import shown
+from gtape.ops.casting import cast
+from gtape.ops.contraction import tensordot
+from gtape.ops.images import in_float
 from gtape.ops.packing import stack_, unstack_
-from gtape.ops.scalars import clip, less, maximum, minimum, real_abs, where, word
+from gtape.ops.scalars import (
+    add,
+    clip,
+    floor,
+    less,
+    maximum,
+    minimum,
+    multiply,
+    real_abs,
+    subtract,
+    where,
+    word,
+)
 
 
 def _hue(red: Any, green: Any, blue: Any) -> Any:
@@ -84,3 +103,97 @@ def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
     channels = _channels("hsv_to_rgb", images)
     return stack_(red_of(*channels), green_of(*channels), blue_of(*channels),
                   axis=channels[0].ndim)
+
+
+# ---------------------------------------------------------------- changes of colour
+def _coloured(name: str, image: Any, change: Callable[[list[Tensor]], list[Tensor]]) -> Tensor:
+    """`image`, changed in hue, saturation and value, and back in its dtype."""
+    x = convert(image)
+    if x.ndim < 3 or x.spec.shape[-1] != 3:
+        raise InvalidArgumentError(f"{name} takes images [..., h, w, 3]; got {x.spec}")
+
+    def changed(floats: Tensor) -> Tensor:
+        channels = list(unstack_(floats, axis=floats.ndim - 1))
+        parts = change([hue(*channels), saturation(*channels), brightest(*channels)])
+        return stack_(red_of(*parts), green_of(*parts), blue_of(*parts), axis=floats.ndim - 1)
+
+    return in_float(x, changed)
+
+
+def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
+    """Colours turned by `delta` on the colour wheel, in turns; integer images are scaled to [0, 1].
+
+    Raises:
+        ValueError: `delta` outside [-1, 1], where it is known while tracing.
+        InvalidArgumentError: no images with three channels.
+    """
+    turn = convert(delta)
+    if type(turn) is EagerTensor and not -1 <= float(turn._peek()) <= 1:
+        raise ValueError(f"adjust_hue: delta must lie in [-1, 1]; got {shown(delta)}")
+
+    def turned(parts: list[Tensor]) -> list[Tensor]:
+        h = add(parts[0], cast(turn, parts[0].dtype))
+        return [subtract(h, floor(h)), *parts[1:]]
+
+    return _coloured("adjust_hue", image, turned)
+
+
+def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
+    """Saturation times a factor, at most 1; integer images are scaled to [0, 1].
+
+    Raises:
+        InvalidArgumentError: no images with three channels.
+    """
+    factor = convert(saturation_factor)
+
+    def more(parts: list[Tensor]) -> list[Tensor]:
+        grown = multiply(parts[1], cast(factor, parts[1].dtype))
+        return [parts[0], clip(grown, 0, 1), parts[2]]
+
+    return _coloured("adjust_saturation", image, more)
+
+
+# ---------------------------------------------------------------- brightness and two of colour
+_YUV = np.array([[0.299, 0.587, 0.114], [-0.14714119, -0.28886916, 0.43601035],
+                 [0.61497538, -0.51496512, -0.10001026]])
+_YIQ = np.array([[0.299, 0.587, 0.114], [0.59590059, -0.27455667, -0.32134392],
+                 [0.21153661, -0.52273617, 0.31119955]])
+#: TensorFlow has a rounded number in one of the two.
+_TO_YIQ = np.where(_YIQ == 0.21153661, 0.2115, _YIQ)
+
+
+def _mixed(name: str, images: Any, weights: np.ndarray) -> Tensor:
+    x = convert(images)
+    if not x.ndim or x.spec.shape[-1] != 3 or not x.dtype.is_floating:
+        raise InvalidArgumentError(f"{name} takes floating images with 3 channels in the last "
+                                   f"axis; got {x.spec}")
+    table = convert(weights.T.astype(x.dtype.np_dtype), None, x._t.device)
+    return tensordot(x, table, 1)
+
+
+def rgb_to_yuv(images: Any) -> Tensor:
+    """Brightness and the two colours of PAL, of red, green and blue; channels last.
+
+    Raises:
+        InvalidArgumentError: not floating, or the last axis has not three channels.
+    """
+    return _mixed("rgb_to_yuv", images, _YUV)
+
+
+def yuv_to_rgb(images: Any) -> Tensor:
+    """`rgb_to_yuv` undone. Raises as it."""
+    return _mixed("yuv_to_rgb", images, np.linalg.inv(_YUV))
+
+
+def rgb_to_yiq(images: Any) -> Tensor:
+    """Brightness and the two colours of NTSC, of red, green and blue; channels last.
+
+    Raises:
+        InvalidArgumentError: not floating, or the last axis has not three channels.
+    """
+    return _mixed("rgb_to_yiq", images, _TO_YIQ)
+
+
+def yiq_to_rgb(images: Any) -> Tensor:
+    """`rgb_to_yiq` undone. Raises as it."""
+    return _mixed("yiq_to_rgb", images, np.linalg.inv(_YIQ))

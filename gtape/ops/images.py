@@ -63,7 +63,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
     return cast(x, wanted)
 
 
-def _in_float(image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+def in_float(image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
     """`change` on a float32 (or float16) form of `image`, and back to its dtype."""
     if image.dtype.name in ("float16", "float32"):
         return change(image)
@@ -103,12 +103,12 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     x = convert(images)
     factor = convert(contrast_factor if is_tensor(contrast_factor) else as_float(
         contrast_factor, "adjust_contrast: contrast_factor"), float32, x._t.device)
-    return _in_float(x, lambda image: adjust_contrast_(image, factor))
+    return in_float(x, lambda image: adjust_contrast_(image, factor))
 
 
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
     """image + delta; integer images are scaled to [0, 1], changed, and scaled back."""
-    return _in_float(convert(image), lambda x: s.add(x, delta))
+    return in_float(convert(image), lambda x: s.add(x, delta))
 
 
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
@@ -123,7 +123,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     if type(given) is EagerTensor and bool(
             np.any(given._peek() < 0)):
         raise InvalidArgumentError(f"adjust_gamma: gamma must not be negative; got {shown(gamma)}")
-    return _in_float(convert(image), lambda x: s.multiply(
+    return in_float(convert(image), lambda x: s.multiply(
         convert_like(gain, x._t, "adjust_gamma"), s.power(x, gamma)))
 
 

@@ -68,3 +68,38 @@ def test_sobel_edges() -> None:
         tf.image.sobel_edges(image[0])
     with pytest.raises(tf.errors.InvalidArgumentError, match="floating"):
         tf.image.sobel_edges(image.astype(np.int32))
+
+
+_IMAGES = np.random.RandomState(0).rand(2, 4, 5, 3).astype(np.float32)
+
+
+def test_hue_is_turned() -> None:
+    turned = tf.image.adjust_hue(_IMAGES, 0.2).numpy()
+    np.testing.assert_allclose(turned.ravel()[:6], [0.54881, 0.62796, 0.71519, 0.64589, 0.42365,
+                                                    0.48022], atol=1e-5)
+    np.testing.assert_allclose(tf.image.adjust_hue(_IMAGES, -0.7).numpy().ravel()[:3],
+                               [0.56949, 0.54881, 0.71519], atol=1e-5)
+    bytes_ = tf.image.adjust_hue((_IMAGES * 255).astype(np.uint8), 0.2)
+    assert bytes_.numpy().ravel()[:6].tolist() == [139, 159, 182, 164, 108, 123]
+    with pytest.raises(ValueError, match="delta"):
+        tf.image.adjust_hue(_IMAGES, 1.5)
+
+
+def test_saturation_is_multiplied_and_cut_off_at_1() -> None:
+    for factor, expected in ((0.5, [0.632, 0.71519, 0.65898]), (3.0, [0.21606, 0.71519, 0.37791]),
+                             (-1.0, [0.71519, 0.71519, 0.71519])):
+        made = tf.image.adjust_saturation(_IMAGES, factor).numpy()
+        np.testing.assert_allclose(made.ravel()[:3], expected, atol=1e-5)
+    bytes_ = tf.image.adjust_saturation((_IMAGES * 255).astype(np.uint8), 2.0)
+    assert bytes_.numpy().ravel()[:6].tolist() == [96, 182, 124, 112, 52, 164]
+
+
+def test_yuv_and_yiq() -> None:
+    for there, back, expected in (
+            (tf.image.rgb_to_yuv, tf.image.yuv_to_rgb, [0.65263, -0.02454, -0.09107]),
+            (tf.image.rgb_to_yiq, tf.image.yiq_to_rgb, [0.65263, -0.06302, -0.0702])):
+        made = there(_IMAGES)
+        np.testing.assert_allclose(made.numpy().ravel()[:3], expected, atol=1e-5)
+        np.testing.assert_allclose(back(made).numpy(), _IMAGES, atol=1e-4)
+    np.testing.assert_allclose(tf.image.yuv_to_rgb(_IMAGES).numpy().ravel()[:3],
+                               [1.23589, -0.08341, 2.00212], atol=1e-5)

@@ -69,7 +69,8 @@ def _images() -> Iterator[Sample]:
             ("central_crop", {"central_fraction": 0.5}),
             ("flip_left_right", {}), ("flip_up_down", {}), ("transpose", {}), ("rot90", {"k": 3}),
             ("rgb_to_grayscale", {}), ("total_variation", {}), ("rgb_to_hsv", {}),
-            ("hsv_to_rgb", {}), ("sobel_edges", {}),
+            ("hsv_to_rgb", {}), ("sobel_edges", {}), ("rgb_to_yuv", {}), ("yuv_to_rgb", {}),
+            ("rgb_to_yiq", {}), ("yiq_to_rgb", {}),
             ("image_gradients", {}), ("crop_to_bounding_box", {
                 "offset_height": 1, "offset_width": 2, "target_height": 3, "target_width": 2}),
             ("pad_to_bounding_box", {"offset_height": 1, "offset_width": 2, "target_height": 8,
@@ -86,6 +87,8 @@ def _images() -> Iterator[Sample]:
     yield sample("image.resize_with_pad", image, target_height=4, target_width=8, **single)
     yield sample("image.crop_and_resize", image, np.array([[0.1, 0.2, 0.7, 0.9]], np.float32),
                  np.array([1]), crop_size=[3, 2], **single)
+    yield sample("image.adjust_hue", image, delta=0.2, **single)
+    yield sample("image.adjust_saturation", image, saturation_factor=0.5, **single)
     yield sample("image.adjust_brightness", image, delta=0.1, **single,
                  reference=lambda x, delta: x + delta)
     yield sample("image.adjust_gamma", image, gamma=2.0, **single,

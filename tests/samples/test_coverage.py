@@ -41,6 +41,14 @@ as_string fingerprint image.decode_and_crop_jpeg image.decode_bmp image.decode_g
 image.decode_image image.decode_jpeg image.decode_png image.encode_jpeg image.encode_png
 image.extract_jpeg_shape image.is_jpeg nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse
 """
+#: They draw random numbers, and change images by functions that have samples.
+_AT_RANDOM = """
+image.random_brightness image.random_contrast image.random_crop image.random_flip_left_right
+image.random_flip_up_down image.random_hue image.random_saturation
+image.stateless_random_brightness image.stateless_random_contrast image.stateless_random_crop
+image.stateless_random_flip_left_right image.stateless_random_flip_up_down
+image.stateless_random_hue image.stateless_random_saturation
+"""
 #: Other names and forms of functions that have samples.
 _BY_ANOTHER_NAME = """
 conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2 fftnd ifftnd irfftnd rfftnd
@@ -66,7 +74,7 @@ def _function(name: str) -> Any:
 def test_every_public_function_has_samples_or_a_reason() -> None:
     sampled = {id(_function(s.name)) for s in _SAMPLES if s.name != "getitem"}
     listed = " ".join((_WITHOUT_GRADIENT, _NO_COMPUTATION, _BY_ANOTHER_NAME,
-                       _OF_OTHER_VALUES)).split()
+                       _OF_OTHER_VALUES, _AT_RANDOM)).split()
     known = sampled | {id(_function(name)) for name in listed}
     missing = sorted({name for name, found in _public() if id(found) not in known})
     assert not missing, f"write samples of {', '.join(missing)}, or say here why there are none"
