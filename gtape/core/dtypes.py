@@ -83,6 +83,8 @@ class DType:
             return False
         if other is None:
             return False
+        if type(other) is str:  # names that are none are asked for often: no error is made of them
+            return other == self.name or _BY_NAME.get(other) is self
         try:
             return as_dtype(other) is self
         except TypeError:

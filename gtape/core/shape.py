@@ -53,6 +53,13 @@ class TensorShape:
         else:
             self._dims = _lengths((dims,) if isinstance(dims, int) else dims)
 
+    @classmethod
+    def of_array(cls, dims: tuple[int, ...]) -> TensorShape:
+        """The shape of an array, whose lengths need no check."""
+        made = object.__new__(cls)
+        made._dims = dims
+        return made
+
     @property
     def dims(self) -> tuple[int | None, ...] | None:
         return self._dims

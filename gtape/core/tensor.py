@@ -216,7 +216,7 @@ class EagerTensor(Tensor):
 
     @property
     def shape(self) -> TensorShape:
-        return TensorShape(self._a.shape)
+        return TensorShape.of_array(self._a.shape)
 
     @property
     def spec(self) -> Spec:
