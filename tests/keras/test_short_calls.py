@@ -200,6 +200,7 @@ def test_mixed_precision_computes_in_16_bits() -> None:
     inner.dtype_policy = "mixed_bfloat16"
     for _ in range(_CALLS):
         assert inner(_x()).dtype is tf.bfloat16
+        assert inner(tf.cast(_x(), "bfloat16")).dtype is tf.bfloat16
 
 
 def test_an_outer_autocast_scope_counts() -> None:
@@ -213,8 +214,12 @@ def test_an_outer_autocast_scope_counts() -> None:
             self.seen.append(self.w.dtype)
             return x
 
+    class Casts(_Keeps):
+        def call(self, x: Any) -> Any:
+            return super().call(ops.cast(x, "float32"))
+
     weighs = Weighs()
-    outer = _Keeps(weighs)
+    outer = Casts(weighs)
     outer.dtype_policy = "mixed_float16"
     for _ in range(_CALLS):
         weighs(_x())
