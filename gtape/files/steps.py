@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
-from gtape.core.dtypes import DType
+from gtape.core.device import CPU
+from gtape.core.dtypes import DType, string
 from gtape.core.errors import NotTraceableError
 from gtape.core.placement import current_device
 from gtape.core.sites import here, resolve
@@ -43,8 +44,8 @@ def step(name: str, run: Run, inputs: Sequence[Any], dtypes: Sequence[DType],
         raise untraceable(name)
     specs = [Spec(tuple(s), d) for s, d in zip(shapes, dtypes)]
     device = current_device()
-    op = HostedOp(name, call, specs, [device.typed(d) for d in dtypes], lasting=lasting,
-                  differentiable=False)
+    types = [(CPU if d is string else device).typed(d) for d in dtypes]
+    op = HostedOp(name, call, specs, types, lasting=lasting, differentiable=False)
     return list(op(*tensors))
 
 
