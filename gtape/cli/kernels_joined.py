@@ -37,7 +37,8 @@ def _formula(dtype: str) -> Formula:
 
 def _sum(dtype: str) -> Formula:
     scope = Scope()
-    return Formula("sum", (scope.input("a") + scope.input("b"),), ("a", "b"), (dtype,))
+    total = scope.node(scalars.add.op, (scope.input("a"), scope.input("b")))
+    return Formula("sum", (total,), ("a", "b"), (dtype,))
 
 
 def _operands(dtype: str, numbers: int) -> tuple[Operand, ...]:

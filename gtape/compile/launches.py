@@ -68,9 +68,9 @@ def _once(graph: Graph) -> Graph:
     nodes = []
     for node in graph.nodes:
         outputs = tuple([chosen.get(id(v), v) for v in node.outputs])
-        same = first.get(id(node.outputs[0])) if node.outputs else None
-        if same is not None and same is not node.outputs[0]:
-            if node.outputs[0] is chosen.get(id(same)) or id(node.outputs[0]) not in kept:
+        earlier = first.get(id(node.outputs[0])) if node.outputs else None
+        if earlier is not None and earlier is not node.outputs[0]:
+            if node.outputs[0] is chosen.get(id(earlier)) or id(node.outputs[0]) not in kept:
                 continue
             outputs = node.outputs  # a result of its own
         inputs = [first.get(id(v), v) for v in node.inputs]
@@ -237,8 +237,10 @@ def _lanes(member: _Member | None) -> list[int]:
 
 def _joins(node: Node) -> bool:
     """Formulas, element by element, or with one number for all elements."""
-    out = node.outputs[0] if node.outputs else None
-    return joinable(node) and bool(out._t.device.maps) and all(
+    if not joinable(node):
+        return False
+    out = node.outputs[0]
+    return bool(out._t.device.maps) and all(
         v.spec.shape == out.spec.shape or math.prod(v.spec.shape) == 1 for v in node.inputs)
 
 

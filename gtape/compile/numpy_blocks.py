@@ -20,15 +20,14 @@ _NESTED = 12
 class Piece:
     """Steps of one shape to write as text.
 
-    `results`: ids of the values that others read. `targets`: by id, the names of arrays that take
-    values; `taken`: by id, what gives an array to write to. `names` knows what the steps read;
-    afterwards, of `results` and sums, what they made.
+    `results`: ids of the values that others read. `taken`: by id, what gives an array to write to.
+    `names` knows what the steps read; afterwards, of `results` and sums, what they made.
     """
 
     def __init__(self, names: Names, steps: Sequence[Step], shape: tuple[int, ...],
-                 results: set[int], targets: dict[int, str], taken: dict[int, str]) -> None:
+                 results: set[int], taken: dict[int, str]) -> None:
         self.names, self.steps, self.shape = names, list(steps), shape
-        self.results, self.targets, self.taken = results, targets, taken
+        self.results, self.taken = results, taken
         self.last: dict[int, int] = {}
         self.uses: dict[int, int] = {}
         for i, step in enumerate(self.steps):
@@ -65,9 +64,7 @@ def _expressions(piece: Piece) -> list[str]:
             continue
         assert isinstance(step, Mapped)
         depth = max(d for _, _, d in found) + 1
-        target = piece.targets.get(id(made))
-        if target is None and step.function.ufunc:
-            target = piece.taken.get(id(made))
+        target = piece.taken.get(id(made)) if step.function.ufunc else None
         if target is not None:
             args = ", ".join([*(text for text, _, _ in found), f"out={target}"])
             text, operator = f"{names.function(step.function)}({args})", False
@@ -216,10 +213,6 @@ class Blocks:
     def _target(self, value: Value) -> str:
         """Where a value of the block goes: into the result, or into a buffer."""
         names, piece = self._names, self._piece
-        whole = piece.targets.get(id(value))
-        if whole is not None:
-            names.called(value, whole)
-            return self._slice(self._flattened(whole))
         if id(value) in piece.results:
             name = names.give(value)
             made = piece.taken.get(id(value)) or (

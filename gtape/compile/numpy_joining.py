@@ -6,25 +6,22 @@ from collections.abc import Sequence
 
 from gtape.compile.numpy_blocks import Piece, written
 from gtape.compile.numpy_names import Names
-from gtape.compile.numpy_state import State, joined
 from gtape.compile.numpy_units import Group
 from gtape.compile.numpy_values import Mapped, Value
 
 
-def joined_lines(names: Names, state: State, group: Group, used: set[int], read: set[int],
-                 ) -> list[str]:
-    """The members as one. `used`: ids of values that anybody reads; `read`: that units read."""
-    joining = _Joining(names, state, group)
+def joined_lines(names: Names, group: Group, used: set[int]) -> list[str]:
+    """The members as one. `used`: ids of values that anybody reads."""
+    joining = _Joining(names, group)
     lines = [*joining.laid(), *written(joining.piece())]
-    wanted = {i for i in used if i not in state.direct or i in read}
     for whole, values in joining.made():
-        lines += _cut(names, whole, values, wanted)
+        lines += _cut(names, whole, values, used)
     return lines
 
 
 class _Joining:
-    def __init__(self, names: Names, state: State, group: Group) -> None:
-        self._names, self._state, self._group = names, state, group
+    def __init__(self, names: Names, group: Group) -> None:
+        self._names, self._group = names, group
         #: By the id of a value of the first member, that of all members together.
         self._whole: dict[int, Value] = {}
         self._steps: list[Mapped] = []
@@ -37,18 +34,13 @@ class _Joining:
             if parts[0].shape:
                 whole = Value((self._group.size,), parts[0].dtype)
                 self._whole[id(parts[0])] = whole
-                lines += self._lay(whole, parts)
+                lines.append(self._laid(whole, parts))
         return lines
 
-    def _lay(self, whole: Value, parts: Sequence[Value]) -> list[str]:
-        names, arrays = self._names, self._state.arrays
-        if all(id(v) in arrays for v in parts):
-            found = joined([arrays[id(v)] for v in parts])
-            if found is not None:
-                names.called(whole, names.numbered(found, "s"))
-                return []
+    def _laid(self, whole: Value, parts: Sequence[Value]) -> str:
+        names = self._names
         texts = [names.text(v) if len(v.shape) == 1 else f"{names.text(v)}.ravel()" for v in parts]
-        return [f"{names.give(whole)} = concatenate(({', '.join(texts)}))"]
+        return f"{names.give(whole)} = concatenate(({', '.join(texts)}))"
 
     def piece(self) -> Piece:
         """The steps of the first member on what is laid out."""
@@ -59,13 +51,8 @@ class _Joining:
             made = step.outputs[0]
             self._steps.append(type(step)(step.function, inputs, shape, made.dtype))
             whole[id(made)] = self._steps[-1].outputs[0]
-        targets = {}
-        for value, parts in self.made():
-            if id(parts[0]) in self._state.direct:
-                target = joined([self._state.targets[id(v)] for v in parts])
-                targets[id(value)] = self._names.numbered(target, "s")
         results = {id(value) for value, _ in self.made()}
-        return Piece(self._names, self._steps, shape, results, targets, {})
+        return Piece(self._names, self._steps, shape, results, {})
 
     def made(self) -> list[tuple[Value, list[Value]]]:
         """Values that others read: of all members together, and of each."""

@@ -13,7 +13,6 @@ from gtape.compile.numpy_blocks import Piece, written
 from gtape.compile.numpy_joining import joined_lines
 from gtape.compile.numpy_names import Names
 from gtape.compile.numpy_pools import pools_of, take
-from gtape.compile.numpy_state import State
 from gtape.compile.numpy_steps import Steps
 from gtape.compile.numpy_units import Cluster, Group, Unit, units_of
 from gtape.compile.numpy_values import (
@@ -48,8 +47,7 @@ class Writer:
     def __init__(self, traced: Traced) -> None:
         self._traced, self._names = traced, Names()
         self._made = made = Steps(traced)
-        self._state = State(traced, made)
-        self._units = self._state.place(units_of(made.steps, made.outputs))
+        self._units = units_of(made.steps, made.outputs)
         self._lines: list[str] = []
         alone = not any(isinstance(s, Applied) for u in self._units for s in u.steps)
         self._last = "" if alone else "if quiet is not None: "
@@ -89,8 +87,6 @@ class Writer:
                 text = f"t{at}._a"
             elif kind == "capture":
                 text = names.numbered(traced.captured[at]._a, "c")
-            elif id(value) in self._state.arrays:
-                text = names.numbered(self._state.arrays[id(value)], "s")
             else:
                 text = names.numbered(traced.cells[at].cell, "cell") + "._start_()._a"
             if value.shape and text.isidentifier():
@@ -100,18 +96,10 @@ class Writer:
 
     def _stores(self) -> None:
         """The new values go to their cells."""
-        names, state = self._names, self._state
         for use, value in zip(self._traced.written, self._made.outputs[self._traced.results:]):
-            if id(value) in state.direct:
-                continue
-            target = state.targets.get(id(value))
-            if target is None:
-                cell = names.numbered(use.cell, "cell")
-                made = f"Tensor({self._result(value)}, {self._type(value)})"
-                self._lines.append(f"{cell}._store_({made})")
-            else:
-                name = names.numbered(target, "s")
-                self._lines.append(f"copyto({name}, {self._result(value)})")
+            cell = self._names.numbered(use.cell, "cell")
+            self._lines.append(f"{cell}._store_(Tensor({self._result(value)}, "
+                               f"{self._type(value)}))")
 
     def _result(self, value: Value) -> str:
         return self._names.text(value)
@@ -128,12 +116,11 @@ class Writer:
             for value in unit.reads:
                 last[id(value)] = at
         outside = {id(v) for v in self._made.outputs}
-        self._read = set(last)
-        self._pools = pools_of(self._units, outside | self._state.direct)
+        self._pools = pools_of(self._units, outside)
         for at, unit in enumerate(self._units):
             self._lines += self._unit(unit, {*last, *outside})
             gone = [v for v in unit.reads if last[id(v)] == at and v.size >= _DELETED
-                    and v.step is not None and id(v) not in outside | self._state.direct]
+                    and v.step is not None and id(v) not in outside]
             self._lines += [f"{self._pool(v)}.append({self._names.text(v)})"
                             for v in gone if id(v) in self._pools]
             if gone:
@@ -150,17 +137,12 @@ class Writer:
 
     def _unit(self, unit: Unit, used: set[int]) -> list[str]:
         if isinstance(unit, Group):
-            return joined_lines(self._names, self._state, unit, used, self._read)
+            return joined_lines(self._names, unit, used)
         if isinstance(unit, Cluster) or isinstance(unit.steps[0], Mapped):
-            targets = {}
-            for value in unit.makes:
-                if id(value) in self._state.direct:
-                    array = self._state.targets[id(value)]
-                    targets[id(value)] = self._names.numbered(array, "s")
             shape = unit.steps[0].outputs[0].shape
             made = {id(v) for v in unit.makes if id(v) in used}
             taken = {id(v): self._take(v) for v in unit.makes if id(v) in self._pools}
-            return written(Piece(self._names, unit.steps, shape, made, targets, taken))
+            return written(Piece(self._names, unit.steps, shape, made, taken))
         (step,) = unit.steps
         return self._single(step)
 

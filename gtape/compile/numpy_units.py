@@ -19,9 +19,8 @@ _JOINED = 1 << 14
 
 
 class Unit:
-    """One step, or several that run together. `late`: it runs after all that it can run after."""
+    """One step, or several that run together."""
 
-    late = False
     #: Whether it runs block by block.
     large = False
 
@@ -211,14 +210,14 @@ def _pays(members: Sequence[Cluster], kept: int) -> bool:
 # ---------------------------------------------------------------------- order
 
 def ordered(units: Sequence[Unit], place: dict[int, int]) -> list[Unit]:
-    """Units, each after what it reads, otherwise as their steps come; late ones last."""
+    """Units, each after what it reads, otherwise as their steps come."""
     maker = {id(v): i for i, u in enumerate(units) for v in u.makes}
     waits: list[set[int]] = [{maker[id(v)] for v in u.reads if id(v) in maker} for u in units]
     readers: list[list[int]] = [[] for _ in units]
     for i, wanted in enumerate(waits):
         for j in wanted:
             readers[j].append(i)
-    keys = [(u.late, min(place[id(s)] for s in u.steps)) for u in units]
+    keys = [min(place[id(s)] for s in u.steps) for u in units]
     ready = [(keys[i], i) for i, wanted in enumerate(waits) if not wanted]
     heapq.heapify(ready)
     found: list[Unit] = []
