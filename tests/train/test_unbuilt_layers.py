@@ -129,6 +129,7 @@ def test_the_parts_of_attention_are_built(tmp_path: Path) -> None:
     Checkpoint(kept=[layer]).write(tmp_path / "x")
 
 
+@pytest.mark.filterwarnings("ignore:.build\\(\\). was called:UserWarning")
 def test_what_a_built_model_never_calls_is_let_pass(tmp_path: Path) -> None:
     model = Model()
     model(tf.ones((1, 2)))
