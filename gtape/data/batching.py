@@ -54,7 +54,7 @@ class Batch(Dataset):
     def _of_rows(self, rows: Rows) -> Elements[Any]:
         for number, chunk in enumerate(cut(rows.chunks(), self._size, self._drop)):
             try:
-                made = rows.batch(chunk)
+                made = rows.batch(chunk, number * self._size)
             except Exception as error:
                 raise failed(error, "batch", number) from error
             yield made

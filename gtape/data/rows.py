@@ -15,6 +15,7 @@ import numpy as np
 
 from gtape.core.tensor import EagerTensor
 from gtape.data import elements, stacking
+from gtape.data.failures import failed
 
 Pick = Any
 Chunk = tuple[Pick, ...]
@@ -102,23 +103,20 @@ class Rows:
         return Rows(columns, spec, lambda: _abreast([r.chunks() for r in every]),
                     sum(r.row_bytes for r in every))
 
-    def batch(self, chunk: Chunk) -> Any:
-        """The rows of a chunk as one element, along a new first axis."""
+    def batch(self, chunk: Chunk, first: int) -> Any:
+        """The rows of a chunk, of which the first has this number, as one element."""
         leaves = [elements.tensor(column(chunk[at])) for at, column in self.columns]
         for i, call in enumerate(self.calls):
             made = call.batched(leaves)
             if made is None:
-                return self._row_by_row(leaves, self.calls[i:], len(chunk[0]))
+                return self._row_by_row(leaves, self.calls[i:], len(chunk[0]), first)
             leaves = made
         return self.pack(leaves)
 
-    def _row_by_row(self, leaves: Sequence[EagerTensor], calls: Sequence[Any], count: int) -> Any:
-        made = []
-        for row in zip(*[stacking.leaf_rows(leaf, count) for leaf in leaves]):
-            found: Any = row
-            for call in calls:
-                found = call.flat(found)
-            made.append(found)
+    def _row_by_row(self, leaves: Sequence[EagerTensor], calls: Sequence[Any], count: int,
+                    first: int) -> Any:
+        rows = zip(*[stacking.leaf_rows(leaf, count) for leaf in leaves])
+        made = [_called(calls, row, number) for number, row in enumerate(rows, first)]
         return self.pack([stacking.stacked(column) for column in zip(*made)])
 
     def pack(self, leaves: Sequence[Any]) -> Any:
@@ -126,18 +124,24 @@ class Rows:
         return self.calls[-1].pack(leaves) if self.calls else self._pack(leaves)
 
     def elements(self) -> Elements[Any]:
-        """The rows one by one."""
+        """The rows one by one; after an error the next ones can still be asked for."""
+        return map(_given, self._found()) if self.calls else self._found()
+
+    def _found(self) -> Elements[Any]:
+        """The rows one by one, and what went wrong in the place of some."""
         most = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // max(1, self.row_bytes)))
         size = 1  # the first element comes at once
+        first = 0
         for chunk in self.chunks():
             at, end = 0, len(chunk[0])
             while at < end:
                 part = tuple([pick[at:at + size] for pick in chunk])
-                yield from self._unbatched(part)
+                yield from self._unbatched(part, first)
                 at += size
+                first += len(part[0])
                 size = min(2 * size, most)
 
-    def _unbatched(self, chunk: Chunk) -> Elements[Any]:
+    def _unbatched(self, chunk: Chunk, first: int) -> Elements[Any]:
         whole = [elements.tensor(column(chunk[at])) for at, column in self.columns]
         count, calls = len(chunk[0]), self.calls
         while calls and count >= _WORTHWHILE:
@@ -150,11 +154,37 @@ class Rows:
         if not calls:
             yield from map(pack, rows)
             return
-        for row in rows:
-            leaves: Any = row
-            for call in calls:
-                leaves = call.flat(leaves)
-            yield pack(leaves)
+        for number, row in enumerate(rows, first):
+            try:
+                found: Any = pack(_called(calls, row, number))
+            except Exception as error:
+                found = _Failure(error)
+            yield found
+
+
+class _Failure:
+    """An error in the place of an element."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _given(found: Any) -> Any:
+    if type(found) is _Failure:
+        raise found.error
+    return found
+
+
+def _called(calls: Sequence[Any], row: Any, number: int) -> Any:
+    """The leaves of a row after functions."""
+    for call in calls:
+        try:
+            row = call.flat(row)
+        except Exception as error:
+            raise failed(error, call.what, number) from error
+    return row
 
 
 def _abreast(streams: Sequence[Elements[Chunk]]) -> Elements[Chunk]:

@@ -125,9 +125,12 @@ def test_an_element_too_long_to_pad() -> None:
 
 def test_an_error_in_a_batch_of_rows_is_that_of_one_row() -> None:
     table = tf.constant([1.0, 2.0])
-    dataset = Dataset.range(4).map(lambda i: tf.gather(table, i)).batch(4)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="gather"):
-        list(dataset)
+    rows = Dataset.range(4).map(lambda i: tf.gather(table, i))
+    for dataset in (rows, rows.batch(4), rows.batch(2)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"map, element 2.*gather"):
+            list(dataset)
+    assert [float(x) for x in Dataset.from_tensor_slices([0, 5, 1]).map(
+        lambda i: tf.gather(table, i)).ignore_errors()] == [1.0, 2.0]
 
 
 def test_errors_may_be_passed_over() -> None:
