@@ -44,7 +44,6 @@ _TABLE = {
     "gtape.ops.sorting": "approx_max_k approx_min_k in_top_k top_k",
 }
 
-_SPARSE = "use dense tensors: gtape.nn.embedding_lookup gives rows of a table"
 _SAMPLED = "compute the full loss: gtape.nn.softmax_cross_entropy_with_logits"
 _CELLS = "use the layers of gtape.keras.layers"
 _ABSENT = {

@@ -131,12 +131,13 @@ class Cache:
                 return trace
         names = self._binding.names(len(arguments.args))
         specs = arguments.specs()
+        rare = bool(arguments.composites())
         if self._binding.input_signature is not None:
             specs = specs_of(self._binding.input_signature)
         elif self._reduce:
             specs = self._widened(arguments.pattern, specs)
         entry = diary.Entry(diary.noted(names, arguments), *here())
-        return Trace(arguments.pattern, specs, entry)
+        return Trace(arguments.pattern, specs, entry, rare)
 
     def _widened(self, pattern: Any, specs: list[TensorSpec]) -> list[TensorSpec]:
         """The specs joined with those of every trace of the same pattern."""

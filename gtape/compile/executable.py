@@ -8,15 +8,25 @@ from typing import Any
 from gtape.compile.traced import Traced
 from gtape.core.state import tracer_now
 
+#: How often a trace for rare shapes is applied node by node before a program is worth its making.
+_RARE_CALLS = 100
+
 
 class Executable:
-    """What a call of a traced function runs. `calls` counts how often it was used."""
+    """What a call of a traced function runs. `calls` counts how often it was used.
 
-    __slots__ = ("_flexible", "_recorded", "calls", "entry", "program", "tensors_only", "traced")
+    Args:
+        traced: the trace.
+        rare: the shapes are some of many, as those of sparse and ragged values are.
+    """
 
-    def __init__(self, traced: Traced) -> None:
+    __slots__ = ("_flexible", "_recorded", "calls", "entry", "program", "rare", "tensors_only",
+                 "traced")
+
+    def __init__(self, traced: Traced, rare: bool = False) -> None:
         self.traced = traced
         self.calls = 0
+        self.rare = rare
         self.program: Any = None
         #: The function of the program: tensors -> the packed result.
         self.entry: Any = None
@@ -44,6 +54,8 @@ class Executable:
     def result(self, tensors: Sequence[Any]) -> Any:
         """The result of a call that nobody records."""
         if self.entry is None:
+            if self.rare and self.calls < _RARE_CALLS:
+                return self.traced.apply(tensors)
             self.compile()
         return self.entry(*tensors)
 

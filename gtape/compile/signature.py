@@ -55,13 +55,17 @@ class Arguments:
     def key(self) -> Any:
         return self.pattern, self.shapes
 
+    def composites(self) -> list[CompositeTensor]:
+        """The arguments that are sparse or ragged."""
+        return [leaf for leaf in nest.flatten([*self.args, *self.kwargs.values()])
+                if isinstance(leaf, CompositeTensor) and leaf._opens_]
+
     def specs(self) -> list[TensorSpec]:
         """The specs of the tensors; how many values a composite has is left open."""
         opened: dict[int, TensorSpec] = {}
-        for leaf in nest.flatten([*self.args, *self.kwargs.values()]):
-            if isinstance(leaf, CompositeTensor) and leaf._opens_:
-                opened |= {id(part): spec for part, spec in zip(
-                    leaf._parts_(), leaf._type_spec._part_specs_())}
+        for leaf in self.composites():
+            opened |= {id(part): spec for part, spec in zip(
+                leaf._parts_(), leaf._type_spec._part_specs_())}
         return [opened.get(id(t)) or TensorSpec(dims, t.dtype)
                 for dims, t in zip(self.shapes, self.tensors)]
 

@@ -116,9 +116,11 @@ def _resized(traced: Traced, lengths: Sequence[int]) -> Traced | None:
         return None
     tracer.finished = True
     results = [values.get(id(v), v) for v in traced.graph.outputs[: traced.results]]
+    left = {id(use): v for use, v in zip(traced.written, traced.graph.outputs[traced.results:])}
     for use, start in zip(traced.cells, starts):
         again = tracer.cells[use.cell._k] = CellUse(use.cell, start)
-        again.present = values.get(id(use.present), use.present)
+        present = left.get(id(use), use.present)
+        again.present = values.get(id(present), present)
     return Traced(arguments, tracer, results, traced.structure)
 
 

@@ -24,10 +24,12 @@ class Trace:
     #: How often the Python function may be traced for open lengths.
     _ATTEMPTS = 3
 
-    __slots__ = ("_executables", "_refused", "_templates", "entry", "pattern", "specs")
+    __slots__ = ("_executables", "_refused", "_templates", "entry", "pattern", "rare", "specs")
 
-    def __init__(self, pattern: Any, specs: Sequence[TensorSpec], entry: Entry) -> None:
+    def __init__(self, pattern: Any, specs: Sequence[TensorSpec], entry: Entry,
+                 rare: bool = False) -> None:
         self.pattern = pattern
+        self.rare = rare
         self.specs = tuple(specs)
         self.entry = entry
         self._executables: dict[Any, Executable] = {}
@@ -52,7 +54,7 @@ class Trace:
         """The executable for these shapes; `run` runs the Python function."""
         found = self._executables.get(shapes)
         if found is None or not found.fits():
-            found = Executable(self._resized(shapes, run) or run(shapes))
+            found = Executable(self._resized(shapes, run) or run(shapes), self.rare)
             if not found.traced.captured:
                 self._executables[shapes] = found
         return found

@@ -342,3 +342,22 @@ def test_what_cannot_be_traced_is_tried_once() -> None:
     for n in range(4, 7):
         assert f(tf.RaggedTensor.from_row_splits(tf.range(n), [0, 3, n])).shape == [2, 3]
     assert calls.count(False) == 2 and calls.count(True) == 3  # open lengths, then its own
+
+
+def test_variables_are_updated_by_a_trace_for_any_number_of_values() -> None:
+    v = tf.Variable([1.0, 2.0])
+
+    @tf.function
+    def step(x: tf.RaggedTensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.reduce_mean(tf.gather(v, x), 1))
+        v.assign_sub(tape.gradient(loss, v) * 1.0)
+        return loss
+
+    wanted = np.array([1.0, 2.0])
+    for n in (3, 4, 5):
+        x = tf.RaggedTensor.from_row_splits(tf.range(n) % 2, [0, 2, n])
+        rest = np.arange(2, n) % 2
+        step(x)
+        wanted -= [0.5 + (rest == 0).mean(), 0.5 + (rest == 1).mean()]
+        np.testing.assert_allclose(v.numpy(), wanted, rtol=1e-5)
