@@ -12,6 +12,10 @@ from gtape.core.composite import CompositeTensor as CompositeTensor
 TENSORFLOW_VERSION = "2.21.0"
 
 
+class Dimension:
+    """A length in TensorFlow 1's shapes; gtape's are numbers."""
+
+
 class ListWrapper(list):
     """What TensorFlow makes of lists in attributes; gtape leaves lists alone."""
 

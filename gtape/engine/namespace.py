@@ -25,6 +25,7 @@ _PRIVATE = {
     "__internal__.distribute.strategy_supports_no_merge_call": (_INTERNAL, "yes"),
     "__internal__.distribute.interim.maybe_merge_call": (_INTERNAL, "maybe_merge_call"),
     "compat.v1.reset_default_graph": (_INTERNAL, "nothing"),
+    "compat.v1.Dimension": (_INTERNAL, "Dimension"),
     "compat.v1.SummaryMetadata": ("gtape.summary.events", "SummaryMetadata"),
     "compiler.tf2xla.python.xla.dynamic_update_slice": (_INTERNAL, "dynamic_update_slice"),
     "python.trackable.data_structures.ListWrapper": (_INTERNAL, "ListWrapper"),
