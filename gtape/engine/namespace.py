@@ -27,6 +27,8 @@ _PRIVATE = {
     "compat.v1.reset_default_graph": (_INTERNAL, "nothing"),
     "compat.v1.Dimension": (_INTERNAL, "Dimension"),
     "compat.v1.SummaryMetadata": ("gtape.summary.events", "SummaryMetadata"),
+    "core.util.event_pb2.Event": ("gtape.summary.events", "Event"),
+    "python.lib.io.tf_record.tf_record_iterator": ("gtape.files.records", "records"),
     "compiler.tf2xla.python.xla.dynamic_update_slice": (_INTERNAL, "dynamic_update_slice"),
     "python.trackable.data_structures.ListWrapper": (_INTERNAL, "ListWrapper"),
     "python.trackable.data_structures._DictWrapper": (_INTERNAL, "DictWrapper"),

@@ -34,7 +34,7 @@ class Value(Message):
     """A value of a tag; `tensor` is a TensorProto in bytes."""
 
     __slots__ = ()
-    _fields = (Field(1, "tag", "text"), Field(8, "tensor", "bytes"),
+    _fields = (Field(1, "tag", "text"), Field(8, "tensor", "bytes", oneof="value"),
                Field(9, "metadata", SummaryMetadata))
 
 
@@ -53,13 +53,13 @@ class SourceMetadata(Message):
 
 
 class Event(Message):
-    """A record of an event file; `summary` and `graph_def` are messages in bytes."""
+    """A record of an event file; `graph_def` is a message in bytes."""
 
     __slots__ = ()
     _fields = (Field(1, "wall_time", "double"), Field(2, "step", "int"),
                Field(3, "file_version", "text", oneof="what"),
                Field(4, "graph_def", "bytes", oneof="what"),
-               Field(5, "summary", "bytes", oneof="what"),
+               Field(5, "summary", Summary, oneof="what"),
                Field(10, "source_metadata", SourceMetadata))
 
 
@@ -69,11 +69,7 @@ def metadata(plugin: str, description: str | None = None, content: bytes = b"") 
                            summary_description=description or "")
 
 
-def summary_of(tag: str, array: Any, dtype: DType, about: Any) -> bytes:
-    """A Summary message of one value."""
+def summary_of(tag: str, array: Any, dtype: DType, about: SummaryMetadata | None) -> Summary:
+    """A Summary of one value."""
     array = np.asarray(array, dtype.np_dtype if dtype is not dtypes.string else object)
-    value = Value(tag=tag, tensor=encoded(array, dtype))
-    if about is not None:
-        value.metadata.MergeFromString(
-            about if isinstance(about, bytes) else about.SerializeToString())
-    return Summary(value=[value]).SerializeToString()
+    return Summary(value=[Value(tag=tag, tensor=encoded(array, dtype), metadata=about)])

@@ -15,11 +15,11 @@ from gtape.core.scopes import name_scope, scope_prefix
 from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
 from gtape.files.steps import step as host_step
-from gtape.summary.events import SummaryMetadata, summary_of
+from gtape.summary.events import Summary, SummaryMetadata, summary_of
 from gtape.summary.writers import Setting, setting, state
 
-#: (the host arrays of a summary's inputs) -> the bytes of a Summary message.
-Make = Callable[..., bytes]
+#: (the host arrays of a summary's inputs) -> a Summary.
+Make = Callable[..., Summary]
 
 _NO_STEP = ("No step set. Please specify one either through the `step` argument or through "
             "tf.summary.experimental.set_step()")
@@ -164,12 +164,12 @@ def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None,
                   lambda array: summary_of(tag, array, value.dtype, about), step)
 
 
-def _tensor_summary(tag: str, value: Tensor, about: bytes | None) -> bytes:
+def _tensor_summary(tag: str, value: Tensor, about: SummaryMetadata | None) -> Summary:
     return summary_of(tag, value.numpy(), value.dtype, about)
 
 
-def _checked(metadata: Any) -> bytes | None:
-    """The bytes of a SummaryMetadata.
+def _checked(metadata: Any) -> SummaryMetadata | None:
+    """The SummaryMetadata in bytes, or of another package.
 
     Raises:
         InvalidArgumentError: they are none.
@@ -177,13 +177,14 @@ def _checked(metadata: Any) -> bytes | None:
     if metadata is None:
         return None
     content = metadata if isinstance(metadata, bytes) else metadata.SerializeToString()
-    return SummaryMetadata.FromString(content).SerializeToString()
+    return SummaryMetadata.FromString(content)
 
 
 def write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> Tensor:
     """Write a Summary message, a scalar of strings with its bytes; True if it was written.
 
     Raises:
+        InvalidArgumentError: the bytes are none.
         ValueError: there is a writer, but no step.
     """
-    return record(name or "write_raw_pb", [tensor], lambda content: bytes(content), step)
+    return record(name or "write_raw_pb", [tensor], Summary.FromString, step)

@@ -102,7 +102,7 @@ class SummaryWriter:
     def close(self) -> None:
         """End the file."""
 
-    def _put(self, step: int, **content: bytes) -> None:
+    def _put(self, step: int, **content: Any) -> None:
         """Write an event."""
 
 
@@ -135,7 +135,7 @@ class _FileWriter(SummaryWriter):
     def __repr__(self) -> str:
         return f"<tf.summary.SummaryWriter '{self._path}'>"
 
-    def _put(self, step: int, **content: bytes) -> None:
+    def _put(self, step: int, **content: Any) -> None:
         self._check()
         event = Event(wall_time=time.time(), step=step, **content).SerializeToString()
         with self._lock:

@@ -9,7 +9,7 @@ import pytest
 
 import gtape as tf
 from gtape.files.records import records
-from gtape.summary.events import Event, Summary, SummaryMetadata
+from gtape.summary.events import Event, SummaryMetadata
 
 summary = tf.summary
 
@@ -33,7 +33,7 @@ def values(folder):
     found = []
     for event in events(folder):
         if event.HasField("summary"):
-            value, = Summary.FromString(event.summary).value
+            value, = event.summary.value
             found.append((event.step, value.tag, value))
     return found
 
@@ -192,7 +192,7 @@ def test_any_tensor_with_metadata(tmp_path):
         summary.write("t", [1, 2], step=5, metadata=about)
         summary.write("t", "text", step=6, metadata=about.SerializeToString())
         writer.flush()
-        raw = events(tmp_path)[0].summary
+        raw = events(tmp_path)[0].summary.SerializeToString()
         summary.experimental.write_raw_pb(raw, step=7)
         with pytest.raises(tf.errors.InvalidArgumentError):
             summary.write("t", 1, step=5, metadata=b"\xff")
