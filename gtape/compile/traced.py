@@ -22,6 +22,9 @@ _DEEPEST = 80
 #: Ops by which a cell's new value is cut from its past.
 _CUTS = frozenset(("stop_gradient_", "assigned_"))
 
+#: Called with every trace of a Python function, when it is made.
+listeners: list[Callable[[Traced], object]] = []
+
 
 class Traced:
     """A graph whose inputs are the arguments, then what it captured, then its cells' values; and
@@ -164,7 +167,10 @@ def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicT
             _DEEPEST, fn(), f"the result of {name}")))
     finally:
         tracer.finished = True
-    return Traced(arguments, tracer, results, structure)
+    made = Traced(arguments, tracer, results, structure)
+    for listener in listeners:
+        listener(made)
+    return made
 
 
 def pure(inputs: Sequence[Any], nodes: Sequence[Node], outputs: Sequence[Tensor],

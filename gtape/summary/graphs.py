@@ -6,14 +6,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from gtape.compile.traced import Traced, listeners
 from gtape.core.convert import convert
 from gtape.core.graph import Graph
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.files import wire
+from gtape.summary.events import metadata
+from gtape.summary.recording import write
 from gtape.summary.writers import state
 
-_tracing: list[bool] = []
+#: The graphs that `trace_export` will write, within another list while they are kept.
+_tracing: list[list[Graph]] = []
 
 
 def graph_def(graph: Graph) -> bytes:
@@ -64,22 +68,39 @@ def graph(graph_data: Any) -> Tensor:
 
 
 def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = None) -> None:
-    """Allow `trace_export`. gtape records nothing meanwhile: `graph` writes a function's graph, and
-    `tf.function`'s own reports say what it costs."""
-    _tracing[:] = [True]
+    """From now on the graphs of functions that are traced are kept for `trace_export`.
+
+    Args:
+        graph: False keeps none.
+        profiler, profiler_outdir: taken for TensorFlow's sake; nothing is profiled.
+    """
+    trace_off()
+    _tracing.append([])
+    if graph:
+        listeners.append(_keep)
+
+
+def _keep(traced: Traced) -> None:
+    _tracing[0].append(traced.graph)
 
 
 def trace_off() -> None:
     """Take `trace_on` back."""
     _tracing.clear()
+    if _keep in listeners:
+        listeners.remove(_keep)
 
 
 def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> None:
-    """End what `trace_on` began. Nothing is written: write a function's graph with `graph`.
+    """Write the graphs of the functions that were traced since `trace_on`, if any, and end it.
+
+    Functions that had been traced before are not among them: `graph` writes that of any.
 
     Raises:
-        ValueError: `trace_on` was not called.
+        ValueError: `trace_on` was not called; there is a writer, but no step.
     """
     if not _tracing:
         raise ValueError("Must enable trace before export through tf.summary.trace_on.")
-    _tracing.clear()
+    graphs = [wire.delimited(4, wire.delimited(2, graph_def(found))) for found in _tracing[0]]
+    write(name, b"".join(graphs), step, metadata("graph_run_metadata_graph", content=b"1"))
+    trace_off()

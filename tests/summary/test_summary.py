@@ -323,13 +323,35 @@ def test_what_is_refused(tmp_path, call, error):
         call()
 
 
-def test_tensorflows_switches_of_traces():
-    summary.trace_on(graph=True, profiler=False)
-    summary.trace_export("x", step=0)
-    summary.trace_on()
-    summary.trace_off()
-    with pytest.raises(ValueError, match="Must enable trace"):
-        summary.trace_export("x", step=0)
+def test_the_graphs_of_functions_that_are_traced_meanwhile_are_exported(tmp_path):
+    @tf.function
+    def doubled(x):
+        return tf.exp(x) * 2.0
+
+    writer = summary.create_file_writer(tmp_path)
+    with writer.as_default():
+        summary.trace_on(graph=True, profiler=False)
+        doubled(tf.constant(1.0))
+        with pytest.raises(ValueError, match="No step set"):
+            summary.trace_export("t")
+        summary.trace_export("t", step=4)
+        doubled(tf.constant([1.0]))
+        summary.trace_on()
+        summary.trace_export("none", step=5)
+        summary.trace_on()
+        summary.trace_off()
+        with pytest.raises(ValueError, match="Must enable trace"):
+            summary.trace_export("x", step=0)
+    writer.close()
+    from gtape.compile import traced
+
+    assert traced.listeners == []
+    (step, tag, value), (_, _, empty) = values(tmp_path)
+    assert (step, tag) == (4, "t")
+    assert value.metadata.plugin_data.plugin_name == "graph_run_metadata_graph"
+    content = tf.io.parse_tensor(value.tensor, tf.string).numpy()
+    assert content.count(b"Placeholder") == 1 and b"exp" in content
+    assert tf.io.parse_tensor(empty.tensor, tf.string).numpy() == b""
 
 
 def test_keras_callback_writes_what_tensorboard_reads(tmp_path):
