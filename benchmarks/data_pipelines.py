@@ -39,7 +39,8 @@ REMARKS = (
     f"next batch.",
     "gtape and TensorFlow: the same text, with AUTOTUNE for map and prefetch. torch: DataLoader "
     "without worker processes over a Dataset of single elements, in a random order of all; by "
-    "batches: over a Dataset that gathers and maps whole batches, which users write by hand.",
+    "batches: over a Dataset that gathers and maps whole batches, which users write by hand. "
+    "TensorFlow's threads go on between its turns: the first batches of a turn are ready.",
     "x gtape: the time as a multiple of gtape's, above 1 is slower.",
 )
 

@@ -220,7 +220,12 @@ class Call:
     @property
     def rowwise(self) -> bool:
         """Whether it may be called for elements in another order than they are asked for."""
-        return self.static and (self.pure or (self.stateful and self._batches_found() is not False))
+        return self.static and (self.pure or (self.stateful and self.vectorised))
+
+    @property
+    def vectorised(self) -> bool:
+        """Whether there is a function of many elements at once."""
+        return self.static and self._batches_found() is not False
 
     def _batches_found(self) -> Any:
         if self._batches is True:

@@ -84,16 +84,16 @@ class Predicate:
     """A function of elements that says yes or no."""
 
     def __init__(self, function: Callable[..., Any], spec: Any, what: str) -> None:
-        self._call = Call(function, spec, what)
+        self.call = Call(function, spec, what)
         self.what = what
-        found = self._call.spec
+        found = self.call.spec
         if found is not None and (nest.is_nested(found) or found.dtype.name != "bool"
                                   or found.shape.rank not in (0, None)):
             raise ValueError(f"{what}: the predicate must return one boolean; got {found}. Invalid "
                              f"`predicate`")
 
     def __call__(self, element: Any) -> bool:
-        made = self._call(element)
+        made = self.call(element)
         if nest.is_nested(made) or made.dtype.name != "bool" or made.ndim:
             raise InvalidArgumentError(f"the predicate must return one boolean; got {made}")
         return bool(made._a)
@@ -105,6 +105,10 @@ class Filter(Dataset):
     def __init__(self, dataset: Any, predicate: Callable[..., Any]) -> None:
         super().__init__(lambda: dataset.element_spec, dataset)
         self._predicate = Predicate(predicate, dataset._known_spec, "filter")
+
+    def _rows(self) -> Rows | None:
+        rows = self._inputs[0]._rows()
+        return None if rows is None else rows.where(self._predicate.call)
 
     def _iterate(self) -> Elements[Any]:
         return builtins.filter(Placed(self._predicate), self._inputs[0]._iterate())

@@ -113,6 +113,39 @@ class Rows:
             leaves = made
         return self.pack(leaves)
 
+    def where(self, predicate: Any) -> Rows | None:
+        """The rows for which a function is true, which is called for many of them at once; None
+        where that cannot be."""
+        if not all(call.pure and call.vectorised for call in (*self.calls, predicate)):
+            return None
+        return self.reordered(lambda chunks: self._kept(chunks, predicate))
+
+    def _kept(self, chunks: Elements[Chunk], predicate: Any) -> Elements[Chunk]:
+        most = max(1, min(4 * _BLOCK_ROWS, _BLOCK_BYTES // max(1, self.row_bytes)))
+        size, first = _BLOCK_ROWS // 8, 0
+        for chunk in chunks:
+            at, end = 0, len(chunk[0])
+            while at < end:
+                part = tuple([pick[at:at + size] for pick in chunk])
+                mask = self._mask(part, predicate, first)
+                if mask.any():
+                    yield tuple([vector(pick)[mask] for pick in part])
+                at += size
+                first += len(part[0])
+                size = min(2 * size, most)
+
+    def _mask(self, chunk: Chunk, predicate: Any, first: int) -> np.ndarray:
+        leaves: Any = [elements.tensor(column(chunk[at])) for at, column in self.columns]
+        count, whole = len(chunk[0]), leaves
+        for call in (*self.calls, predicate):
+            whole = None if whole is None else call.batched(whole)
+        if whole is not None:
+            mask: np.ndarray = whole[0]._a
+            return mask
+        rows = zip(*[stacking.leaf_rows(leaf, count) for leaf in leaves])
+        return np.array([bool(_called((*self.calls, predicate), row, number)[0]._a)
+                         for number, row in enumerate(rows, first)])
+
     def _row_by_row(self, leaves: Sequence[EagerTensor], calls: Sequence[Any], count: int,
                     first: int) -> Any:
         rows = zip(*[stacking.leaf_rows(leaf, count) for leaf in leaves])

@@ -213,3 +213,23 @@ def test_elements_of_different_lengths_in_ragged_batches(by_apply: bool) -> None
                                  tf.TensorSpec([None], tf.int64))
     assert [x.to_list() for x, _ in made] == [[[], [0]], [[0, 1], [0, 1, 2]]]
     assert [y.numpy().tolist() for _, y in made] == [[0, 1], [2, 3]]
+
+
+def test_a_filter_of_rows_and_of_elements_agree() -> None:
+    x = np.random.default_rng(0).random((5000, 3)).astype(np.float32)
+
+    def made(source: Any) -> list[Any]:
+        dataset = source.map(lambda i, x: (i, x * 2.0)).filter(
+            lambda i, x: x[0] + x[1] < 1.0).skip(3).batch(32)
+        return [(i.tolist(), x.tolist()) for i, x in dataset.as_numpy_iterator()]
+
+    rows = Dataset.from_tensor_slices((np.arange(5000), x))
+    found = made(rows)
+    assert found == made(rows.apply(lambda d: d.take_while(lambda i, x: True)))
+    assert 500 < sum(len(i) for i, _ in found) < 2000
+
+
+def test_a_filter_of_few_rows_finds_them() -> None:
+    dataset = Dataset.range(10 ** 6).filter(lambda x: x % 300_000 == 7)
+    assert [int(x) for x in dataset] == [7, 300_007, 600_007, 900_007]
+    assert next(iter(Dataset.range(10 ** 12).filter(lambda x: x > 5))).numpy() == 6

@@ -28,7 +28,7 @@ def _no_seed() -> Any:
 def test_an_element_comes_no_earlier_than_the_buffer_lets_it(
         count: int, size: int, in_rows: bool) -> None:
     source = Dataset.range(count)
-    dataset = source if in_rows else source.filter(lambda x: True)
+    dataset = source if in_rows else source.take_while(lambda x: True)
     order = _order(dataset.shuffle(size, seed=1))
     assert sorted(order) == list(range(count))
     # The k-th result is drawn when the first k + size elements have gone in.
@@ -38,7 +38,7 @@ def test_an_element_comes_no_earlier_than_the_buffer_lets_it(
 @pytest.mark.parametrize("in_rows", [True, False])
 def test_a_place_of_the_buffer_is_drawn_as_often_as_any_other(in_rows: bool) -> None:
     size, source = 4, Dataset.range(20)
-    dataset = (source if in_rows else source.filter(lambda x: True)).shuffle(size, seed=3)
+    dataset = (source if in_rows else source.take_while(lambda x: True)).shuffle(size, seed=3)
     first = np.bincount([next(iter(dataset)).numpy() for _ in range(4000)], minlength=size)
     assert len(first) == size
     # 1000 each; the standard deviation is 27.
@@ -149,5 +149,5 @@ def test_numbers_drawn_for_whole_batches_are_those_drawn_one_by_one(function: An
     tf.random.set_seed(3)
     together = np.concatenate(list(source.map(function).batch(32).as_numpy_iterator()))
     tf.random.set_seed(3)
-    single = source.filter(lambda image: True).map(function)
+    single = source.take_while(lambda image: True).map(function)
     np.testing.assert_array_equal(together, np.stack(list(single.as_numpy_iterator())))
