@@ -110,6 +110,11 @@ class TFRecordWriter:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        # What is still in the packer would be lost.
+        if hasattr(self, "_packer"):
+            self.close()
+
 
 def framed(content: bytes) -> bytes:
     """A record as it stands in a file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import os
 import re
@@ -81,6 +82,15 @@ def test_several_compressed_parts_are_one_file(tmp_path):
     plain = bytes.fromhex(_GOLDEN[""])
     (tmp_path / "f").write_bytes(gzip.compress(plain) + gzip.compress(plain))
     assert list(records(tmp_path / "f", "GZIP")) == _THREE * 2
+
+
+@pytest.mark.parametrize("kind", ["", "GZIP"])
+def test_a_writer_that_nobody_closes_ends_its_file(tmp_path, kind):
+    writer = tf.io.TFRecordWriter(tmp_path / "f", kind)
+    writer.write(b"one")
+    del writer
+    gc.collect()
+    assert list(records(tmp_path / "f", kind)) == [b"one"]
 
 
 def test_an_empty_file_has_no_records(tmp_path):
