@@ -35,6 +35,7 @@ from gtape import signal as signal
 from gtape import sparse as sparse
 from gtape import strings as strings
 from gtape import summary as summary
+from gtape import test as test
 from gtape import testing as testing
 from gtape import train as train
 from gtape import types as types

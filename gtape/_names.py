@@ -99,8 +99,9 @@ _TABLE = {
 #: Submodules reachable as attributes.
 MODULES = ("audio", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging",
            "distribute", "dtypes", "errors", "experimental", "image", "inspect", "io", "keras",
-           "linalg", "lookup", "math", "nest", "nn", "quantization", "ragged", "random", "raw_ops",
-           "sets", "signal", "sparse", "strings", "summary", "testing", "train", "types")
+           "linalg", "lookup", "math", "nest", "nn", "quantization", "ragged", "random",
+           "raw_ops", "sets", "signal", "sparse", "strings", "summary", "test", "testing",
+           "train", "types")
 
 #: Names of TensorFlow that gtape leaves out, and what to use instead.
 ABSENT = {
