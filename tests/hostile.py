@@ -33,7 +33,8 @@ from gtape import _names
 MEMORY = 4 << 30
 #: Seconds for one call.
 LONGEST = 10.0
-_SPACES = ("bitwise", "debugging", "image", "linalg", "math", "nest", "nn", "random", "signal")
+_SPACES = ("bitwise", "debugging", "image", "linalg", "math", "nest", "nn", "ragged", "random",
+           "sets", "signal", "sparse")
 #: They change what later calls see, wait for input, or are about the machine.
 _SKIPPED = {
     "control_dependencies", "device", "debugging.disable_check_numerics",

@@ -388,3 +388,21 @@ def test_rows_that_were_moved_are_not_said_to_have_one_length() -> None:
 
 def test_the_name_of_the_class_is_what_keras_looks_for() -> None:
     assert "ragged_tensor.RaggedTensor" in str(type(A))
+
+
+def test_sizes_that_nothing_holds_are_refused() -> None:
+    big = (tf.errors.ResourceExhaustedError, tf.errors.InvalidArgumentError)
+    for function in (lambda: tf.ragged.range([2 ** 60]), lambda: tf.ragged.range(1e30),
+                     lambda: tf.ragged.range(float("inf")),
+                     lambda: tf.ragged.segment_ids_to_row_splits([0], 2 ** 50)):
+        with pytest.raises(big):
+            function()
+
+
+def test_what_is_no_function_or_no_number_is_refused() -> None:
+    with pytest.raises(TypeError, match="must be a function"):
+        tf.ragged.map_flat_values(3, A)
+    with pytest.raises(ValueError, match="as many axes"):
+        tf.ragged.boolean_mask(1, [True])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="real numbers"):
+        tf.ragged.range("x")

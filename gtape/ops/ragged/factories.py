@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
-from gtape.core.dtypes import as_dtype, float32, int32, int64
+from gtape.core.dtypes import DType, as_dtype, float32, int32, int64
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.limits import room_for
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.ops.arguments import as_int, as_ints, as_items
+from gtape.ops.arguments import as_function, as_int, as_ints, as_items, index_tensor
 from gtape.ops.ragged import partition as parts
 from gtape.ops.ragged.partition import ends_of, host, row_ids_, spans
 from gtape.ops.ragged.ragged_tensor import RaggedTensor, count_of
@@ -115,6 +117,9 @@ def range_(starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None,
         starts, limits = 0, starts
     given = [convert(v) for v in (starts, limits, deltas)]
     kinds = [g.dtype for g, v in zip(given, (starts, limits, deltas)) if isinstance(v, Tensor)]
+    if any(not (g.dtype.is_integer or g.dtype.is_floating) for g in given):
+        raise InvalidArgumentError(f"ragged.range takes real numbers; got "
+                                   f"{', '.join(str(g.spec) for g in given)}")
     wanted = as_dtype(dtype) if dtype is not None else _widest(kinds or [g.dtype for g in given])
     first, last, step = (host(g).astype(wanted.np_dtype) for g in given)
     if max(first.ndim, last.ndim, step.ndim) > 1:
@@ -128,9 +133,17 @@ def range_(starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None,
         raise InvalidArgumentError("ragged.range: deltas must not be 0")
     if wanted.is_integer:
         steps = [len(range(int(a), int(b), int(c))) for a, b, c in zip(first, last, step)]
-        count = np.array(steps, np.int64)
     else:
-        count = np.maximum(np.ceil((last - first) / step), 0).astype(np.int64)
+        found = np.maximum(np.ceil((last - first) / step), 0).tolist()
+        if not np.isfinite(found).all():
+            raise InvalidArgumentError("ragged.range: starts, limits and deltas must be finite")
+        steps = list(map(int, found))
+    with room_for("ragged.range", Spec((sum(steps),), wanted)):
+        return _ranges(first, step, np.array(steps, np.int64), wanted, row_splits_dtype)
+
+
+def _ranges(first: np.ndarray, step: np.ndarray, count: np.ndarray, wanted: DType,
+            row_splits_dtype: Any) -> RaggedTensor:
     within = spans(np.zeros(len(count), np.int64), count)
     values = np.repeat(first, count) + within * np.repeat(step, count)
     made = RaggedTensor._made(convert(values.astype(wanted.np_dtype)), ends_of(count))
@@ -184,6 +197,7 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             return [bare(v) for v in value]
         return value
 
+    as_function(op, "map_flat_values: op")
     flat, named = [bare(v) for v in args], {key: bare(v) for key, v in kwargs.items()}
     if not found:
         return op(*args, **kwargs)
@@ -233,7 +247,7 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any,
     from gtape.ops.ragged.elementwise import taken
 
     values = data if isinstance(data, RaggedTensor) else convert(data)
-    owner = host(convert(partitions)).astype(np.int64)
+    owner = host(index_tensor(partitions, "stack_dynamic_partitions", convert(0)))
     count = as_int(num_partitions, "stack_dynamic_partitions: num_partitions")
     if owner.ndim != 1 or len(owner) != count_of(values) or (
             owner.size and (owner.min() < 0 or owner.max() >= count)):

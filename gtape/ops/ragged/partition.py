@@ -10,6 +10,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, int32, int64
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.limits import room_for
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
@@ -133,7 +134,8 @@ def of_value_rowids(value_rowids: Any, nrows: Any = None, count: int | None = No
     if rows < least:
         raise ValueError(f"nrows must be more than the last of value_rowids, {least - 1}; got "
                          f"{rows}")
-    made = ends_of(np.bincount(found, minlength=rows)) if rows else np.zeros(1, np.int64)
+    with room_for("value_rowids", Spec((rows + 1,), ids.dtype)):
+        made = ends_of(np.bincount(found, minlength=rows)) if rows else np.zeros(1, np.int64)
     return convert(made.astype(ids.dtype.np_dtype), None, ids._t.device)
 
 
@@ -168,7 +170,8 @@ def of_uniform_length(length: Any, nrows: Any, count: int) -> tuple[Tensor, int]
     if rows * size != count:
         raise ValueError(f"uniform_row_length={size} times nrows={rows} must be the number of "
                          f"values, {count}")
-    return convert(np.arange(rows + 1, dtype=np.int64) * size), size
+    with room_for("uniform_row_length", Spec((rows + 1,), int64)):
+        return convert(np.arange(rows + 1, dtype=np.int64) * size), size
 
 
 class RowPartition:

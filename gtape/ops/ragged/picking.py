@@ -131,6 +131,9 @@ def ragged_mask(data: Any, mask: Any) -> Any:
     if not rank:
         raise ValueError("boolean_mask: the mask must not be a scalar")
     x = data if isinstance(data, RaggedTensor) else convert(data)
+    if (x.ragged_rank + x.flat_values.ndim if isinstance(x, RaggedTensor) else x.ndim) < rank:
+        raise ValueError(f"boolean_mask: data must have as many axes as the mask, {rank}; got "
+                         f"{x.shape}")
     return _masked(x, chosen, rank)
 
 

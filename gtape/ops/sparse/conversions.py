@@ -12,9 +12,11 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype, float32, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.lengths import known
+from gtape.core.limits import room_for
+from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
-from gtape.ops.arguments import as_int
+from gtape.ops.arguments import as_function, as_int
 from gtape.ops.gathering import gather_nd_, scatter_nd_
 from gtape.ops.sparse.places import (
     all_cells,
@@ -125,7 +127,8 @@ def to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Ten
     if ids.size and (ids.min() < 0 or ids.max() >= size):
         raise InvalidArgumentError(f"to_indicator: the values must be in [0, {size}); got "
                                    f"{int(ids.min())} to {int(ids.max())}")
-    made = np.zeros((*x._lengths[:-1], size), bool)
+    with room_for("to_indicator", Spec((*x._lengths[:-1], size), dtypes.bool_)):
+        made = np.zeros((*x._lengths[:-1], size), bool)
     made[(*rows[:, :-1].T, ids)] = True
     return placed(made, x.values)
 
@@ -137,6 +140,7 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
         ValueError: there is no SparseTensor among them, `op` gives another number of values, or
             the indices or shapes of two of them differ.
     """
+    as_function(op, "map_values: op")
     found = [v for v in (*args, *kwargs.values()) if isinstance(v, SparseTensor)]
     if not found:
         raise ValueError("map_values takes at least one SparseTensor among its arguments")
@@ -172,19 +176,31 @@ def eye(num_rows: Any, num_columns: Any = None, dtype: Any = float32, name: str 
     if rows < 0 or columns < 0:
         raise InvalidArgumentError(f"eye: num_rows and num_columns must be 0 or more; got {rows} "
                                    f"and {columns}")
-    at = np.arange(min(rows, columns))
+    with room_for("eye", Spec((min(rows, columns), 2), dtypes.int64)):
+        at = np.arange(min(rows, columns))
     ones = convert(np.ones(len(at), as_dtype(dtype).as_numpy_dtype))
     return SparseTensor(np.stack([at, at], 1), ones, (rows, columns))
 
 
 def mask(a: Any, mask_indices: Any, name: str | None = None) -> Any:
-    """An IndexedSlices without the rows whose indices are in `mask_indices`."""
+    """An IndexedSlices without the rows whose indices are in `mask_indices`.
+
+    Raises:
+        TypeError: `a` is none.
+    """
     from gtape.core.indexed_slices import IndexedSlices
 
-    at = a.indices._peek()
-    unwanted = np.asarray(convert(mask_indices)._peek())  # type: ignore[attr-defined]
+    if not isinstance(a, IndexedSlices):
+        raise TypeError(f"tf.sparse.mask takes an IndexedSlices; got a {type(a).__name__}")
+    at = host(a.indices)
+    unwanted = host(convert(mask_indices))
     kept = placed(np.flatnonzero(~np.isin(at, unwanted)), a.values)
     return IndexedSlices(pick(a.values, kept), pick(a.indices, kept), a.dense_shape)
+
+
+def host(tensor: Tensor) -> np.ndarray:
+    """The numbers of a tensor in host memory."""
+    return np.asarray(tensor._peek())  # type: ignore[attr-defined]
 
 
 def int64_rows(rows: np.ndarray, like: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.ops.arguments import as_int
 from gtape.ops.gathering import scatter_rows_
 from gtape.ops.sparse.conversions import int64_rows
@@ -80,8 +81,8 @@ def bincount(values: Any, weights: Any = None, axis: Any = 0, minlength: Any = N
         InvalidArgumentError: a negative value, values that are not integers, weights that do not
             fit, or both weights and binary_output.
     """
-    if axis not in (0, -1, None):
-        raise InvalidArgumentError(f"bincount: axis must be 0, -1 or None; got {axis}")
+    if not (axis is None or (isinstance(axis, (int, np.integer)) and axis in (0, -1))):
+        raise InvalidArgumentError(f"bincount: axis must be 0, -1 or None; got {shown(axis)}")
     if weights is not None and binary_output:
         raise InvalidArgumentError("bincount: give weights or binary_output=True, not both")
     found, owner, count, x, vector = _numbers("bincount", values)

@@ -101,6 +101,9 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
     ids, weights = sparse_ids, sparse_weights
     if hasattr(ids, "row_splits"):
         ids, weights = ids.to_sparse(), None if weights is None else weights.to_sparse()
+    if not isinstance(ids, SparseTensor):
+        raise TypeError(f"safe_embedding_lookup_sparse takes a SparseTensor or RaggedTensor of "
+                        f"ids; got a {type(ids).__name__}")
     lead = ids._lengths[:-1]
     if len(lead) != 1:
         whole = (math.prod(lead), ids._lengths[-1])
