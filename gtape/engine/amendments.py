@@ -16,6 +16,7 @@ _AMENDMENTS = {
     "keras.src.layers.layer": ["layers.amend_layer"],
     "keras.src.ops.nn": ["normalizing.amend_nn"],
     "keras.src.ops.operation": ["training.amend_operation"],
+    "keras.src.saving.saving_api": ["restoring.amend_saving"],
     "keras.src.trainers.data_adapters": ["datasets.amend_adapters"],
     "keras.src.trainers.data_adapters.data_adapter_utils": ["datasets.amend_utils"],
     "keras.src.utils.dataset_utils": ["datasets.amend_adapters"],

@@ -26,7 +26,7 @@ QUICK = ("layers/core", "optimizers", "layers/rnn", "metrics", "trainers", "loss
 WHOLE = ("ops", "layers/preprocessing", "layers/convolutional", "layers/core", "layers/reshaping",
          "layers/pooling", "layers/rnn", "layers/attention", "layers/normalization",
          "layers/merging", "layers/activations", "layers/regularization", "layers/layer_test.py",
-         "layers/input_spec_test.py", "optimizers", "trainers", "metrics", "backend", "models",
+         "optimizers", "trainers", "metrics", "backend", "models",
          "saving", "utils", "export", "callbacks", "quantizers", "losses", "random",
          "activations", "initializers", "regularizers", "constraints", "dtype_policies", "legacy",
          "tree", "wrappers", "distillation", "datasets")
