@@ -13,8 +13,11 @@ _AMENDMENTS = {
     "keras.src.backend.tensorflow.core": ["symbolic.amend_core", "shorter.amend_core"],
     "keras.src.backend.tensorflow.rnn": ["recurrent.amend_rnn"],
     "keras.src.backend.tensorflow.trainer": ["training.amend_trainer"],
+    "keras.src.layers.core.dense": ["fusing.amend_dense"],
     "keras.src.layers.layer": ["layers.amend_layer"],
-    "keras.src.ops.nn": ["normalizing.amend_nn"],
+    "keras.src.layers.normalization.batch_normalization": [
+        "fusing.amend_batch_normalization"],
+    "keras.src.ops.nn": ["fusing.amend_nn"],
     "keras.src.ops.operation": ["training.amend_operation"],
     "keras.src.saving.saving_api": ["restoring.amend_saving"],
     "keras.src.trainers.data_adapters": ["datasets.amend_adapters"],

@@ -130,14 +130,14 @@ def test_linear_at_second_order(products: list[str]) -> None:
 @pytest.mark.parametrize("activation, epilogue", [
     (None, "BIAS"), ("relu", "RELU_BIAS"), (tf.nn.relu, "RELU_BIAS"), ("gelu", "BIAS"),
     (partial(tf.nn.gelu, approximate=True), "GELU_BIAS")])
+@pytest.mark.parametrize("kind", [lambda f: f, tf.function], ids=["eager", "compiled"])
 @pytest.mark.parametrize("shape", [(4,), (2, 5)])
-def test_a_compiled_dense_layer_is_one_product(activation: Any, epilogue: str,
-                                               shape: tuple[int, ...],
-                                               products: list[str]) -> None:
+def test_a_dense_layer_is_one_product(activation: Any, epilogue: str, shape: tuple[int, ...],
+                                      kind: Any, products: list[str]) -> None:
     layer = tf.keras.layers.Dense(8, activation)
     x = tf.constant(_numbers(*shape, 3))
     layer.build(x.shape)
-    y = tf.function(layer)(x)
+    y = kind(layer)(x)
     wanted = x.numpy() @ layer.kernel.numpy() + layer.bias.numpy()
     function = layer.activation
     np.testing.assert_allclose(y.numpy(), function(tf.constant(wanted)).numpy(), rtol=1e-4,

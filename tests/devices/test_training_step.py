@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -90,7 +91,7 @@ def test_a_step_is_a_few_launches(gpus: Any, launches: Counter[str]) -> None:
 @pytest.mark.parametrize("gpus", ["kernels"], indirect=True)
 def test_convolution_norm_and_pooling_are_kernels(gpus: Any, launches: Counter[str]) -> None:
     _train(_convolutional, lambda: tf.keras.optimizers.SGD(0.01))
-    for name in ("convolve", "batch_norm", "pool"):
+    for name in ("convolve", "batch_norm_moments", "pool"):
         assert any(name in kernel for kernel in launches), (name, sorted(launches))
 
 
@@ -99,8 +100,11 @@ def test_convolution_norm_and_pooling_are_kernels(gpus: Any, launches: Counter[s
     lambda **kw: tf.keras.layers.LayerNormalization(**kw),
     lambda **kw: tf.keras.layers.LayerNormalization(axis=[1, 2], **kw),
     lambda **kw: tf.keras.layers.LayerNormalization(center=False, **kw),
-    lambda **kw: tf.keras.layers.RMSNormalization(**kw)],
-    ids=["last axis", "two axes", "no center", "rms"])
+    lambda **kw: tf.keras.layers.RMSNormalization(**kw),
+    lambda **kw: tf.keras.layers.BatchNormalization(**kw),
+    lambda **kw: tf.keras.layers.BatchNormalization(axis=1, momentum=0.5, **kw),
+    lambda **kw: tf.keras.layers.BatchNormalization(scale=False, **kw)],
+    ids=["last axis", "two axes", "no center", "rms", "batch", "channels first", "no scale"])
 def test_normalisations_are_those_of_the_cpu(gpus: Any, layer: Any, dtype: str) -> None:
     rng = np.random.default_rng(0)
     x, gain = rng.normal(size=(3, 4, 6)), rng.normal(size=(4, 6))
@@ -110,13 +114,13 @@ def test_normalisations_are_those_of_the_cpu(gpus: Any, layer: Any, dtype: str) 
         inputs = tf.constant(x, made.compute_dtype)
         made.build(inputs.shape)
         for i, weight in enumerate(made.weights):
-            weight.assign(gain[: weight.shape[0]] + i if weight.ndim > 1 else gain[0] + i)
+            weight.assign(gain.reshape(-1)[: math.prod(weight.shape)].reshape(weight.shape) + i)
         with tf.GradientTape() as tape:
             tape.watch(inputs)
-            y = made(inputs)
+            y = made(inputs, training=True) if made._call_has_training_arg else made(inputs)
             loss = tf.reduce_sum(tf.square(tf.cast(y, "float64")) * x)
         assert y.dtype == made.compute_dtype
-        return [y, *tape.gradient(loss, [inputs, *made.trainable_variables])]
+        return [y, *tape.gradient(loss, [inputs, *made.trainable_variables]), *made.weights]
 
     found = results()
     with tf.device("CPU:0"):

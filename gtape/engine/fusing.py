@@ -1,0 +1,105 @@
+"""Layers on a GPU: one op, which has a kernel, in place of Keras' formulas."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+import gtape as tf
+from gtape.ops.linear import linear
+from gtape.ops.normalization import batch_norm_training, layer_norm, rms_norm
+
+
+def amend_dense(module: ModuleType) -> None:
+    """Let a product with its bias and activation be this op where a device has it."""
+    from keras.src import activations
+
+    cls: Any = module.Dense
+    plain = cls.call
+    relus = (activations.relu, tf.nn.relu)
+
+    @functools.wraps(plain)
+    def call(self: Any, inputs: Any, training: Any = None) -> Any:
+        if self.bias is None or not tf.is_tensor(inputs) or not _served(inputs) or (
+                inputs.dtype != self.compute_dtype):
+            return plain(self, inputs, training)
+        activation = self.activation
+        kind = "relu" if activation in relus else "gelu_tanh" if _is_gelu(activation) else None
+        y = linear(inputs, self.kernel, self.bias, kind)
+        return y if activation is None or kind is not None else activation(y)
+
+    cls.call = call
+
+
+def _is_gelu(activation: Any) -> bool:
+    """Whether it is gelu in its form with tanh."""
+    return isinstance(activation, functools.partial) and activation.func is tf.nn.gelu and (
+        not activation.args and activation.keywords == {"approximate": True})
+
+
+def amend_nn(module: ModuleType) -> None:
+    """Let the module's normalisations be these ops where a device has kernels for them."""
+    layer, rms = module._layer_normalization, module._rms_normalization
+
+    @functools.wraps(layer)
+    def layer_normalization(x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1,
+                            epsilon: float | None = None, rms_scaling: bool = False) -> Any:
+        x = tf.convert_to_tensor(x)
+        if gamma is None or beta is None or rms_scaling or not _served(x):
+            return layer(x, gamma, beta, axis, epsilon, rms_scaling)
+        wide, axes, (scale, shift) = _along(x, axis, gamma, beta)
+        made = layer_norm(wide, scale, shift, axes=axes, eps=_epsilon(module, epsilon))
+        return tf.cast(made, x.dtype)
+
+    @functools.wraps(rms)
+    def rms_normalization(x: Any, scale: Any = None, axis: Any = -1,
+                          epsilon: float | None = None) -> Any:
+        x = tf.convert_to_tensor(x)
+        if scale is None or not _served(x):
+            return rms(x, scale, axis, epsilon)
+        wide, axes, (factor,) = _along(x, axis, scale)
+        made = rms_norm(wide, factor, axes=axes, eps=_epsilon(module, epsilon))
+        return tf.cast(made, x.dtype)
+
+    module._layer_normalization = layer_normalization  # type: ignore[attr-defined]
+    module._rms_normalization = rms_normalization  # type: ignore[attr-defined]
+
+
+def amend_batch_normalization(module: ModuleType) -> None:
+    """Let a batch be normalised, and its moments be found, by this op where a device has kernels
+    for it."""
+    cls: Any = module.BatchNormalization
+    plain = cls.call
+
+    @functools.wraps(plain)
+    def call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+        if not (training is True and self.trainable and self.scale and self.center) or (
+                mask is not None or self.renorm or not _served(inputs)):
+            return plain(self, inputs, training, mask)
+        x, _, (gamma, beta) = _along(inputs, self.axis, self.gamma, self.beta)
+        y, *moments = batch_norm_training.run(
+            (x, gamma, beta), (tuple(self._reduction_axes), float(self.epsilon)))
+        for moving, new in zip((self.moving_mean, self.moving_variance), moments):
+            new = tf.cast(tf.reshape(new, moving.shape), moving.dtype)
+            moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
+        return tf.cast(y, self.compute_dtype)
+
+    cls.call = call
+
+
+def _served(x: Any) -> bool:
+    return bool(x.ndim) and x._t.device.executor is not None and x.dtype.is_floating
+
+
+def _epsilon(module: ModuleType, given: float | None) -> float:
+    return float(module.backend.epsilon() if given is None else given)
+
+
+def _along(x: Any, axis: Any, *parameters: Any) -> tuple[Any, tuple[int, ...], list[Any]]:
+    """x in the wider dtype of both, the axes from 0, and parameters in a shape that broadcasts."""
+    given = [tf.convert_to_tensor(p) for p in parameters]
+    dtype = max([x.dtype, given[0].dtype], key=lambda d: d.size)
+    axes = tuple(sorted(i % x.ndim for i in ([axis] if isinstance(axis, int) else axis)))
+    shape = [n if i in axes else 1 for i, n in enumerate(x.shape)]
+    return tf.cast(x, dtype), axes, [tf.reshape(tf.cast(p, dtype), shape) for p in given]
