@@ -21,7 +21,7 @@ def amend_dense(module: ModuleType) -> None:
 
     @functools.wraps(plain)
     def call(self: Any, inputs: Any, training: Any = None) -> Any:
-        if self.bias is None or not tf.is_tensor(inputs) or not _served(inputs) or (
+        if self.bias is None or not _served(inputs) or (
                 inputs.dtype != self.compute_dtype):
             return plain(self, inputs, training)
         activation = self.activation
@@ -89,7 +89,8 @@ def amend_batch_normalization(module: ModuleType) -> None:
 
 
 def _served(x: Any) -> bool:
-    return bool(x.ndim) and x._t.device.executor is not None and x.dtype.is_floating
+    return isinstance(x, tf.Tensor) and bool(x.ndim) and x.dtype.is_floating and (
+        x._t.device.executor is not None)
 
 
 def _epsilon(module: ModuleType, given: float | None) -> float:
