@@ -268,6 +268,7 @@ from gtape.ops.sparse.tensor import SparseTensorSpec as SparseTensorSpec
 from gtape.ops.sums import add_n as add_n
 from gtape.ops.sums import scalar_mul as scalar_mul
 from gtape.ops.tensor_array import TensorArray as TensorArray
+from gtape.ops.tensor_array import TensorArraySpec as TensorArraySpec
 from gtape.ops.text.bucketing import fingerprint as fingerprint
 from gtape.ops.text.numerals import as_string as as_string
 from gtape.ops.unique import unique as unique

@@ -84,7 +84,7 @@ _TABLE = {
         foldl foldr map_fn scan while_loop vectorized_map nondifferentiable_batch_function""",
     "gtape.ops.ragged.ragged_tensor": "RaggedTensor RaggedTensorSpec",
     "gtape.ops.sparse.tensor": "SparseTensor SparseTensorSpec",
-    "gtape.ops.tensor_array": "TensorArray",
+    "gtape.ops.tensor_array": "TensorArray TensorArraySpec",
     "gtape.ops.python_functions": "numpy_function py_function print=print_",
     "gtape.ops.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
     "gtape.ops.dependencies": "control_dependencies",

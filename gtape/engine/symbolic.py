@@ -93,7 +93,7 @@ def _dims(shape: TensorShape) -> tuple[int | None, ...]:
     return tuple(shape.as_list())
 
 
-def _common(keras_tensor: type, a: Any, b: Any) -> Any:
+def _common(keras_tensor: Any, a: Any, b: Any) -> Any:
     """What two results have in common: lengths that differ are not known."""
     if not isinstance(a, keras_tensor):
         return a

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from gtape.core.convert import convert
-from gtape.core.dtypes import DType, as_dtype
+from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.errors import (
     InvalidArgumentError,
     NotTraceableError,
@@ -14,8 +15,10 @@ from gtape.core.errors import (
     ResourceExhaustedError,
 )
 from gtape.core.shape import TensorShape
+from gtape.core.specs import TensorSpec, TypeSpec
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.gathering import gather_
 from gtape.ops.layout import reshape_
@@ -68,6 +71,10 @@ class TensorArray:
         #: All elements in one tensor, in place of the list: after an index that is traced.
         self._whole: Tensor | None = None
         self._read: set[int] = set()
+
+    @property
+    def _type_spec(self) -> TensorArraySpec:
+        return TensorArraySpec(self._shape, self._dtype, self._dynamic, self._infer)
 
     @property
     def _items(self) -> list[Tensor | None]:
@@ -303,3 +310,53 @@ class TensorArray:
         sizes = as_ints(lengths, "TensorArray.split: lengths")
         self._infer = self._infer and len(set(sizes)) <= 1
         return self._filled(split_(whole, sizes=sizes, axis=0))
+
+
+class TensorArraySpec(TypeSpec):
+    """The spec of a `tf.TensorArray`.
+
+    Args:
+        element_shape: of each element; None for any.
+        dtype: of the elements.
+        dynamic_size: whether it may grow.
+        infer_shape: whether all elements must have one shape.
+    """
+
+    __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
+
+    def __init__(self, element_shape: Any = None, dtype: Any = float32,
+                 dynamic_size: bool = False, infer_shape: bool = True) -> None:
+        self._element_shape = TensorShape(element_shape)
+        self._dtype = as_dtype(dtype)
+        self._dynamic_size = bool(dynamic_size)
+        self._infer_shape = bool(infer_shape)
+
+    @classmethod
+    def from_value(cls, value: Any) -> TensorArraySpec:
+        """The spec of a TensorArray.
+
+        Raises:
+            TypeError: it is none.
+        """
+        if not isinstance(value, TensorArray):
+            raise TypeError(f"TensorArraySpec.from_value takes a TensorArray; got {shown(value)}")
+        return value._type_spec
+
+    @property
+    def value_type(self) -> type:
+        return TensorArray
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
+
+    @property
+    def _component_specs(self) -> list[TypeSpec]:
+        return [TensorSpec(TensorShape([None]) + self._element_shape, self._dtype)]
+
+    def _to_components(self, value: Any) -> list[Any]:
+        return [value.stack()]
+
+    def _from_components(self, components: Sequence[Any]) -> TensorArray:
+        made = TensorArray(self._dtype, components[0].shape[0], self._dynamic_size, False,
+                           infer_shape=self._infer_shape, element_shape=self._element_shape)
+        return made.unstack(components[0])

@@ -69,3 +69,16 @@ def test_a_shape_becomes_a_tensor() -> None:
     assert tf.convert_to_tensor(tf.TensorShape([2, 3])).numpy().tolist() == [2, 3]
     with pytest.raises(ValueError, match="not known"):
         tf.convert_to_tensor(tf.TensorShape([2, None]))
+
+
+def test_specs_of_tensor_arrays() -> None:
+    array = tf.TensorArray(tf.float32, 2, element_shape=[3])
+    spec = tf.type_spec_from_value(array)
+    assert spec == tf.TensorArraySpec([3], tf.float32) == tf.TensorArraySpec.from_value(array)
+    assert repr(tf.TensorArraySpec()) == (
+        "TensorArraySpec(TensorShape(None), tf.float32, False, True)")
+    assert spec.value_type is tf.TensorArray and not spec.is_compatible_with(tf.ones([2, 3]))
+    (whole,) = spec._to_components(array.unstack(tf.ones([2, 3])))
+    assert spec._from_components([whole]).read(1).numpy().tolist() == [1, 1, 1]
+    with pytest.raises(TypeError, match="TensorArray"):
+        tf.TensorArraySpec.from_value(3)
