@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -59,7 +60,7 @@ def amend_core(module: ModuleType) -> None:
                 sizes = Sizes()
                 return traced(lambda: sizes.length(0, _STAND_INS[0]))
             except SizeNeeded:
-                first, second = (traced(lambda n=n: n) for n in _STAND_INS)
+                first, second = (traced(partial(int, n)) for n in _STAND_INS)
             except NotTraceableError:
                 first, second = map(computed, _SMALL)
             return map_structure(lambda a, b: _common(keras_tensor, a, b), first, second)
