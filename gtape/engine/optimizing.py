@@ -27,6 +27,7 @@ from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.placement import _scoped
 from gtape.core.state import active, tracer_now
 from gtape.core.tensor import EagerTensor
+from gtape.ops.selection import where
 
 _eagerly: ContextVar[bool] = ContextVar("gtape.engine.eagerly", default=False)
 is_own_way = _eagerly.get
@@ -73,6 +74,39 @@ def amend_optimizer(module: ModuleType) -> None:
         return updates.apply(plain, self, grads, trainable_variables)
 
     setattr(cls, "apply", apply)  # noqa: B010  (mypy knows no attribute of `type`)
+
+
+def amend_loss_scale(module: ModuleType) -> None:
+    """`amend_optimizer`; and in a trace, gradients that are not finite choose between values that
+    are both computed, so that nobody waits for the answer."""
+    amend_optimizer(module)
+    module.ops = _Choosing(module.ops)  # type: ignore[attr-defined]
+
+
+class _Choosing:
+    """Keras' ops, where `cond` of functions that assign is a choice between what they assign."""
+
+    def __init__(self, ops: Any) -> None:
+        self._ops = ops
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ops, name)
+
+    def cond(self, pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
+        tracer = tracer_now()
+        if tracer is None:
+            return self._ops.cond(pred, true_fn, false_fn)
+        before = {key: use.present for key, use in tracer.cells.items()}
+        true_fn()
+        assigned = {key: use.present for key, use in tracer.cells.items()}
+        for key, use in tracer.cells.items():
+            use.present = before.get(key, use.start)
+        false_fn()
+        for key, use in tracer.cells.items():
+            other = use.present
+            if assigned.get(key, other) is not other:
+                use.present = where(pred, assigned[key], other)
+        return None
 
 
 class _Updates:

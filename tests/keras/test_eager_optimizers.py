@@ -120,6 +120,12 @@ def test_a_compiled_update_is_keras_but_for_rounding(name: str, early: None) -> 
         np.testing.assert_allclose(a, b, rtol=3e-4, atol=1e-5)
 
 
+@pytest.mark.native
+@pytest.mark.parametrize("name", ["Adam", "accumulation", "global_clipnorm", "LossScaleOptimizer"])
+def test_native_code_is_keras_but_for_rounding(name: str, early: None) -> None:
+    test_a_compiled_update_is_keras_but_for_rounding(name, early)
+
+
 def test_muon_of_matrices(early: None) -> None:
     def make() -> Any:
         return optimizers.Muon(0.1)

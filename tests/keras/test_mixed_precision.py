@@ -104,6 +104,7 @@ def test_the_scale_follows_what_is_finite(way: str, monkeypatch: pytest.MonkeyPa
     assert int(optimizer.inner_optimizer.iterations) == 10
 
 
+@pytest.mark.native
 def test_a_step_with_a_loss_scale_is_one_native_program() -> None:
     """Nothing in it asks Python, so nothing in it waits for anybody."""
     optimizer, variable = optimizers.LossScaleOptimizer(optimizers.Adam(0.1)), keras.Variable([1.0])
