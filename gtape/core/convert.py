@@ -248,6 +248,8 @@ def _retyped(tensor: Tensor, dtype: DType | None) -> Tensor:
 def convert(value: Any, dtype: DType | None = None, device: Device | None = None) -> Tensor:
     """`value` as a tensor: tensors pass through, variables are read, other values are copied.
 
+    An object with `__tf_tensor__(dtype, name)` says itself what tensor it is.
+
     Raises:
         ValueError: no tensor can be made of it, or a tensor has another dtype than `dtype`.
         CompositeOperand: it is made of several tensors.
@@ -270,6 +272,8 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
             if hasattr(value, "to_dense"):
                 return _retyped(value.to_dense(), dtype)
             raise CompositeOperand(value)
+        if hasattr(type(value), "__tf_tensor__"):
+            return _retyped(value.__tf_tensor__(dtype, None), dtype)
         foreign = _foreign(value)
     if foreign is not None:
         owner, array = foreign

@@ -62,3 +62,22 @@ def test_a_shape_is_a_tensor_of_its_lengths() -> None:
     assert tf.convert_to_tensor(tf.TensorShape([2 ** 33])).dtype == tf.int64
     with pytest.raises(ValueError, match=r"tf\.shape"):
         tf.constant(tf.TensorShape([None, 3]))
+
+
+class _Celsius:
+    def __init__(self, degrees: float) -> None:
+        self.degrees = degrees
+
+    def __tf_tensor__(self, dtype: tf.DType | None = None, name: str | None = None) -> tf.Tensor:
+        if dtype is tf.int32:
+            raise ValueError("degrees are no integers")
+        return tf.constant(self.degrees, dtype)
+
+
+def test_an_object_says_itself_what_tensor_it_is() -> None:
+    assert tf.convert_to_tensor(_Celsius(1.5)).numpy() == 1.5
+    assert tf.convert_to_tensor(_Celsius(1.5), tf.float64).dtype == tf.float64
+    assert (tf.constant(1.0) + _Celsius(1.5)).numpy() == 2.5
+    assert tf.exp(_Celsius(0.0)).numpy() == 1
+    with pytest.raises(ValueError, match="no integers"):
+        tf.convert_to_tensor(_Celsius(1.5), tf.int32)
