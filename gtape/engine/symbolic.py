@@ -55,15 +55,19 @@ def amend_core(module: ModuleType) -> None:
                 _dims(x.shape), x.dtype, sparse=isinstance(x, module.tf.SparseTensor))
                 if tf.is_tensor(x) else x, made)
 
-        with module.StatelessScope(), module.SymbolicScope():
-            try:
-                sizes = Sizes()
-                return traced(lambda: sizes.length(0, _STAND_INS[0]))
-            except SizeNeeded:
-                first, second = (traced(partial(int, n)) for n in _STAND_INS)
-            except NotTraceableError:
-                first, second = map(computed, _SMALL)
-            return map_structure(lambda a, b: _common(keras_tensor, a, b), first, second)
+        def scoped(run: Callable[..., Any], *given: Any) -> Any:
+            # A scope for each: it holds what variables were set to, in its own trace.
+            with module.StatelessScope(), module.SymbolicScope():
+                return run(*given)
+
+        try:
+            sizes = Sizes()
+            return scoped(traced, lambda: sizes.length(0, _STAND_INS[0]))
+        except SizeNeeded:
+            first, second = (scoped(traced, partial(int, n)) for n in _STAND_INS)
+        except NotTraceableError:
+            first, second = (scoped(computed, n) for n in _SMALL)
+        return map_structure(lambda a, b: _common(keras_tensor, a, b), first, second)
 
     module.compute_output_spec = compute_output_spec  # type: ignore[attr-defined]
 
