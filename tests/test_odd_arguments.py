@@ -12,7 +12,7 @@ import pytest
 import gtape as tf
 from gtape import _names
 
-_SPACES = ("bitwise", "image", "linalg", "math", "nn", "random", "signal")
+_SPACES = ("bitwise", "compat", "image", "linalg", "math", "nn", "random", "signal", "strings")
 #: What they do is not the business of arguments: they run the caller's own function, or print.
 _SKIPPED = {
     "case", "cond", "control_dependencies", "custom_gradient", "device", "foldl", "foldr",

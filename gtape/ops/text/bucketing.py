@@ -24,9 +24,9 @@ def _buckets(name: str, hashes: Callable[[Sequence[bytes]], Words], given: Any,
              num_buckets: Any) -> Tensor:
     x = strings(given, name)
     count = as_int(num_buckets, f"{name}: num_buckets")
-    if count < 1:
-        raise InvalidArgumentError(f"tf.strings.{name}: num_buckets must be at least 1; got "
-                                   f"{count}")
+    if not 1 <= count < 1 << 63:
+        raise InvalidArgumentError(f"tf.strings.{name}: num_buckets must be at least 1, and less "
+                                   f"than 2**63; got {count}")
     return of_all(name, lambda items: (hashes(items) % np.uint64(count)).astype(np.int64), x,
                   int64)
 

@@ -142,6 +142,9 @@ def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int =
     Raises:
         ValueError: as many placeholders as tensors are needed.
     """
+    for what, text in (("template", template), ("placeholder", placeholder)):
+        if not isinstance(text, str) or not (text or what == "template"):
+            raise ValueError(f"tf.strings.format: the {what} must be a string; got {shown(text)}")
     items = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     parts = template.split(placeholder)
     if len(parts) - 1 != len(items):

@@ -11,10 +11,11 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import int32, int64, string
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.limits import check_size
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes, reduced
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.ops.arguments import as_int, axes_of
+from gtape.ops.arguments import as_int, as_items, axes_of
 from gtape.ops.text.steps import array_of, each, one_of, per_value, step, strings
 
 _UNITS = ("BYTE", "UTF8_CHAR")
@@ -75,8 +76,12 @@ def strip(input: Any, name: str | None = None) -> Tensor:
 
 
 def _between(separator: Any) -> bytes:
-    found: bytes = strings(separator, "join: separator")._peek()[()]  # type: ignore[attr-defined]
-    return found
+    found = strings(separator, "join: separator")
+    if found.ndim:
+        raise InvalidArgumentError(f"tf.strings.join: the separator must be one string; got "
+                                   f"{found.spec}")
+    text: bytes = found._peek()[()]  # type: ignore[attr-defined]
+    return text
 
 
 def join(inputs: Any, separator: Any = "", name: str | None = None) -> Any:
@@ -85,7 +90,7 @@ def join(inputs: Any, separator: Any = "", name: str | None = None) -> Any:
     Raises:
         InvalidArgumentError: no strings, or their shapes differ.
     """
-    items = list(inputs)
+    items = as_items(inputs, "tf.strings.join: inputs")
     ragged = next((x for x in items if hasattr(x, "with_flat_values")), None)
     if ragged is not None:
         return ragged.with_flat_values(join([_flat(x, ragged) for x in items], separator))
@@ -215,13 +220,17 @@ def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, sepa
         InvalidArgumentError: an id outside [0, num_segments), or the shapes do not fit.
     """
     x, ids = strings(inputs, "unsorted_segment_join"), convert(segment_ids)
+    if not ids.dtype.is_integer:
+        raise InvalidArgumentError(f"tf.strings.unsorted_segment_join: segment_ids must be "
+                                   f"integers; got {ids.spec}")
     count = as_int(num_segments, "unsorted_segment_join: num_segments")
     between = _between(separator)
     rank = ids.ndim
     if x.spec.shape[:rank] != ids.spec.shape:
         raise InvalidArgumentError(f"tf.strings.unsorted_segment_join: the shape of segment_ids "
                                    f"must begin that of inputs; got {ids.spec} and {x.spec}")
-    rest = x.spec.shape[rank:]
+    made = Spec((count, *x.spec.shape[rank:]), string)
+    check_size("unsorted_segment_join", made)
 
     def run(array: np.ndarray, at: np.ndarray) -> list[np.ndarray]:
         if at.size and not 0 <= at.min() <= at.max() < count:
@@ -229,8 +238,8 @@ def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, sepa
                                        f"[0, {count}); got {at.min()} to {at.max()}")
         tail = array.shape[rank:]
         rows = array.reshape(at.size, -1) if array.size else np.empty((at.size, 0), object)
-        made = [between.join(column[at.reshape(-1) == i]) for i in range(count)
-                for column in rows.T]
-        return [array_of(made, (count, *tail), string)]
+        joined = [between.join(column[at.reshape(-1) == i]) for i in range(count)
+                  for column in rows.T]
+        return [array_of(joined, (count, *tail), string)]
 
-    return step("unsorted_segment_join", run, [x, ids], [Spec((count, *rest), string)])[0]
+    return step("unsorted_segment_join", run, [x, ids], [made])[0]

@@ -11,6 +11,8 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, int32, int64, string
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.limits import check_size
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.ops.arguments import as_int, as_ints
@@ -162,6 +164,12 @@ class _Ngrams:
             raise ValueError(f"tf.strings.ngrams: padding_width must be greater than 0; got "
                              f"{self.most}")
         self.preserves = preserves
+        if pads is not None:
+            check_size("ngrams", Spec((2 * self._count(max(self.widths)),), string))
+
+    def _count(self, width: int) -> int:
+        """How often a row is padded at either end."""
+        return width - 1 if self.most is None else min(self.most, width - 1)
 
     def of(self, row: Sequence[bytes]) -> list[bytes]:
         made: list[bytes] = []
@@ -176,7 +184,7 @@ class _Ngrams:
     def _padded(self, row: Sequence[bytes], width: int) -> list[bytes]:
         if self.pads is None:
             return list(row)
-        count = width - 1 if self.most is None else min(self.most, width - 1)
+        count = self._count(width)
         left, right = self.pads
         return [left] * count + list(row) + [right] * count
 
