@@ -17,17 +17,21 @@ from gtape.files.pictures import format_of, frames, jpeg, opened, still
 from gtape.files.png import png
 from gtape.files.raw import strings
 from gtape.files.steps import each, step
-from gtape.ops.arguments import as_ints
+from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.images import convert_image_dtype
+
+
+def _single(name: str, content: Any) -> bytes:
+    if not isinstance(content, bytes):
+        raise InvalidArgumentError(f"{name}: `contents` must be scalar but got shape"
+                                   f"{list(np.shape(content))}")
+    return content
 
 
 def _decoded(name: str, contents: Any, decode: Callable[[bytes], np.ndarray],
              dtype: dtypes.DType = dtypes.uint8) -> Tensor:
     def run(content: Any) -> list[Any]:
-        if not isinstance(content, bytes):
-            raise InvalidArgumentError(f"{name}: `contents` must be scalar but got shape"
-                                       f"{list(np.shape(content))}")
-        return [np.ascontiguousarray(decode(content))]
+        return [np.ascontiguousarray(decode(_single(name, content)))]
 
     return step(name, run, [strings(contents, name)], [dtype])[0]
 
@@ -215,7 +219,7 @@ def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32,
         InvalidArgumentError: the bytes are no JPEG file.
     """
     def run(content: Any) -> list[Any]:
-        if format_of(content) != "JPEG":
+        if format_of(_single("extract_jpeg_shape", content)) != "JPEG":
             raise InvalidArgumentError("extract_jpeg_shape takes JPEG files")
         image = opened(content, "JPEG")
         channels = len(image.getbands())
@@ -226,9 +230,15 @@ def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32,
 
 
 def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
-    """Whether the bytes begin as a JPEG file does."""
-    return step("is_jpeg", lambda content: [np.bool_(content.startswith(b"\xff\xd8\xff"))],
-                [strings(contents, "is_jpeg")], [dtypes.bool_], [()])[0]
+    """Whether the bytes begin as a JPEG file does.
+
+    Raises:
+        InvalidArgumentError: `contents` is no scalar.
+    """
+    def run(content: Any) -> list[Any]:
+        return [np.bool_(_single("is_jpeg", content).startswith(b"\xff\xd8\xff"))]
+
+    return step("is_jpeg", run, [strings(contents, "is_jpeg")], [dtypes.bool_], [()])[0]
 
 
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
@@ -239,8 +249,10 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
 
     Raises:
         InvalidArgumentError: another shape, dtype or compression.
+        TypeError: `compression` is no integer.
     """
-    if not -1 <= compression <= 9:
+    level = as_int(compression, "encode_png: compression")
+    if not -1 <= level <= 9:
         raise InvalidArgumentError(f"compression should be in [-1,9], got {shown(compression)}")
     given = convert(image)
     if given.ndim < 3:
@@ -249,9 +261,9 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
 
     def run(pixels: np.ndarray) -> list[Any]:
         if not outer:
-            return [png(pixels, compression)]
+            return [png(pixels, level)]
         flat = pixels.reshape(-1, *pixels.shape[-3:])
-        return [each(lambda i: png(flat[i], compression), np.arange(len(flat)).reshape(outer))]
+        return [each(lambda i: png(flat[i], level), np.arange(len(flat)).reshape(outer))]
 
     return step("encode_png", run, [given], [dtypes.string], [outer])[0]
 
@@ -280,7 +292,7 @@ def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bo
         raise InvalidArgumentError(f"encode_jpeg: image must have 1 or 3 channels, 1 for the "
                                    f"format 'grayscale' and 3 for 'rgb'; got {channels} channels "
                                    f"and the format {shown(format)}")
-    if not 0 <= quality <= 100:
+    if not 0 <= as_int(quality, "encode_jpeg: quality") <= 100:
         raise InvalidArgumentError(f"quality must be in [0,100], got {shown(quality)}")
     if density_unit not in ("in", "cm"):
         raise InvalidArgumentError(f"Invalid density_unit {shown(density_unit)}; it is 'in' or "

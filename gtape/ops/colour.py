@@ -11,6 +11,7 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
+from gtape.ops.arguments import as_float
 from gtape.ops.casting import cast
 from gtape.ops.contraction import tensordot
 from gtape.ops.images import in_float
@@ -128,7 +129,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
         InvalidArgumentError: no images with three channels.
     """
     turn = convert(delta)
-    if type(turn) is EagerTensor and not -1 <= float(turn._peek()) <= 1:
+    if type(turn) is EagerTensor and not -1 <= as_float(turn, "adjust_hue: delta") <= 1:
         raise ValueError(f"adjust_hue: delta must lie in [-1, 1]; got {shown(delta)}")
 
     def turned(parts: list[Tensor]) -> list[Tensor]:

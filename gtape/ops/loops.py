@@ -14,6 +14,7 @@ from gtape.core.composite import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.state import paused, tracer_now
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
@@ -80,7 +81,8 @@ def _joined(name: str, results: list[Any], ragged: Sequence[int] | None = None) 
     made: list[Any] = []
     for i, column in enumerate(zip(*[nest.flatten(r) for r in results])):
         wanted = ragged[i] if ragged else 0
-        composite = next((v for v in column if isinstance(v, CompositeTensor)), None)
+        composite = next((v for v in column if isinstance(v, CompositeTensor)
+                          and not isinstance(v, IndexedSlices)), None)
         if wanted or composite is not None:
             made.append(_stacked(column, composite, wanted))
             continue

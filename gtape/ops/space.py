@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
+from gtape.core.dtypes import int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
@@ -174,6 +175,12 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
     return getitem_(whole, key=(("slice", None, None, None), *inner))
 
 
+def _int32(values: np.ndarray) -> np.ndarray:
+    """Integers within int32 as int64, so that their sums fit."""
+    return np.asarray(convert(values.tolist(), int32).numpy()).reshape(values.shape).astype(
+        np.int64)
+
+
 def required_space_to_batch_paddings(input_shape: Any, block_shape: Any, base_paddings: Any = None,
                                      name: str | None = None) -> tuple[Tensor, Tensor]:
     """(paddings, crops), int32 [n, 2]: what makes each length a multiple of its block.
@@ -183,16 +190,17 @@ def required_space_to_batch_paddings(input_shape: Any, block_shape: Any, base_pa
 
     Raises:
         ValueError: shapes that do not fit each other, or a block below 1.
+        TypeError: numbers that are no integers or do not fit int32.
     """
-    lengths = np.array(as_ints(input_shape, "input_shape"), np.int32)
-    blocks = np.array(as_ints(block_shape, "block_shape"), np.int32)
-    given = np.zeros((len(blocks), 2)) if base_paddings is None else host_value(
-        base_paddings, "base_paddings")
+    lengths = _int32(np.array(as_ints(input_shape, "input_shape")))
+    blocks = _int32(np.array(as_ints(block_shape, "block_shape")))
+    given = np.zeros((len(blocks), 2), np.int64) if base_paddings is None else _int32(host_value(
+        base_paddings, "base_paddings"))
     if lengths.shape != blocks.shape or given.shape != (len(blocks), 2) or (blocks < 1).any():
         raise ValueError(f"required_space_to_batch_paddings takes input_shape [n], positive "
                          f"block_shape [n] and base_paddings [n, 2]; got {lengths}, {blocks} and "
                          f"{list(given.shape)}")
-    before, after = given.astype(np.int32).T
+    before, after = given.T
     more = -(before + lengths + after) % blocks
-    return (convert(np.stack([before, after + more], 1)),
-            convert(np.stack([np.zeros_like(more), more], 1)))
+    return tuple(convert(_int32(np.stack(pair, 1)).astype(np.int32))  # type: ignore[return-value]
+                 for pair in ([before, after + more], [np.zeros_like(more), more]))
