@@ -34,7 +34,7 @@ sys.modules.setdefault("conftest", _conftest)
 
 
 def known() -> dict[str, str]:
-    """The reason by the test: a file of headings "# reason" with tests below them."""
+    """The reason by the test or by its file: headings "# reason" with these below them."""
     reasons, reason = {}, ""
     for line in KNOWN.read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
@@ -61,6 +61,6 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     reasons = known()
     for item in items:
-        reason = reasons.get(item.nodeid)
+        reason = reasons.get(item.nodeid) or reasons.get(item.nodeid.partition("::")[0])
         if reason is not None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
