@@ -33,10 +33,11 @@ for _module in pkgutil.iter_modules(gtape.ops.__path__):
 _SIZE = 3
 #: Ops that go one by one: a rule would not pay.
 _ONE_BY_ONE = {
-    "changed_piece_", "changed_rows_", "changed_slices_", "counts_", "folded_seeds_", "group_",
-    "invert_permutation_", "nudge_", "pick_cells_", "position_of_state_", "put_cells_",
-    "seeded_position_", "sequence_", "sizes_", "skipped_state_", "stateless_position_",
-    "unravel_index_"}
+    "cells_", "changed_piece_", "changed_rows_", "changed_slices_", "columns_", "counts_",
+    "ctc_curve_", "ctc_loss_", "ctc_slope_", "folded_seeds_", "group_", "invert_permutation_",
+    "nudge_", "order_", "pick_cells_", "places_", "position_of_state_", "projective_samples_",
+    "put_cells_", "row_ids_", "sequence_", "sizes_", "skipped_state_", "stateless_position_",
+    "twice_", "unravel_index_"}
 
 
 def _items() -> list[Any]:

@@ -43,7 +43,7 @@ cells_.cases = [case(ints(4, 2, below=3), shape=(3, 3), axes=(0, 1))]
 @primitive(nondifferentiable=True, tf_name="SparseReshape")
 def places_(xp: Any, cells: Any, *, shape: Ints) -> Any:
     """The index tuples of cells of a tensor of `shape`: the inverse of `cells_`."""
-    parts = []
+    parts, cells = [], cells.astype(np.int64)
     for length in reversed(shape):
         parts.append(cells % max(length, 1))
         cells = cells // max(length, 1)
