@@ -58,19 +58,33 @@ def _lit(share: Any, saturation: Any, value: Any) -> Any:
     return ((1 - saturation) + saturation * clip(share, 0, 1)) * value
 
 
+def _brightest(red: Any, green: Any, blue: Any) -> Any:
+    """The largest of the three."""
+    return maximum(red, maximum(green, blue))
+
+
+def _red(h: Any, s: Any, v: Any) -> Any:
+    """v (1 - s + s clip(|6h - 3| - 1, 0, 1))."""
+    return _lit(real_abs(h * 6 - 3) - 1, s, v)
+
+
+def _green(h: Any, s: Any, v: Any) -> Any:
+    """v (1 - s + s clip(2 - |6h - 2|, 0, 1))."""
+    return _lit(2 - real_abs(h * 6 - 2), s, v)
+
+
+def _blue(h: Any, s: Any, v: Any) -> Any:
+    """v (1 - s + s clip(2 - |6h - 4|, 0, 1))."""
+    return _lit(2 - real_abs(h * 6 - 4), s, v)
+
+
 hue = word(_hue, types="real_float", name="hue", domain=(0.1, 0.9))
 saturation = word(_saturation, types="real_float", name="saturation", domain=(0.1, 0.9))
-brightest = word(lambda red, green, blue: maximum(red, maximum(green, blue)), types="real_float",
-                 name="brightest", doc="The largest of the three.")
+brightest = word(_brightest, types="real_float", name="brightest")
 # Each where its share grows or falls steadily: at the corners two slopes are right.
-red_of = word(lambda h, s, v: _lit(real_abs(h * 6 - 3) - 1, s, v), types="real_float",
-              name="red_of_hsv", doc="v (1 - s + s clip(|6h - 3| - 1, 0, 1)).", domain=(0.2, 0.3))
-green_of = word(lambda h, s, v: _lit(2 - real_abs(h * 6 - 2), s, v), types="real_float",
-                name="green_of_hsv", doc="v (1 - s + s clip(2 - |6h - 2|, 0, 1)).",
-                domain=(0.02, 0.15))
-blue_of = word(lambda h, s, v: _lit(2 - real_abs(h * 6 - 4), s, v), types="real_float",
-               name="blue_of_hsv", doc="v (1 - s + s clip(2 - |6h - 4|, 0, 1)).",
-               domain=(0.36, 0.48))
+red_of = word(_red, types="real_float", name="red_of_hsv", domain=(0.2, 0.3))
+green_of = word(_green, types="real_float", name="green_of_hsv", domain=(0.02, 0.15))
+blue_of = word(_blue, types="real_float", name="blue_of_hsv", domain=(0.36, 0.48))
 
 
 def _channels(name: str, images: Any) -> list[Tensor]:

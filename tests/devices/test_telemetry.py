@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from types import SimpleNamespace
 
 import fake_cupy
-import gc
-
 import numpy as np
 import pytest
 
