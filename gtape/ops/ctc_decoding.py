@@ -26,11 +26,11 @@ def _scores(name: str, inputs: Any, sequence_length: Any) -> tuple[Tensor, np.nd
         raise InvalidArgumentError(f"{name} takes float32 or float64 inputs [frames, batch, "
                                    f"classes] and integers sequence_length [batch]; got {x.spec}, "
                                    f"{lengths.spec}")
-    counts = [int(n) for n in lengths.numpy()]  # type: ignore[attr-defined]
+    counts = [int(n) for n in lengths._peek()]
     if any(not 0 <= n <= x.spec.shape[0] for n in counts):
         raise FailedPreconditionError(f"{name}: sequence_length must lie in [0, {x.spec.shape[0]}],"
                                       f" the number of frames; got {counts}")
-    return x, x.numpy(), counts  # type: ignore[attr-defined]
+    return x, x._peek(), counts
 
 
 def _sparse(labels: Sequence[Sequence[int]]) -> SparseTensor:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.ops.gathering import embedding_lookup, scatter_rows_
 from gtape.ops.layout import reshape_
 from gtape.ops.sparse.places import host_rows, placed
@@ -50,7 +51,7 @@ def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, combiner:
     how = "mean" if combiner is None else combiner
     if how not in _COMBINERS:
         raise ValueError(f"{name}: combiner must be one of {', '.join(_COMBINERS)}; got "
-                         f"{combiner!r}")
+                         f"{shown(combiner)}")
     ids, owner = _ids(name, sp_ids)
     count = int(owner[-1]) + 1 if len(owner) else 0
     segments = placed(owner.astype(np.int64), ids)

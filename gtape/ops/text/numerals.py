@@ -31,6 +31,8 @@ _FLOAT = re.compile(rb"\s*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|0[xX][0-9
                     rb"|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*")
 _INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
 _NUMBERS = (float32, float64, int32, int64, uint32, uint64)
+#: The largest width that C's printf takes.
+_WIDEST = 2**31 - 1
 _FILLS = ("", " ", "-", "0", "+", "#")
 
 
@@ -106,10 +108,13 @@ def as_string(input: Any, precision: Any = -1, scientific: bool = False, shortes
             '+' and ' ' put a sign before positive numbers.
 
     Raises:
-        InvalidArgumentError: a format that this dtype does not have.
+        InvalidArgumentError: a format that this dtype does not have; a width beyond int32.
     """
     x = convert(input)
     digits, wide = as_int(precision, "as_string: precision"), as_int(width, "as_string: width")
+    if max(digits, wide) > _WIDEST:
+        raise InvalidArgumentError(f"tf.strings.as_string: precision and width must be at most "
+                                   f"{_WIDEST}; got {digits} and {wide}")
     _check_format(x.dtype, digits, scientific, shortest, fill)
     if x.dtype.is_bool:
         return each("as_string", lambda v: b"true" if v else b"false", x, string)
