@@ -167,7 +167,7 @@ constexpr double taylor_term(int first, int k) {
 template <typename T> GTAPE_INLINE T log_plainly(T x) {
     typedef Form<T> F;
     const typename F::Bits bits = F::of(x), exponent = (bits - F::ROOT) >> F::DIGITS;
-    const T m = F::from(bits - (exponent << F::DIGITS));
+    const T m = F::from(bits - exponent * (typename F::Bits(1) << F::DIGITS));
     const T s = (m - T(1)) / (m + T(1)), twice = s + s, z = s * s;
     T tail = T(artanh_term(F::LOG)) * z;
 #pragma GCC unroll 16
