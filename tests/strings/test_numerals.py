@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import pytest
-
 import gtape as tf
+from tests.strings.told import Given, Refused, gives, refuses
 
 S = tf.strings
 
-_GIVEN: list[tuple[Callable[[], Any], Any]] = [
+_GIVEN: Given = [
     (
         lambda: S.to_number(
             ["1.5", " -2e3 ", "inf", "-Infinity", "NaN", "1e400", ".5", "5.", "+3"]
@@ -73,7 +69,7 @@ _GIVEN: list[tuple[Callable[[], Any], Any]] = [
     (lambda: tf.as_string(1.0), b"1.000000"),
 ]
 
-_REFUSED: list[tuple[Callable[[], Any], type[Exception]]] = [
+_REFUSED: Refused = [
     (lambda: S.to_number("1_0"), tf.errors.InvalidArgumentError),
     (lambda: S.to_number(""), tf.errors.InvalidArgumentError),
     (lambda: S.to_number("abc"), tf.errors.InvalidArgumentError),
@@ -94,23 +90,5 @@ _REFUSED: list[tuple[Callable[[], Any], type[Exception]]] = [
     (lambda: S.format("{} {}", (1,)), ValueError),
 ]
 
-
-def _plain(value: Any) -> Any:
-    """The numbers and strings of a result, as lists."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if hasattr(value, "to_list"):
-        return value.to_list()
-    array = value.numpy()
-    return array if isinstance(array, bytes) else array.tolist()
-
-
-@pytest.mark.parametrize("call, wanted", _GIVEN)
-def test_what_tensorflow_gives(call: Callable[[], Any], wanted: Any) -> None:
-    assert repr(_plain(call())) == repr(wanted)
-
-
-@pytest.mark.parametrize("call, error", _REFUSED)
-def test_what_is_refused(call: Callable[[], Any], error: type[Exception]) -> None:
-    with pytest.raises(error):
-        call()
+test_what_tensorflow_gives = gives(_GIVEN)
+test_what_is_refused = refuses(_REFUSED)

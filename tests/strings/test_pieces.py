@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import pytest
-
 import gtape as tf
+from tests.strings.told import Given, Refused, gives, refuses
 
 S = tf.strings
 
-_GIVEN: list[tuple[Callable[[], Any], Any]] = [
+_GIVEN: Given = [
     (lambda: S.length(["héllo", "", b"\xff\xfe"]), [6, 0, 2]),
     (lambda: S.length("héllo", unit="UTF8_CHAR"), 5),
     (lambda: S.length(b"\xff\x80a", unit="UTF8_CHAR"), 2),
@@ -49,7 +45,7 @@ _GIVEN: list[tuple[Callable[[], Any], Any]] = [
     (lambda: S.unsorted_segment_join(["a", "b", "c"], [0, 1, 0], 2, ":"), [b"a:c", b"b"]),
 ]
 
-_REFUSED: list[tuple[Callable[[], Any], type[Exception]]] = [
+_REFUSED: Refused = [
     (lambda: S.length("a", unit="X"), tf.errors.InvalidArgumentError),
     (lambda: S.length(1), tf.errors.InvalidArgumentError),
     (lambda: S.lower("A", encoding="latin1"), tf.errors.InvalidArgumentError),
@@ -69,23 +65,5 @@ _REFUSED: list[tuple[Callable[[], Any], type[Exception]]] = [
     ),
 ]
 
-
-def _plain(value: Any) -> Any:
-    """The numbers and strings of a result, as lists."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if hasattr(value, "to_list"):
-        return value.to_list()
-    array = value.numpy()
-    return array if isinstance(array, bytes) else array.tolist()
-
-
-@pytest.mark.parametrize("call, wanted", _GIVEN)
-def test_what_tensorflow_gives(call: Callable[[], Any], wanted: Any) -> None:
-    assert repr(_plain(call())) == repr(wanted)
-
-
-@pytest.mark.parametrize("call, error", _REFUSED)
-def test_what_is_refused(call: Callable[[], Any], error: type[Exception]) -> None:
-    with pytest.raises(error):
-        call()
+test_what_tensorflow_gives = gives(_GIVEN)
+test_what_is_refused = refuses(_REFUSED)

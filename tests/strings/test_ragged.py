@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 import gtape as tf
+from tests.strings.told import Given, gives
 
 S = tf.strings
 _ragged = tf.ragged.constant
 _WIDE = _ragged([["A b", "c"], [], ["De"]])
 _DEEP = _ragged([[["a", "b"], []], [["c"]]])
 
-_GIVEN: list[tuple[Callable[[], Any], Any]] = [
+_GIVEN: Given = [
     (lambda: S.length(_WIDE), [[3, 1], [], [2]]),
     (lambda: S.lower(_WIDE), [[b"a b", b"c"], [], [b"de"]]),
     (lambda: S.upper(input=_WIDE), [[b"A B", b"C"], [], [b"DE"]]),
@@ -50,16 +51,7 @@ _GIVEN: list[tuple[Callable[[], Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("call, wanted", _GIVEN)
-def test_what_tensorflow_gives(call: Callable[[], Any], wanted: Any) -> None:
-    found = call()
-    assert (
-        found.to_list()
-        if hasattr(found, "to_list")
-        else found.numpy()
-        if isinstance(wanted, bytes)
-        else found.numpy().tolist()
-    ) == wanted
+test_what_tensorflow_gives = gives(_GIVEN)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import pytest
-
 import gtape as tf
+from tests.strings.told import Given, Refused, gives, refuses
 
-_GIVEN: list[tuple[Callable[[], Any], Any]] = [
+_GIVEN: Given = [
     (lambda: tf.constant("a") + "b", b"ab"),
     (lambda: tf.constant(["a", "b"]) + tf.constant("c"), [b"ac", b"bc"]),
     (lambda: "x" + tf.constant(["a"]), [b"xa"]),
@@ -51,7 +47,7 @@ _GIVEN: list[tuple[Callable[[], Any], Any]] = [
     ),
 ]
 
-_REFUSED: list[tuple[Callable[[], Any], type[Exception]]] = [
+_REFUSED: Refused = [
     (lambda: tf.constant("a") < tf.constant("b"), tf.errors.InvalidArgumentError),
     (lambda: tf.reduce_sum(["a"]), tf.errors.InvalidArgumentError),
     (lambda: tf.sort(["b", "a"]), tf.errors.InvalidArgumentError),
@@ -66,23 +62,5 @@ _REFUSED: list[tuple[Callable[[], Any], type[Exception]]] = [
     (lambda: tf.cast("1", tf.int32), tf.errors.InvalidArgumentError),
 ]
 
-
-def _plain(value: Any) -> Any:
-    """The numbers and strings of a result, as lists."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if hasattr(value, "to_list"):
-        return value.to_list()
-    array = value.numpy()
-    return array if isinstance(array, bytes) else array.tolist()
-
-
-@pytest.mark.parametrize("call, wanted", _GIVEN)
-def test_what_tensorflow_gives(call: Callable[[], Any], wanted: Any) -> None:
-    assert repr(_plain(call())) == repr(wanted)
-
-
-@pytest.mark.parametrize("call, error", _REFUSED)
-def test_what_is_refused(call: Callable[[], Any], error: type[Exception]) -> None:
-    with pytest.raises(error):
-        call()
+test_what_tensorflow_gives = gives(_GIVEN)
+test_what_is_refused = refuses(_REFUSED)

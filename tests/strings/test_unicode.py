@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import pytest
-
 import gtape as tf
+from tests.strings.told import Given, Refused, gives, refuses
 
 S = tf.strings
 
-_GIVEN: list[tuple[Callable[[], Any], Any]] = [
+_GIVEN: Given = [
     (lambda: S.unicode_split("héy", "UTF-8"), [b"h", b"\xc3\xa9", b"y"]),
     (lambda: S.unicode_split(["héy", ""], "UTF-8"), [[b"h", b"\xc3\xa9", b"y"], []]),
     (lambda: S.unicode_split(b"a\xffb", "UTF-8"), [b"a", b"\xef\xbf\xbd", b"b"]),
@@ -65,7 +61,7 @@ _GIVEN: list[tuple[Callable[[], Any], Any]] = [
     ),
 ]
 
-_REFUSED: list[tuple[Callable[[], Any], type[Exception]]] = [
+_REFUSED: Refused = [
     (lambda: S.unicode_split(b"a\xffb", "UTF-8", errors="strict"), tf.errors.InvalidArgumentError),
     (lambda: S.unicode_split("x", "nope"), tf.errors.InvalidArgumentError),
     (lambda: S.unicode_split(b"a\xffb", "UTF-8", errors="foo"), tf.errors.InvalidArgumentError),
@@ -81,23 +77,5 @@ _REFUSED: list[tuple[Callable[[], Any], type[Exception]]] = [
     (lambda: S.unicode_transcode("a", "UTF-8", "latin1"), tf.errors.InvalidArgumentError),
 ]
 
-
-def _plain(value: Any) -> Any:
-    """The numbers and strings of a result, as lists."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if hasattr(value, "to_list"):
-        return value.to_list()
-    array = value.numpy()
-    return array if isinstance(array, bytes) else array.tolist()
-
-
-@pytest.mark.parametrize("call, wanted", _GIVEN)
-def test_what_tensorflow_gives(call: Callable[[], Any], wanted: Any) -> None:
-    assert repr(_plain(call())) == repr(wanted)
-
-
-@pytest.mark.parametrize("call, error", _REFUSED)
-def test_what_is_refused(call: Callable[[], Any], error: type[Exception]) -> None:
-    with pytest.raises(error):
-        call()
+test_what_tensorflow_gives = gives(_GIVEN)
+test_what_is_refused = refuses(_REFUSED)
