@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from gtape.compile.binding import Binding
@@ -14,6 +15,7 @@ from gtape.compile.diary import Diary
 from gtape.compile.executable import Executable
 from gtape.compile.feeding import FED, Feeds, fed
 from gtape.compile.identity import Identity, identity
+from gtape.compile.nested import CONTAINERS, taken_apart
 from gtape.compile.signature import PLAIN, Arguments
 from gtape.compile.traced import Traced
 from gtape.core.graph import Graph
@@ -62,7 +64,7 @@ class Function:
     # ------------------------------------------------------------------ calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        key = None
+        fast = None
         if not (active() or tracer_now() or Mode.eager):
             parts: list[Any] = [_scope()]
             add = parts.append
@@ -76,6 +78,7 @@ class Function:
                     add(value)
                 else:
                     return (fed(self, args, kwargs) if kind in FED
+                            else self._nested(args, kwargs) if kind in CONTAINERS
                             else self._called(args, kwargs))
             for item in kwargs.items():
                 if type(item[1]) not in PLAIN:
@@ -89,7 +92,21 @@ class Function:
                 if found.tensors_only:
                     return found.entry(*args)
                 return found.entry(*[v for v in args if type(v) is EagerTensor])
-        return self._called(args, kwargs, key)
+            fast = key, [v for v in args if type(v) is EagerTensor]
+        return self._called(args, kwargs, fast)
+
+    def _nested(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with tuples, lists or dicts among its arguments."""
+        parts: list[Any] = [_scope()]
+        tensors: list[Any] = []
+        if kwargs or not all(taken_apart(value, parts, tensors) for value in args):
+            return self._called(args, kwargs)
+        key = tuple(parts)
+        found = self._fast.get(key)
+        if found is None:
+            return self._called(args, kwargs, (key, tensors))
+        found.calls += 1
+        return found.entry(*tensors)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any = None) -> Any:
         if Mode.eager:
@@ -108,8 +125,11 @@ class Function:
             return found.recorded(arguments.tensors, self._name)
         made = found.result(arguments.tensors)
         if fast is not None and found.lasts():
-            found.tensors_only = all(type(v) is EagerTensor for v in args)
-            self._fast[fast] = found
+            key, tensors = fast
+            # A signature makes tensors of numbers, and defaults may be tensors: not the fast way.
+            if len(tensors) == len(arguments.tensors) and all(map(is_, tensors, arguments.tensors)):
+                found.tensors_only = len(tensors) == len(args)
+                self._fast[key] = found
         return made
 
     def _refuse_specs(self, arguments: Arguments) -> None:

@@ -60,6 +60,14 @@ class Optional:
     def _type_spec(self) -> OptionalSpec:
         return OptionalSpec(self._element_spec)
 
+    def __eq__(self, other: object) -> bool:
+        """Empty ones of one spec are equal, so that they share the traces of functions."""
+        return self is other or (isinstance(other, Optional) and not self._has and not other._has
+                                 and self._type_spec == other._type_spec)
+
+    def __hash__(self) -> int:
+        return id(self) if self._has else hash(self._type_spec)
+
     def __repr__(self) -> str:
         return f"<Optional element_spec={self._element_spec}>"
 

@@ -26,6 +26,7 @@ _AMENDMENTS = {
     "keras.src.optimizers.base_optimizer": ["optimizing.amend_optimizer"],
     "keras.src.optimizers.loss_scale_optimizer": ["optimizing.amend_loss_scale"],
     "keras.src.optimizers.multi_optimizer": ["optimizing.amend_optimizer"],
+    "keras.src.utils.python_utils": ["training.amend_logs"],
     "keras.src.utils.tf_utils": ["composites.amend_utils"],
     "keras.src.layers.preprocessing.text_vectorization": ["text.amend_text_vectorization"],
 }

@@ -17,10 +17,9 @@ from typing import Any
 import gtape as tf
 from gtape.autograph.calls import callee
 from gtape.core import nest
-from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.state import tracer_now
+from gtape.core.tensor import EagerTensor
 from gtape.data import INFINITE_CARDINALITY
-from gtape.data.optional import Optional
 from gtape.engine.optimizing import own_way
 
 #: Compilations shorter than this are not worth a line.
@@ -82,6 +81,18 @@ def amend_operation(module: ModuleType) -> None:
     module.Operation.__call__ = call
 
 
+def amend_logs(module: ModuleType) -> None:
+    """Read what a step gives to callbacks at once."""
+    plain = module.pythonify_logs
+
+    def pythonify_logs(logs: Any) -> Any:
+        if logs and not all(type(v) is EagerTensor and not v._a.ndim for v in logs.values()):
+            return plain(logs)
+        return {name: float(logs[name]._a) for name in sorted(logs)} if logs else {}
+
+    module.pythonify_logs = pythonify_logs  # type: ignore[attr-defined]
+
+
 def _executed(step: Callable[[Any], Any], iterator: Iterator[Any], steps: int) -> Any:
     """The results of the last of `steps` batches; fewer where the data ends.
 
@@ -105,68 +116,20 @@ def _joined(parts: list[Any], concat: Callable[[Any], Any]) -> Any:
 
 
 def _step(trainer: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`step_function` of a batch, as a program for every structure of batches."""
+    """`step_function` of a batch, as a program for every kind of batch."""
+    without_optionals = trainer._autoconvert_optionals
     if trainer.run_eagerly:
-        return lambda batch: _eagerly(step_function, _without_optionals(batch))
-    converted = callee(step_function)
-    programs: dict[Any, Callable[..., Any]] = {}
+        return own_way()(without_optionals(step_function))
+    program = tf.function(without_optionals(callee(step_function)), autograph=False,
+                          reduce_retracing=True)
 
     def step(batch: Any) -> Any:
-        leaves: list[Any] = []
-        key = _taken_apart(batch, leaves)
-        program = programs.get(key)
-        if program is not None:
-            return program(*leaves)
-        program = programs[key] = tf.function(
-            _of_leaves(converted, batch), autograph=False, reduce_retracing=True)
+        if program.experimental_get_tracing_count():
+            return program(batch)
         with _announced(trainer):
-            return program(*leaves)
+            return program(batch)
 
     return step
-
-
-def _eagerly(step_function: Callable[[Any], Any], batch: Any) -> Any:
-    with own_way():
-        return step_function(batch)
-
-
-def _taken_apart(value: Any, leaves: list[Any]) -> Any:
-    """The structure of a batch, hashable; its tensors are appended to `leaves`."""
-    kind = type(value)
-    if kind is tuple or kind is list:
-        return kind, *[_taken_apart(item, leaves) for item in value]
-    if kind is dict:
-        return kind, *[(name, _taken_apart(value[name], leaves)) for name in sorted(value)]
-    if value is None or isinstance(value, Optional):
-        return None
-    leaves.append(value)
-    return IndexedSlices if kind is IndexedSlices else "tensor"
-
-
-def _of_leaves(step_function: Callable[[Any], Any], batch: Any) -> Callable[..., Any]:
-    """`step_function` of the leaves of batches that are built like this one."""
-    plain = _without_optionals(batch)
-
-    def step(*leaves: Any) -> Any:
-        remaining = iter(leaves)
-        return step_function(_put_together(plain, remaining))
-
-    step.__name__ = getattr(step_function, "__name__", "step")
-    return step
-
-
-def _put_together(value: Any, leaves: Iterator[Any]) -> Any:
-    if type(value) in (tuple, list):
-        return type(value)([_put_together(item, leaves) for item in value])
-    if type(value) is dict:
-        made = {name: _put_together(value[name], leaves) for name in sorted(value)}
-        return {name: made[name] for name in value}
-    return None if value is None else next(leaves)
-
-
-def _without_optionals(batch: Any) -> Any:
-    return nest.map_structure(
-        lambda item: None if isinstance(item, Optional) else item, batch)
 
 
 @contextmanager

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -62,10 +63,16 @@ class Printer:
         return assigned, [texts[id(o)] for o in outputs]
 
 
+@functools.lru_cache(maxsize=512)
+def _code(source: str, name: str) -> Any:
+    """Python's code of a source: the same text is printed again for every pass over a dataset."""
+    return compile(source, f"<gtape {name}>", "exec")
+
+
 def define(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
     """The function `name` that `source`, printed by this package, defines."""
     space = dict(names)
-    exec(compile(source, f"<gtape {name}>", "exec"), space)
+    exec(_code(source, name), space)
     made = space[name]
     made.__source__ = source
     return made
