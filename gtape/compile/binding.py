@@ -18,7 +18,8 @@ class Binding:
     """The parameters of a function, and of the method of an object where `bound` is true.
 
     Args:
-        input_signature: nests of TensorSpecs for the first parameters.
+        input_signature: nests of TensorSpecs for the first parameters, but for one named `self`:
+            a method is decorated before it is bound.
 
     Raises:
         TypeError: the input_signature does not fit the parameters.
@@ -36,7 +37,10 @@ class Binding:
         self.signature = inspect.Signature(parameters)
         self._simple = len(parameters) if all(
             p.kind in _POSITIONAL for p in parameters) else -1
-        self._check_signature(parameters)
+        #: How many of the first parameters the input_signature leaves out.
+        self._left_out = int(input_signature is not None and bool(parameters)
+                             and parameters[0].name == "self" and parameters[0].kind in _POSITIONAL)
+        self._check_signature(parameters[self._left_out:])
 
     def _check_signature(self, parameters: Sequence[inspect.Parameter]) -> None:
         if self.input_signature is None:
@@ -81,7 +85,8 @@ class Binding:
         return self._fitted(found.args, found.kwargs), found.kwargs
 
     def _fitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        names, count = self.names(len(args)), len(self.input_signature)
+        names, count = self.names(len(args))[self._left_out:], len(self.input_signature)
+        left_out, args = args[:self._left_out], args[self._left_out:]
         if len(args) < count:
             raise TypeError(f"{self.name}: input_signature describes {count} arguments; "
                             f"got {len(args)}")
@@ -92,7 +97,7 @@ class Binding:
                             f"'{extra[0]}' as well")
         fit = [fitted(value, spec, name, self.name)
                for value, spec, name in zip(args, self.input_signature, names)]
-        return (*fit, *args[count:])
+        return (*left_out, *fit, *args[count:])
 
     def _default(self, name: str) -> Any:
         found = self.signature.parameters.get(name)

@@ -312,8 +312,9 @@ def function(func: Callable[..., Any] | None = None, input_signature: Any = None
 
     Args:
         func: the function; without it a decorator is returned.
-        input_signature: a list of `tf.TensorSpec`s, or nests of them, one for each parameter:
-            arguments are converted and checked, and lengths of None share one trace.
+        input_signature: a list of `tf.TensorSpec`s, or nests of them, one for each parameter but
+            a method's `self`: arguments are converted and checked, and lengths of None share one
+            trace.
         autograph: turn `if`, `while` and `for` on tensors into conditionals and loops.
         jit_compile: accepted and without effect; every trace is compiled.
         reduce_retracing: let lengths that change from call to call share one trace.

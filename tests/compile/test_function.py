@@ -256,6 +256,35 @@ def test_a_signature_must_fit_the_parameters():
             tf.function(fn, input_signature=signature)
 
 
+def test_an_input_signature_of_a_method_leaves_out_self() -> None:
+    class Scale(tf.Module):
+        def __init__(self, factor: float) -> None:
+            self.factor = tf.Variable(factor)
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+        def __call__(self, x: Any, more: float = 1.0) -> Any:
+            return x * self.factor * more
+
+        @tf.function(input_signature=[])
+        def twice(self) -> Any:
+            return self.factor * 2.0
+
+    two, three = Scale(2.0), Scale(3.0)
+    for scale, want in ((two, [2.0, 4.0]), (three, [3.0, 6.0])):
+        for x in ([1, 2], np.array([1.0, 2.0]), tf.constant([1.0, 2.0])):
+            assert scale(x).numpy().tolist() == want
+            assert Scale.__call__(scale, x).numpy().tolist() == want
+        assert scale.__call__.get_concrete_function()(
+            tf.constant([1.0, 2.0])).numpy().tolist() == want
+        assert float(scale.twice()) == 2 * want[0]
+    with pytest.raises(TypeError, match=r"argument 'x' must be float32 \[None\]"):
+        two(tf.ones([2, 2]))
+    with pytest.raises(TypeError, match="'more' as well"):
+        two([1.0], 2.0)
+    with pytest.raises(TypeError, match="describes 2"):
+        tf.function(lambda self, x: x, input_signature=[tf.TensorSpec([])] * 2)
+
+
 # ---------------------------------------------------------------------- gradients
 
 
