@@ -12,7 +12,7 @@ import gtape as tf
 from gtape.core.lengths import Length
 from gtape.core.spec import Spec
 from gtape.core.symbols import SymbolicTensor
-from gtape.ops.text.steps import step
+from gtape.kinds.steps import step
 
 
 def _known_spec(layer: Any, inputs: Any) -> Spec | None:

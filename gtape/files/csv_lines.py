@@ -13,10 +13,12 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.files.raw import strings
-from gtape.files.steps import step
+from gtape.kinds.steps import step
+from gtape.ops.arguments import as_strings
+from gtape.ops.text.steps import array_of
 
 #: From here on a float32 is infinite.
 _HUGE = float.fromhex("0x1.ffffffp127")
@@ -241,13 +243,6 @@ def fits(text: bytes, dtype: DType) -> bool:
     return dtype is not dtypes.float32 or math.isfinite(found)
 
 
-def array_of(values: Sequence[Any], dtype: DType) -> np.ndarray:
-    """An array of a column's values."""
-    made = np.empty(len(values), dtype.np_dtype)
-    made[:] = values
-    return made
-
-
 def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",",
                use_quote_delim: bool = True, na_value: str = "", select_cols: Any = None,
                name: str | None = None) -> list[Tensor]:
@@ -269,18 +264,17 @@ def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",",
     columns = as_columns(record_defaults)
     form = as_format(field_delim, use_quote_delim, na_value)
     reader = Reader(columns, form, as_selection(select_cols, len(columns)))
-    given = strings(records, "decode_csv")
+    given = as_strings(records, "decode_csv")
 
-    def run(found: Any) -> list[Any]:
-        array = np.asarray(found, object)
+    def run(array: np.ndarray) -> list[Any]:
         rows = []
         for i, record in enumerate(array.reshape(-1).tolist()):
             try:
                 rows.append(reader.values(record))
             except InvalidArgumentError as error:
                 raise InvalidArgumentError(f"decode_csv: record {i}: {error}") from None
-        return [array_of([row[i] for row in rows], c.dtype).reshape(array.shape)
+        return [array_of([row[i] for row in rows], array.shape, c.dtype)
                 for i, c in enumerate(columns)]
 
-    shape = given.spec.shape
-    return step("decode_csv", run, [given], [c.dtype for c in columns], [shape] * len(columns))
+    return list(step("decode_csv", run, [given], [Spec(given.spec.shape, c.dtype)
+                                                  for c in columns]))

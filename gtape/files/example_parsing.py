@@ -12,6 +12,7 @@ from gtape.core import dtypes
 from gtape.core.convert import convert, host_array
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.spec import Spec
 from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
@@ -26,7 +27,8 @@ from gtape.files.example_features import (
     inner_shape,
     value_dtype,
 )
-from gtape.files.steps import step, untraceable
+from gtape.kinds.steps import step, untraceable
+from gtape.ops.arguments import as_strings
 
 _KINDS = (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature, RaggedFeature)
 
@@ -46,7 +48,7 @@ def parse_example(serialized: Any, features: Any, example_names: Any = None,
         ValueError: no features, or no vector of strings.
     """
     wanted = checked(features, _KINDS)
-    examples = _serialized(serialized, "parse_example")
+    examples = as_strings(serialized, "parse_example")
     if examples.ndim > 1:
         raise InvalidArgumentError(f"Expected serialized to be a scalar or vector, got shape: "
                                    f"{list(examples.spec.shape)}")
@@ -63,26 +65,17 @@ def parse_single_example(serialized: Any, features: Any, example_names: Any = No
         InvalidArgumentError, ValueError: as `parse_example`.
     """
     wanted = checked(features, _KINDS)
-    example = _serialized(serialized, "parse_single_example")
+    example = as_strings(serialized, "parse_single_example")
     if example.ndim:
         raise ValueError(f"Input serialized must be a scalar; got {example.spec}. parse_example "
                          f"takes a vector")
     return _parsed(example, wanted, example_names, single=True)
 
 
-def _serialized(value: Any, name: str) -> Tensor:
-    if isinstance(value, (list, tuple)) and not value:
-        value = np.empty(0, object)
-    found = convert(value)
-    if found.dtype is not dtypes.string:
-        raise ValueError(f"{name} takes serialized Examples, which are strings; got {found.spec}")
-    return found
-
-
 def _parsed(serialized: Tensor, wanted: dict[str, Any], names: Any, single: bool,
             ) -> dict[str, Any]:
     if tracer_now() is None:
-        parser = _parser(serialized.numpy(), Finder(keys(wanted), not single), names, single)
+        parser = _parser(serialized._peek(), Finder(keys(wanted), not single), names, single)
         return {name: parser.tensor(name, feature) for name, feature in wanted.items()}
     if not all(isinstance(f, FixedLenFeature) for f in wanted.values()):
         raise untraceable("parse_example with features of any length")
@@ -95,14 +88,12 @@ def _parsed(serialized: Tensor, wanted: dict[str, Any], names: Any, single: bool
         return [parser.fixed(name, feature) for name, feature in wanted.items()]
 
     made = step("parse_example", run, [serialized],
-                [value_dtype(n, f) for n, f in wanted.items()],
-                [(*count, *inner_shape(n, f)) for n, f in wanted.items()])
+                [Spec((*count, *inner_shape(n, f)), value_dtype(n, f)) for n, f in wanted.items()])
     return dict(zip(wanted, made))
 
 
-def _parser(strings: Any, finder: Finder, names: Any, single: bool) -> Parser:
-    examples = [strings] if single else np.asarray(strings, object).tolist()
-    return Parser([finder.held(e) for e in examples], names, single)
+def _parser(strings: np.ndarray, finder: Finder, names: Any, single: bool) -> Parser:
+    return Parser([finder.held(e) for e in strings.reshape(-1).tolist()], names, single)
 
 
 def keys(wanted: dict[str, Any]) -> set[str]:

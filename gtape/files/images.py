@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,29 +12,33 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError, UnimplementedError
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.files.pictures import format_of, frames, jpeg, opened, still
 from gtape.files.png import png
-from gtape.files.raw import strings
-from gtape.files.steps import each, step
-from gtape.ops.arguments import as_int, as_ints
+from gtape.kinds.steps import step
+from gtape.ops.arguments import as_int, as_ints, as_strings
 from gtape.ops.images import convert_image_dtype
+from gtape.ops.text.steps import array_of, each
 
 
-def _single(name: str, content: Any) -> bytes:
-    if not isinstance(content, bytes):
+def single(name: str, value: Any) -> Tensor:
+    """The bytes of one file.
+
+    Raises:
+        InvalidArgumentError: no scalar of strings.
+    """
+    found = as_strings(value, name)
+    if found.ndim:
         raise InvalidArgumentError(f"{name}: `contents` must be scalar but got shape"
-                                   f"{list(np.shape(content))}")
-    return content
+                                   f"{list(found.shape)}")
+    return found
 
 
 def _decoded(name: str, contents: Any, decode: Callable[[bytes], np.ndarray],
              dtype: dtypes.DType = dtypes.uint8) -> Tensor:
-    def run(content: Any) -> list[Any]:
-        return [np.ascontiguousarray(decode(_single(name, content)))]
-
-    return step(name, run, [strings(contents, name)], [dtype])[0]
+    return step(name, lambda content: [decode(content.item())], [single(name, contents)], [dtype])[0]
 
 
 def _checked(channels: int | None, allowed: tuple[int, ...], what: str) -> int:
@@ -218,15 +223,14 @@ def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32,
     Raises:
         InvalidArgumentError: the bytes are no JPEG file.
     """
-    def run(content: Any) -> list[Any]:
-        if format_of(_single("extract_jpeg_shape", content)) != "JPEG":
+    def run(content: np.ndarray) -> list[Any]:
+        if format_of(content.item()) != "JPEG":
             raise InvalidArgumentError("extract_jpeg_shape takes JPEG files")
-        image = opened(content, "JPEG")
-        channels = len(image.getbands())
-        return [np.array([image.height, image.width, channels], as_dtype(output_type).np_dtype)]
+        image = opened(content.item(), "JPEG")
+        return [[image.height, image.width, len(image.getbands())]]
 
-    return step("extract_jpeg_shape", run, [strings(contents, "extract_jpeg_shape")],
-                [as_dtype(output_type)], [(3,)])[0]
+    return step("extract_jpeg_shape", run, [single("extract_jpeg_shape", contents)],
+                [Spec((3,), as_dtype(output_type))])[0]
 
 
 def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
@@ -235,10 +239,8 @@ def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: `contents` is no scalar.
     """
-    def run(content: Any) -> list[Any]:
-        return [np.bool_(_single("is_jpeg", content).startswith(b"\xff\xd8\xff"))]
-
-    return step("is_jpeg", run, [strings(contents, "is_jpeg")], [dtypes.bool_], [()])[0]
+    return each("is_jpeg", lambda content: content.startswith(b"\xff\xd8\xff"),
+                single("is_jpeg", contents), dtypes.bool_)
 
 
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
@@ -260,12 +262,10 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
     outer = given.spec.shape[:-3]
 
     def run(pixels: np.ndarray) -> list[Any]:
-        if not outer:
-            return [png(pixels, level)]
-        flat = pixels.reshape(-1, *pixels.shape[-3:])
-        return [each(lambda i: png(flat[i], level), np.arange(len(flat)).reshape(outer))]
+        flat = pixels.reshape(math.prod(pixels.shape[:-3]), *pixels.shape[-3:])
+        return [array_of([png(i, level) for i in flat], pixels.shape[:-3], dtypes.string)]
 
-    return step("encode_png", run, [given], [dtypes.string], [outer])[0]
+    return step("encode_png", run, [given], [Spec(outer, dtypes.string)])[0]
 
 
 def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bool = False,
@@ -311,4 +311,4 @@ def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bo
                                        f"{given.spec}")
         return [jpeg(pixels, **options)]
 
-    return step("encode_jpeg", run, [given], [dtypes.string], [()])[0]
+    return step("encode_jpeg", run, [given], [Spec((), dtypes.string)])[0]

@@ -10,27 +10,15 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
-from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import DataLossError, InvalidArgumentError
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.files.steps import each, step
 from gtape.files.streams import WINDOWS
-
-
-def strings(value: Any, name: str) -> Tensor:
-    """A tensor of strings.
-
-    Raises:
-        InvalidArgumentError: it holds something else.
-    """
-    if isinstance(value, (list, tuple)) and not value:
-        value = np.empty(0, object)
-    found = convert(value)
-    if found.dtype is not dtypes.string:
-        raise InvalidArgumentError(f"{name} takes strings; got {found.spec}")
-    return found
+from gtape.kinds.steps import step
+from gtape.ops.arguments import as_strings
+from gtape.ops.text.steps import each
 
 
 def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True,
@@ -45,15 +33,14 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True,
         InvalidArgumentError: strings of several lengths, or of one that is no multiple of the
             dtype's size.
     """
-    dtype, given = as_dtype(out_type), strings(input_bytes, "decode_raw")
+    dtype, given = as_dtype(out_type), as_strings(input_bytes, "decode_raw")
     if dtype is dtypes.string:
         raise InvalidArgumentError("decode_raw gives numbers or bools; got out_type=tf.string")
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % dtype.size):
         raise InvalidArgumentError(f"fixed_length ({fixed_length}) must be a multiple of the size "
                                    f"of out_type ({dtype.size})")
 
-    def run(values: Any) -> list[Any]:
-        array = np.asarray(values, object)
+    def run(array: np.ndarray) -> list[Any]:
         flat = array.reshape(-1).tolist()
         if fixed_length is not None:
             flat = [v[:fixed_length].ljust(fixed_length, b"\0") for v in flat]
@@ -61,8 +48,9 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True,
                 if flat else np.empty((*array.shape, (fixed_length or 0) // dtype.size),
                                       dtype.np_dtype)]
 
-    shapes = None if fixed_length is None else [(*given.spec.shape, fixed_length // dtype.size)]
-    return step("decode_raw", run, [given], [dtype], shapes)[0]
+    result = dtype if fixed_length is None else (
+        Spec((*given.spec.shape, fixed_length // dtype.size), dtype))
+    return step("decode_raw", run, [given], [result])[0]
 
 
 def _numbers(flat: list[bytes], dtype: dtypes.DType, little_endian: bool) -> np.ndarray:
@@ -96,9 +84,7 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Ten
         made = base64.urlsafe_b64encode(value)
         return made if pad else made.rstrip(b"=")
 
-    given = strings(input, "encode_base64")
-    return step("encode_base64", lambda v: [each(one, v)], [given], [dtypes.string],
-                [given.spec.shape])[0]
+    return each("encode_base64", one, as_strings(input, "encode_base64"), dtypes.string)
 
 
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
@@ -122,9 +108,7 @@ def decode_base64(input: Any, name: str | None = None) -> Tensor:
         except binascii.Error as error:
             raise InvalidArgumentError(f"no base64: {error}; got {shown(value)}") from None
 
-    given = strings(input, "decode_base64")
-    return step("decode_base64", lambda v: [each(one, v)], [given], [dtypes.string],
-                [given.spec.shape])[0]
+    return each("decode_base64", one, as_strings(input, "decode_base64"), dtypes.string)
 
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -160,6 +144,4 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
                                 f"more than {_MOST} bytes")
         return made
 
-    given = strings(bytes, "decode_compressed")
-    return step("decode_compressed", lambda v: [each(one, v)], [given], [dtypes.string],
-                [given.spec.shape])[0]
+    return each("decode_compressed", one, as_strings(bytes, "decode_compressed"), dtypes.string)

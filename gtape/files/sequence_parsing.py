@@ -23,8 +23,8 @@ from gtape.files.example_features import (
     value_dtype,
 )
 from gtape.files.example_parsing import Parser, filled, keys, ragged, sparse, sparse_tensor
-from gtape.files.raw import strings
-from gtape.files.steps import untraceable
+from gtape.kinds.steps import untraceable
+from gtape.ops.arguments import as_strings
 
 _WHAT = "bytes as a SequenceExample"
 _CONTEXT = (FixedLenFeature, VarLenFeature, RaggedFeature)
@@ -47,7 +47,7 @@ def parse_sequence_example(serialized: Any, context_features: Any = None,
             values of another type, or another number of values in a step.
         ValueError: no features, or no vector of strings.
     """
-    given = strings(serialized, "parse_sequence_example")
+    given = as_strings(serialized, "parse_sequence_example")
     if given.ndim != 1:
         raise ValueError(f"parse_sequence_example takes a vector of strings; got {given.spec}. "
                          f"parse_single_sequence_example takes a scalar")
@@ -63,7 +63,7 @@ def parse_single_sequence_example(serialized: Any, context_features: Any = None,
     Raises:
         InvalidArgumentError, ValueError: as `parse_sequence_example`.
     """
-    given = strings(serialized, "parse_single_sequence_example")
+    given = as_strings(serialized, "parse_single_sequence_example")
     if given.ndim:
         raise ValueError(f"parse_single_sequence_example takes a scalar of strings; got "
                          f"{given.spec}. parse_sequence_example takes a vector")

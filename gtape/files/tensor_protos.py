@@ -11,9 +11,11 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.files import wire
-from gtape.files.steps import step
+from gtape.files.images import single
+from gtape.kinds.steps import step
 
 #: TensorFlow's numbers of the dtypes.
 CODES = {"float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7,
@@ -150,8 +152,8 @@ def _shaped(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
     """A tensor as the bytes of a TensorProto, a scalar of strings; `parse_tensor` reads it."""
     value = convert(tensor)
-    return step("serialize_tensor", lambda array: [encoded(np.asarray(array), value.dtype)],
-                [value], [dtypes.string], [()])[0]
+    return step("serialize_tensor", lambda array: [encoded(array, value.dtype)], [value],
+                [Spec((), dtypes.string)])[0]
 
 
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
@@ -162,5 +164,5 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Ten
             dtype.
     """
     dtype = as_dtype(out_type)
-    return step("parse_tensor", lambda message: [decoded(message, dtype)[0]], [serialized],
-                [dtype])[0]
+    return step("parse_tensor", lambda message: [decoded(message.item(), dtype)[0]],
+                [single("parse_tensor", serialized)], [dtype])[0]

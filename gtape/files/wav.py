@@ -10,9 +10,10 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.files.raw import strings
-from gtape.files.steps import step
+from gtape.files.images import single
+from gtape.kinds.steps import step
 
 _HEAD = struct.Struct("<HHIIHH")
 
@@ -83,10 +84,8 @@ def decode_wav(contents: Any, desired_channels: int = -1, desired_samples: int =
     Raises:
         InvalidArgumentError: the bytes are no WAV file of 16-bit samples, or are cut short.
     """
-    def run(content: Any) -> list[Any]:
-        if not isinstance(content, bytes):
-            raise InvalidArgumentError("decode_wav: contents must be a scalar of strings")
-        samples, rate = parsed(content)
+    def run(content: np.ndarray) -> list[Any]:
+        samples, rate = parsed(content.item())
         if 0 <= desired_samples < len(samples):
             samples = samples[:desired_samples]
         channels = samples.shape[1] if desired_channels < 0 else desired_channels
@@ -95,9 +94,9 @@ def decode_wav(contents: Any, desired_channels: int = -1, desired_samples: int =
         return [made / np.float32(32768), np.int32(rate)]
 
     known = desired_channels >= 0 and desired_samples >= 0
-    audio, rate = step("decode_wav", run, [strings(contents, "decode_wav")],
-                       [dtypes.float32, dtypes.int32],
-                       [(desired_samples, desired_channels), ()] if known else None)
+    audio, rate = step("decode_wav", run, [single("decode_wav", contents)], [
+        Spec((desired_samples, desired_channels), dtypes.float32) if known else dtypes.float32,
+        Spec((), dtypes.int32)])
     return WavAudio(audio, rate)
 
 
@@ -134,5 +133,5 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: another shape, or a rate that is no positive number.
     """
-    return step("encode_wav", lambda a, r: [wav_bytes(np.asarray(a), int(r))],
-                [convert(audio, dtypes.float32), sample_rate], [dtypes.string], [()])[0]
+    return step("encode_wav", lambda a, r: [wav_bytes(a, int(r))],
+                [convert(audio, dtypes.float32), sample_rate], [Spec((), dtypes.string)])[0]

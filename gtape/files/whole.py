@@ -11,11 +11,12 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import FailedPreconditionError, InvalidArgumentError
 from gtape.core.files import make_folder, write_whole
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.files.folders import glob
 from gtape.files.paths import errors, local
-from gtape.files.steps import step
+from gtape.kinds.steps import step
 
 
 def content(path: Any) -> bytes:
@@ -50,8 +51,9 @@ def read_file(filename: Any, name: str | None = None) -> Tensor:
         NotFoundError: there is no such file.
         FailedPreconditionError: it is a folder.
     """
-    return step("read_file", lambda path: [content(path)], [_path(filename, "read_file: filename")],
-                [dtypes.string], [()], lasting=True)[0]
+    return step("read_file", lambda path: [content(path.item())],
+                [_path(filename, "read_file: filename")], [Spec((), dtypes.string)],
+                lasting=True)[0]
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
@@ -61,22 +63,22 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
         FailedPreconditionError: a folder is in its place.
         PermissionDeniedError: the folder around it cannot be written to.
     """
-    def run(path: bytes, value: bytes) -> list[Any]:
-        target = Path(local(path))
+    def run(path: np.ndarray, value: np.ndarray) -> list[Any]:
+        target = Path(local(path.item()))
         with errors(str(target)):
             make_folder(target.absolute().parent)
-            write_whole(target, value)
+            write_whole(target, value.item())
         return []
 
     step("write_file", run, [_path(filename, "write_file: filename"),
-                             _scalar(contents, "write_file: contents")], [], [], lasting=True)
+                             _scalar(contents, "write_file: contents")], [], lasting=True)
 
 
 def matching_files(pattern: Any, name: str | None = None) -> Tensor:
     """The paths that fit a pattern or one of several, in order, as a vector of strings."""
-    def run(patterns: Any) -> list[Any]:
-        found = glob(np.atleast_1d(np.asarray(patterns, object)).tolist())
+    def run(patterns: np.ndarray) -> list[Any]:
+        found = glob(patterns.reshape(-1).tolist())
         return [np.array(sorted({f.encode() for f in found}), object)]
 
     return step("matching_files", run, [str(pattern) if isinstance(pattern, Path) else pattern],
-                [dtypes.string])[0]
+                [dtypes.string], lasting=True)[0]

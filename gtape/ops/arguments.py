@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert, convert_like
-from gtape.core.dtypes import DType, as_dtype
+from gtape.core.dtypes import DType, as_dtype, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.lengths import Length
 from gtape.core.shape import TensorShape
@@ -78,6 +78,20 @@ def as_items(value: Any, what: str) -> list[Any]:
         return list(value)
     except TypeError:
         raise TypeError(f"{what} must be a list; got {shown(value)}") from None
+
+
+def as_strings(value: Any, what: str) -> Tensor:
+    """A tensor of strings, also from an empty list.
+
+    Raises:
+        InvalidArgumentError: `value` is none.
+    """
+    empty = isinstance(value, (list, tuple)) and not value
+    found = convert(value, string if empty else None)
+    if found.dtype is not string:
+        raise InvalidArgumentError(f"{what} takes strings; got {found.spec}. Write "
+                                   f"tf.strings.as_string(x) for the digits of numbers")
+    return found
 
 
 def as_function(value: Any, what: str) -> Callable[..., Any]:

@@ -19,8 +19,9 @@ from gtape.core.spec import Spec
 from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
+from gtape.kinds.steps import step
 from gtape.ops.sparse.tensor import SparseTensor
-from gtape.ops.text.steps import array_of, step
+from gtape.ops.text.steps import array_of
 
 
 def _key_type(dtype: Any) -> DType:

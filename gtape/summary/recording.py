@@ -12,9 +12,10 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.scopes import name_scope, scope_prefix
+from gtape.core.spec import Spec
 from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
-from gtape.files.steps import step as host_step
+from gtape.kinds.steps import step as host_step
 from gtape.summary.events import Summary, SummaryMetadata, summary_of
 from gtape.summary.writers import Setting, setting, state
 
@@ -57,7 +58,8 @@ def should_record_summaries() -> Tensor:
         writer, _, records = fixed(arrays)
         return [np.bool_(writer is not None and records)]
 
-    return host_step("should_record_summaries", run, inputs, [dtypes.bool_], [()], lasting=True)[0]
+    return host_step("should_record_summaries", run, inputs, [Spec((), dtypes.bool_)],
+                     lasting=True)[0]
 
 
 @contextmanager
@@ -138,7 +140,7 @@ def record(name: str, data: Sequence[Any], make: Make, step: Any) -> Tensor:
         if writer is None or not records:
             return convert(False)
         return convert(run(*arrays, *[convert(d).numpy() for d in data])[0])
-    return host_step(name, run, [*settings, *data], [dtypes.bool_], [()], lasting=True)[0]
+    return host_step(name, run, [*settings, *data], [Spec((), dtypes.bool_)], lasting=True)[0]
 
 
 def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None,

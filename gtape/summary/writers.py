@@ -22,7 +22,7 @@ from gtape.core.text import shown
 from gtape.files.folders import makedirs
 from gtape.files.paths import errors, local
 from gtape.files.records import TFRecordWriter
-from gtape.files.steps import step
+from gtape.kinds.steps import step
 from gtape.summary.events import FILE_VERSION, Event, SourceMetadata
 
 _numbers = itertools.count()
@@ -203,6 +203,6 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
         found.flush()
         return []
 
-    step("flush_summaries", run, [], [], [], lasting=True)
+    step("flush_summaries", run, [], [], lasting=True)
 
 

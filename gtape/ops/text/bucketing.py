@@ -13,10 +13,11 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
+from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.text.fingerprint import fingerprints
 from gtape.ops.text.hashes import quick_hashes, strong_hashes
-from gtape.ops.text.steps import of_all, one_of, per_value, step, strings
+from gtape.ops.text.steps import of_all, one_of, per_value, strings
 from gtape.ops.text.words import Words
 
 

@@ -23,9 +23,10 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
+from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int
 from gtape.ops.python_functions import array_text
-from gtape.ops.text.steps import array_of, each, per_value, step, strings
+from gtape.ops.text.steps import array_of, each, per_value, strings
 
 _FLOAT = re.compile(rb"\s*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|0[xX][0-9a-fA-F]+"
                     rb"|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*")

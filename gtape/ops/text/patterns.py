@@ -21,7 +21,8 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.ops.text.steps import array_of, per_value, step, strings
+from gtape.kinds.steps import step
+from gtape.ops.text.steps import array_of, per_value, strings
 
 _SURROGATES = "surrogateescape"
 _REPETITION = re.compile(r"\{(\d+)(?:,(\d*))?\}")

@@ -15,8 +15,9 @@ from gtape.core.limits import check_size
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes, reduced
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
+from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int, as_items, axes_of
-from gtape.ops.text.steps import array_of, each, one_of, per_value, step, strings
+from gtape.ops.text.steps import array_of, each, one_of, per_value, strings
 
 _UNITS = ("BYTE", "UTF8_CHAR")
 

@@ -1,4 +1,4 @@
-"""How functions of strings run: on the host, element by element; in a traced function as steps."""
+"""How functions of strings run: on the host, element by element."""
 
 from __future__ import annotations
 
@@ -9,28 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.convert import convert
-from gtape.core.device import Device
-from gtape.core.dtypes import DType, string
-from gtape.core.errors import InvalidArgumentError, NotTraceableError
-from gtape.core.placement import current_device
-from gtape.core.sites import here, resolve
+from gtape.core.dtypes import DType
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
-from gtape.core.state import tracer_now
-from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.kinds.hosted import HostedOp, symbolic
+from gtape.kinds.hosted import symbolic
+from gtape.kinds.steps import step, untraceable
+from gtape.ops.arguments import as_strings
 
 
 def strings(value: Any, name: str) -> Tensor:
     """`value` as a string tensor. Raises InvalidArgumentError: it is none."""
-    if isinstance(value, (list, tuple)) and not value:
-        return convert(value, string)
-    found = convert(value)
-    if found.dtype is not string:
-        raise InvalidArgumentError(f"tf.strings.{name} takes strings; got {found.spec}. Write "
-                                   f"tf.strings.as_string(x) for the digits of numbers")
-    return found
+    return as_strings(value, f"tf.strings.{name}")
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> Any:
@@ -44,35 +35,8 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> Any:
 def array_of(items: Sequence[Any], shape: Sequence[int], dtype: DType) -> np.ndarray:
     """An array of these elements; strings keep the NULs at their end."""
     made = np.empty(len(items), dtype.np_dtype)
-    for i, item in enumerate(items):
-        made[i] = item
+    made[:] = items
     return made.reshape(tuple(shape))
-
-
-def _placed(array: Any, device: Device, dtype: DType) -> EagerTensor:
-    found = device.typed(dtype)
-    array = np.asarray(array, dtype.np_dtype)
-    return noted(EagerTensor(array if found.device.is_host else found.device.upload(array), found))
-
-
-def step(name: str, run: Callable[..., Sequence[Any]], inputs: Sequence[Tensor],
-         specs: Sequence[Spec], home: Device | None = None, *, lasting: bool = False,
-         ) -> tuple[Tensor, ...]:
-    """The arrays that `run(*arrays)` gives, as tensors of these specs.
-
-    Numbers go to `home`, else to where new tensors go; strings stay on the host. What is `lasting`
-    reads or writes something besides its inputs: a traced function does it at every call.
-    """
-    device = home or current_device()
-
-    def call(*tensors: Any) -> list[Tensor]:
-        made = run(*[x._peek() for x in tensors])
-        return [_placed(a, device, s.dtype) for a, s in zip(made, specs)]
-
-    if not (symbolic(*inputs) or (lasting and tracer_now() is not None)):
-        return tuple(call(*inputs))
-    return HostedOp(name, call, specs, [device.typed(s.dtype) for s in specs], refuses=True,
-                    lasting=lasting, differentiable=False)(*inputs)
 
 
 def each(name: str, function: Callable[[Any], Any], x: Tensor, dtype: DType) -> Tensor:
@@ -98,9 +62,7 @@ def known(name: str, *tensors: Tensor) -> list[np.ndarray]:
         NotTraceableError: they are not known while a function is traced; it then runs eagerly.
     """
     if symbolic(*tensors):
-        raise NotTraceableError(f"{resolve(*here())}: the shape of the result of "
-                                f"tf.strings.{name} depends on the strings, which are known only "
-                                f"when the function runs")
+        raise untraceable(f"tf.strings.{name}")
     return [x._peek() for x in tensors]  # type: ignore[attr-defined]
 
 

@@ -15,8 +15,9 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
+from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int
-from gtape.ops.text.steps import each, one_of, per_value, step, strings
+from gtape.ops.text.steps import each, one_of, per_value, strings
 
 _ERRORS = ("strict", "replace", "ignore")
 _OUTPUTS = ("UTF-8", "UTF-16-BE", "UTF-32-BE")
