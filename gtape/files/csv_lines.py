@@ -17,7 +17,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.steps import step
-from gtape.ops.arguments import as_strings
+from gtape.ops.arguments import as_bytes, as_ints, as_items, as_strings
 from gtape.ops.text.steps import array_of
 
 #: From here on a float32 is infinite.
@@ -47,12 +47,11 @@ def as_format(field_delim: Any, use_quote_delim: bool, na_value: Any) -> Format:
     Raises:
         InvalidArgumentError: the delimiter is not one byte, or is a quote or a line's end.
     """
-    delimiter = field_delim.encode() if isinstance(field_delim, str) else bytes(field_delim)
+    delimiter = as_bytes(field_delim, "field_delim")
     if len(delimiter) != 1 or delimiter in b'"\r\n':
         raise InvalidArgumentError(f"field_delim should be only 1 char, and no quote or line's "
                                    f"end; got {shown(field_delim)}")
-    return Format(delimiter, bool(use_quote_delim),
-                  na_value.encode() if isinstance(na_value, str) else bytes(na_value))
+    return Format(delimiter, bool(use_quote_delim), as_bytes(na_value, "na_value"))
 
 
 def as_columns(record_defaults: Any) -> list[Column]:
@@ -63,7 +62,7 @@ def as_columns(record_defaults: Any) -> list[Column]:
         InvalidArgumentError: a dtype that records do not have, or more than one value.
     """
     found = []
-    for i, given in enumerate(record_defaults):
+    for i, given in enumerate(as_items(record_defaults, "record_defaults")):
         if isinstance(given, (DType, type)):
             column = Column(dtypes.as_dtype(given), None)
         else:
@@ -91,7 +90,7 @@ def as_selection(select_cols: Any, count: int) -> list[int] | None:
     """
     if select_cols is None:
         return None
-    found = [int(i) for i in select_cols]
+    found = list(as_ints(select_cols, "select_cols"))
     if any(a >= b for a, b in pairwise(found)):
         raise ValueError(f"select_cols is not strictly increasing; got {shown(select_cols)}")
     if found and found[0] < 0:

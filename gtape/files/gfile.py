@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Any, Self
 
 from gtape.core.errors import InvalidArgumentError, PermissionDeniedError
+from gtape.core.text import shown
 from gtape.files.paths import errors, local
 
 _MODES = ("r", "w", "a", "r+", "w+", "a+")
@@ -27,10 +28,10 @@ class GFile:
     def __init__(self, name: Any, mode: str = "r") -> None:
         self._name, self._mode = name, mode
         self._path = local(name)
-        self._binary = "b" in mode
-        if mode.replace("b", "") not in _MODES:
+        if not isinstance(mode, str) or mode.replace("b", "") not in _MODES:
             raise InvalidArgumentError("mode is not 'r' or 'w' or 'a' or 'r+' or 'w+' or 'a+', "
-                                       f"each also with 'b'; got '{mode}'")
+                                       f"each also with 'b'; got {shown(mode)}")
+        self._binary = "b" in mode
         self._file: IO[bytes] | None = None
 
     @property

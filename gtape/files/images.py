@@ -18,7 +18,7 @@ from gtape.core.text import shown
 from gtape.files.pictures import format_of, frames, jpeg, opened, still
 from gtape.files.png import png
 from gtape.kinds.steps import step
-from gtape.ops.arguments import as_int, as_ints, as_strings
+from gtape.ops.arguments import as_bytes, as_int, as_ints, as_strings
 from gtape.ops.images import convert_image_dtype
 from gtape.ops.text.steps import array_of, each
 
@@ -38,7 +38,8 @@ def single(name: str, value: Any) -> Tensor:
 
 def _decoded(name: str, contents: Any, decode: Callable[[bytes], np.ndarray],
              dtype: dtypes.DType = dtypes.uint8) -> Tensor:
-    return step(name, lambda content: [decode(content.item())], [single(name, contents)], [dtype])[0]
+    return step(name, lambda content: [decode(content.item())], [single(name, contents)],
+                [dtype])[0]
 
 
 def _checked(channels: int | None, allowed: tuple[int, ...], what: str) -> int:
@@ -268,6 +269,18 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
     return step("encode_png", run, [given], [Spec(outer, dtypes.string)])[0]
 
 
+_JPEG_CHANNELS = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}
+
+
+def _density(value: Any, scale: float, what: str) -> int:
+    """Dots per inch; a JPEG file has two bytes for them."""
+    found = as_int(value, f"encode_jpeg: {what}")
+    if not 0 <= found < 1 << 16 or round(found * scale) >= 1 << 16:
+        raise InvalidArgumentError(f"encode_jpeg: {what} must be fewer than 2^16 dots per inch; "
+                                   f"got {found}")
+    return round(found * scale)
+
+
 def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bool = False,
                 optimize_size: bool = False, chroma_downsampling: bool = True,
                 density_unit: str = "in", x_density: int = 300, y_density: int = 300,
@@ -288,7 +301,7 @@ def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bo
         raise InvalidArgumentError(f"encode_jpeg: image must be 3-dimensional of uint8; got "
                                    f"{given.spec}")
     channels = given.spec.shape[2]
-    if channels not in {"": (1, 3), "grayscale": (1,), "rgb": (3,)}.get(format, ()):
+    if not isinstance(format, str) or channels not in _JPEG_CHANNELS.get(format, ()):
         raise InvalidArgumentError(f"encode_jpeg: image must have 1 or 3 channels, 1 for the "
                                    f"format 'grayscale' and 3 for 'rgb'; got {channels} channels "
                                    f"and the format {shown(format)}")
@@ -299,11 +312,12 @@ def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bo
                                    "'cm'")
     scale = 1 if density_unit == "in" else 2.54
     options: dict[str, Any] = {
-        "quality": quality, "progressive": progressive, "optimize": optimize_size,
+        "quality": quality, "progressive": bool(progressive), "optimize": bool(optimize_size),
         "subsampling": 2 if chroma_downsampling else 0,
-        "dpi": (round(x_density * scale), round(y_density * scale))}
-    if xmp_metadata:
-        options["xmp"] = xmp_metadata.encode()
+        "dpi": (_density(x_density, scale, "x_density"), _density(y_density, scale, "y_density"))}
+    metadata = as_bytes(xmp_metadata, "encode_jpeg: xmp_metadata")
+    if metadata:
+        options["xmp"] = metadata
 
     def run(pixels: np.ndarray) -> list[Any]:
         if not pixels.size:

@@ -12,12 +12,13 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import DataLossError, InvalidArgumentError
+from gtape.core.limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.files.streams import WINDOWS
+from gtape.files.streams import WINDOWS, compression
 from gtape.kinds.steps import step
-from gtape.ops.arguments import as_strings
+from gtape.ops.arguments import as_int, as_strings
 from gtape.ops.text.steps import each
 
 
@@ -36,42 +37,58 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True,
     dtype, given = as_dtype(out_type), as_strings(input_bytes, "decode_raw")
     if dtype is dtypes.string:
         raise InvalidArgumentError("decode_raw gives numbers or bools; got out_type=tf.string")
-    if fixed_length is not None and (fixed_length <= 0 or fixed_length % dtype.size):
-        raise InvalidArgumentError(f"fixed_length ({fixed_length}) must be a multiple of the size "
+    dtypes.require_usable(dtype)
+    size = None if fixed_length is None else as_int(fixed_length, "decode_raw: fixed_length")
+    if size is not None and (size <= 0 or size % dtype.size):
+        raise InvalidArgumentError(f"fixed_length ({size}) must be a multiple of the size "
                                    f"of out_type ({dtype.size})")
 
     def run(array: np.ndarray) -> list[Any]:
         flat = array.reshape(-1).tolist()
-        if fixed_length is not None:
-            flat = [v[:fixed_length].ljust(fixed_length, b"\0") for v in flat]
-        return [_numbers(flat, dtype, little_endian).reshape(*array.shape, -1)
-                if flat else np.empty((*array.shape, (fixed_length or 0) // dtype.size),
-                                      dtype.np_dtype)]
+        rows = _of_one_length(flat, dtype) if size is None else _cut(flat, size)
+        return [_numbers(rows, dtype, little_endian).reshape(
+            *array.shape, rows.shape[1] // dtype.size)]
 
-    result = dtype if fixed_length is None else (
-        Spec((*given.spec.shape, fixed_length // dtype.size), dtype))
+    result = dtype if size is None else Spec((*given.spec.shape, size // dtype.size), dtype)
     return step("decode_raw", run, [given], [result])[0]
 
 
-def _numbers(flat: list[bytes], dtype: dtypes.DType, little_endian: bool) -> np.ndarray:
-    """The numbers in strings of one length, a row of each."""
+def _cut(flat: list[bytes], size: int) -> np.ndarray:
+    """The first bytes of strings, with zeros behind those that are shorter: uint8 [n, size]."""
+    spec = Spec((len(flat), size), dtypes.uint8)
+    with room_for("decode_raw", spec):
+        made = np.zeros(spec.shape, np.uint8)
+    for row, value in zip(made, flat):
+        row[:len(value)] = np.frombuffer(value[:size], np.uint8)
+    return made
+
+
+def _of_one_length(flat: list[bytes], dtype: dtypes.DType) -> np.ndarray:
+    """The bytes of strings: uint8 [n, size].
+
+    Raises:
+        InvalidArgumentError: they are of several lengths, or of one that is no multiple of the
+            dtype's size.
+    """
     sizes = {len(v) for v in flat}
     if len(sizes) > 1:
         odd = next(i for i, v in enumerate(flat) if len(v) != len(flat[0]))
         raise InvalidArgumentError(f"decode_raw requires input strings to all be the same size, "
                                    f"but element {odd} has size {len(flat[odd])} != "
                                    f"{len(flat[0])}; fixed_length= cuts and fills them")
-    if len(flat[0]) % dtype.size:
-        raise InvalidArgumentError(f"Input to decode_raw has length {len(flat[0])} that is not a "
+    size = max(sizes, default=0)
+    if size % dtype.size:
+        raise InvalidArgumentError(f"Input to decode_raw has length {size} that is not a "
                                    f"multiple of {dtype.size}, the size of {dtype.name}")
-    dtypes.require_usable(dtype)
+    return np.frombuffer(b"".join(flat), np.uint8).reshape(len(flat), size)
+
+
+def _numbers(rows: np.ndarray, dtype: dtypes.DType, little_endian: bool) -> np.ndarray:
+    """The numbers in rows of bytes."""
     if dtype.is_bool:
-        return np.frombuffer(b"".join(flat), np.uint8).reshape(len(flat), -1) != 0
-    width = dtype.size // 2 if dtype.is_complex else dtype.size
-    words = np.frombuffer(b"".join(flat), f"u{width}")
-    if not little_endian:
-        words = words.byteswap()
-    return words.view(dtype.np_dtype).reshape(len(flat), -1)
+        return rows != 0
+    words = rows.view(f"u{dtype.size // 2 if dtype.is_complex else dtype.size}")
+    return (words if little_endian else words.byteswap()).view(dtype.np_dtype)
 
 
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
@@ -126,19 +143,17 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
         InvalidArgumentError: another compression.
         DataLossError: a string that is not compressed so, is cut short, or has more than 2 GiB.
     """
-    if compression_type not in WINDOWS:
-        raise InvalidArgumentError(f"decode_compressed unpacks 'GZIP', 'ZLIB' and ''; got "
-                                   f"{shown(compression_type)}")
+    kind = compression(compression_type)
 
     def one(value: Any) -> Any:
-        if not compression_type:
+        if not kind:
             return value
-        unpack = zlib.decompressobj(WINDOWS[compression_type])
+        unpack = zlib.decompressobj(WINDOWS[kind])
         try:
             made = unpack.decompress(value, _MOST)
         except zlib.error as error:
             raise DataLossError(f"decode_compressed: {shown(value)} is damaged or not compressed "
-                                f"as {compression_type}: {error}") from None
+                                f"as {kind}: {error}") from None
         if not unpack.eof:
             raise DataLossError(f"decode_compressed: {shown(value)} is cut short, or unpacks to "
                                 f"more than {_MOST} bytes")

@@ -18,6 +18,7 @@ from gtape.core.text import shown
 from gtape.files.crc32c import masked_crc32c, of_parts
 from gtape.files.paths import errors, local
 from gtape.files.streams import WINDOWS, Stream, compression
+from gtape.ops.arguments import as_int
 
 _HEAD = struct.Struct("<QI")
 _LENGTH = struct.Struct("<Q")
@@ -43,10 +44,10 @@ class TFRecordOptions:
                  compression_method: Any = None, mem_level: Any = None,
                  compression_strategy: Any = None) -> None:
         self.compression_type = compression(compression_type)
-        if compression_level is not None and not -1 <= compression_level <= 9:
-            raise InvalidArgumentError(f"compression_level must be from -1 to 9; got "
-                                       f"{shown(compression_level)}")
-        self.compression_level = -1 if compression_level is None else compression_level
+        level = -1 if compression_level is None else as_int(compression_level, "compression_level")
+        if not -1 <= level <= 9:
+            raise InvalidArgumentError(f"compression_level must be from -1 to 9; got {level}")
+        self.compression_level = level
 
 
 class TFRecordWriter:

@@ -31,7 +31,7 @@ def compression(value: Any) -> str:
     if hasattr(value, "numpy"):
         value = value.numpy()
     name = value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""
-    if name not in WINDOWS:
+    if not isinstance(name, str) or name not in WINDOWS:
         raise InvalidArgumentError(f"a compression is '', 'ZLIB' or 'GZIP'; got {shown(value)}")
     return name  # type: ignore[no-any-return]
 

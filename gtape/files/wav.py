@@ -10,10 +10,12 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.files.images import single
 from gtape.kinds.steps import step
+from gtape.ops.arguments import as_int
 
 _HEAD = struct.Struct("<HHIIHH")
 
@@ -84,18 +86,23 @@ def decode_wav(contents: Any, desired_channels: int = -1, desired_samples: int =
     Raises:
         InvalidArgumentError: the bytes are no WAV file of 16-bit samples, or are cut short.
     """
+    count = as_int(desired_samples, "decode_wav: desired_samples")
+    width = as_int(desired_channels, "decode_wav: desired_channels")
+
     def run(content: np.ndarray) -> list[Any]:
         samples, rate = parsed(content.item())
-        if 0 <= desired_samples < len(samples):
-            samples = samples[:desired_samples]
-        channels = samples.shape[1] if desired_channels < 0 else desired_channels
-        made = np.zeros((max(len(samples), desired_samples), channels), np.float32)
+        if 0 <= count < len(samples):
+            samples = samples[:count]
+        channels = samples.shape[1] if width < 0 else width
+        spec = Spec((max(len(samples), count), channels), dtypes.float32)
+        with room_for("decode_wav", spec):
+            made = np.zeros(spec.shape, np.float32)
         made[:len(samples)] = samples[:, np.minimum(np.arange(channels), samples.shape[1] - 1)]
         return [made / np.float32(32768), np.int32(rate)]
 
-    known = desired_channels >= 0 and desired_samples >= 0
+    known = width >= 0 and count >= 0
     audio, rate = step("decode_wav", run, [single("decode_wav", contents)], [
-        Spec((desired_samples, desired_channels), dtypes.float32) if known else dtypes.float32,
+        Spec((count, width), dtypes.float32) if known else dtypes.float32,
         Spec((), dtypes.int32)])
     return WavAudio(audio, rate)
 
@@ -116,8 +123,10 @@ def wav_bytes(audio: np.ndarray, rate: int) -> bytes:
     if audio.ndim != 2 or not 0 < audio.shape[1] < 1 << 16:
         raise InvalidArgumentError(f"encode_wav: audio must be [time, channels]; got "
                                    f"{list(audio.shape)}")
-    if not 0 < rate < 1 << 32:
-        raise InvalidArgumentError(f"encode_wav: sample_rate must be in (0, 2^32), got: {rate}")
+    if not 0 < rate * audio.shape[1] * 2 < 1 << 32:
+        raise InvalidArgumentError(f"encode_wav: sample_rate must be positive, and the bytes of a "
+                                   f"second fewer than 2^32; got {rate} for {audio.shape[1]} "
+                                   f"channels")
     scaled = np.nan_to_num(audio) * np.float32(32768)
     rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))
     data = np.clip(rounded, -32768, 32767).astype("<i2").tobytes()
@@ -133,5 +142,9 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: another shape, or a rate that is no positive number.
     """
+    rate = convert(sample_rate)
+    if rate.ndim or not rate.dtype.is_integer:
+        raise InvalidArgumentError(f"encode_wav: sample_rate must be an integer scalar; got "
+                                   f"{rate.spec}")
     return step("encode_wav", lambda a, r: [wav_bytes(a, int(r))],
-                [convert(audio, dtypes.float32), sample_rate], [Spec((), dtypes.string)])[0]
+                [convert(audio, dtypes.float32), rate], [Spec((), dtypes.string)])[0]

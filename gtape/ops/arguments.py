@@ -94,6 +94,23 @@ def as_strings(value: Any, what: str) -> Tensor:
     return found
 
 
+def as_bytes(value: Any, what: str) -> bytes:
+    """The bytes of a string: a str is encoded as UTF-8.
+
+    Raises:
+        TypeError: `value` is no string, and no scalar of strings.
+    """
+    found = value
+    if isinstance(value, Tensor):
+        found = host_value(value, what)
+        found = found.item() if found.ndim == 0 else value
+    if isinstance(found, str):
+        return found.encode()
+    if not isinstance(found, bytes):
+        raise TypeError(f"{what} must be a string; got {shown(value)}")
+    return found
+
+
 def as_function(value: Any, what: str) -> Callable[..., Any]:
     """A function, or another object that can be called.
 

@@ -124,13 +124,11 @@ class LookupTable:
 
     def _rows(self, values: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
         """An array of values."""
-        if self._value_dtype is string and not self._row:
-            return array_of(values, shape, string)
-        made = np.empty((len(values), *self._row), self._value_dtype.np_dtype)
-        for i, value in enumerate(values) if self._row else ():
-            made[i] = value
         if not self._row:
-            made[:] = values
+            return array_of(values, shape, self._value_dtype)
+        made = np.empty((len(values), *self._row), self._value_dtype.np_dtype)
+        for i, value in enumerate(values):
+            made[i] = value
         return made.reshape((*shape, *self._row))
 
     def _keys(self, keys: Any) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import int32, int64, string
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.limits import check_size
+from gtape.core.limits import check_size, room_for
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes, reduced
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
@@ -237,10 +238,11 @@ def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, sepa
         if at.size and not 0 <= at.min() <= at.max() < count:
             raise InvalidArgumentError(f"tf.strings.unsorted_segment_join: segment_ids must lie in "
                                        f"[0, {count}); got {at.min()} to {at.max()}")
-        tail = array.shape[rank:]
-        rows = array.reshape(at.size, -1) if array.size else np.empty((at.size, 0), object)
-        joined = [between.join(column[at.reshape(-1) == i]) for i in range(count)
-                  for column in rows.T]
-        return [array_of(joined, (count, *tail), string)]
+        rows = array.reshape(at.size, math.prod(array.shape[rank:]))
+        with room_for("unsorted_segment_join", made):
+            joined = np.full((count, rows.shape[1]), b"", object)
+        for i in np.unique(at):
+            joined[i] = [between.join(column) for column in rows[at.reshape(-1) == i].T]
+        return [joined.reshape(count, *array.shape[rank:])]
 
     return step("unsorted_segment_join", run, [x, ids], [made])[0]

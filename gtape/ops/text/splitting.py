@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -15,7 +16,7 @@ from gtape.core.limits import check_size
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.ops.arguments import as_int, as_ints
+from gtape.ops.arguments import as_bytes, as_int, as_ints
 from gtape.ops.text.steps import array_of, known, strings
 from gtape.ops.text.unicode import Decoding
 
@@ -78,7 +79,7 @@ def split(input: Any, sep: Any = None, maxsplit: Any = -1, name: str | None = No
     if between.ndim:
         raise InvalidArgumentError(f"tf.strings.split: sep must be one string; got {between.spec}")
     how: bytes | None = known("split", between)[0].item() or None
-    most = as_int(maxsplit, "split: maxsplit")
+    most = max(-1, min(as_int(maxsplit, "split: maxsplit"), sys.maxsize))
     return _rows("split", input, lambda text: [(p,) for p in text.split(how, most)], [string])[0]
 
 
@@ -153,12 +154,12 @@ class _Ngrams:
         if not self.widths or min(self.widths) < 1:
             raise ValueError(f"tf.strings.ngrams: every ngram_width must be greater than 0; got "
                              f"{shown(widths)}")
-        self.between = _bytes(separator)
+        self.between = as_bytes(separator, "ngrams: separator")
         both = pads if isinstance(pads, (tuple, list)) else (pads, pads)
         if pads is not None and len(both) != 2:
             raise ValueError(f"tf.strings.ngrams: pad_values must be one string or two; got "
                              f"{shown(pads)}")
-        self.pads = None if pads is None else [_bytes(p) for p in both]
+        self.pads = None if pads is None else [as_bytes(p, "ngrams: pad_values") for p in both]
         self.most = None if padding_width is None else as_int(padding_width, "padding_width")
         if self.most is not None and self.most < 1:
             raise ValueError(f"tf.strings.ngrams: padding_width must be greater than 0; got "
@@ -187,10 +188,6 @@ class _Ngrams:
         count = self._count(width)
         left, right = self.pads
         return [left] * count + list(row) + [right] * count
-
-
-def _bytes(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
 
 
 def ngrams(data: Any, ngram_width: Any, separator: Any = " ", pad_values: Any = None,
