@@ -15,11 +15,12 @@ import os
 import sys
 import threading
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from gtape.core.errors import EngineError
-from gtape.engine import amendments, namespace, versions
+from gtape.engine import amendments, later, namespace, versions
 
 _BACKEND = "tensorflow"
 _lock = threading.RLock()
@@ -82,6 +83,8 @@ def _import_for_keras(name: str, globals: Any = None, locals: Any = None, fromli
                       level: int = 0) -> Any:
     if level == 0 and name.split(".")[0] == "tensorflow":
         return namespace.module(name if fromlist else "tensorflow")
+    if name == "pandas" and globals and globals.get("__name__") == later.ASKS_FOR_PANDAS:
+        return later.PANDAS
     return builtins.__import__(name, globals, locals, fromlist, level)
 
 
@@ -104,7 +107,8 @@ class _Finder:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+            loader: Any = _Loader(spec.loader)
+            spec.loader = LazyLoader(loader) if name in later.MODULES else loader
         return spec
 
 

@@ -57,6 +57,19 @@ def test_the_backend_that_the_environment_asks_for_is_left_as_it_is() -> None:
                KERAS_BACKEND="jax") == "jax"
 
 
+@pytest.mark.parametrize(("name", "asked"), [
+    ("pandas", "import pandas; taken = can_slice_array(pandas.Series())"),
+    ("sklearn", "taken = k.wrappers.SKLearnClassifier.__mro__[-2] is not k.wrappers")])
+def test_what_few_programs_use_is_imported_when_it_is_asked_for(
+        tmp_path: Path, name: str, asked: str) -> None:
+    (tmp_path / f"{name}.py").write_text("class DataFrame: pass\nclass Series: pass\n")
+    assert run("import gtape, sys; k = gtape.keras; from keras.src.trainers.data_adapters."
+               "array_slicing import can_slice_array; "
+               f"before = {name!r} in sys.modules, can_slice_array(object()); {asked}; "
+               f"print(*before, {name!r} in sys.modules, taken, can_slice_array(object()))",
+               tmp_path) == "False False True True False"
+
+
 def test_the_names_are_those_of_keras() -> None:
     import gtape.keras.layers as layers
     from gtape.keras.layers import Dense
