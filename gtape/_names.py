@@ -109,7 +109,9 @@ ABSENT = {
     "Session": "call the functions themselves",
     "placeholder": "pass tensors as function arguments",
     "queue": "use queue.Queue of the standard library",
-    "saved_model": "save weights with gtape.train.Checkpoint, Keras models with model.save",
+    "saved_model": (
+        "save weights with gtape.train.Checkpoint, Keras models with model.save, whose file Keras "
+        "on TensorFlow reads and exports"),
     "estimator": "write the training loop with gtape.GradientTape",
     "xla": "gtape has no XLA",
     "lite": "gtape trains; it does not export to devices",

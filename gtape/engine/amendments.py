@@ -13,6 +13,8 @@ _AMENDMENTS = {
     "keras.src.backend.tensorflow.core": ["symbolic.amend_core", "shorter.amend_core"],
     "keras.src.backend.tensorflow.rnn": ["recurrent.amend_rnn"],
     "keras.src.backend.tensorflow.trainer": ["training.amend_trainer"],
+    "keras.src.export": ["exporting.amend_export"],
+    "keras.src.export.saved_model_export_archive": ["exporting.amend_archive"],
     "keras.src.layers.core.dense": ["fusing.amend_dense"],
     "keras.src.layers.layer": ["layers.amend_layer"],
     "keras.src.layers.normalization.batch_normalization": [

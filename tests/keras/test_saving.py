@@ -179,3 +179,19 @@ def test_members_that_lead_outside_write_nothing_there(tmp_path: Path) -> None:
 def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
     with pytest.raises((OSError, ValueError)):
         keras.models.load_model(changed(tmp_path, **{"model.weights.h5": b"\x80\x04\x95junk"}))
+
+
+@pytest.mark.parametrize("file_format", ["tf_saved_model", "onnx", "openvino", "litert"])
+def test_formats_of_other_libraries_are_refused_in_words(tmp_path: Path, file_format: str) -> None:
+    path = tmp_path / "model.tflite"
+    with pytest.raises(tf.errors.UnimplementedError, match="model.save.*KERAS_BACKEND=tensorflow"):
+        model_of_file().export(path, format=file_format)
+    assert not path.exists()
+
+
+def test_archives_and_layers_of_saved_models_are_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(tf.errors.UnimplementedError, match="SavedModel"):
+        keras.export.ExportArchive()
+    for refused in (lambda: keras.layers.TFSMLayer(tmp_path), lambda: tf.saved_model.load("x")):
+        with pytest.raises(AttributeError, match="no 'saved_model'.*model.save"):
+            refused()
