@@ -6,9 +6,21 @@ those classes mean to Python code that does not know this tree.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class OpError(Exception):
-    """An op could not be carried out."""
+    """An op could not be carried out.
+
+    Made of a message, or as TensorFlow's are of a node, an operation, a message and a code; nodes
+    and operations have no meaning here. `error_code` is TensorFlow's number for the class.
+    """
+
+    node_def = op = None
+    error_code = 2
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*(args[2:3] if len(args) > 2 else args))
 
     @property
     def message(self) -> str:
@@ -18,21 +30,31 @@ class OpError(Exception):
 class AbortedError(OpError):
     """The operation was given up."""
 
+    error_code = 10
+
 
 class AlreadyExistsError(OpError):
     """What was to be made is there already."""
+
+    error_code = 6
 
 
 class CancelledError(OpError):
     """The operation was cancelled."""
 
+    error_code = 1
+
 
 class DataLossError(OpError):
     """Stored data is damaged."""
 
+    error_code = 15
+
 
 class DeadlineExceededError(OpError):
     """Time ran out."""
+
+    error_code = 4
 
 
 class KernelError(OpError):
@@ -50,9 +72,13 @@ class MissingError(KernelError):
 class FailedPreconditionError(OpError):
     """The state of the system forbids the operation."""
 
+    error_code = 9
+
 
 class InternalError(OpError):
     """gtape contradicted itself: please report it."""
+
+    error_code = 13
 
 
 class GuardZoneError(InternalError):
@@ -62,33 +88,49 @@ class GuardZoneError(InternalError):
 class InvalidArgumentError(OpError, ValueError, TypeError):
     """A shape, dtype, device or value does not fit the operation."""
 
+    error_code = 3
+
 
 class NotFoundError(OpError, LookupError):
     """Something named does not exist."""
+
+    error_code = 5
 
 
 class OutOfRangeError(OpError):
     """An iteration went past its end."""
 
+    error_code = 11
+
 
 class PermissionDeniedError(OpError):
     """The caller may not do this."""
+
+    error_code = 7
 
 
 class ResourceExhaustedError(OpError, MemoryError):
     """Memory ran out."""
 
+    error_code = 8
+
 
 class UnauthenticatedError(OpError):
     """The caller is not known."""
+
+    error_code = 16
 
 
 class UnavailableError(OpError):
     """A device or service cannot be used now."""
 
+    error_code = 14
+
 
 class UnimplementedError(OpError, NotImplementedError):
     """The operation exists but not for this case."""
+
+    error_code = 12
 
 
 class UnknownError(OpError):
