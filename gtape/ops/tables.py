@@ -187,6 +187,14 @@ class StaticHashTable(LookupTable):
         self._entries = entries
         self._initialized = True
 
+    def _become(self, other: StaticHashTable) -> None:
+        """Have the entries of `other`, for all who hold this table."""
+        self._entries, self._initialized = other._entries, other._initialized
+
+    def _empty(self) -> None:
+        """Be as a table whose initializer put nothing into it."""
+        self._entries, self._initialized = {}, False
+
     def _read(self, keys: np.ndarray, defaults: np.ndarray | None = None) -> list[np.ndarray]:
         if not self._initialized:
             raise FailedPreconditionError("the table is not initialized: its initializer put "

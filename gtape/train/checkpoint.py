@@ -135,7 +135,8 @@ class Checkpoint(Holder):
 
     def _require_built(self, inside: list[str]) -> None:
         unbuilt = [name for name, value in self._objects.items()
-                   if keras_objects.is_layer(value) and not value.built]
+                   if keras_objects.is_layer(value) and not value.built
+                   and not keras_objects.is_of_words_or_bins(value)]
         unbuilt = [*unbuilt, *(path for path in self._unbuilt(inside) if path not in unbuilt)]
         if unbuilt:
             also = f" (nor have {listed(unbuilt[1:])})" if unbuilt[1:] else ""

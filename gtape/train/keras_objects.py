@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from gtape.core.module import is_variable
+from gtape.train.adapted import Boundaries, Vocabulary
 
 #: Attributes that list again what others hold, and those that `fit` begins anew.
 _NOT_SAVED = frozenset((
     "_trainable_variables", "_non_trainable_variables", "_layers", "_metrics", "_seed_generators",
     "_losses", "_tracker", "_functional", "_operations", "_operations_by_depth", "_nodes",
     "_nodes_by_depth", "_inbound_nodes", "_outbound_nodes", "_compile_metrics", "_loss_tracker"))
+#: Variables of lookup layers that say again what their vocabulary says, or what `adapt` begins anew.
+_OF_VOCABULARIES = frozenset(("idf_weights", "num_documents"))
 
 
 def _keras() -> Any:
@@ -50,7 +53,14 @@ def lacks_weights(layer: Any) -> bool:
     """
     build = type(layer).build
     return not (layer.built or getattr(build, "_is_default", False)
-                or build is _keras().Sequential.build)
+                or build is _keras().Sequential.build or is_of_words_or_bins(layer))
+
+
+def is_of_words_or_bins(layer: Any) -> bool:
+    """Whether a layer has a vocabulary or limits of bins, and never any weights."""
+    layers = _keras().layers
+    return isinstance(layer, (layers.StringLookup, layers.IntegerLookup, layers.TextVectorization,
+                              layers.Discretization))
 
 
 def settle(layer: Any) -> None:
@@ -70,6 +80,11 @@ def attributes(value: Any) -> Mapping[str, Any]:
         return {"state": value.state}
     own = vars(value)
     found = {public(name, own): held for name, held in own.items() if name not in _NOT_SAVED}
+    if isinstance(value, (keras.layers.StringLookup, keras.layers.IntegerLookup)):
+        found = {name: held for name, held in found.items() if name not in _OF_VOCABULARIES}
+        found["vocabulary"] = Vocabulary(value)
+    if isinstance(value, keras.layers.Discretization):
+        found["bin_boundaries"] = Boundaries(value)
     if "_functional" in own or "_operations" in own:
         found["layers"] = value.layers
     return found
