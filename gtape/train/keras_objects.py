@@ -17,7 +17,7 @@ _NOT_SAVED = frozenset((
     "_trainable_variables", "_non_trainable_variables", "_layers", "_metrics", "_seed_generators",
     "_losses", "_tracker", "_functional", "_operations", "_operations_by_depth", "_nodes",
     "_nodes_by_depth", "_inbound_nodes", "_outbound_nodes", "_compile_metrics", "_loss_tracker"))
-#: Variables of lookup layers that say again what their vocabulary says, or what `adapt` begins anew.
+#: Variables of lookup layers that say what their vocabulary says, or what `adapt` begins anew.
 _OF_VOCABULARIES = frozenset(("idf_weights", "num_documents"))
 
 

@@ -184,7 +184,7 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file_format", ["tf_saved_model", "onnx", "openvino", "litert"])
 def test_formats_of_other_libraries_are_refused_in_words(tmp_path: Path, file_format: str) -> None:
     path = tmp_path / "model.tflite"
-    with pytest.raises(tf.errors.UnimplementedError, match="model.save.*KERAS_BACKEND=tensorflow"):
+    with pytest.raises(tf.errors.UnimplementedError, match=r"model\.save.*KERAS_BACKEND"):
         model_of_file().export(path, format=file_format)
     assert not path.exists()
 
@@ -193,5 +193,5 @@ def test_archives_and_layers_of_saved_models_are_refused_in_words(tmp_path: Path
     with pytest.raises(tf.errors.UnimplementedError, match="SavedModel"):
         keras.export.ExportArchive()
     for refused in (lambda: keras.layers.TFSMLayer(tmp_path), lambda: tf.saved_model.load("x")):
-        with pytest.raises(AttributeError, match="no 'saved_model'.*model.save"):
+        with pytest.raises(AttributeError, match=r"no 'saved_model'.*model\.save"):
             refused()
