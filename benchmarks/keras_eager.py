@@ -16,10 +16,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.harness import GTAPE, JAX, TENSORFLOW, TORCH, Peer, Samples, measure
+from benchmarks.harness import GTAPE, JAX, TENSORFLOW, TORCH, Peer
 from benchmarks.programs.keras_models import keras_of
 from benchmarks.programs.program import Program, require_close
-from benchmarks.report import Row, publish
+from benchmarks.report import Row, one_by_one
 
 #: torch's own layers and optimizers, without Keras.
 PLAIN_TORCH = Peer("torch.nn, torch.optim", "torch")
@@ -38,7 +38,7 @@ REMARKS = (
     "Sequential. Updates: optimizer.apply of all variables, of 64 x 64 where they are 200.",
     "gtape, tensorflow, jax, torch: Keras 3 on that engine, called eagerly. The last column is "
     "torch alone, which has no Lion.",
-    f"The JSON file has the seconds of the first {FIRST_CALLS} calls, with what they compile.",
+    f"First call: the first {FIRST_CALLS} calls, with what they compile, with empty caches.",
 )
 
 
@@ -198,12 +198,9 @@ def main() -> int:
     """All rows, or those whose names contain one of the arguments."""
     wanted = [name for name in names()
               if len(sys.argv) < 2 or any(part in name for part in sys.argv[1:])]
-    samples = Samples()
-    for name in wanted:
-        # A row's processes end before the next: five at once fill a small machine.
-        samples.merge(measure(f"keras_eager:{name}", COLUMNS, rounds=7, turn_seconds=0.05))
     rows = [Row(name, "us", 1e6) for name in wanted]
-    return publish("keras_eager", "Eager Keras", samples, rows, COLUMNS, REMARKS)
+    return one_by_one("keras_eager", "Eager Keras", rows, COLUMNS, REMARKS,
+                      rounds=7, turn_seconds=0.05)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.harness import GTAPE, JAX, TENSORFLOW, TORCH, Samples, measure
+from benchmarks.harness import GTAPE, JAX, TENSORFLOW, TORCH
 from benchmarks.programs import keras_models as models
 from benchmarks.programs.keras_steps import step
 from benchmarks.programs.program import Program, WrongResult
-from benchmarks.report import Row, publish
+from benchmarks.report import Row, one_by_one
 
 COLUMNS = (GTAPE, TENSORFLOW, JAX, TORCH)
 #: Samples of an epoch: at batch 32 some hundred steps, so that what an epoch costs beside its
@@ -34,7 +34,7 @@ REMARKS = (
     "fit: samples a second of an epoch of model.fit with Adam, cross entropy and accuracy, "
     f"{SAMPLES} samples in NumPy arrays, shuffled. step: a custom step with Adam, compiled where "
     "the engine compiles (tf.function, jax.jit); torch runs eagerly, as Keras does on it.",
-    "First calls (seconds, with what they compile) are in the JSON file.",
+    "First calls: an epoch, or a step, in a fresh process with empty caches.",
 )
 
 
@@ -98,13 +98,10 @@ def main() -> int:
     """All rows, or those whose names contain one of the arguments."""
     wanted = [name for name in named()
               if len(sys.argv) < 2 or any(part in name for part in sys.argv[1:])]
-    samples = Samples()
-    for name in wanted:
-        # A row's processes end before the next: four engines at once fill a small machine.
-        samples.merge(measure(f"keras_engines:{name}", COLUMNS, rounds=5, turn_seconds=0.5))
     rows = [Row(name, "samples/s", SAMPLES, rate=True) if name.startswith("fit")
             else Row(name, "us", 1e6) for name in wanted]
-    return publish("keras_engines", "Keras on its engines", samples, rows, COLUMNS, REMARKS)
+    return one_by_one("keras_engines", "Keras on its engines", rows, COLUMNS, REMARKS,
+                      rounds=5, turn_seconds=0.5)
 
 
 if __name__ == "__main__":

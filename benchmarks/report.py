@@ -6,15 +6,17 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.harness import GTAPE, NUMPY, ROOT, Peer, Samples
+from benchmarks.harness import GTAPE, NUMPY, ROOT, MachineUse, Peer, Samples, measure
 
 RESULTS = Path(__file__).resolve().parent / "results"
 DISTRIBUTIONS = ("numpy", "gtape", "torch", "tensorflow", "tensorflow-cpu", "jax", "autograd")
@@ -145,6 +147,42 @@ def notes(samples: Samples) -> list[str]:
     return lines + [f"FAILED {line}" for line in samples.failed]
 
 
+def first_lines(samples: Samples, peers: Sequence[Peer]) -> list[list[str]]:
+    """The cells of the table of first calls, in seconds: tracing and compiling are part of them."""
+    columns = [peer.column for peer in peers]
+    rows = [
+        [name, "s", *(f"{found[c]:.3g}" if c in found else "-" for c in columns)]
+        for name, found in samples.first.items()
+    ]
+    return [["first call", "", *columns], *rows]
+
+
+def write(
+    name: str,
+    title: str,
+    samples: Samples,
+    rows: Sequence[Row],
+    peers: Sequence[Peer],
+    remarks: Sequence[str] = (),
+) -> str:
+    """Write results/<name>.md, whose text is returned, and results/<name>.json."""
+    tables = [markdown(table_lines(samples, rows, peers))]
+    if samples.first:
+        tables.append(markdown(first_lines(samples, peers)))
+    entries = [
+        asdict(row)
+        | {
+            "columns": summary(samples, row),
+            "costs": samples.costs.get(row.program),
+            "first": samples.first.get(row.program),
+        }
+        for row in rows
+    ]
+    text, record = document(name, title, samples, tables, entries, remarks)
+    save(name, text, record)
+    return text
+
+
 def publish(
     name: str,
     title: str,
@@ -153,14 +191,38 @@ def publish(
     peers: Sequence[Peer],
     remarks: Sequence[str] = (),
 ) -> int:
-    """Print the table, write results/<name>.md and .json; the exit status: 1 if a peer failed."""
-    table = markdown(table_lines(samples, rows, peers))
-    entries = [
-        asdict(row) | {"columns": summary(samples, row), "costs": samples.costs.get(row.program)}
-        for row in rows
-    ]
-    text, record = document(name, title, samples, [table], entries, remarks)
-    save(name, text, record)
+    """Write the results and print the table; the exit status: 1 if a peer failed."""
+    print(write(name, title, samples, rows, peers, remarks))
+    return 1 if samples.failed else 0
+
+
+def one_by_one(
+    benchmark: str,
+    title: str,
+    rows: Sequence[Row],
+    peers: Sequence[Peer],
+    remarks: Sequence[str],
+    *,
+    rounds: int,
+    turn_seconds: float,
+) -> int:
+    """Measure a row's program in processes that end before the next row, since all peers' at once
+    fill a small machine, with empty caches; and publish. What is measured is written meanwhile."""
+    samples, use, text = Samples(), MachineUse(), ""
+    for done, row in enumerate(rows, 1):
+        print(f"{row.program} ...", file=sys.stderr, flush=True)
+        with TemporaryDirectory() as folder:
+            samples.merge(
+                measure(
+                    f"{benchmark}:{row.program}",
+                    peers,
+                    rounds=rounds,
+                    turn_seconds=turn_seconds,
+                    caches=Path(folder),
+                )
+            )
+        samples.others = use.others()
+        text = write(benchmark, title, samples, rows[:done], peers, remarks)
     print(text)
     return 1 if samples.failed else 0
 
