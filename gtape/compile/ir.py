@@ -144,7 +144,7 @@ class Library(Node):
     says it.
     """
 
-    __slots__ = ("checks", "emit", "headers", "key", "name", "scratch", "takes_place")
+    __slots__ = ("checks", "emit", "headers", "key", "name", "parts", "scratch", "takes_place")
 
     def __init__(self, name: str, inputs: Sequence[Value], key: Any, headers: Sequence[str],
                  emit: Any, scratch: Any = 0, checks: str = "") -> None:
@@ -158,6 +158,8 @@ class Library(Node):
         self.checks = checks
         #: The number of the input that the result may take the place of.
         self.takes_place: int | None = None
+        #: Where its inputs lie in the result, which they cover, each element once; else empty.
+        self.parts: tuple[Layout, ...] = ()
 
     @property
     def label(self) -> str:

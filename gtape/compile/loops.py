@@ -14,9 +14,11 @@ but sums, so compilers turn them into vector instructions.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gtape.compile.fuse import Group
+from gtape.compile.homes import Home
 from gtape.compile.ir import Elem, Node, Reduce, Value, View, dense
 from gtape.kinds.expr import topological
 from gtape.kinds.print_cuda import C_TYPES
@@ -60,22 +62,25 @@ class Text(NamedTuple):
     finish: str
 
 
-def layout_of(value: Value) -> tuple[Value, tuple[int, ...], int]:
-    """The dense value behind a value, and its strides and offset there."""
+def layout_of(value: Value, homes: Mapping[int, Home]) -> tuple[Value, tuple[int, ...], int]:
+    """The value behind a value, and its strides and offset from the place of that one."""
     node = value.node
     if isinstance(node, View):
         return node.inputs[0], node.layout.strides, node.layout.offset
-    return value, dense(value.shape), 0
+    home = homes.get(value.number)
+    return value, dense(value.shape) if home is None else home.layout.strides, 0
 
 
 class Kernel:
     """Writes the text of one group."""
 
     def __init__(self, group: Group, stored: set[int], in_place: dict[int, int],
-                 rounded: frozenset[int]) -> None:
+                 rounded: frozenset[int], homes: Mapping[int, Home]) -> None:
         """`stored`: the values that others need; `in_place`: those that take the place of another
-        value, by number; `rounded`: those of two bytes that are rounded before they are read."""
+        value, by number; `rounded`: those of two bytes that are rounded before they are read;
+        `homes`: those that lie in another value, by number."""
         self.group = group
+        self.homes = homes
         #: Storing a value rounds it, so that only what is read here has to be rounded as well.
         self.rounded = rounded and rounded & {v_root(v).number
                                               for n in group.nodes for v in n.inputs}
@@ -94,7 +99,7 @@ class Kernel:
     # ------------------------------------------------------------------ the shape of the loops
 
     def _access(self, value: Value) -> Access:
-        root, strides, offset = layout_of(value)
+        root, strides, offset = layout_of(value, self.homes)
         place = self.group.place[value.number]
         along = [0] * len(self.domain)
         for n, p, s in zip(value.shape, place, strides):

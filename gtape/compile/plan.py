@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtape.compile.fuse import Fuser, Group
+from gtape.compile.homes import homes
 from gtape.compile.ir import Elem, Library, Module, Source, Value
 from gtape.compile.loops import Kernel, layout_of, v_root
 from gtape.compile.rounding import rounded_values
@@ -66,8 +67,9 @@ class Plan:
         self._writes()
         self.groups = self._fuser.ordered()
         self.stored = self._stored()
+        self.homes = homes(module, lambda v: self._fuser.of.get(v.number), self.places)
         self.arena = self._arena()
-        self.steps = [Step(g, Kernel(g, self.stored, self.in_place, self._rounded)
+        self.steps = [Step(g, Kernel(g, self.stored, self.in_place, self._rounded, self.homes)
                            if g.is_loop else None) for g in self.groups]
 
     # ------------------------------------------------------------------ given places
@@ -141,7 +143,7 @@ class Plan:
             (node,) = group.nodes
             return isinstance(node, Library) and node.takes_place == old.number and sum(
                 v_root(v) is old for v in node.inputs) == 1
-        kernel = Kernel(group, {value.number}, {}, frozenset())
+        kernel = Kernel(group, {value.number}, {}, frozenset(), {})
         if kernel.last or not isinstance(value.node, Elem) or len(
                 kernel.group.place[value.number]) != len(value.shape):
             return False
@@ -178,20 +180,35 @@ class Plan:
 
     def _arena(self) -> int:
         """Offsets for what is made in between; the bytes needed."""
-        made: dict[int, tuple[int, Value]] = {}
+        made: dict[int, Value] = {}
+        first: dict[int, int] = {}
         last: dict[int, int] = {}
         end = len(self.groups)
         for position, group in enumerate(self.groups):
             for node in group.nodes:
                 for out in node.outputs:
                     if out.number in self.stored and out.number not in self.places:
-                        made[out.number] = (position, out)
-                        last.setdefault(out.number, position)
+                        made[out.number] = out
+                        first.setdefault(self._whole(out.number), position)
+                        last[self._whole(out.number)] = position
             for number in group.reads:
-                last[number] = position
+                last[self._whole(number)] = position
         for _, value in self.copies:
-            last[v_root(value).number] = end
-        return self._apart(made) if self.guarded else self._assigned(made, last)
+            last[self._whole(v_root(value).number)] = end
+        apart = {n: (first[n], v) for n, v in made.items() if n not in self.homes}
+        total = self._apart(apart) if self.guarded else self._assigned(apart, last)
+        for value in reversed(made.values()):  # what is put together is made after its parts
+            if value.number in self.homes:
+                whole, layout = self.homes[value.number]
+                at = layout.offset * numpy_dtype(value.dtype).itemsize
+                self.places[value.number] = Place("arena", self.places[whole.number].at + at)
+        return total
+
+    def _whole(self, number: int) -> int:
+        """The value itself, or the one that it lies in."""
+        while number in self.homes:
+            number = self.homes[number].whole.number
+        return number
 
     def _assigned(self, made: dict[int, tuple[int, Value]], last: dict[int, int]) -> int:
         """Best fit by lifetime, the largest values first."""
@@ -218,8 +235,13 @@ class Plan:
 
     def layout(self, value: Value) -> tuple[Place, tuple[int, ...], int]:
         """Where a value's elements lie: the place, the strides and the offset in elements."""
-        root, strides, offset = layout_of(value)
+        root, strides, offset = layout_of(value, self.homes)
         return self.places[root.number], strides, offset
+
+    def is_home(self, whole: Value, value: Value) -> bool:
+        """Whether a value is made where it lies in one that is put together."""
+        home = self.homes.get(value.number)
+        return home is not None and home.whole is whole
 
 
 def _gap(taken: Sequence[tuple[int, int]], size: int) -> int:

@@ -171,13 +171,17 @@ def placed(b: Builder, name: str, parts: Sequence[tuple[Value, Layout]], shape: 
         if fill is not None:
             lines.append(f"for (long i = 0; i < {size}; i++) y[i] = ({kind})({_number(fill)});")
         for value, (_, layout) in zip(node.inputs, parts):
+            if program.plan.is_home(node.outputs[0], value):
+                continue
             _, strides, _ = program.plan.layout(value)
             lines += copied(f"y + {layout.offset}", layout.strides, program.pointer(value),
                              strides, value.shape, kind)
-        return "{ " + " ".join(lines) + " }"
+        return "{ " + " ".join(lines) + " }" if len(lines) > 1 else ""
 
     key = (tuple(layout for _, layout in parts), tuple(shape), repr(fill))
     node = Library(name, [v for v, _ in parts], key, (), emit)
+    if name in ("concat", "stack"):
+        node.parts = key[0]
     return b.library(node, [(tuple(shape), dtype)])[0]
 
 
