@@ -17,7 +17,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.kinds.steps import step
-from gtape.ops.arguments import as_bytes, as_ints, as_items, as_strings
+from gtape.ops.arguments import as_bytes, as_ints, as_items, as_strings, host_value
 from gtape.ops.text.steps import array_of
 
 #: From here on a float32 is infinite.
@@ -67,7 +67,7 @@ def as_columns(record_defaults: Any) -> list[Column]:
             column = Column(dtypes.as_dtype(given), None)
         else:
             tensor = convert(given)
-            values = np.atleast_1d(np.asarray(tensor.numpy(), tensor.dtype.np_dtype))
+            values = np.atleast_1d(host_value(tensor, f"the default of column {i}"))
             if values.size > 1 or values.ndim > 1:
                 raise InvalidArgumentError(f"record_defaults: the default of column {i} must be "
                                            f"one value, or none where the column must not be "

@@ -28,7 +28,7 @@ from gtape.files.example_features import (
     value_dtype,
 )
 from gtape.kinds.steps import step, untraceable
-from gtape.ops.arguments import as_strings
+from gtape.ops.arguments import as_strings, host_value
 
 _KINDS = (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature, RaggedFeature)
 
@@ -119,8 +119,8 @@ class Parser:
 
     def __init__(self, examples: Sequence[dict[str, Held]], names: Any, single: bool) -> None:
         self._examples, self._single = examples, single
-        self._names = None if names is None else np.atleast_1d(np.asarray(
-            convert(names).numpy(), object)).tolist()
+        self._names = None if names is None else host_value(
+            as_strings(names, "example_names"), "example_names").reshape(-1).tolist()
 
     def _column(self, name: str, dtype: DType) -> Column:
         return column(name, dtype, [e.get(name) for e in self._examples])

@@ -18,7 +18,9 @@ from gtape.core.errors import (
     UnimplementedError,
     UnknownError,
 )
+from gtape.core.tensor import Tensor
 from gtape.core.text import shown
+from gtape.ops.arguments import host_value
 
 _CLASSES = {errno.ENOENT: NotFoundError, errno.EACCES: PermissionDeniedError,
             errno.EPERM: PermissionDeniedError, errno.EROFS: PermissionDeniedError,
@@ -37,7 +39,7 @@ def local(path: Any) -> str:
         UnimplementedError: it names a place elsewhere, such as gs://bucket/file.
         InvalidArgumentError: it holds a NUL.
     """
-    if hasattr(path, "numpy") and not isinstance(path, (str, bytes, os.PathLike)):
+    if isinstance(path, Tensor) or hasattr(path, "_read_"):
         path = scalar_bytes(path, "a path")
     try:
         found = os.fsdecode(path)
@@ -62,10 +64,10 @@ def scalar_bytes(value: Any, what: str) -> bytes:
     Raises:
         InvalidArgumentError: it holds something else.
     """
-    found = value.numpy()
-    if not isinstance(found, bytes):
+    found = host_value(value, what)
+    if found.ndim or found.dtype != object:
         raise InvalidArgumentError(f"{what} must be a scalar of strings; got {shown(value)}")
-    return found
+    return found.item()  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager

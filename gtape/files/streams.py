@@ -12,8 +12,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from gtape.core.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
+from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.files.paths import errors, local
+from gtape.ops.arguments import host_value
 
 #: zlib's window size and format by the name of the compression.
 WINDOWS = {"": 0, "ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
@@ -28,8 +30,8 @@ def compression(value: Any) -> str:
     Raises:
         InvalidArgumentError: there is no such compression.
     """
-    if hasattr(value, "numpy"):
-        value = value.numpy()
+    if isinstance(value, Tensor):
+        value = host_value(value, "the name of a compression")[()]
     name = value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""
     if not isinstance(name, str) or name not in WINDOWS:
         raise InvalidArgumentError(f"a compression is '', 'ZLIB' or 'GZIP'; got {shown(value)}")

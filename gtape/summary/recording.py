@@ -11,11 +11,14 @@ import numpy as np
 
 from gtape.core import dtypes
 from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.scopes import name_scope, scope_prefix
 from gtape.core.spec import Spec
 from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.kinds.steps import step as host_step
+from gtape.ops.arguments import as_int
 from gtape.summary.events import Summary, SummaryMetadata, summary_of
 from gtape.summary.writers import Setting, setting, state
 
@@ -131,7 +134,7 @@ def record(name: str, data: Sequence[Any], make: Make, step: Any) -> Tensor:
         writer._check()
         if when is None:
             raise ValueError(_NO_STEP)
-        writer._put(int(when), summary=make(*arrays[count:]))
+        writer._put(as_int(when, "the step of a summary"), summary=make(*arrays[count:]))
         return [np.bool_(True)]
 
     if tracer_now() is None:
@@ -178,7 +181,12 @@ def _checked(metadata: Any) -> SummaryMetadata | None:
     """
     if metadata is None:
         return None
-    content = metadata if isinstance(metadata, bytes) else metadata.SerializeToString()
+    content = metadata
+    if hasattr(type(metadata), "SerializeToString"):
+        content = metadata.SerializeToString()
+    if not isinstance(content, bytes):
+        raise InvalidArgumentError(f"the metadata of a summary must be a SummaryMetadata, or its "
+                                   f"bytes; got {shown(metadata)}")
     return SummaryMetadata.FromString(content)
 
 

@@ -9,7 +9,10 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.limits import room_for
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.text import shown
 from gtape.files.png import png
 from gtape.files.wav import wav_bytes
 from gtape.ops.arguments import as_int
@@ -54,7 +57,8 @@ def buckets_of(values: np.ndarray, count: int) -> np.ndarray:
 
     Of no values all are zero; of one value, several times, the last bucket has it.
     """
-    made = np.zeros((count, 3))
+    with room_for("histogram", Spec((count, 3), dtypes.float64)):
+        made = np.zeros((count, 3))
     values = values[np.isfinite(values)]
     if not values.size or not count:
         return made
@@ -160,7 +164,7 @@ def audio(name: str, data: Any, sample_rate: Any, step: Any = None, max_outputs:
         ValueError: another shape or encoding; there is a writer, but no step.
     """
     if encoding not in (None, "wav"):
-        raise ValueError(f"Unknown encoding: {encoding!r}; it is 'wav'")
+        raise ValueError(f"Unknown encoding: {shown(encoding)}; it is 'wav'")
     value = convert(data)
     if value.ndim != 3 or not value.dtype.is_floating:
         raise ValueError(f"audio: data must be floats of rank 3, [k, time, channels]; got "

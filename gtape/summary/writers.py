@@ -23,6 +23,7 @@ from gtape.files.folders import makedirs
 from gtape.files.paths import errors, local
 from gtape.files.records import TFRecordWriter
 from gtape.kinds.steps import step
+from gtape.ops.arguments import as_int
 from gtape.summary.events import FILE_VERSION, Event, SourceMetadata
 
 _numbers = itertools.count()
@@ -178,8 +179,8 @@ def create_file_writer(logdir: Any, max_queue: int | None = None, flush_millis: 
     """
     if logdir is None:
         return create_noop_writer()
-    most = 10 if max_queue is None else int(max_queue)
-    millis = 120_000 if flush_millis is None else int(flush_millis)
+    most = 10 if max_queue is None else as_int(max_queue, "max_queue")
+    millis = 120_000 if flush_millis is None else as_int(flush_millis, "flush_millis")
     suffix = ".v2" if filename_suffix is None else str(filename_suffix)
     if most < 0 or millis < 0 or os.sep in suffix:
         raise InvalidArgumentError(f"create_file_writer: max_queue and flush_millis must not be "
@@ -194,10 +195,16 @@ def create_noop_writer() -> SummaryWriter:
 
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
-    """Flush a writer, the default one if none is given; in a traced function at every call."""
+    """Flush a writer, the default one if none is given; in a traced function at every call.
+
+    Raises:
+        TypeError: `writer` is none.
+    """
     found = state.writer.value if writer is None else writer
     if found is None:
         return
+    if not isinstance(found, SummaryWriter):
+        raise TypeError(f"flush takes a SummaryWriter; got {shown(found)}")
 
     def run() -> list[object]:
         found.flush()
