@@ -14,7 +14,13 @@ from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
 from gtape.files.paths import errors, local
 from gtape.ops.arguments import as_int
-from gtape.ops.tables import DenseHashTable, LookupTable, MutableHashTable, StaticHashTable
+from gtape.ops.tables import (
+    DenseHashTable,
+    KeyedValues,
+    LookupTable,
+    MutableHashTable,
+    StaticHashTable,
+)
 from gtape.ops.text.fingerprint import fingerprints
 from gtape.ops.text.steps import array_of
 
@@ -31,7 +37,7 @@ def _known(value: Any, dtype: Any, what: str) -> EagerTensor:
     return found
 
 
-class KeyValueTensorInitializer:
+class KeyValueTensorInitializer(KeyedValues):
     """Fills a table with `values` at `keys`.
 
     Args:
@@ -47,16 +53,6 @@ class KeyValueTensorInitializer:
         self._keys, self._values = _known(keys, key_dtype, "keys"), _known(
             values, value_dtype, "values")
         self._key_dtype, self._value_dtype = self._keys.dtype, self._values.dtype
-
-    @property
-    def key_dtype(self) -> DType:
-        """The dtype of the keys."""
-        return self._key_dtype
-
-    @property
-    def value_dtype(self) -> DType:
-        """The dtype of the values."""
-        return self._value_dtype
 
     def initialize(self, table: Any) -> None:
         """Fill `table`. Raises FailedPreconditionError: a key has two values."""
@@ -74,7 +70,7 @@ class TextFileIndex:
     LINE_NUMBER = -1
 
 
-class TextFileInitializer:
+class TextFileInitializer(KeyedValues):
     """Fills a table with a key and a value from each line of a text file.
 
     Args:
@@ -111,16 +107,6 @@ class TextFileInitializer:
         self._columns = ((key_index, self._key_dtype, 0),
                          (value_index, self._value_dtype, value_index_offset))
         self._size, self._delimiter = vocab_size, delimiter.encode()
-
-    @property
-    def key_dtype(self) -> DType:
-        """The dtype of the keys."""
-        return self._key_dtype
-
-    @property
-    def value_dtype(self) -> DType:
-        """The dtype of the values."""
-        return self._value_dtype
 
     def initialize(self, table: Any) -> None:
         """Read the file and fill `table`. Raises FailedPreconditionError: a key has two values."""

@@ -124,7 +124,23 @@ def _joined(a: Any, b: Any) -> Any:
     return TensorShape([m if m == n else None for m, n in zip(a.dims, b.dims)])
 
 
-class TensorSpec(TypeSpec):
+class ShapedSpec(TypeSpec):
+    """The spec of values that have one shape and one dtype."""
+
+    __slots__ = ("_dtype", "_shape")
+    _dtype: DType
+    _shape: TensorShape
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+
+class TensorSpec(ShapedSpec):
     """Shape, dtype and name of a tensor; `None` lengths stand for any length.
 
     Args:
@@ -137,20 +153,12 @@ class TensorSpec(TypeSpec):
         ValueError: a negative length.
     """
 
-    __slots__ = ("_dtype", "_name", "_shape")
+    __slots__ = ("_name",)
 
     def __init__(self, shape: Any, dtype: Any = float32, name: str | None = None) -> None:
         self._shape = TensorShape(shape)
         self._dtype = as_dtype(dtype)
         self._name = name
-
-    @property
-    def shape(self) -> TensorShape:
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
 
     @property
     def name(self) -> str | None:

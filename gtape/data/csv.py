@@ -60,7 +60,7 @@ class CsvDataset(FileDataset):
             frozenset(int(i) for i in exclude_cols or ()))
         self._header = bool(header)
         self._skips = False
-        super().__init__(filenames, compression_type, None, tuple(
+        super().__init__(filenames, compression_type, buffer_size, spec=tuple(
             [TensorSpec([], c.dtype) for c in self._columns]))
 
     def _of_file(self, path: str) -> Elements[Any]:

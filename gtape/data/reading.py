@@ -23,10 +23,12 @@ _SIDE_BY_SIDE = 4
 class FileDataset(Dataset):
     """What the files of a list, or of a dataset of their names, hold, one file after another.
 
-    A subclass says what one file holds (`_of_file`).
+    A subclass says what one file holds (`_of_file`), and what the elements are, if they are not
+    scalars of strings (`spec`).
     """
 
-    def __init__(self, filenames: Any, compression_type: Any, num_parallel_reads: Any,
+    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
+                 num_parallel_reads: Any = None, name: str | None = None, *,
                  spec: Any = None) -> None:
         given = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(
             _names(filenames))
@@ -35,6 +37,9 @@ class FileDataset(Dataset):
             raise TypeError(f"The `filenames` argument must contain `tf.string` elements. Got "
                             f"{named}")
         self._kind = compression(compression_type)
+        size = 0 if buffer_size is None else integer(
+            buffer_size, f"{type(self).__name__}: buffer_size")
+        self._chunk = max(size, 1 << 18)
         reads = 1 if num_parallel_reads is None else integer(
             num_parallel_reads, f"{type(self).__name__}: num_parallel_reads")
         self._side_by_side = _SIDE_BY_SIDE if reads < 0 else max(reads, 1)

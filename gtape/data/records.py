@@ -33,12 +33,6 @@ class TFRecordDataset(FileDataset):
         TypeError: the names are no strings.
     """
 
-    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
-                 num_parallel_reads: Any = None, name: str | None = None) -> None:
-        size = 0 if buffer_size is None else integer(buffer_size, "TFRecordDataset: buffer_size")
-        self._chunk = max(size, 1 << 18)
-        super().__init__(filenames, compression_type, num_parallel_reads)
-
     def _of_file(self, path: str) -> Elements[Any]:
         return map(text, records(path, self._kind, self._chunk))
 
@@ -67,7 +61,7 @@ class FixedLengthRecordDataset(FileDataset):
             raise InvalidArgumentError(f"`record_bytes` must be > 0, header_bytes and footer_bytes "
                                        f"not negative; got {self._size}, {self._header} and "
                                        f"{self._footer}")
-        super().__init__(filenames, compression_type, num_parallel_reads)
+        super().__init__(filenames, compression_type, buffer_size, num_parallel_reads)
 
     def _of_file(self, path: str) -> Elements[Any]:
         with Stream(path, self._kind) as stream:

@@ -7,7 +7,6 @@ from typing import Any
 
 from gtape.core.errors import DataLossError
 from gtape.data.reading import FileDataset, text
-from gtape.data.seeds import integer
 from gtape.files.streams import Stream
 
 #: A line that is longer is no line.
@@ -28,12 +27,6 @@ class TextLineDataset(FileDataset):
         NotFoundError: in a pass: there is no such file.
         TypeError: the names are no strings.
     """
-
-    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
-                 num_parallel_reads: Any = None, name: str | None = None) -> None:
-        size = 0 if buffer_size is None else integer(buffer_size, "TextLineDataset: buffer_size")
-        self._chunk = max(size, 1 << 18)
-        super().__init__(filenames, compression_type, num_parallel_reads)
 
     def _of_file(self, path: str) -> Elements[Any]:
         return map(text, lines(path, self._kind, self._chunk))

@@ -32,7 +32,24 @@ def _key_type(dtype: Any) -> DType:
     return found
 
 
-class LookupTable:
+class KeyedValues:
+    """Keys of one dtype, and values of one."""
+
+    _key_dtype: DType
+    _value_dtype: DType
+
+    @property
+    def key_dtype(self) -> DType:
+        """The dtype of the keys."""
+        return self._key_dtype
+
+    @property
+    def value_dtype(self) -> DType:
+        """The dtype of the values."""
+        return self._value_dtype
+
+
+class LookupTable(KeyedValues):
     """What all tables can do. Keys and values are kept in the order in which they came."""
 
     #: Its entries change: a traced function reads them at every call.
@@ -47,16 +64,6 @@ class LookupTable:
             raise InvalidArgumentError("the default_value of a table must be known when it is made")
         self._row = self._default.spec.shape
         self._entries: dict[Any, Any] = {}
-
-    @property
-    def key_dtype(self) -> DType:
-        """The dtype of the keys."""
-        return self._key_dtype
-
-    @property
-    def value_dtype(self) -> DType:
-        """The dtype of the values."""
-        return self._value_dtype
 
     @property
     def default_value(self) -> Tensor:

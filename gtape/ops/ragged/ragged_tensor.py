@@ -12,7 +12,7 @@ from gtape.core.composite import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32, int32, int64
 from gtape.core.shape import TensorShape
-from gtape.core.specs import CompositeSpec, TensorSpec, TypeSpec
+from gtape.core.specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
 from gtape.ops.ragged import partition as parts
@@ -501,7 +501,7 @@ def _peeked(x: RaggedTensor) -> list[Any]:
     return [flat[a:b] for a, b in pairwise(ends)]
 
 
-class RaggedTensorSpec(CompositeSpec):
+class RaggedTensorSpec(ShapedSpec, CompositeSpec):
     """The spec of a `tf.RaggedTensor`.
 
     Args:
@@ -514,7 +514,7 @@ class RaggedTensorSpec(CompositeSpec):
         ValueError: neither a shape nor a ragged_rank is given, or it is not less than the rank.
     """
 
-    __slots__ = ("_dtype", "_ragged_rank", "_row_splits_dtype", "_shape")
+    __slots__ = ("_ragged_rank", "_row_splits_dtype")
 
     def __init__(self, shape: Any = None, dtype: Any = float32, ragged_rank: int | None = None,
                  row_splits_dtype: Any = int64) -> None:
@@ -537,14 +537,6 @@ class RaggedTensorSpec(CompositeSpec):
             return value._type_spec
         found = convert(value)
         return cls(found.shape, found.dtype, 0)
-
-    @property
-    def shape(self) -> TensorShape:
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
 
     @property
     def ragged_rank(self) -> int:

@@ -13,7 +13,7 @@ from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.lengths import Length, is_open, known
 from gtape.core.placement import on
 from gtape.core.shape import TensorShape
-from gtape.core.specs import CompositeSpec, TensorSpec, TypeSpec, fully_known
+from gtape.core.specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec, fully_known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
 from gtape.ops.arguments import as_shape
@@ -231,7 +231,7 @@ def _lengths(dense_shape: Any) -> tuple[int, ...]:
     return as_shape(dense_shape, "the dense_shape of a SparseTensor")
 
 
-class SparseTensorSpec(CompositeSpec):
+class SparseTensorSpec(ShapedSpec, CompositeSpec):
     """The spec of a `tf.SparseTensor`.
 
     Args:
@@ -239,7 +239,7 @@ class SparseTensorSpec(CompositeSpec):
         dtype: of the values.
     """
 
-    __slots__ = ("_dtype", "_shape")
+    __slots__ = ()
 
     def __init__(self, shape: Any = None, dtype: Any = float32) -> None:
         self._shape = TensorShape(shape)
@@ -255,14 +255,6 @@ class SparseTensorSpec(CompositeSpec):
         if not isinstance(value, SparseTensor):
             raise TypeError(f"SparseTensorSpec.from_value takes a SparseTensor; got {shown(value)}")
         return cls(value.shape, value.dtype)
-
-    @property
-    def shape(self) -> TensorShape:
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
 
     @property
     def value_type(self) -> type:

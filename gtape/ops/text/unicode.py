@@ -100,17 +100,8 @@ def unicode_transcode(input: Any, input_encoding: str, output_encoding: str,
                       replace_control_characters: bool = False, name: str | None = None) -> Tensor:
     """Each string in another encoding.
 
-    Args:
-        input: strings.
-        input_encoding: how they are encoded.
-        output_encoding: 'UTF-8', 'UTF-16-BE' or 'UTF-32-BE'.
-        errors: what to do with bytes that are no character: 'replace', 'ignore' or 'strict'.
-        replacement_char: what to replace them by.
-        replace_control_characters: replace characters below U+0020 too.
-
-    Raises:
-        InvalidArgumentError: bytes that are no character where errors='strict'; an encoding, or
-            another argument, that does not exist.
+    `output_encoding` is 'UTF-8', 'UTF-16-BE' or 'UTF-32-BE'; the other arguments and the errors are
+    those of `unicode_decode`.
     """
     one_of("tf.strings.unicode_transcode: output_encoding", output_encoding, _OUTPUTS)
     decoding = Decoding(input_encoding, errors, replacement_char, replace_control_characters)
