@@ -32,7 +32,8 @@ def user_frame(frame: FrameType) -> FrameType:
     """The nearest frame at or above `frame` that is no library's."""
     found: FrameType | None = frame
     while found is not None:
-        if not is_library(found.f_globals):
+        space = found.f_globals
+        if id(space) not in _library and not is_library(space):
             return found
         found = found.f_back
     return frame

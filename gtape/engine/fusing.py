@@ -1,4 +1,5 @@
-"""Layers on a GPU: one op, which has a kernel, in place of Keras' formulas."""
+"""Layers as one op in place of Keras' formulas: on a GPU, which has kernels for it, and `Dense`
+called eagerly too, where one op costs less than three."""
 
 from __future__ import annotations
 
@@ -7,12 +8,13 @@ from types import ModuleType
 from typing import Any
 
 import gtape as tf
+from gtape.core.tensor import EagerTensor
 from gtape.ops.linear import linear
 from gtape.ops.normalization import batch_norm_training, layer_norm, rms_norm
 
 
 def amend_dense(module: ModuleType) -> None:
-    """Let a product with its bias and activation be this op where a device has it."""
+    """Let a product with its bias and activation be this op."""
     from keras.src import activations
 
     cls: Any = module.Dense
@@ -21,12 +23,15 @@ def amend_dense(module: ModuleType) -> None:
 
     @functools.wraps(plain)
     def call(self: Any, inputs: Any, training: Any = None) -> Any:
-        if self.bias is None or not _served(inputs) or (
+        matrix = type(inputs) is EagerTensor and inputs.ndim == 2
+        if self.bias is None or not (matrix or _served(inputs)) or (
                 inputs.dtype != self.compute_dtype):
             return plain(self, inputs, training)
-        activation = self.activation
+        kernel, activation = self.kernel, self.activation
+        if kernel.dtype != self.compute_dtype:
+            return plain(self, inputs, training)
         kind = "relu" if activation in relus else "gelu_tanh" if _is_gelu(activation) else None
-        y = linear(inputs, self.kernel, self.bias, kind)
+        y = linear(inputs, kernel, self.bias, kind)
         return y if activation is None or kind is not None else activation(y)
 
     cls.call = call
