@@ -8,8 +8,6 @@ from types import ModuleType
 #: By the name of Keras' module: the functions that amend it, and their files.
 _AMENDMENTS = {
     "keras.src.backend.common.dtypes": ["shorter.amend_dtypes"],
-    "keras.src.backend.common.keras_tensor": ["shorter.amend_keras_tensor"],
-    "keras.src.backend.common.variables": ["shorter.amend_variables"],
     "keras.src.backend.tensorflow.core": ["symbolic.amend_core", "shorter.amend_core"],
     "keras.src.backend.tensorflow.rnn": ["recurrent.amend_rnn"],
     "keras.src.backend.tensorflow.trainer": ["training.amend_trainer"],

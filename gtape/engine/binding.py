@@ -81,7 +81,7 @@ def _engine_of(module: ModuleType) -> str:
 
 def _import_for_keras(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (),
                       level: int = 0) -> Any:
-    if level == 0 and name.split(".")[0] == "tensorflow":
+    if level == 0 and name.startswith("tensorflow") and name.split(".")[0] == "tensorflow":
         return namespace.module(name if fromlist else "tensorflow")
     if name == "pandas" and globals and globals.get("__name__") == later.ASKS_FOR_PANDAS:
         return later.PANDAS
