@@ -16,6 +16,7 @@ pytestmark = pytest.mark.native(required=False, zones=False)
 
 _compiled = pytest.mark.skipif(bool(toolchain.why_not()), reason=toolchain.why_not() or "compiled")
 X = tf.constant([[1.0, 2.0], [3.0, 5.0]])
+V = tf.Variable(X)
 
 HOSTED = {
     "tf.cond": lambda x: tf.cond(x[0, 0] > 0, lambda: x, lambda: -x),
@@ -40,6 +41,8 @@ COMPILED = {
     "pooling": lambda x: tf.nn.max_pool2d(x[None, :, :, None], 2, 1, "SAME"),
     "tf.vectorized_map": lambda x: tf.vectorized_map(lambda r: tf.reduce_sum(tf.sin(r)), x),
     "random draws": lambda x: tf.nn.dropout(x, 0.5) + tf.random.normal([2, 2]),
+    "assigning branches": lambda x: tf.cond(x[0, 0] > 0, lambda: V.assign(x + V, read_value=False),
+                                            lambda: V.assign_add(x, read_value=False)),
     "Python loops": lambda x: sum((x * i for i in range(1, 4)), x),
 }
 EAGER = {

@@ -44,12 +44,17 @@ class Arguments:
         pattern: list[Any] = [current_device()]
         self.tensors: list[Any] = []
         for value in args:
-            _walk(value, pattern, self.tensors)
+            if type(value) is EagerTensor:  # as `_walk` does, without a call
+                pattern.append(value._t)
+                self.tensors.append(value)
+            else:
+                _walk(value, pattern, self.tensors)
         for name in kwargs:
             pattern.append(name)
             _walk(kwargs[name], pattern, self.tensors)
         self.pattern = tuple(pattern)
-        self.shapes: tuple[Any, ...] = tuple([_dims(x) for x in self.tensors])
+        self.shapes: tuple[Any, ...] = tuple([
+            x._a.shape if type(x) is EagerTensor else _dims(x) for x in self.tensors])
 
     @property
     def key(self) -> Any:

@@ -24,7 +24,7 @@ _AMENDMENTS = {
     "keras.src.trainers.data_adapters.data_adapter_utils": ["datasets.amend_utils"],
     "keras.src.utils.dataset_utils": ["datasets.amend_adapters"],
     "keras.src.optimizers.base_optimizer": ["optimizing.amend_optimizer"],
-    "keras.src.optimizers.loss_scale_optimizer": ["optimizing.amend_loss_scale"],
+    "keras.src.optimizers.loss_scale_optimizer": ["optimizing.amend_optimizer"],
     "keras.src.optimizers.multi_optimizer": ["optimizing.amend_optimizer"],
     "keras.src.utils.python_utils": ["training.amend_logs"],
     "keras.src.utils.tf_utils": ["composites.amend_utils"],

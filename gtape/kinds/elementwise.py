@@ -86,8 +86,10 @@ class Elementwise(Op):
         raise NotImplementedError
 
     def may_refuse(self, inputs: Sequence[Any]) -> bool:
-        """Only division of integers does."""
-        return self.refuses and inputs[-1].dtype.is_integer and super().may_refuse(inputs)
+        """Only division of integers does, by what may be 0."""
+        by = inputs[-1]
+        return (self.refuses and by.dtype.is_integer and super().may_refuse(inputs)
+                and not (type(by) is EagerTensor and by._peek().all()))
 
     def out_type(self, types: Sequence[ArrayType]) -> ArrayType:
         """The type of the result.

@@ -13,6 +13,7 @@ from gtape.core.dtypes import bool_, int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
 from gtape.kinds.bodies import Body, BodyOp, Inputs, packed
+from gtape.ops.both_branches import both_ways, computed_both
 from gtape.ops.casting import cast
 from gtape.ops.layout import reshape_
 from gtape.ops.packing import stack_
@@ -29,21 +30,34 @@ def choose(name: str, chosen: Tensor, functions: Sequence[Callable[[], Any]],
         TypeError: dtypes of results differ from branch to branch, or their containers do.
         ValueError: structures or shapes differ, or one gives None where another gives a value.
     """
+    inputs = _traced(name, functions, labels)
+    return _left(inputs, _one(name, chosen, inputs, at))
+
+
+def _traced(name: str, functions: Sequence[Callable[[], Any]], labels: Sequence[str]) -> Inputs:
     bodies = [Body(fn, (), f"{name}: {label}") for fn, label in zip(functions, labels)]
-    first = bodies[0]
     for body, label in zip(bodies[1:], labels[1:]):
-        _check_alike(name, (first, labels[0]), (body, label))
-    inputs = Inputs(bodies)
-    types = [*((t.spec, t._t) for t in first.results), *inputs.state_types()]
-    count = len(first.results)
+        _check_alike(name, (bodies[0], labels[0]), (body, label))
+    return Inputs(bodies)
+
+
+def _one(name: str, chosen: Tensor, inputs: Inputs, at: Callable[[Any], int]) -> Sequence[Tensor]:
+    """What the body that is chosen gives and leaves, by a step in Python."""
+    types = [*((t.spec, t._t) for t in inputs.bodies[0].results), *inputs.state_types()]
 
     def run(values: Sequence[Any], again: bool) -> list[Tensor]:
         captured, state = inputs.split(values[1:])
-        body = bodies[at(np.asarray(values[0]._peek()).reshape(-1)[0])]
+        body = inputs.bodies[at(np.asarray(values[0]._peek()).reshape(-1)[0])]
         made = inputs.apply(body, (), captured, state, again)
         return [*made, *(state[i] for i in inputs.written)]
 
-    made = BodyOp(name, run, types, inputs)(chosen, *inputs.values())
+    return BodyOp(name, run, types, inputs)(chosen, *inputs.values())
+
+
+def _left(inputs: Inputs, made: Sequence[Tensor]) -> Any:
+    """The result of a choice; what it leaves in cells is stored."""
+    first = inputs.bodies[0]
+    count = len(first.results)
     inputs.store(made[count:])
     return packed(first.structure, made[:count])
 
@@ -74,8 +88,10 @@ def _check_alike(name: str, one: tuple[Body, str], other: tuple[Body, str]) -> N
 
 def chosen_cond(pred: Tensor, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
     """`true_fn()` at the calls for which `pred` holds, else `false_fn()`."""
-    return choose("cond", pred, (true_fn, false_fn), lambda held: 0 if held else 1,
-                  ("true_fn", "false_fn"))
+    inputs = _traced("cond", (true_fn, false_fn), ("true_fn", "false_fn"))
+    made = computed_both(pred, inputs) if both_ways(pred, inputs) else (
+        _one("cond", pred, inputs, lambda held: 0 if held else 1))
+    return _left(inputs, made)
 
 
 def chosen_case(preds: Sequence[Any], functions: Sequence[Callable[[], Any]], default: Any,

@@ -93,7 +93,8 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None 
     """`true_fn()` if the condition holds, else `false_fn()`. Only that function runs.
 
     In a traced function both are traced, and the one is applied for which the condition holds at a
-    call. Their results must be alike there: one structure, and dtypes and shapes that agree.
+    call. Where they only assign to Variables, by formulas and sums that cannot fail, both are
+    applied. Their results must be alike there: one structure, and dtypes and shapes that agree.
 
     Raises:
         TypeError: a function is not callable, or the dtypes of traced results differ.
