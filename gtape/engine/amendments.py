@@ -28,6 +28,7 @@ _AMENDMENTS = {
     "keras.src.optimizers.multi_optimizer": ["optimizing.amend_optimizer"],
     "keras.src.utils.python_utils": ["training.amend_logs"],
     "keras.src.utils.tf_utils": ["composites.amend_utils"],
+    "keras.src.layers.preprocessing.index_lookup": ["text.amend_index_lookup"],
     "keras.src.layers.preprocessing.text_vectorization": ["text.amend_text_vectorization"],
 }
 

@@ -1,18 +1,27 @@
-"""TextVectorization in a traced function: one step, where the shape of its result is known."""
+"""Layers of words: tables on the host, whatever device is in use, and TextVectorization traced.
+
+In a traced function TextVectorization is one step, where the shape of its result is known.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 import gtape as tf
+from gtape.core import nest
+from gtape.core.device import CPU, Device
 from gtape.core.lengths import Length
+from gtape.core.placement import current_device
 from gtape.core.spec import Spec
 from gtape.core.symbols import SymbolicTensor
+from gtape.core.tensor import Tensor
 from gtape.kinds.steps import step
+from gtape.ops.transfer import move
 
 
 def _known_spec(layer: Any, inputs: Any) -> Spec | None:
@@ -25,6 +34,42 @@ def _known_spec(layer: Any, inputs: Any) -> Spec | None:
     lookup = layer._lookup_layer
     modes = {"int": tf.int64, "tf_idf": tf.as_dtype(tf.keras.config.floatx())}
     return Spec(tuple(shape), modes.get(lookup.output_mode, tf.as_dtype(lookup._value_dtype)))
+
+
+def amend_index_lookup(module: ModuleType) -> None:
+    """Keep the tables and what is computed with them on the host; results go where inputs were, or
+    where new tensors go."""
+    layer = module.IndexLookup
+    for name in ("__init__", "set_vocabulary", "update_state", "finalize_state",
+                 "load_own_variables"):
+        setattr(layer, name, _on_host(getattr(layer, name)))
+    plain = _on_host(layer.call)
+
+    @functools.wraps(layer.call)
+    def call(self: Any, inputs: Any) -> Any:
+        tensors = nest.flatten(inputs, expand_composites=True)
+        homes = [t._t.device for t in tensors if isinstance(t, Tensor) and t.dtype != tf.string]
+        home = homes[0] if homes and not homes[0].is_host else current_device()
+        if home.is_host:
+            return plain(self, inputs)
+        found = plain(self, _moved(inputs, CPU))
+        return _moved(found, home)
+
+    layer.call = call
+
+
+def _moved(value: Any, device: Device) -> Any:
+    return nest.map_structure(lambda t: move(t, device) if isinstance(t, Tensor) else t, value,
+                              expand_composites=True)
+
+
+def _on_host(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with tf.device("CPU:0"):
+            return method(*args, **kwargs)
+
+    return run
 
 
 def amend_text_vectorization(module: ModuleType) -> None:

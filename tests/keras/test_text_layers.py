@@ -91,3 +91,43 @@ def test_a_model_of_texts_trains_and_is_saved(tmp_path: Path) -> None:
     model.save(path)
     again = tf.keras.models.load_model(path)
     assert np.array_equal(again.predict(x, verbose=0), model.predict(x, verbose=0))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("make, given, wanted", [
+    (lambda: layers.StringLookup(vocabulary=_WORDS, num_oov_indices=2, mask_token=""),
+     ["dog", "", "x"], [4, 0, 1]),
+    (lambda: layers.StringLookup(vocabulary=_WORDS, invert=True), [1, 0], [b"cat", b"[UNK]"]),
+    (lambda: layers.IntegerLookup(vocabulary=[7, 9], num_oov_indices=3), [7, 1, 2], [3, 1, 2]),
+    (lambda: layers.IntegerLookup(vocabulary=[7, 9], output_mode="count"), [7, 7], [0, 2, 0]),
+    (lambda: layers.TextVectorization(vocabulary=_WORDS), ["a cat", "dog"], [[1, 2], [3, 0]]),
+])
+def test_words_are_looked_up_on_the_host_for_a_gpu(make: Any, given: Any, wanted: Any) -> None:
+    with tf.device("GPU:0"):
+        layer, x = make(), tf.constant(given)
+        for found in (layer(x), tf.function(layer)(x) if x.dtype != tf.string else layer(x)):
+            assert found.numpy().tolist() == wanted
+            assert found.device == ("CPU:0" if found.dtype == tf.string else "GPU:0")
+    assert layer(tf.constant(given, x.dtype)).numpy().tolist() == wanted
+
+
+@pytest.mark.gpu
+def test_adapted_words_and_their_weights_serve_a_gpu() -> None:
+    with tf.device("GPU:0"):
+        layer = layers.TextVectorization(output_mode="tf_idf")
+        layer.adapt(tf.constant(["a b", "b c"]))
+        found = layer(tf.constant(["a b"]))
+    np.testing.assert_allclose(found.numpy(), [[0, np.log(5 / 3), 0, np.log(2)]], rtol=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_model_of_texts_trains_on_a_gpu(eager: bool) -> None:
+    with tf.device("GPU:0"):
+        model = tf.keras.Sequential([
+            layers.TextVectorization(vocabulary=_WORDS, output_sequence_length=3),
+            layers.Embedding(5, 2), layers.Flatten(), layers.Dense(1)])
+        model.compile("sgd", "mse", run_eagerly=eager)
+        model.fit(tf.constant(_TEXTS), np.ones((3, 1)), verbose=0)
+        assert model.predict(tf.constant(_TEXTS), verbose=0).shape == (3, 1)
+        assert model.weights[0].value.device == "GPU:0"
