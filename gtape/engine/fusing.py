@@ -4,6 +4,8 @@ called eagerly too, where one op costs less than three."""
 from __future__ import annotations
 
 import functools
+import inspect
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -45,52 +47,46 @@ def _is_gelu(activation: Any) -> bool:
 
 def amend_nn(module: ModuleType) -> None:
     """Let the module's normalisations be these ops where a device has kernels for them."""
-    layer, rms = module._layer_normalization, module._rms_normalization
+    for name, op, parameters in (("_layer_normalization", layer_norm, ("gamma", "beta")),
+                                 ("_rms_normalization", rms_norm, ("scale",))):
+        setattr(module, name, _by(op, getattr(module, name), parameters, module.backend.epsilon))
 
-    @functools.wraps(layer)
-    def layer_normalization(x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1,
-                            epsilon: float | None = None, rms_scaling: bool = False) -> Any:
-        x = tf.convert_to_tensor(x)
-        if gamma is None or beta is None or rms_scaling or not _served(x):
-            return layer(x, gamma, beta, axis, epsilon, rms_scaling)
-        wide, axes, (scale, shift) = _along(x, axis, gamma, beta)
-        made = layer_norm(wide, scale, shift, axes=axes, eps=_epsilon(module, epsilon))
-        return tf.cast(made, x.dtype)
 
-    @functools.wraps(rms)
-    def rms_normalization(x: Any, scale: Any = None, axis: Any = -1,
-                          epsilon: float | None = None) -> Any:
-        x = tf.convert_to_tensor(x)
-        if scale is None or not _served(x):
-            return rms(x, scale, axis, epsilon)
-        wide, axes, (factor,) = _along(x, axis, scale)
-        made = rms_norm(wide, factor, axes=axes, eps=_epsilon(module, epsilon))
-        return tf.cast(made, x.dtype)
+def _by(op: Any, plain: Callable[..., Any], names: tuple[str, ...],
+        epsilon: Callable[[], float]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def normalized(*args: Any, **kwargs: Any) -> Any:
+        bound = inspect.signature(plain).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given, x = bound.arguments, tf.convert_to_tensor(bound.arguments["x"])
+        parameters = [given[name] for name in names]
+        if any(p is None for p in parameters) or given.get("rms_scaling") or not _served(x):
+            return plain(*args, **kwargs)
+        wide, axes, parameters = _along(x, given["axis"], parameters)
+        eps = epsilon() if given["epsilon"] is None else given["epsilon"]
+        return tf.cast(op(wide, *parameters, axes=axes, eps=float(eps)), x.dtype)
 
-    module._layer_normalization = layer_normalization  # type: ignore[attr-defined]
-    module._rms_normalization = rms_normalization  # type: ignore[attr-defined]
+    return normalized
 
 
 def amend_batch_normalization(module: ModuleType) -> None:
-    """Let a batch be normalised, and its moments be found, by this op where a device has kernels
-    for it."""
-    cls: Any = module.BatchNormalization
-    plain = cls.call
+    """Let a batch be normalised, and its moments be found, by the op that has kernels for both."""
+    plain = module.BatchNormalization.call
 
     @functools.wraps(plain)
     def call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         if not (training is True and self.trainable and self.scale and self.center) or (
                 mask is not None or self.renorm or not _served(inputs)):
             return plain(self, inputs, training, mask)
-        x, _, (gamma, beta) = _along(inputs, self.axis, self.gamma, self.beta)
+        x, _, parameters = _along(inputs, self.axis, (self.gamma, self.beta))
         y, *moments = batch_norm_training.run(
-            (x, gamma, beta), (tuple(self._reduction_axes), float(self.epsilon)))
+            (x, *parameters), (tuple(self._reduction_axes), float(self.epsilon)))
         for moving, new in zip((self.moving_mean, self.moving_variance), moments):
             new = tf.cast(tf.reshape(new, moving.shape), moving.dtype)
             moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
         return tf.cast(y, self.compute_dtype)
 
-    cls.call = call
+    module.BatchNormalization.call = call
 
 
 def _served(x: Any) -> bool:
@@ -98,11 +94,7 @@ def _served(x: Any) -> bool:
         x._t.device.executor is not None)
 
 
-def _epsilon(module: ModuleType, given: float | None) -> float:
-    return float(module.backend.epsilon() if given is None else given)
-
-
-def _along(x: Any, axis: Any, *parameters: Any) -> tuple[Any, tuple[int, ...], list[Any]]:
+def _along(x: Any, axis: Any, parameters: Any) -> tuple[Any, tuple[int, ...], list[Any]]:
     """x in the wider dtype of both, the axes from 0, and parameters in a shape that broadcasts."""
     given = [tf.convert_to_tensor(p) for p in parameters]
     dtype = max([x.dtype, given[0].dtype], key=lambda d: d.size)

@@ -30,8 +30,7 @@ def _form(form: Callable[..., Any], plain: Callable[..., bool], run: Callable[..
         x, bias, first = given["inputs"], given["bias"], 0 if given["time_major"] else 1
         kernel, weights = map(tf.convert_to_tensor, (given["kernel"], given["recurrent_kernel"]))
         # Only use_bias is no argument of the form itself.
-        wanted = {name: given.get(name, bias is not None)
-                  for name in inspect.signature(plain).parameters}
+        wanted = {n: given.get(n, bias is not None) for n in inspect.signature(plain).parameters}
         if given["mask"] is not None or None in x.shape or not x.shape[first] or (
                 x.dtype != kernel.dtype) or not plain(**wanted):
             raise NotImplementedError
