@@ -23,8 +23,10 @@ class TensorBase:
         value = self.value  # type: ignore[attr-defined]
         return value._read_() if isinstance(value, Variable) else value
 
+    @property
     def _resource_(self) -> Any:
-        return self._value._resource_()  # type: ignore[attr-defined]
+        # None has no such method, so that a variable without its value yet is no resource.
+        return self._value._resource_  # type: ignore[attr-defined]
 
 
 class Trackable:

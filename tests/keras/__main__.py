@@ -29,7 +29,7 @@ WHOLE = ("ops", "layers/preprocessing", "layers/convolutional", "layers/core", "
          "optimizers", "trainers", "metrics", "backend", "models",
          "saving", "utils", "export", "callbacks", "quantizers", "losses", "random",
          "activations", "initializers", "regularizers", "constraints", "dtype_policies", "legacy",
-         "tree", "wrappers", "distillation", "datasets")
+         "tree", "wrappers", "distillation", "distribution", "datasets", "testing")
 #: pytest's statuses of success, and of a folder in which nothing can run here.
 _FINE = (0, 5)
 _COUNTS = re.compile(r"(\d+) (failed|passed|skipped|xfailed|xpassed|errors?)")

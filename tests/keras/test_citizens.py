@@ -378,3 +378,10 @@ def test_a_cross_entropy_after_a_softmax_keeps_its_gradient() -> None:
         y = tf.losses.sparse_categorical_crossentropy(tf.constant([1]), layer(logits))
     assert y.numpy().tolist() == [30]
     np.testing.assert_allclose(tape.gradient(y, logits), [[1, -1, 0]], atol=1e-6)
+
+
+def test_a_variable_without_its_value_is_a_tensor_to_a_custom_gradient() -> None:
+    double = tf.custom_gradient(lambda x: (x * 2.0, lambda dy: dy * 2.0))
+    with tf.keras.StatelessScope():
+        later = tf.keras.Variable(lambda shape, dtype: tf.fill(shape, 3.0), shape=(2,))
+        assert double(later).numpy().tolist() == [6, 6]
