@@ -32,8 +32,8 @@ def execute(options: argparse.Namespace) -> int:
     if not options.module and not Path(options.program).is_file():
         raise CommandError(f"{options.program} is not a file; give the program to run, or "
                            f"-m and the name of a module")
+    from gtape.cli import stand_in
     from gtape.core.errors import EngineError
-    from gtape.engine import stand_in
 
     try:
         stand_in.install()

@@ -1,15 +1,17 @@
-"""TensorFlow's private names, as far as Keras calls them."""
+"""TensorFlow's private names, as far as Keras asks for them, and what gtape has in their place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import gtape as tf
-from gtape.core.composite import CompositeTensor as CompositeTensor
-
-#: The version of TensorFlow whose behaviour Keras may expect.
-TENSORFLOW_VERSION = "2.21.0"
+from gtape.core.composite import CompositeTensor
+from gtape.core.tensor import EagerTensor
+from gtape.engine import tracking
+from gtape.files.records import records
+from gtape.ops.sparse.products import sparse_sparse_matmul
+from gtape.summary.events import Event, SummaryMetadata
 
 
 class Dimension:
@@ -24,70 +26,43 @@ class DictWrapper(dict):
     """What TensorFlow makes of dicts in attributes; gtape leaves dicts alone."""
 
 
-class Context:
-    """TensorFlow's eager context; gtape has nothing to clear in it."""
-
-    def clear_kernel_cache(self) -> None:
-        pass
-
-    executing_eagerly = staticmethod(tf.executing_eagerly)
-
-
-def unchanged(value: Any) -> Any:
-    return value
-
-
-def unwrap(function: Any) -> tuple[list[Any], Any]:
-    """(decorators, the function inside), as far as `functools.wraps` tells."""
-    decorators = []
-    while hasattr(function, "__wrapped__"):
-        decorators.append(function)
-        function = function.__wrapped__
-    return decorators, function
-
-
 def nothing(*args: Any) -> None:
     """What TensorFlow has to wait for or to clear, gtape has not."""
 
 
-def yes(*args: Any) -> bool:
-    return True
+_CSR = "python.ops.linalg.sparse.sparse_csr_matrix_ops"
 
-
-def no() -> bool:
-    return False
-
-
-def smart_cond(pred: Any, true_fn: Callable[[], Any] | None = None,
-               false_fn: Callable[[], Any] | None = None, name: str | None = None) -> Any:
-    """One branch where `pred` is known, else tf.cond."""
-    known = pred if isinstance(pred, (bool, int)) else tf.get_static_value(pred)
-    if known is None:
-        return tf.cond(pred, true_fn, false_fn)
-    return true_fn() if known else false_fn()  # type: ignore[misc]
-
-
-def maybe_merge_call(fn: Callable[..., Any], strategy: Any, *args: Any, **kwargs: Any) -> Any:
-    """`fn(strategy, ...)`: with one replica there is nothing to merge."""
-    return fn(strategy, *args, **kwargs)
-
-
-def sparse_mat_mul(a: Any, b: Any, dtype: Any) -> Any:
-    """The product of two sparse matrices, which are SparseTensors here."""
-    from gtape.ops.sparse.products import sparse_sparse_matmul
-
-    return sparse_sparse_matmul(a, b)
-
-
-def of_sparse_matrix(matrix: Any, dtype: Any) -> Any:
-    return matrix
-
-
-def dynamic_update_slice(inputs: Any, updates: Any, start_indices: Any) -> Any:
-    """`inputs` with the block at `start_indices` replaced; a block beyond the end is moved back."""
-    shape, size = tf.shape(inputs), tf.shape(updates)
-    start = tf.cast(tf.convert_to_tensor(start_indices), tf.int32)
-    start = tf.clip_by_value(start, 0, shape - size)
-    grid = tf.meshgrid(*[tf.range(n) for n in tf.unstack(size)], indexing="ij") or [start[:0]]
-    indices = tf.stack(grid, -1) + start
-    return tf.tensor_scatter_nd_update(inputs, indices, updates)
+#: By their paths below `tensorflow`.
+NAMES: dict[str, Any] = {
+    # The version whose behaviour Keras may expect.
+    "__version__": "2.21.0",
+    "__internal__.types.Tensor": tracking.TensorBase,
+    "__internal__.tracking.Trackable": tracking.Trackable,
+    "__internal__.tracking.AutoTrackable": tracking.AutoTrackable,
+    "__internal__.tracking.no_automatic_dependency_tracking": lambda method: method,
+    "__internal__.CompositeTensor": CompositeTensor,
+    "__internal__.EagerTensor": EagerTensor,
+    "__internal__.smart_cond.smart_cond": tf.cond,
+    "__internal__.eager_context.eager_mode": tf.init_scope,
+    "__internal__.tf2.enabled": lambda: True,
+    # With one replica there is nothing to merge.
+    "__internal__.distribute.strategy_supports_no_merge_call": lambda: True,
+    "__internal__.distribute.interim.maybe_merge_call": lambda fn, *args: fn(*args),
+    "compat.v1.reset_default_graph": nothing,
+    "compat.v1.Dimension": Dimension,
+    "compat.v1.SummaryMetadata": SummaryMetadata,
+    "core.util.event_pb2.Event": Event,
+    "python.lib.io.tf_record.tf_record_iterator": records,
+    "python.trackable.data_structures.ListWrapper": ListWrapper,
+    "python.trackable.data_structures._DictWrapper": DictWrapper,
+    "python.eager.context.context": lambda: SimpleNamespace(clear_kernel_cache=nothing),
+    "python.eager.context.async_wait": nothing,
+    "python.framework.config.is_op_determinism_enabled": lambda: False,
+    "python.ops.math_ops.is_nan": tf.math.is_nan,
+    # Sparse matrices are SparseTensors here.
+    f"{_CSR}.sparse_tensor_to_csr_sparse_matrix": tf.SparseTensor,
+    f"{_CSR}.csr_sparse_matrix_to_sparse_tensor": tf.cast,
+    f"{_CSR}.sparse_matrix_sparse_mat_mul": sparse_sparse_matmul,
+    "compiler.tf2xla.python.xla.dynamic_update_slice": lambda x, update, indices: (
+        tf.raw_ops.XlaDynamicUpdateSlice(input=x, update=update, indices=indices)),
+}

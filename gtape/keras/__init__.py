@@ -9,8 +9,17 @@ Importing it imports Keras, which has one engine a process.
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
-from gtape.engine import alias, binding
+from gtape.engine import binding
 
-alias.install(__name__, binding.keras())
-sys.modules[__name__] = binding.keras()
+
+def _named(name: str, module: ModuleType) -> None:
+    """Let `import name` give this module, and so on for the modules in it."""
+    sys.modules[name] = module
+    for part, value in vars(module).items():
+        if isinstance(value, ModuleType):
+            _named(f"{name}.{part}", value)
+
+
+_named(__name__, binding.keras())

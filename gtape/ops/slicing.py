@@ -1,15 +1,22 @@
-"""slice and strided_slice: x[begin:end:stride], spelled with vectors."""
+"""slice, strided_slice and dynamic_update_slice: parts of a tensor, spelled with vectors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gtape.core.convert import convert
+from gtape.core.dtypes import int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.text import shown
 from gtape.ops.arguments import as_int, as_ints
+from gtape.ops.arranging import meshgrid
+from gtape.ops.casting import cast
+from gtape.ops.clipping import clip_by_value
+from gtape.ops.creation import range_
 from gtape.ops.indexing import Entry, _expanded, _native, getitem_
+from gtape.ops.packing import stack
+from gtape.ops.scattering import tensor_scatter_nd_update
 
 
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
@@ -79,3 +86,29 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
 
         remember(made, var, _native(key))
     return made
+
+
+def dynamic_update_slice(*, input: Any, update: Any, indices: Any, name: str | None = None,
+                         ) -> Tensor:
+    """`input` with the block that begins at `indices` replaced by `update`, of the same rank.
+
+    The indices may be known at the call alone. A block that would not lie inside is moved until it
+    does. Gradients flow to `update` and to what is left of `input`.
+
+    Raises:
+        InvalidArgumentError: the ranks differ, there is not one index for each axis, `update` is
+            longer than `input` along one, or the dtypes differ.
+    """
+    x, block = convert(input), convert(update)
+    begin = cast(indices, int32)
+    rank, sizes = x.ndim, block.spec.shape
+    if block.ndim != rank or begin.spec.shape != (rank,) or x.dtype is not block.dtype or any(
+            m > n for m, n in zip(sizes, x.spec.shape)):
+        raise InvalidArgumentError(f"XlaDynamicUpdateSlice: update must fit into input, with an "
+                                   f"index for each axis; got {block.spec}, {x.spec} and "
+                                   f"indices {begin.spec}")
+    if not rank:
+        return block
+    room = [n - m for n, m in zip(x.spec.shape, sizes)]
+    cells = stack(meshgrid(*map(range_, sizes), indexing="ij"), -1)
+    return tensor_scatter_nd_update(x, cells + clip_by_value(begin, 0, room), block)

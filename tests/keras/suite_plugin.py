@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-from gtape.engine import stand_in
+from gtape.cli import stand_in
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
 stand_in.install()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,35 @@ def test_unique_refuses_an_axis_that_is_not_there() -> None:
         tf.raw_ops.UniqueV2(x=tf.constant([1]), axis=[1])
     with pytest.raises(tf.errors.InvalidArgumentError, match="vector"):
         tf.raw_ops.UniqueV2(x=tf.constant(_ROWS), axis=[])
+
+
+@pytest.mark.parametrize("begin, wanted", [
+    ([0, 1], [[0, 7, 8, 0], [0, 0, 0, 0]]), ([1, 9], [[0, 0, 0, 0], [0, 0, 7, 8]]),
+    ([-3, -1], [[7, 8, 0, 0], [0, 0, 0, 0]])])
+def test_a_block_is_replaced_inside_the_tensor(begin: list[int], wanted: list[list[int]]) -> None:
+    def replaced(at: Any) -> Any:
+        return tf.raw_ops.XlaDynamicUpdateSlice(
+            input=tf.zeros([2, 4]), update=[[7.0, 8.0]], indices=at)
+
+    assert replaced(begin).numpy().tolist() == wanted
+    assert tf.function(replaced)(tf.constant(begin)).numpy().tolist() == wanted
+
+
+def test_gradients_of_a_block_and_of_what_is_left() -> None:
+    x, block = tf.ones([3]), tf.constant([5.0])
+    with tf.GradientTape() as tape:
+        tape.watch([x, block])
+        y = tf.raw_ops.XlaDynamicUpdateSlice(input=x, update=block, indices=[1]) * [1.0, 2.0, 3.0]
+    assert [g.numpy().tolist() for g in tape.gradient(y, [x, block])] == [[1, 0, 3], [2]]
+    scalar = tf.raw_ops.XlaDynamicUpdateSlice(input=1.0, update=2.0, indices=tf.zeros([0]))
+    assert scalar.numpy() == 2.0
+
+
+@pytest.mark.parametrize("update, indices", [
+    (tf.zeros([4]), [0]), (tf.zeros([1, 1]), [0]), (tf.zeros([1]), [0, 0]), ([1], [0])])
+def test_a_block_that_does_not_fit(update: Any, indices: list[int]) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must fit into input"):
+        tf.raw_ops.XlaDynamicUpdateSlice(input=tf.ones([3]), update=update, indices=indices)
 
 
 def test_others_are_named_as_absent() -> None:

@@ -382,3 +382,4 @@ def test_products_of_two_sparse_matrices() -> None:
     ga, gb = tape.gradient(loss, [a, b])
     assert tf.convert_to_tensor(ga).numpy().tolist() == [4, 5, 5]
     assert tf.convert_to_tensor(gb).numpy().tolist() == [1, 5]
+    assert sparse_sparse_matmul(x, tf.cast(y, tf.int32), tf.float64).dtype == tf.float64

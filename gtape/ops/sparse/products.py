@@ -9,6 +9,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.ops.casting import cast
 from gtape.ops.gathering import gather, gather_, scatter_rows_
 from gtape.ops.layout import expand_dims, swap_last
 from gtape.ops.range_checks import check_rows
@@ -52,12 +53,17 @@ def sparse_dense_matmul(sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: b
     return scatter_rows_(expand_dims(values, 1) * picked, at, rows=rows)
 
 
-def sparse_sparse_matmul(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+def sparse_sparse_matmul(a: SparseTensor, b: SparseTensor, dtype: Any = None) -> SparseTensor:
     """The matrix product of two SparseTensors, of matrices or of batches [n, …, …] of them.
+
+    Args:
+        dtype: of both and of the product; None for the one that they have.
 
     Raises:
         InvalidArgumentError: their shapes or dtypes do not fit.
     """
+    if dtype is not None:
+        a, b = cast(a, dtype), cast(b, dtype)
     (*lead, rows, inner), (*other, below, columns) = a._lengths, b._lengths
     if lead != other or len(lead) > 1 or inner != below or a.dtype is not b.dtype:
         raise InvalidArgumentError(f"sparse_sparse_matmul: the shapes and dtypes do not fit; got "
