@@ -1,10 +1,11 @@
-"""gtape.inspect: what is derived from an op's declaration, as text."""
+"""gtape.inspect: what ops and functions become, without running them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from gtape.compile.result_specs import specs
 from gtape.core import dtypes
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
@@ -14,7 +15,7 @@ from gtape.kinds.elementwise import Elementwise, cotangent_name, output_name
 from gtape.kinds.launching import Step, backward_step, forward_step
 from gtape.kinds.print_cuda import servable
 
-__all__ = ["cuda"]
+__all__ = ["cuda", "specs"]
 
 
 def cuda(op: Any, wrt: str | Sequence[str] | None = None, dtype: Any = dtypes.float32) -> str:

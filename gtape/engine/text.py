@@ -15,25 +15,12 @@ import numpy as np
 import gtape as tf
 from gtape.core import nest
 from gtape.core.device import CPU, Device
-from gtape.core.lengths import Length
 from gtape.core.placement import current_device
 from gtape.core.spec import Spec
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
 from gtape.kinds.steps import step
 from gtape.ops.transfer import move
-
-
-def _known_spec(layer: Any, inputs: Any) -> Spec | None:
-    """The spec of the layer's result; None where it depends on the strings, or is not dense."""
-    if layer._ragged or layer._lookup_layer.sparse or not inputs.ndim:
-        return None
-    shape = layer.compute_output_shape(inputs.spec.shape)
-    if not all(isinstance(n, (int, Length)) for n in shape):
-        return None
-    lookup = layer._lookup_layer
-    modes = {"int": tf.int64, "tf_idf": tf.as_dtype(tf.keras.config.floatx())}
-    return Spec(tuple(shape), modes.get(lookup.output_mode, tf.as_dtype(lookup._value_dtype)))
 
 
 def amend_index_lookup(module: ModuleType) -> None:
@@ -79,13 +66,18 @@ def amend_text_vectorization(module: ModuleType) -> None:
 
     @functools.wraps(plain)
     def call(self: Any, inputs: Any) -> Any:
-        spec = _known_spec(self, inputs) if isinstance(inputs, SymbolicTensor) else None
-        if spec is None:
+        lookup = self._lookup_layer
+        if not isinstance(inputs, SymbolicTensor) or not inputs.ndim or self._ragged or (
+                lookup.sparse):
+            return plain(self, inputs)
+        shape = self.compute_output_shape(inputs.spec.shape)
+        if None in shape:
             return plain(self, inputs)
 
         def run(array: np.ndarray) -> list[np.ndarray]:
             return [plain(self, tf.constant(array)).numpy()]
 
-        return step(self.name, run, [inputs], [spec])[0]
+        dtype = tf.keras.config.floatx() if lookup.output_mode == "tf_idf" else lookup._value_dtype
+        return step(self.name, run, [inputs], [Spec(tuple(shape), tf.as_dtype(dtype))])[0]
 
     layer.call = call

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,9 @@ def test_the_names_are_those_of_keras() -> None:
     assert Dense is tf.keras.layers.Dense is real.layers.Dense
     assert tf.optimizers is tf.keras.optimizers and tf.losses is tf.keras.losses
     assert layers.__spec__.name.startswith("keras.")
+    for name in ("activations", "applications.resnet50", "preprocessing.image"):
+        found = import_module(f"gtape.keras.{name}")
+        assert found is attrgetter(name)(tf.keras)
     with pytest.raises(ModuleNotFoundError, match=r"gtape\.keras\.nonsense"):
         import_module("gtape.keras.nonsense")
 

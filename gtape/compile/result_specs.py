@@ -1,0 +1,100 @@
+"""What a function gives, found by traces that are thrown away: `tf.inspect.specs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from gtape.autograph.calls import callee
+from gtape.core import nest
+from gtape.core.composite import CompositeTensor
+from gtape.core.lengths import SizeNeeded, Sizes
+from gtape.core.queries import is_tensor
+from gtape.core.spec import Spec
+from gtape.core.specs import TensorSpec, TypeSpec
+from gtape.core.state import paused, tracer_now
+from gtape.core.tracer import Tracer
+from gtape.ops.sparse.tensor import SparseTensor, SparseTensorSpec
+
+#: What stands in for an open length, and for how many values a sparse tensor has: larger than most
+#: kernels and windows.
+_STAND_INS = (257, 263)
+
+
+def specs(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The specs of what `fn(*args, **kwargs)` gives, without computing it.
+
+        tf.inspect.specs(tf.matmul, tf.TensorSpec([None, 3]), tf.TensorSpec([3, 4]))
+        # TensorSpec(shape=(None, 4), dtype=tf.float32, name=None)
+
+    `fn` runs as in the trace of a `tf.function`, on tensors without numbers; what it assigns to
+    Variables is forgotten. Lengths of None are large, and all the same; the lengths of results that
+    depend on them are None. Where code needs a number, `fn` runs twice, with two of them, and what
+    then differs is None.
+
+    Args:
+        fn: a function of tensors.
+        args, kwargs: nests with a TensorSpec or SparseTensorSpec in the place of every tensor that
+            is not there; all else is given to `fn` as it is.
+
+    Returns:
+        What `fn` returns, with a spec in the place of every tensor.
+
+    Raises:
+        ValueError: a spec without a rank, or of another kind.
+        NotTraceableError: shapes depend on the numbers in tensors.
+        whatever `fn` raises.
+    """
+    fn, sizes = callee(fn), Sizes()
+
+    def found(length: Callable[[int], Any]) -> Any:
+        tracer = Tracer(tracer_now())
+
+        def run() -> Any:
+            given, named = nest.map_structure(
+                lambda x: _symbolic(tracer, x, length) if isinstance(x, TypeSpec) else x,
+                (args, kwargs))
+            return specs_of(fn(*given, **named))
+
+        with paused():
+            return tracer.run(run)
+
+    with suppress(SizeNeeded):
+        made = found(lambda i: sizes.length(i, _STAND_INS[i]))
+        if not sizes.needed:
+            return made
+    return common(*(found(lengths.__getitem__) for lengths in (_STAND_INS, _STAND_INS[::-1])))
+
+
+def _symbolic(tracer: Tracer, spec: TypeSpec, length: Callable[[int], Any]) -> Any:
+    """Symbols that fit a spec."""
+    if not isinstance(spec, (TensorSpec, SparseTensorSpec)) or spec.shape.rank is None:
+        raise ValueError(f"tf.inspect.specs takes TensorSpecs and SparseTensorSpecs of known rank; "
+                         f"got {spec!r}")
+    lengths = tuple([length(0) if n is None else n for n in spec.shape])
+    if isinstance(spec, SparseTensorSpec):
+        indices, values = (
+            tracer.symbol(Spec((length(1), *part.shape[1:]), part.dtype))
+            for part in spec._part_specs_())
+        return SparseTensor._of_(lengths, (indices, values))
+    made = tracer.symbol(Spec(lengths, spec.dtype))
+    made._shown = spec.shape
+    return made
+
+
+def specs_of(result: Any) -> Any:
+    """`result` with a spec in the place of every tensor."""
+    def described(x: Any) -> Any:
+        if isinstance(x, CompositeTensor):
+            return x._type_spec
+        return TensorSpec(x.shape, x.dtype) if is_tensor(x) else x
+
+    return nest.map_structure(described, result)
+
+
+def common(first: Any, second: Any) -> Any:
+    """What two results of `specs_of` have in common: lengths that differ are None."""
+    return nest.map_structure(
+        lambda a, b: a.most_specific_common_supertype([b]) if isinstance(a, TypeSpec) else a,
+        first, second)
