@@ -17,7 +17,8 @@ from gtape.engine import binding
 def _named(name: str, module: ModuleType) -> None:
     """Let `import name` give this module, and so on for the modules in it."""
     sys.modules[name] = module
-    for part, value in vars(module).items():
+    # Not vars(module), which would load what is loaded when something in it is asked for.
+    for part, value in object.__getattribute__(module, "__dict__").items():
         if isinstance(value, ModuleType):
             _named(f"{name}.{part}", value)
 
