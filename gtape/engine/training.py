@@ -17,6 +17,7 @@ from typing import Any
 import gtape as tf
 from gtape.autograph.calls import callee
 from gtape.core import nest
+from gtape.core.errors import NotTraceableError
 from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor
 from gtape.data import INFINITE_CARDINALITY
@@ -63,6 +64,8 @@ def _refuse_endless(epoch_iterator: type) -> None:
 def amend_operation(module: ModuleType) -> None:
     """Convert what users write in `call`, as tf.function converts what it is given."""
     plain = module.Operation.__call__
+    # Keras adds a layer's arguments to the text of every error. This one is told in one line.
+    NotTraceableError._keras_call_info_injected = True  # type: ignore[attr-defined]
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if tracer_now() is not None and "call" not in vars(self):
