@@ -38,7 +38,10 @@ class Pinned:
         self._copy = (0, held)
 
     def _written(self) -> int:
-        return sum([w.runs for w in self.writers])
+        runs = 0  # asked at every read: no frame of a comprehension
+        for writer in self.writers:
+            runs += writer.runs
+        return runs
 
     def join(self, writer: Writer) -> None:
         """`writer` writes to the array from now on."""
