@@ -59,7 +59,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     wanted = as_dtype(dtype)
     if (isinstance(x, Tensor) or hasattr(x, "_read_")) and x.dtype is wanted:
         return x
-    if hasattr(x, "_with"):
+    if not isinstance(x, Tensor) and hasattr(x, "_with"):
         return x._with(cast(x.values, wanted))
     found = convert(x)
     if found.dtype is wanted:

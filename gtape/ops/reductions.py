@@ -24,7 +24,8 @@ Axes = tuple[int, ...]
 
 def prepared(name: str, value: Any, axis: Any) -> tuple[Tensor, Axes]:
     """The input as a tensor and its axes as distinct non-negative numbers."""
-    x = convert(value.to_dense() if hasattr(value, "to_dense") else value)
+    x = value if isinstance(value, Tensor) else convert(
+        value.to_dense() if hasattr(value, "to_dense") else value)
     return x, normal_axes(name, axes_of(axis), x.ndim)
 
 

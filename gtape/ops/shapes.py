@@ -28,7 +28,7 @@ from gtape.ops.arguments import as_ints, as_items, as_shape
 def _described(value: Any) -> tuple[tuple[int, ...], Device]:
     """Shape of a value, and where numbers about it go: beside it, but as new tensors do where it is
     of strings, which stay on the host. The shape of a variable is known without reading it."""
-    if hasattr(value, "to_dense"):
+    if not isinstance(value, Tensor) and hasattr(value, "to_dense"):
         return tuple(value.shape.as_list()), value.values._t.device
     x = value if isinstance(value, Tensor) or hasattr(value, "_resource_") else convert(value)
     return known(x.spec.shape), current_device() if x.dtype is dtypes.string else x._t.device
