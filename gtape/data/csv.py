@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator as Elements
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from gtape.core.specs import TensorSpec
 from gtape.core.tensor import EagerTensor
 from gtape.data import elements
 from gtape.data.dataset import Dataset
-from gtape.data.reading import FileDataset, text
+from gtape.data.reading import FileDataset
+from gtape.data.rows import Rows
 from gtape.data.text_lines import lines
 from gtape.files import csv_lines
 from gtape.files.csv_lines import Format
@@ -25,6 +26,14 @@ from gtape.files.folders import glob
 
 #: Lines that a quoted field may go over, before it is said not to end.
 _MOST_LINES = 10_000
+
+
+class Record(NamedTuple):
+    """A record, and where it begins."""
+
+    path: str
+    line: int
+    content: bytes
 
 
 class CsvDataset(FileDataset):
@@ -63,21 +72,55 @@ class CsvDataset(FileDataset):
         super().__init__(filenames, compression_type, buffer_size, spec=tuple(
             [TensorSpec([], c.dtype) for c in self._columns]))
 
-    def _of_file(self, path: str) -> Elements[Any]:
-        types = [(CPU.typed(c.dtype), c.dtype.np_dtype) for c in self._columns]
-        for number, record in _records(path, self._kind, self._form, self._header):
-            try:
-                values = self._reader.values(record)
-            except InvalidArgumentError as error:
-                if self._skips:
-                    continue
-                raise InvalidArgumentError(f"'{path}', line {number}: {error}") from None
-            yield tuple([text(v) if type(v) is bytes else EagerTensor(np.array(v, dtype), made)
-                         for v, (made, dtype) in zip(values, types)])
+    def _of_file(self, path: str) -> Elements[Record]:
+        found = _records(path, self._kind, self._form, self._header)
+        return filter(self._readable, found) if self._skips else found
+
+    def _readable(self, record: Record) -> bool:
+        try:
+            self._reader.values(record.content)
+        except InvalidArgumentError:
+            return False
+        return True
+
+    def _rows(self) -> Rows:
+        return super()._rows().mapped(_Fields(self._reader, self._columns))
 
 
-def _records(path: str, kind: str, form: Format, header: bool) -> Elements[tuple[int, bytes]]:
-    """(line, record) of a file: a record goes on where a quote is open at a line's end.
+class _Fields:
+    """The fields of records, as rows call functions."""
+
+    what = "CsvDataset"
+    pure = vectorised = True
+
+    def __init__(self, reader: csv_lines.Reader, columns: Sequence[csv_lines.Column]) -> None:
+        self._read, self._types = reader, [CPU.typed(c.dtype) for c in columns]
+        self.pack = tuple
+
+    def batched(self, leaves: Sequence[EagerTensor]) -> list[EagerTensor] | None:
+        """The columns of records; None where one of them cannot be read."""
+        try:
+            found = self._read.columns([r.content for r in leaves[0]._a])
+        except InvalidArgumentError:
+            return None
+        return [EagerTensor(a, made) for a, made in zip(found, self._types)]
+
+    def flat(self, leaves: Sequence[EagerTensor]) -> list[EagerTensor]:
+        """The fields of one record.
+
+        Raises:
+            InvalidArgumentError: it cannot be read.
+        """
+        record = leaves[0]._a[()]
+        try:
+            found = self._read.columns([record.content])
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"'{record.path}', line {record.line}: {error}") from None
+        return [EagerTensor(a.reshape(()), made) for a, made in zip(found, self._types)]
+
+
+def _records(path: str, kind: str, form: Format, header: bool) -> Elements[Record]:
+    """The records of a file: one goes on where a quote is open at a line's end.
 
     Raises:
         InvalidArgumentError: a quote does not end, or there is no first line to leave out.
@@ -99,7 +142,7 @@ def _records(path: str, kind: str, form: Format, header: bool) -> Elements[tuple
         if header:
             header = False
             continue
-        yield first, record.removesuffix(b"\n").removesuffix(b"\r")
+        yield Record(path, first, record.removesuffix(b"\n").removesuffix(b"\r"))
     if parts:
         raise InvalidArgumentError(f"'{path}', line {first}: Quoted field has to end with quote "
                                    f"followed by delim or end; the quote is open at line {number}")
@@ -203,7 +246,7 @@ def _column_names(paths: list[str], given: Any, header: bool, form: Format, kind
             first = next(_records(path, kind or "", form, False), None)
             if first is None:
                 raise ValueError(f"'{path}' is empty; its first line must name the columns")
-            found = [f.decode(encoding) for f in _fields(first[1], form, path, first[0])]
+            found = [f.decode(encoding) for f in _fields(first, form)]
             if names is not None and found != names:
                 raise ValueError(f"Files contain different sets of columns: {names} in "
                                  f"'{paths[0]}', {found} in '{path}'")
@@ -236,12 +279,12 @@ def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, hea
     ranks: list[int | None] = [None] * len(chosen)
     left = rows
     for path in paths:
-        for number, record in islice(_records(path, kind or "", form, header), left):
-            found = _fields(record, form, path, number)
+        for record in islice(_records(path, kind or "", form, header), left):
+            found = _fields(record, form)
             if len(found) != count:
                 raise ValueError(f"Problem inferring types: CSV row has different number of fields "
-                                 f"than expected: '{path}', line {number} has {len(found)}, the "
-                                 f"columns are {count}")
+                                 f"than expected: '{path}', line {record.line} has {len(found)}, "
+                                 f"the columns are {count}")
             for i, column in enumerate(chosen):
                 field = found[column]
                 if field and field != form.empty:
@@ -254,11 +297,11 @@ def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, hea
             for t in types]
 
 
-def _fields(record: bytes, form: Format, path: str, number: int) -> list[bytes]:
+def _fields(record: Record, form: Format) -> list[bytes]:
     try:
-        return csv_lines.fields(record, form)
+        return csv_lines.fields(record.content, form)
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"'{path}', line {number}: {error}") from None
+        raise InvalidArgumentError(f"'{record.path}', line {record.line}: {error}") from None
 
 
 def _rank(field: bytes, least: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator as Elements
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,23 @@ from gtape.core.dtypes import string
 from gtape.core.specs import TensorSpec
 from gtape.data import elements
 from gtape.data.dataset import Dataset
+from gtape.data.rows import Chunk, Rows
 from gtape.data.seeds import integer
 from gtape.files.streams import compression
 
 #: Files that are read side by side where the number is left to gtape.
 _SIDE_BY_SIDE = 4
+#: So many records are passed on at once, at most.
+_BLOCK = 256
 
 
 class FileDataset(Dataset):
-    """What the files of a list, or of a dataset of their names, hold, one file after another.
+    """The records that the files of a list, or of a dataset of their names, hold, one file after
+    another.
 
     A subclass says what one file holds (`_of_file`), and what the elements are, if they are not
-    scalars of strings (`spec`).
+    scalars of strings (`spec`). Records are rows whose picks are the records themselves: they are
+    shuffled, mapped and batched many at once.
     """
 
     def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
@@ -51,18 +56,24 @@ class FileDataset(Dataset):
                 yield name.decode("utf-8", "surrogateescape")
 
     def _of_file(self, path: str) -> Elements[Any]:
-        """The elements of one file."""
+        """The records of one file."""
         raise NotImplementedError
 
-    def _iterate(self) -> Elements[Any]:
+    def _records(self) -> Elements[Any]:
+        """The records of a new pass."""
         if self._side_by_side == 1:
-            for path in self._paths():
-                yield from self._of_file(path)
-            return
-        yield from self._in_turn(self._paths())
+            return chain.from_iterable(map(self._of_file, self._paths()))
+        return self._in_turn(self._paths())
+
+    def _iterate(self) -> Elements[Any]:
+        return self._rows().elements()
+
+    def _rows(self) -> Rows:
+        return Rows([(0, _itself)], TensorSpec([], string), lambda: _chunks(self._records()), 1,
+                    read=True)
 
     def _in_turn(self, paths: Elements[str]) -> Elements[Any]:
-        """An element of each of several files in turn; the next file takes the place of one that
+        """A record of each of several files in turn; the next file takes the place of one that
         ends."""
         opened: list[Any] = [self._of_file(p) for p in islice(paths, self._side_by_side)]
         while opened:
@@ -98,8 +109,26 @@ def _names(filenames: Any) -> Any:
     return found.numpy().reshape(-1) if found.ndim else np.array([found.numpy()], object)
 
 
-def text(value: bytes) -> Any:
-    """A byte string as a scalar element."""
-    made = np.empty((), object)
-    made[()] = value
-    return elements.tensor(made)
+def _itself(pick: np.ndarray) -> np.ndarray:
+    return pick
+
+
+def _chunks(records: Elements[Any]) -> Elements[Chunk]:
+    """Records many at once; those before an error come before it."""
+    size = 1  # the first comes at once
+    while True:
+        held: list[Any] = []
+        try:
+            held.extend(islice(records, size))
+        except Exception:
+            if held:
+                yield _chunk(held)
+            raise
+        if not held:
+            return
+        yield _chunk(held)
+        size = min(2 * size, _BLOCK)
+
+
+def _chunk(held: list[Any]) -> Chunk:
+    return (np.fromiter(held, object, len(held)),)

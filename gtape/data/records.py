@@ -10,7 +10,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.specs import TensorSpec
 from gtape.core.text import shown
 from gtape.data.dataset import Dataset
-from gtape.data.reading import FileDataset, text
+from gtape.data.reading import FileDataset
 from gtape.data.seeds import integer
 from gtape.files.records import TFRecordWriter as FileWriter
 from gtape.files.records import records
@@ -34,7 +34,7 @@ class TFRecordDataset(FileDataset):
     """
 
     def _of_file(self, path: str) -> Elements[Any]:
-        return map(text, records(path, self._kind, self._chunk))
+        return records(path, self._kind, self._chunk)
 
 
 class FixedLengthRecordDataset(FileDataset):
@@ -72,7 +72,7 @@ class FixedLengthRecordDataset(FileDataset):
                 kept += more
                 whole = max(len(kept) - self._footer, 0) // self._size * self._size
                 for at in range(0, whole, self._size):
-                    yield text(kept[at:at + self._size])
+                    yield kept[at:at + self._size]
                 kept = kept[whole:]
             if len(kept) != self._footer and stream.at:
                 raise self._odd(path, stream.at)

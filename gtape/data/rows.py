@@ -1,8 +1,9 @@
 """Rows: elements that are rows of arrays, found by vectors of indices.
 
 Pipelines that only choose and order the rows of arrays in memory pass on which rows are next, many
-at once, instead of the rows. A *pick* says which rows of an array: a `range` or an int64 vector. A
-*chunk* is a tuple of picks, all equally long, one for each source of rows.
+at once, instead of the rows. A *pick* says which rows of an array: a `range` or an int64 vector; of
+rows that are read from files it is a vector of the rows themselves. A *chunk* is a tuple of picks,
+all equally long, one for each source of rows.
 """
 
 from __future__ import annotations
@@ -67,16 +68,18 @@ class Rows:
         chunks: starts a new pass, and gives its chunks.
         row_bytes: about how large a row is.
         calls: the functions that are applied to a row, one after the other.
+        read: the picks are the rows themselves.
     """
 
     def __init__(self, columns: Sequence[tuple[int, Column]], spec: Any,
                  chunks: Callable[[], Elements[Chunk]], row_bytes: int,
-                 calls: tuple[Any, ...] = ()) -> None:
+                 calls: tuple[Any, ...] = (), read: bool = False) -> None:
         self.columns = list(columns)
         self.spec = spec
         self.chunks = chunks
         self.row_bytes = row_bytes
         self.calls = calls
+        self.read = read
         self._pack = elements.packer(spec)
 
     def reordered(self, stream: Callable[[Elements[Chunk]], Elements[Chunk]]) -> Rows:
@@ -84,16 +87,18 @@ class Rows:
         return self.passing(lambda: stream(self.chunks()))
 
     def passing(self, chunks: Callable[[], Elements[Chunk]]) -> Rows:
-        return Rows(self.columns, self.spec, chunks, self.row_bytes, self.calls)
+        return Rows(self.columns, self.spec, chunks, self.row_bytes, self.calls, self.read)
 
     def mapped(self, call: Any) -> Rows:
         """The rows after a pure function."""
-        return Rows(self.columns, self.spec, self.chunks, self.row_bytes, (*self.calls, call))
+        return Rows(self.columns, self.spec, self.chunks, self.row_bytes, (*self.calls, call),
+                    self.read)
 
     def zipped(self, others: Sequence[Rows], spec: Any) -> Rows | None:
-        """The rows side by side; None where functions are to be applied to some."""
+        """The rows side by side; None where functions are to be applied to some, or some are
+        read."""
         every = [self, *others]
-        if any(r.calls for r in every):
+        if any(r.calls or r.read for r in every):
             return None
         columns, at = [], 0
         for rows in every:

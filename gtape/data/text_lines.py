@@ -6,7 +6,7 @@ from collections.abc import Iterator as Elements
 from typing import Any
 
 from gtape.core.errors import DataLossError
-from gtape.data.reading import FileDataset, text
+from gtape.data.reading import FileDataset
 from gtape.files.streams import Stream
 
 #: A line that is longer is no line.
@@ -29,7 +29,7 @@ class TextLineDataset(FileDataset):
     """
 
     def _of_file(self, path: str) -> Elements[Any]:
-        return map(text, lines(path, self._kind, self._chunk))
+        return lines(path, self._kind, self._chunk)
 
 
 def lines(path: str, kind: str = "", chunk: int = 1 << 18, ends: bool = False) -> Elements[bytes]:

@@ -166,6 +166,7 @@ class Reader:
     def __init__(self, columns: Sequence[Column], form: Format, selection: list[int] | None = None,
                  excluded: frozenset[int] = frozenset()) -> None:
         self._form, self._selection, self._excluded = form, selection, excluded
+        self._columns = columns
         self._readers = [_reader(column, form, i) for i, column in enumerate(columns)]
 
     def values(self, record: bytes) -> list[Any]:
@@ -183,6 +184,36 @@ class Reader:
         if len(found) != len(self._readers):
             raise InvalidArgumentError(f"Expect {len(self._readers)} fields but have {len(found)}")
         return [read(text) for read, text in zip(self._readers, found)]
+
+    def columns(self, records: Sequence[bytes]) -> list[np.ndarray]:
+        """The values of the wanted columns of many records, an array of each column.
+
+        Raises:
+            InvalidArgumentError: as `values`.
+        """
+        texts = self._texts(records)
+        if texts is None:
+            rows = [self.values(record) for record in records]
+            return [array_of([row[i] for row in rows], [len(rows)], c.dtype)
+                    for i, c in enumerate(self._columns)]
+        return [_array(column, c.dtype, read, self._form)
+                for column, c, read in zip(texts, self._columns, self._readers)]
+
+    def _texts(self, records: Sequence[bytes]) -> list[Sequence[bytes]] | None:
+        """The fields by columns; None where some record has quotes, or other numbers of fields."""
+        whole = b"".join(records)
+        if self._form.quotes and any(c in whole for c in (b'"', b"\n", b"\r")):
+            return None
+        mark = self._form.delimiter
+        try:
+            found: list[Any] = list(zip(*[r.split(mark) for r in records], strict=True))
+        except ValueError:
+            return None
+        if self._selection is not None:
+            found = [found[i] for i in self._selection if i < len(found)]
+        elif self._excluded:
+            found = [c for i, c in enumerate(found) if i not in self._excluded]
+        return found if len(found) == len(self._readers) and all(records) else None
 
 
 def _reader(column: Column, form: Format, number: int) -> Callable[[bytes], Any]:
@@ -242,6 +273,35 @@ def fits(text: bytes, dtype: DType) -> bool:
     return dtype is not dtypes.float32 or math.isfinite(found)
 
 
+def _array(texts: Sequence[bytes], dtype: DType, read: Callable[[bytes], Any],
+           form: Format) -> np.ndarray:
+    """An array of a column's fields: at once where all are plain numbers, else one by one."""
+    if b"" in texts or form.empty in texts:
+        return array_of([read(text) for text in texts], [len(texts)], dtype)
+    if dtype is dtypes.string:
+        return array_of(texts, [len(texts)], dtype)
+    if b"_" not in b"".join(texts):
+        number = int if dtype.is_integer else float
+        try:
+            return _numbers(np.array(list(map(number, texts)), number), dtype)
+        except (ValueError, OverflowError):  # the fields one by one say which
+            pass
+    return array_of([read(text) for text in texts], [len(texts)], dtype)
+
+
+def _numbers(found: np.ndarray, dtype: DType) -> np.ndarray:
+    """int64 or float64 numbers in a dtype; floats beyond its range are infinite.
+
+    Raises:
+        OverflowError: an integer is beyond it.
+    """
+    with np.errstate(over="ignore"):
+        made = found.astype(dtype.np_dtype, copy=False)
+    if dtype is dtypes.int32 and (made != found).any():
+        raise OverflowError
+    return made
+
+
 def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",",
                use_quote_delim: bool = True, na_value: str = "", select_cols: Any = None,
                name: str | None = None) -> list[Tensor]:
@@ -266,14 +326,22 @@ def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",",
     given = as_strings(records, "decode_csv")
 
     def run(array: np.ndarray) -> list[Any]:
-        rows = []
-        for i, record in enumerate(array.reshape(-1).tolist()):
-            try:
-                rows.append(reader.values(record))
-            except InvalidArgumentError as error:
-                raise InvalidArgumentError(f"decode_csv: record {i}: {error}") from None
-        return [array_of([row[i] for row in rows], array.shape, c.dtype)
-                for i, c in enumerate(columns)]
+        texts = array.reshape(-1).tolist()
+        try:
+            made = reader.columns(texts)
+        except InvalidArgumentError:
+            raise _placed(reader, texts) from None
+        return [column.reshape(array.shape) for column in made]
 
     return list(step("decode_csv", run, [given], [Spec(given.spec.shape, c.dtype)
-                                                  for c in columns]))
+                                                  for c in columns], rows=run))
+
+
+def _placed(reader: Reader, records: Sequence[bytes]) -> InvalidArgumentError:
+    """The error that says which record cannot be read."""
+    for i, record in enumerate(records):
+        try:
+            reader.values(record)
+        except InvalidArgumentError as error:
+            return InvalidArgumentError(f"decode_csv: record {i}: {error}")
+    raise AssertionError("every record can be read")

@@ -1,4 +1,4 @@
-"""The values of one feature in many serialized Examples at once.
+"""The values of one feature in many serialized Examples.
 
 Bytes are found without making messages: of each Example only where the wanted features stand, and
 the numbers of all of them are then read together.
@@ -35,70 +35,24 @@ class Column(NamedTuple):
     counts: np.ndarray
 
 
-class _Layout(NamedTuple):
-    """Where the lists of the wanted features stand in examples whose other bytes are these."""
+class Each:
+    """Examples of which each says what it holds by name."""
 
-    fixed: list[tuple[int, int, bytes]]
-    places: list[tuple[str, int, int, int]]
+    def __init__(self, examples: Sequence[dict[str, Held]]) -> None:
+        self.examples = examples
 
-
-#: So many layouts are kept.
-_LAYOUTS = 256
-
-
-class Finder:
-    """Finds the wanted features of serialized Examples, of which many are laid out alike: the
-    fields of the first of a length are read one by one, and of the next only compared.
-
-    Args:
-        many: it is used for more than one.
-    """
-
-    def __init__(self, wanted: Collection[str], many: bool = True) -> None:
-        self._wanted, self._many = wanted, many
-        self._layouts: dict[int, _Layout] = {}
-
-    def held(self, example: bytes) -> dict[str, Held]:
-        """Where the wanted features of an example stand. Of one that is there twice the last
-        counts.
+    @classmethod
+    def of(cls, examples: Sequence[bytes], wanted: Collection[str]) -> Each:
+        """Of serialized Examples the wanted features; of one that is there twice the last counts.
 
         Raises:
-            InvalidArgumentError: the bytes are no Example.
+            InvalidArgumentError: the bytes are no Examples.
         """
-        layout = self._layouts.get(len(example))
-        if layout is not None:
-            for start, stop, content in layout.fixed:
-                if example[start:stop] != content:
-                    break
-            else:
-                return {name: Held(kind, example[start:stop])
-                        for name, kind, start, stop in layout.places}
-        found = _held(example, self._wanted)
-        if layout is None and self._many and len(self._layouts) < _LAYOUTS:
-            made = _layout(example, found)
-            if made is not None:
-                self._layouts[len(example)] = made
-        return found
+        return cls([_held(example, wanted) for example in examples])
 
-
-def _layout(example: bytes, found: dict[str, Held]) -> _Layout | None:
-    """The layout of an example; None of one whose lists are not in one piece."""
-    if not found or not all(type(h.content) is memoryview and len(h.content)
-                            for h in found.values()):
-        return None
-    base = _address(example)
-    places = sorted((_address(h.content) - base, len(h.content), name, h.kind)
-                    for name, h in found.items())
-    fixed, at = [], 0
-    for start, size, _, _ in places:
-        fixed.append((at, start, example[at:start]))
-        at = start + size
-    fixed.append((at, len(example), example[at:]))
-    return _Layout(fixed, [(name, kind, start, start + size) for start, size, name, kind in places])
-
-
-def _address(content: Any) -> int:
-    return int(np.frombuffer(content, np.uint8).__array_interface__["data"][0])
+    def column(self, name: str, dtype: DType) -> Column:
+        """The values of a feature in all examples."""
+        return column(name, dtype, [e.get(name) for e in self.examples])
 
 
 def _held(example: bytes, wanted: Collection[str]) -> dict[str, Held]:
@@ -170,18 +124,31 @@ def column(name: str, dtype: DType, features: Sequence[Held | None]) -> Column:
     with_it = np.flatnonzero(counts == 0)
     if number == 1:
         counts[with_it] = [len(p) for p in parts]
-        flat = [value for part in parts for value in part]
-        strings = np.empty(len(flat), object)
-        strings[:] = flat
-        return Column(strings, counts)
+        return Column(of_strings([value for part in parts for value in part]), counts)
+    values, counts[with_it] = of_packed(name, number, parts)
+    return Column(values, counts)
+
+
+def of_strings(values: Sequence[bytes]) -> np.ndarray:
+    """A vector of byte strings."""
+    made = np.empty(len(values), object)
+    made[:] = values
+    return made
+
+
+def of_packed(name: str, number: int, parts: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of all parts, and how many each has: packed floats, or varints.
+
+    Raises:
+        InvalidArgumentError: a part is cut short.
+    """
     joined, lengths = b"".join(parts), np.array([len(p) for p in parts], np.int64)
     if number == 2:
         if (lengths % 4).any():
             raise wire.damaged(f"the floats of '{name}'", 0, "a part of a float32")
-        counts[with_it] = lengths // 4
-        return Column(np.frombuffer(joined, "<f4").astype(np.float32), counts)
-    counts[with_it] = _ends(name, joined, lengths)
-    return Column(wire.read_varints(joined, f"the integers of '{name}'"), counts)
+        return np.frombuffer(joined, "<f4").astype(np.float32), lengths // 4
+    counts = _ends(name, joined, lengths)
+    return wire.read_varints(joined, f"the integers of '{name}'"), counts
 
 
 def alone(name: str, dtype: DType, feature: Held) -> np.ndarray:
@@ -193,10 +160,7 @@ def alone(name: str, dtype: DType, feature: Held) -> np.ndarray:
     if feature.kind != _NUMBERS[dtype.name]:
         raise _mismatch(name, 0, feature, dtype)
     if feature.kind == 1:
-        strings = _strings(feature.content)
-        made = np.empty(len(strings), object)
-        made[:] = strings
-        return made
+        return of_strings(_strings(feature.content))
     packed = _packed(feature.content, feature.kind)
     if feature.kind == 3:
         return wire.read_varints(packed, f"the integers of '{name}'")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from gtape.core.spec import Spec
 from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
 from gtape.core.text import shown
-from gtape.files.example_columns import Column, Finder, Held, alone, column
+from gtape.files.example_columns import Column, Each, alone
 from gtape.files.example_features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -27,6 +26,7 @@ from gtape.files.example_features import (
     inner_shape,
     value_dtype,
 )
+from gtape.files.example_tables import Table, source
 from gtape.kinds.steps import step, untraceable
 from gtape.ops.arguments import as_strings, host_value
 
@@ -75,25 +75,27 @@ def parse_single_example(serialized: Any, features: Any, example_names: Any = No
 def _parsed(serialized: Tensor, wanted: dict[str, Any], names: Any, single: bool,
             ) -> dict[str, Any]:
     if tracer_now() is None:
-        parser = _parser(serialized._peek(), Finder(keys(wanted), not single), names, single)
+        parser = _parser(serialized._peek(), keys(wanted), names, single)
         return {name: parser.tensor(name, feature) for name, feature in wanted.items()}
     if not all(isinstance(f, FixedLenFeature) for f in wanted.values()):
         raise untraceable("parse_example with features of any length")
     count = () if single else (serialized.spec.shape[0],)
 
-    finder = Finder(keys(wanted))
+    read = keys(wanted)
 
-    def run(strings: Any) -> list[Any]:
-        parser = _parser(strings, finder, names, single)
+    def run(strings: Any, single: bool = single) -> list[Any]:
+        parser = _parser(strings, read, names, single)
         return [parser.fixed(name, feature) for name, feature in wanted.items()]
 
     made = step("parse_example", run, [serialized],
-                [Spec((*count, *inner_shape(n, f)), value_dtype(n, f)) for n, f in wanted.items()])
+                [Spec((*count, *inner_shape(n, f)), value_dtype(n, f)) for n, f in wanted.items()],
+                rows=(lambda strings: run(strings, False)) if single else None)
     return dict(zip(wanted, made))
 
 
-def _parser(strings: np.ndarray, finder: Finder, names: Any, single: bool) -> Parser:
-    return Parser([finder.held(e) for e in strings.reshape(-1).tolist()], names, single)
+def _parser(strings: np.ndarray, read: set[str], names: Any, single: bool) -> Parser:
+    examples = strings.reshape(-1).tolist()
+    return Parser(Each.of(examples, read) if single else source(examples, read), names, single)
 
 
 def keys(wanted: dict[str, Any]) -> set[str]:
@@ -112,18 +114,15 @@ class Parser:
     """Tensors of what examples hold.
 
     Args:
-        examples: what each holds by name.
+        examples: what gives the columns of features.
         names: of the examples, for messages.
         single: there is one, and its tensors have no axis of examples.
     """
 
-    def __init__(self, examples: Sequence[dict[str, Held]], names: Any, single: bool) -> None:
+    def __init__(self, examples: Each | Table, names: Any, single: bool) -> None:
         self._examples, self._single = examples, single
         self._names = None if names is None else host_value(
             as_strings(names, "example_names"), "example_names").reshape(-1).tolist()
-
-    def _column(self, name: str, dtype: DType) -> Column:
-        return column(name, dtype, [e.get(name) for e in self._examples])
 
     def _name(self, i: int) -> str:
         if self._names is None or i >= len(self._names):
@@ -139,7 +138,7 @@ class Parser:
             return convert(self._rows(name, feature, dtype), dtype)
         if isinstance(feature, SparseFeature):
             return self._placed(name, feature, dtype)
-        found = self._column(getattr(feature, "value_key", None) or name, dtype)
+        found = self._examples.column(getattr(feature, "value_key", None) or name, dtype)
         if isinstance(feature, RaggedFeature):
             if self._single:
                 return convert(found.values, dtype)
@@ -154,13 +153,13 @@ class Parser:
         """
         dtype, shape = value_dtype(name, feature), inner_shape(name, feature)
         size = math.prod(shape)
-        if self._single:
-            held = self._examples[0].get(name)
+        if self._single and isinstance(self._examples, Each):
+            held = self._examples.examples[0].get(name)
             if held is not None and held.kind:
                 values = alone(name, dtype, held)
                 if len(values) == size:
                     return values.reshape(shape)
-        found = self._column(name, dtype)
+        found = self._examples.column(name, dtype)
         missing = found.counts < 0
         odd = np.flatnonzero(~missing & (found.counts != size))
         if len(odd):
@@ -185,7 +184,7 @@ class Parser:
     def _rows(self, name: str, feature: FixedLenSequenceFeature, dtype: DType) -> np.ndarray:
         """The array of a FixedLenSequenceFeature, filled up to the longest."""
         shape = inner_shape(name, feature)
-        found, size = self._column(name, dtype), math.prod(shape)
+        found, size = self._examples.column(name, dtype), math.prod(shape)
         counts = np.maximum(found.counts, 0)
         odd = np.flatnonzero(counts % size if size else counts)
         if len(odd):
@@ -201,8 +200,8 @@ class Parser:
         """The SparseTensor of a SparseFeature."""
         indices = [feature.index_key] if isinstance(feature.index_key, str) else feature.index_key
         sizes = np.atleast_1d(feature.size).tolist()
-        found = self._column(feature.value_key, dtype)
-        columns = [self._column(key, dtypes.int64) for key in indices]
+        found = self._examples.column(feature.value_key, dtype)
+        columns = [self._examples.column(key, dtypes.int64) for key in indices]
         counts = np.maximum(found.counts, 0)
         if any((np.maximum(c.counts, 0) != counts).any() for c in columns) or (
                 len(sizes) != len(indices)):

@@ -50,7 +50,7 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True,
             *array.shape, rows.shape[1] // dtype.size)]
 
     result = dtype if size is None else Spec((*given.spec.shape, size // dtype.size), dtype)
-    return step("decode_raw", run, [given], [result])[0]
+    return step("decode_raw", run, [given], [result], rows=run)[0]
 
 
 def _cut(flat: list[bytes], size: int) -> np.ndarray:

@@ -1,14 +1,14 @@
 """TFRecord files: each record with its length and the checksums of both.
 
 A record is its length in eight bytes, the masked CRC-32C of these, the bytes, and their masked
-CRC-32C; numbers are little endian. Checksums of many records are compared at once.
+CRC-32C; numbers are little endian. Checksums of many records are found at once.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +23,9 @@ from gtape.ops.arguments import as_int
 _HEAD = struct.Struct("<QI")
 _LENGTH = struct.Struct("<Q")
 _CHECK = struct.Struct("<I")
+#: Records are held until they have so many bytes, or are so many; their checksums are found at
+#: once.
+_HELD_BYTES, _HELD = 1 << 18, 1024
 
 
 class TFRecordOptions:
@@ -69,6 +72,8 @@ class TFRecordWriter:
         kind = given.compression_type
         self._packer = zlib.compressobj(given.compression_level, zlib.DEFLATED,
                                         WINDOWS[kind]) if kind else None
+        self._held: list[bytes] = []
+        self._room = _HELD_BYTES
 
     def write(self, record: Any) -> None:
         """Add a record, which is bytes or a str.
@@ -81,18 +86,35 @@ class TFRecordWriter:
         if not isinstance(content, (bytes, bytearray, memoryview)):
             raise TypeError(f"a record is bytes; got {shown(record)}"
                             f"{'; write tensor.numpy()' if hasattr(record, 'numpy') else ''}")
+        self._require_open()
+        self._held.append(bytes(content))
+        self._room -= len(content)
+        if self._room < 0 or len(self._held) == _HELD:
+            self._put()
+
+    def _require_open(self) -> None:
         if self._file.closed:
             raise FailedPreconditionError(f"the writer of '{self._path}' is closed")
-        self._put(framed(bytes(content)))
 
-    def _put(self, content: bytes) -> None:
+    def _put(self) -> None:
+        """Write the records that are held."""
+        if not self._held:
+            return
+        held, self._held, self._room = self._held, [], _HELD_BYTES
+        content = framed(held)
         with errors(self._path):
             self._file.write(self._packer.compress(content) if self._packer else content)
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
+        """Hand what was written to the system.
+
+        Raises:
+            FailedPreconditionError: the writer is closed.
+        """
+        self._require_open()
+        self._put()
         with errors(self._path):
-            if self._packer and not self._file.closed:
+            if self._packer:
                 self._file.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
             self._file.flush()
 
@@ -100,6 +122,7 @@ class TFRecordWriter:
         """End the file."""
         if self._file.closed:
             return
+        self._put()
         with errors(self._path):
             if self._packer:
                 self._file.write(self._packer.flush())
@@ -112,16 +135,22 @@ class TFRecordWriter:
         self.close()
 
     def __del__(self) -> None:
-        # What is still in the packer would be lost.
-        if hasattr(self, "_packer"):
+        # What is still held, or in the packer, would be lost.
+        if hasattr(self, "_room"):
             self.close()
 
 
-def framed(content: bytes) -> bytes:
-    """A record as it stands in a file."""
-    length = _LENGTH.pack(len(content))
-    return b"".join((length, _CHECK.pack(masked_crc32c(length)), content,
-                     _CHECK.pack(masked_crc32c(content))))
+def framed(contents: Sequence[bytes]) -> bytes:
+    """Records as they stand in a file."""
+    lengths = np.array([len(c) for c in contents], np.int64)
+    heads = lengths.astype("<i8").view(np.uint8)
+    of_lengths = of_parts(heads, np.arange(0, len(heads), 8), np.full(len(contents), 8))
+    whole = np.frombuffer(b"".join(contents), np.uint8)
+    of_contents = of_parts(whole, np.cumsum(lengths) - lengths, lengths)
+    parts: list[bytes] = []
+    for content, length, check in zip(contents, of_lengths.tolist(), of_contents.tolist()):
+        parts += _HEAD.pack(len(content), length), content, _CHECK.pack(check)
+    return b"".join(parts)
 
 
 def records(path: Any, kind: str = "", chunk: int = 1 << 18) -> Iterator[bytes]:

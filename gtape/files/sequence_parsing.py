@@ -12,7 +12,7 @@ from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.state import tracer_now
 from gtape.files import wire
-from gtape.files.example_columns import Held, column, entry, of_feature, of_features
+from gtape.files.example_columns import Each, Held, column, entry, of_feature, of_features
 from gtape.files.example_features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -80,7 +80,7 @@ def _parsed(serialized: Any, context: Any, steps: Any, names: Any, single: bool)
         raise untraceable("parse_sequence_example")
     examples = np.atleast_1d(np.asarray(serialized.numpy(), object)).tolist()
     found = [_held(e, keys(of_context), keys(of_steps)) for e in examples]
-    parser = Parser([c for c, _ in found], names, single)
+    parser = Parser(Each([c for c, _ in found]), names, single)
     sequences = _Sequences([s for _, s in found], single)
     made = {name: sequences.tensor(name, feature) for name, feature in of_steps.items()}
     lengths = {name: convert(sequences.lengths(name).astype(np.int64))

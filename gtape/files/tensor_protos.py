@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,15 @@ def shape_proto(shape: Any) -> bytes:
     return b"".join(wire.delimited(2, b"\x08" + wire.varint(n) if n else b"") for n in shape)
 
 
+@lru_cache(maxsize=256)
+def _head(name: str, shape: tuple[int, ...]) -> bytes:
+    """What a TensorProto says of its dtype and shape."""
+    return b"\x08" + wire.varint(CODES[name]) + wire.delimited(_SHAPE, shape_proto(shape))
+
+
 def encoded(array: np.ndarray, dtype: DType) -> bytes:
     """The TensorProto of an array."""
-    head = (b"\x08" + wire.varint(CODES[dtype.name])
-            + wire.delimited(_SHAPE, shape_proto(array.shape)))
+    head = _head(dtype.name, array.shape)
     if dtype is dtypes.string:
         return head + b"".join(wire.delimited(_STRINGS, s) for s in array.reshape(-1).tolist())
     content = np.ascontiguousarray(array).tobytes()

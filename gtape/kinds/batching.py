@@ -241,7 +241,8 @@ def _elementwise(op: Elementwise, operands: Sequence[Operand]) -> Tensor | Opera
 
 def one_by_one(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
                outputs: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The op applied to one element after another, as one step of the trace around."""
+    """The op applied to one element after another, as one step of the trace around; at once where
+    it says how."""
     from gtape.ops.packing import stack_, unstack_
 
     size = operands[0].size
@@ -253,6 +254,8 @@ def one_by_one(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
         return [stack_(*column, axis=0) for column in zip(*rows)]
 
     specs = [o.spec.reshaped((size, *o.spec.shape)) for o in outputs]
+    if getattr(op, "rows", None) is not None and all(x.batched for x in operands):
+        run = op.rows
     step = HostedOp(f"{op.name} of each element", run, specs, [o._t for o in outputs],
                     lasting=bool(getattr(op, "lasting", False)), refuses=op.refuses,
                     differentiable=not getattr(op, "nondifferentiable", False),

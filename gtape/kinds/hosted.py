@@ -31,6 +31,7 @@ class HostedOp(Op):
         refuses: it raises for some values, and is never left out either.
         differentiable: False for a step that no gradient flows through.
         parts: graphs that `run` applies, for whoever shows or compiles them.
+        rows: `run` for many at once, along a first axis of all arguments and results.
     """
 
     attr_names: tuple[str, ...] = ()
@@ -39,7 +40,7 @@ class HostedOp(Op):
 
     def __init__(self, name: str, run: Run, specs: Sequence[Spec], types: Sequence[ArrayType], *,
                  lasting: bool = False, refuses: bool = False, differentiable: bool = True,
-                 parts: Sequence[Any] = ()) -> None:
+                 parts: Sequence[Any] = (), rows: Run | None = None) -> None:
         super().__init__(name, ("args",), "A step that is Python code.", name)
         self.run = run
         self.specs, self.types = tuple(specs), tuple(types)
@@ -47,6 +48,7 @@ class HostedOp(Op):
         self.refuses = refuses
         self.nondifferentiable = not differentiable
         self.parts = tuple(parts)
+        self.rows = rows
 
     def __call__(self, *inputs: Any) -> tuple[Tensor, ...]:
         """The results: symbols while a function is traced."""

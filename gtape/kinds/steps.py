@@ -18,10 +18,12 @@ from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.kinds.hosted import HostedOp, symbolic
 
+Run = Callable[..., Sequence[Any]]
 
-def step(name: str, run: Callable[..., Sequence[Any]], inputs: Sequence[Any],
+
+def step(name: str, run: Run, inputs: Sequence[Any],
          results: Sequence[Spec | DType], home: Device | None = None, *, lasting: bool = False,
-         ) -> tuple[Tensor, ...]:
+         rows: Run | None = None) -> tuple[Tensor, ...]:
     """The arrays that `run(*arrays of the inputs)` gives, as tensors.
 
     Args:
@@ -29,6 +31,7 @@ def step(name: str, run: Callable[..., Sequence[Any]], inputs: Sequence[Any],
         home: where numbers go; to where new tensors go unless given. Strings stay on the host.
         lasting: it reads or writes something besides its inputs: a traced function does it at
             every call.
+        rows: `run` for many at once: for arrays with an axis more, the first, arrays with one more.
 
     Raises:
         NotTraceableError: it would be a step of a traced function, and a shape is not known.
@@ -37,17 +40,21 @@ def step(name: str, run: Callable[..., Sequence[Any]], inputs: Sequence[Any],
     tensors = [convert(x) for x in inputs]
     dtypes = [r if isinstance(r, DType) else r.dtype for r in results]
 
-    def call(*values: Any) -> list[Tensor]:
-        made = run(*[x._peek() for x in values])
-        return [_placed(array, device, dtype) for array, dtype in zip(made, dtypes)]
+    def called(run: Run) -> Callable[..., list[Tensor]]:
+        def call(*values: Any) -> list[Tensor]:
+            made = run(*[x._peek() for x in values])
+            return [_placed(array, device, dtype) for array, dtype in zip(made, dtypes)]
+
+        return call
 
     if not (symbolic(*tensors) or (lasting and tracer_now() is not None)):
-        return tuple(call(*tensors))
+        return tuple(called(run)(*tensors))
     specs = [r for r in results if isinstance(r, Spec)]
     if len(specs) < len(results):
         raise untraceable(name)
-    return HostedOp(name, call, specs, [device.typed(d) for d in dtypes], refuses=True,
-                    lasting=lasting, differentiable=False)(*tensors)
+    return HostedOp(name, called(run), specs, [device.typed(d) for d in dtypes], refuses=True,
+                    lasting=lasting, differentiable=False,
+                    rows=None if rows is None else called(rows))(*tensors)
 
 
 def _placed(array: Any, device: Device, dtype: DType) -> EagerTensor:

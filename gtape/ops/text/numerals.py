@@ -76,7 +76,7 @@ def to_number(input: Any, out_type: Any = float32, name: str | None = None) -> T
             return [np.array(found, np.float64 if dtype.is_floating else dtype.np_dtype)
                     .astype(dtype.np_dtype).reshape(array.shape)]
 
-    return step("to_number", run, [x], [Spec(x.spec.shape, dtype)])[0]
+    return step("to_number", run, [x], [Spec(x.spec.shape, dtype)], rows=run)[0]
 
 
 def _check_format(dtype: DType, precision: int, scientific: bool, shortest: bool,

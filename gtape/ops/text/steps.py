@@ -44,7 +44,7 @@ def each(name: str, function: Callable[[Any], Any], x: Tensor, dtype: DType) -> 
     def run(array: np.ndarray) -> list[np.ndarray]:
         return [array_of([function(v) for v in array.reshape(-1)], array.shape, dtype)]
 
-    return step(name, run, [x], [Spec(x.spec.shape, dtype)])[0]
+    return step(name, run, [x], [Spec(x.spec.shape, dtype)], rows=run)[0]
 
 
 def of_all(name: str, function: Callable[[list[Any]], Any], x: Tensor, dtype: DType) -> Tensor:
@@ -52,7 +52,7 @@ def of_all(name: str, function: Callable[[list[Any]], Any], x: Tensor, dtype: DT
     def run(array: np.ndarray) -> list[np.ndarray]:
         return [np.asarray(function(list(array.reshape(-1)))).reshape(array.shape)]
 
-    return step(name, run, [x], [Spec(x.spec.shape, dtype)])[0]
+    return step(name, run, [x], [Spec(x.spec.shape, dtype)], rows=run)[0]
 
 
 def known(name: str, *tensors: Tensor) -> list[np.ndarray]:
