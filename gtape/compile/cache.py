@@ -36,11 +36,13 @@ class Cache:
         binding: of the function.
         body: gives the Python function to trace.
         reduce_retracing: whether lengths that change are left open.
+        gradual: whether programs take over after a while, and are compiled meanwhile.
     """
 
     def __init__(self, binding: Binding, body: Callable[[], Callable[..., Any]],
-                 reduce_retracing: bool) -> None:
+                 reduce_retracing: bool, gradual: bool = False) -> None:
         self.name = binding.name
+        self._gradual = gradual
         self._binding, self._body, self._reduce = binding, body, reduce_retracing
         self._lock = lock()
         self.traces: list[Trace] = []
@@ -137,7 +139,7 @@ class Cache:
         elif self._reduce:
             specs = self._widened(arguments.pattern, specs)
         entry = diary.Entry(diary.noted(names, arguments), *here())
-        return Trace(arguments.pattern, specs, entry, rare)
+        return Trace(arguments.pattern, specs, entry, rare, self._gradual)
 
     def _widened(self, pattern: Any, specs: list[TensorSpec]) -> list[TensorSpec]:
         """The specs joined with those of every trace of the same pattern."""

@@ -18,15 +18,17 @@ class Executable:
     Args:
         traced: the trace.
         rare: the shapes are some of many, as those of sparse and ragged values are.
+        gradual: the program takes over after a while, and is compiled meanwhile.
     """
 
-    __slots__ = ("_flexible", "_recorded", "calls", "entry", "program", "rare", "tensors_only",
-                 "traced")
+    __slots__ = ("_flexible", "_recorded", "calls", "entry", "gradual", "program", "rare",
+                 "tensors_only", "traced")
 
-    def __init__(self, traced: Traced, rare: bool = False) -> None:
+    def __init__(self, traced: Traced, rare: bool = False, gradual: bool = False) -> None:
         self.traced = traced
         self.calls = 0
         self.rare = rare
+        self.gradual = gradual
         self.program: Any = None
         #: The function of the program: tensors -> the packed result.
         self.entry: Any = None
@@ -56,8 +58,24 @@ class Executable:
         if self.entry is None:
             if self.rare and self.calls < _RARE_CALLS:
                 return self.traced.apply(tensors)
-            self.compile()
+            if self.gradual:
+                self._begin()
+            else:
+                self.compile()
         return self.entry(*tensors)
+
+    def _begin(self) -> None:
+        """Go node by node while the program is compiled, where that takes its time."""
+        from gtape.compile.applied import why_not
+        from gtape.compile.gradual import of_step
+
+        if why_not(self.traced):
+            self.compile()
+        else:
+            self.entry = of_step(self.traced, self._take_over).run
+
+    def _take_over(self, program: Any) -> None:
+        self.program, self.entry = program, program.entry
 
     def recorded(self, tensors: Sequence[Any], name: str) -> Any:
         """The result of a call of the function `name` that recorders look on."""

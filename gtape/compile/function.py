@@ -39,7 +39,7 @@ class Function:
 
     def __init__(self, python_function: Callable[..., Any], input_signature: Any = None,
                  autograph: bool = True, reduce_retracing: bool = False, *,
-                 owner: Identity | None = None) -> None:
+                 owner: Identity | None = None, gradual: bool = False) -> None:
         if not callable(python_function):
             raise TypeError(f"tf.function takes a function; got {shown(python_function)}")
         self.python_function = python_function
@@ -54,7 +54,7 @@ class Function:
         self._binding = Binding(python_function, self._name, input_signature, owner is not None)
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self._body: Callable[..., Any] | None = None
-        self._cache = Cache(self._binding, self._converted, reduce_retracing)
+        self._cache = Cache(self._binding, self._converted, reduce_retracing, gradual)
         #: Executables by what the fast way of a call looks at.
         self._fast: dict[Any, Executable] = {}
         self._feeds = Feeds()

@@ -24,11 +24,13 @@ class Trace:
     #: How often the Python function may be traced for open lengths.
     _ATTEMPTS = 3
 
-    __slots__ = ("_executables", "_refused", "_templates", "entry", "pattern", "rare", "specs")
+    __slots__ = ("_executables", "_refused", "_templates", "entry", "gradual", "pattern", "rare",
+                 "specs")
 
     def __init__(self, pattern: Any, specs: Sequence[TensorSpec], entry: Entry,
-                 rare: bool = False) -> None:
+                 rare: bool = False, gradual: bool = False) -> None:
         self.pattern = pattern
+        self.gradual = gradual
         self.rare = rare
         self.specs = tuple(specs)
         self.entry = entry
@@ -54,7 +56,8 @@ class Trace:
         """The executable for these shapes; `run` runs the Python function."""
         found = self._executables.get(shapes)
         if found is None or not found.fits():
-            found = Executable(self._resized(shapes, run) or run(shapes), self.rare)
+            found = Executable(self._resized(shapes, run) or run(shapes), self.rare,
+                               self.gradual)
             if not found.traced.captured:
                 self._executables[shapes] = found
         return found

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gtape.compile.pace import applying_seconds
 from gtape.core import nest
 from gtape.core.specs import NoneTensorSpec, TensorSpec
 from gtape.core.tensor import EagerTensor
 from gtape.data import elements
 
 #: A graph is compiled when applying its nodes has taken about so many seconds, as compiling does.
-#: They are not measured: the last digits of results would depend on how busy the machine was.
-_HOT, _NODE, _NUMBER = 0.1, 8e-6, 1.5e-9
+_HOT = 0.1
 
 
 class Plan:
@@ -27,8 +27,7 @@ class Plan:
         self._taken = _gathered(traced)
         self._pack: Any = elements.packer(results(traced)) if self._taken else None
         self._left = _HOT if traced.graph.nodes else math.inf
-        self._each = sum(_NODE + _NUMBER * math.prod(v.spec.shape)
-                         for node in traced.graph.nodes for v in node.outputs)
+        self._each = applying_seconds(traced.graph)
         self._entry: Any = None
 
     def __call__(self, leaves: Sequence[EagerTensor]) -> Any:

@@ -14,8 +14,8 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-import gtape as tf
 from gtape.autograph.calls import callee
+from gtape.compile.function import Function
 from gtape.core import nest
 from gtape.core.errors import NotTraceableError
 from gtape.core.state import tracer_now
@@ -123,8 +123,8 @@ def _step(trainer: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], 
     without_optionals = trainer._autoconvert_optionals
     if trainer.run_eagerly:
         return own_way()(without_optionals(step_function))
-    program = tf.function(without_optionals(callee(step_function)), autograph=False,
-                          reduce_retracing=True)
+    program = Function(without_optionals(callee(step_function)), autograph=False,
+                       reduce_retracing=True, gradual=True)
 
     def step(batch: Any) -> Any:
         if program.experimental_get_tracing_count():
