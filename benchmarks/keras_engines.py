@@ -5,7 +5,6 @@ Run `python -m benchmarks.keras_engines` or `python benchmarks/keras_engines.py`
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +23,9 @@ COLUMNS = (GTAPE, TENSORFLOW, JAX, TORCH)
 #: Samples of an epoch: at batch 32 some hundred steps, so that what an epoch costs beside its
 #: steps weighs as it does for users.
 SAMPLES = 8192
-WARM_STEPS = 1000
+#: Epochs before those that are timed: gtape's program takes over within so many steps, and is
+#: compiled within so many seconds.
+WARM_STEPS, WARM_SECONDS, MOST_SECONDS = 1000, 4.0, 16.0
 FITS = {"MLP 64-128-10": models.MLP, "two convolutions, 8x8": models.CONV,
         "Embedding + LSTM": models.LSTM}
 BATCHES = (32, 256)
@@ -53,10 +54,13 @@ def fit_program(column: str, problem: models.Problem, batch: int) -> Program:
 
     def losses() -> tuple[float, float]:
         before = model.evaluate(x, y, batch_size=256, verbose=0)[0]
-        # So many steps that gtape's program has taken over.
-        epochs = math.ceil(WARM_STEPS * batch / SAMPLES)
-        found = model.fit(x, y, batch_size=batch, epochs=epochs, verbose=0)
-        return before, found.history["loss"][-1]
+        start, steps = perf_counter(), 0
+        while True:
+            after = run().history["loss"][0]
+            steps += SAMPLES // batch
+            seconds = perf_counter() - start
+            if seconds > MOST_SECONDS or (seconds > WARM_SECONDS and steps >= WARM_STEPS):
+                return before, after
 
     return Program(run, lambda: _learns(losses), _timed(run))
 

@@ -41,9 +41,15 @@ class Applied:
 
 
 def why_not(traced: Traced) -> str:
-    """Why no native program can be made of a graph; empty where one can."""
+    """Why no native program can be made of a graph; empty where one can. The first time that a
+    machine is asked, a compiler is tried, which takes seconds."""
     from gtape.devices.cpu import toolchain
 
+    return never(traced) or toolchain.why_not()
+
+
+def never(traced: Traced) -> str:
+    """`why_not`, as far as it is known at once."""
     tensors = traced.graph.tensors
     elsewhere = next((t for t in tensors if not t._t.device.is_host), None)
     if elsewhere is not None:
@@ -52,4 +58,4 @@ def why_not(traced: Traced) -> str:
         return "it holds strings"
     if any(t.dtype.name in FLOAT8 for t in tensors):
         return "it holds floats of one byte"
-    return toolchain.why_not()
+    return ""

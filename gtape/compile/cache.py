@@ -36,11 +36,11 @@ class Cache:
         binding: of the function.
         body: gives the Python function to trace.
         reduce_retracing: whether lengths that change are left open.
-        gradual: whether programs take over after a while, and are compiled meanwhile.
+        gradual: of its executables.
     """
 
     def __init__(self, binding: Binding, body: Callable[[], Callable[..., Any]],
-                 reduce_retracing: bool, gradual: bool = False) -> None:
+                 reduce_retracing: bool, gradual: Any = None) -> None:
         self.name = binding.name
         self._gradual = gradual
         self._binding, self._body, self._reduce = binding, body, reduce_retracing

@@ -18,13 +18,14 @@ class Executable:
     Args:
         traced: the trace.
         rare: the shapes are some of many, as those of sparse and ragged values are.
-        gradual: the program takes over after a while, and is compiled meanwhile.
+        gradual: the program takes over after a while, and is compiled meanwhile; gives the context
+            in which a call waits for it.
     """
 
     __slots__ = ("_flexible", "_recorded", "calls", "entry", "gradual", "program", "rare",
                  "tensors_only", "traced")
 
-    def __init__(self, traced: Traced, rare: bool = False, gradual: bool = False) -> None:
+    def __init__(self, traced: Traced, rare: bool = False, gradual: Any = None) -> None:
         self.traced = traced
         self.calls = 0
         self.rare = rare
@@ -58,21 +59,22 @@ class Executable:
         if self.entry is None:
             if self.rare and self.calls < _RARE_CALLS:
                 return self.traced.apply(tensors)
-            if self.gradual:
+            if self.gradual is not None:
                 self._begin()
             else:
                 self.compile()
         return self.entry(*tensors)
 
     def _begin(self) -> None:
-        """Go node by node while the program is compiled, where that takes its time."""
-        from gtape.compile.applied import why_not
+        """Compute by NumPy while the program is compiled, where that takes its time."""
+        from gtape.compile.applied import never
         from gtape.compile.gradual import of_step
+        from gtape.devices.cpu import options
 
-        if why_not(self.traced):
+        if never(self.traced) or options.switched_off():
             self.compile()
         else:
-            self.entry = of_step(self.traced, self._take_over).run
+            self.entry = of_step(self.traced, self._take_over, self.gradual).run
 
     def _take_over(self, program: Any) -> None:
         self.program, self.entry = program, program.entry

@@ -39,7 +39,7 @@ class Function:
 
     def __init__(self, python_function: Callable[..., Any], input_signature: Any = None,
                  autograph: bool = True, reduce_retracing: bool = False, *,
-                 owner: Identity | None = None, gradual: bool = False) -> None:
+                 owner: Identity | None = None, gradual: Any = None) -> None:
         if not callable(python_function):
             raise TypeError(f"tf.function takes a function; got {shown(python_function)}")
         self.python_function = python_function

@@ -1,55 +1,69 @@
-"""Gradual: a trace that nobody asked for runs node by node, and as a program once that pays."""
+"""Gradual: a trace runs at once by NumPy, and as a native program once that pays."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from threading import Thread
 from typing import Any
 
-from gtape.compile.pace import applying_seconds, compiling_seconds
+from gtape.compile.numpy_program import NumpyProgram
+from gtape.compile.pace import compiling_seconds, numpy_seconds
 from gtape.compile.program import prepared
 from gtape.compile.traced import Traced
 
 #: The calls at which compiling begins, and from which the program runs.
 COMPILED, NATIVE = 10, 100
-#: The same of a step that is known to be repeated: the first is `fit`'s, whose last batch has a
-#: shape of its own, and the second depends on what the nodes cost.
-BEGIN, MOST = 2, 1000
+#: The call from which the program of a step runs, at the latest.
+MOST = 1000
+
+#: Gives the context in which a call waits for the compiler.
+Waiting = Callable[[], AbstractContextManager[Any]]
 
 
 class Gradual:
     """`run(*tensors)` gives the result of a trace.
 
-    Node by node it is what the Python code gave, bit for bit. The program, whose last digits may
-    differ, is compiled meanwhile, and takes over at a call that does not depend on how long that
-    took: the same script gives the same numbers again.
+    The native program, whose last digits may differ, is compiled meanwhile, and takes over at a
+    call that does not depend on how long that took: the same script gives the same numbers again.
+
+    Args:
+        early: what runs before; node by node, what the Python code gave, bit for bit.
+        begin: the call at which compiling begins; `native`: from which the program runs.
+        done: is told the program.
+        waiting: gives the context in which that call waits for the compiler.
     """
 
-    __slots__ = ("_begin", "_calls", "_done", "_made", "_native", "_thread", "_traced", "run")
+    __slots__ = ("_begin", "_calls", "_done", "_early", "_made", "_native", "_thread", "_traced",
+                 "_waiting", "run")
 
-    def __init__(self, traced: Traced, begin: int | None = None, native: int | None = None,
-                 done: Callable[[Any], None] | None = None) -> None:
+    def __init__(self, traced: Traced, early: Callable[..., Any] | None = None,
+                 begin: int | None = None, native: int | None = None,
+                 done: Callable[[Any], None] | None = None, waiting: Waiting = nullcontext) -> None:
         self._traced = traced
+        self._early = early or (lambda *tensors: traced.apply(tensors))
+        self._waiting = waiting
         self._done = done
         self._begin = COMPILED if begin is None else begin
         self._native = NATIVE if native is None else native
         self._calls = 0
         self._thread: Thread | None = None
         self._made: list[Callable[[], Any]] = []
-        self.run: Callable[..., Any] = self._early
+        self.run: Callable[..., Any] = self._counted
 
-    def _early(self, *tensors: Any) -> Any:
+    def _counted(self, *tensors: Any) -> Any:
         self._calls += 1
         if self._calls == self._begin:
             self._thread = Thread(target=copy_context().run, args=(self._compile,), daemon=True,
                                   name=f"{__name__}")
             self._thread.start()
         if self._calls < self._native:
-            return self._traced.apply(tensors)
+            return self._early(*tensors)
         if self._thread is not None:
-            self._thread.join()
+            with self._waiting():
+                self._thread.join()
         # A thread that failed, or was left behind by a fork: here it says why.
         make = self._made[0] if self._made else prepared(self._traced)
         program = make()
@@ -65,12 +79,18 @@ class Gradual:
             return
 
 
-def of_step(traced: Traced, done: Callable[[Any], None]) -> Gradual:
-    """What runs a step that is repeated: node by node for about as long as compiling takes, so that
-    no more than twice the time of the better way is spent, and the first steps are done at once."""
+def of_step(traced: Traced, done: Callable[[Any], None], waiting: Waiting) -> Gradual:
+    """What runs a step that is repeated: by NumPy for about as long as compiling takes, so that the
+    first steps are done at once, and little more than twice the time of the better way is spent.
+
+    Compiling begins halfway: it takes a part of the machine from the steps beside it, and the last
+    batch of an epoch, which has a shape of its own, may never come so far.
+    """
     graph = traced.graph
-    calls = int(compiling_seconds(graph) / applying_seconds(graph)) if graph.nodes else 0
-    return Gradual(traced, BEGIN, min(max(calls, BEGIN + 1), MOST), done)
+    calls = int(compiling_seconds(graph) / numpy_seconds(graph)) if graph.nodes else 0
+    native = min(max(calls, 3), MOST)
+    return Gradual(traced, NumpyProgram(traced, "it is being compiled").entry, native // 2 + 1,
+                   native, done, waiting)
 
 
 def traced_once(fn: Callable[..., None], tensors: Sequence[Any]) -> Traced | None:

@@ -1,6 +1,6 @@
-"""Pace: about how long it takes to apply a graph node by node, and to compile it.
+"""Pace: about how long it takes to run a graph without compiling it, and to compile it.
 
-Neither is measured: which of them is done decides the last digits of results, and these must not
+Nothing of it is measured: what is done decides the last digits of results, and these must not
 depend on how busy the machine was.
 """
 
@@ -10,16 +10,25 @@ import math
 
 from gtape.core.graph import Graph
 
-#: Seconds for a node that is applied, and for a number in its results.
-_NODE, _NUMBER = 8e-6, 1.5e-9
+#: Seconds for a node that is applied by itself, for one in a NumPy program, which are joined, and
+#: for a number in results.
+_NODE, _JOINED_NODE, _NUMBER = 8e-6, 4e-6, 1.5e-9
 #: Seconds for a program, and for a node in it.
 _PROGRAM, _COMPILED_NODE = 1.0, 5e-3
 
 
 def applying_seconds(graph: Graph) -> float:
     """About how long it takes to apply the nodes one by one."""
-    return sum(_NODE + _NUMBER * math.prod(v.spec.shape)
-               for node in graph.nodes for v in node.outputs)
+    return _seconds(graph, _NODE)
+
+
+def numpy_seconds(graph: Graph) -> float:
+    """About how long a call of the NumPy program of a graph takes."""
+    return _seconds(graph, _JOINED_NODE)
+
+
+def _seconds(graph: Graph, node: float) -> float:
+    return sum(node + _NUMBER * math.prod(v.spec.shape) for n in graph.nodes for v in n.outputs)
 
 
 def compiling_seconds(graph: Graph) -> float:

@@ -13,13 +13,16 @@ from gtape.core.lengths import SizeNeeded, Sizes
 from gtape.core.queries import is_tensor
 from gtape.core.spec import Spec
 from gtape.core.specs import TensorSpec, TypeSpec
-from gtape.core.state import paused, tracer_now
+from gtape.core.state import init_scope, paused, tracer_now
 from gtape.core.tracer import Tracer
+from gtape.ops.creation import zeros
 from gtape.ops.sparse.tensor import SparseTensor, SparseTensorSpec
 
 #: What stands in for an open length, and for how many values a sparse tensor has: larger than most
 #: kernels and windows.
 _STAND_INS = (257, 263)
+#: The same where something is computed.
+_SMALL = (2, 3)
 
 
 def specs(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -65,6 +68,27 @@ def specs(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if not sizes.needed:
             return made
     return common(*(found(lengths.__getitem__) for lengths in (_STAND_INS, _STAND_INS[::-1])))
+
+
+def computed(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """`specs` where shapes depend on numbers: those of what `fn` computes of zeros. It runs twice,
+    with small lengths in the place of open ones, and what then differs is None."""
+    def found(length: int) -> Any:
+        given, named = nest.map_structure(lambda x: _zeros(x, length), (args, kwargs))
+        with paused(), init_scope():
+            return specs_of(fn(*given, **named))
+
+    return common(*map(found, _SMALL))
+
+
+def _zeros(spec: Any, length: int) -> Any:
+    """Zeros that fit a spec; of a sparse tensor a single one."""
+    if not isinstance(spec, (TensorSpec, SparseTensorSpec)):
+        return spec
+    shape = [length if n is None else n for n in spec.shape]
+    if isinstance(spec, SparseTensorSpec):
+        return SparseTensor([[0] * len(shape)], zeros([1], spec.dtype), shape)
+    return zeros(shape, spec.dtype)
 
 
 def _symbolic(tracer: Tracer, spec: TypeSpec, length: Callable[[int], Any]) -> Any:

@@ -28,7 +28,7 @@ class Trace:
                  "specs")
 
     def __init__(self, pattern: Any, specs: Sequence[TensorSpec], entry: Entry,
-                 rare: bool = False, gradual: bool = False) -> None:
+                 rare: bool = False, gradual: Any = None) -> None:
         self.pattern = pattern
         self.gradual = gradual
         self.rare = rare

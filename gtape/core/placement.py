@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any
@@ -34,14 +35,17 @@ def current_device() -> Device:
     return _scoped.get() or default_device()
 
 
-class on:
-    """New tensors go to `device` inside the block."""
+class on(ContextDecorator):
+    """New tensors go to `device` inside the block, or the function that this decorates."""
 
     __slots__ = ("_device", "_tokens")
 
     def __init__(self, device: Device | None) -> None:
         self._device = device
         self._tokens: list[object] = []
+
+    def _recreate_cm(self) -> on:
+        return on(self._device)  # for each call, which other threads may make too
 
     def __enter__(self) -> on:
         self._tokens.append(_scoped.set(self._device))

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 #: By the name of Keras' module: the functions that amend it, and their files.
 _AMENDMENTS = {
-    "keras.src.backend.common.dtypes": ["shorter.amend_dtypes"],
-    "keras.src.backend.tensorflow.core": ["symbolic.amend_core", "shorter.amend_core"],
-    "keras.src.backend.tensorflow.rnn": ["recurrent.amend_rnn"],
+    "keras.src.backend.common.dtypes": ["layers.amend_dtypes"],
+    "keras.src.backend.tensorflow.core": ["symbolic.amend_core", "layers.amend_core"],
+    "keras.src.backend.tensorflow.rnn": ["fusing.amend_rnn"],
     "keras.src.backend.tensorflow.trainer": ["training.amend_trainer"],
-    "keras.src.export": ["exporting.amend_export"],
-    "keras.src.export.saved_model_export_archive": ["exporting.amend_archive"],
+    "keras.src.export": ["files.amend_export"],
+    "keras.src.export.saved_model_export_archive": ["files.amend_archive"],
     "keras.src.layers.core.dense": ["fusing.amend_dense"],
     "keras.src.layers.layer": ["layers.amend_layer"],
-    "keras.src.layers.normalization.batch_normalization": [
-        "fusing.amend_batch_normalization"],
+    "keras.src.layers.normalization.batch_normalization": ["fusing.amend_batch_normalization"],
     "keras.src.ops.nn": ["fusing.amend_nn"],
     "keras.src.ops.operation": ["training.amend_operation"],
-    "keras.src.saving.saving_api": ["restoring.amend_saving"],
+    "keras.src.saving.saving_api": ["files.amend_saving"],
     "keras.src.trainers.data_adapters": ["datasets.amend"],
     "keras.src.trainers.data_adapters.data_adapter_utils": ["datasets.amend"],
     "keras.src.utils.dataset_utils": ["datasets.amend"],
@@ -38,3 +40,11 @@ def apply(module: ModuleType) -> None:
     for name in _AMENDMENTS.get(module.__name__, ()):
         file, function = name.split(".")
         getattr(import_module(f"gtape.engine.{file}"), function)(module)
+
+
+def instead(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
+    """Decorator: the function stands for what `owner` has by this name, and looks like it."""
+    def put(function: Callable[..., Any]) -> None:
+        setattr(owner, name, functools.wraps(getattr(owner, name))(function))
+
+    return put

@@ -2,9 +2,7 @@
 
 Every module of the `keras` package is run with builtins of its own, whose `__import__` answers
 `tensorflow` with `gtape.engine.namespace`. `sys.modules["tensorflow"]` is not touched: a real
-TensorFlow, imported later, stays itself. (A name filled into `sys.modules` would be found by every
-other package that asks whether TensorFlow is installed; a rewritten source would lose its lines
-in tracebacks, and the compiled files that Python keeps.)
+TensorFlow, imported later, stays itself. docs/keras.md says why it is done so.
 """
 
 from __future__ import annotations
@@ -14,15 +12,21 @@ import importlib
 import os
 import sys
 import threading
+from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from gtape.core.errors import EngineError
-from gtape.engine import amendments, later, namespace, versions
+from gtape.engine import amendments, namespace
 
-_BACKEND = "tensorflow"
+#: From the first version of Keras that gtape is tested with to the first that it is not.
+TESTED = ("3.15", "3.16")
+#: Keras' modules that are run when something in them is first asked for: they import scikit-learn.
+_WAITING = frozenset({"keras.wrappers", "keras._tf_keras.keras.wrappers"})
+#: The one that imports pandas, to ask whether something is an instance of its classes.
+_ASKS_FOR_PANDAS = "keras.src.trainers.data_adapters.array_slicing"
 _lock = threading.RLock()
 _bound: list[ModuleType] = []
 
@@ -34,10 +38,9 @@ def keras() -> ModuleType:
         EngineError: Keras is not installed, is of an untested version, or runs on another engine
             in this process.
     """
-    if not _bound:
-        with _lock:
-            if not _bound:
-                _bound.append(_import())
+    with _lock:
+        if not _bound:
+            _bound.append(_import())
     return _bound[0]
 
 
@@ -48,16 +51,17 @@ def bound() -> ModuleType | None:
 
 def _import() -> ModuleType:
     if "keras" in sys.modules:
+        engine = getattr(sys.modules["keras"], "backend", None)
         raise EngineError(
             f"Keras has one engine a process, and is imported already with "
-            f"{_engine_of(sys.modules['keras'])} (importing TensorFlow does that too). Touch "
-            f"gtape's tf.keras before anything imports keras or tensorflow, use a process for "
-            f"each, or run the program by `python -m gtape run PROGRAM.py`")
-    versions.check()
+            f"{getattr(engine, 'backend', lambda: 'another engine')()} (importing TensorFlow does "
+            f"that too). Touch gtape's tf.keras before anything imports keras or tensorflow, use a "
+            f"process for each, or run the program by `python -m gtape run PROGRAM.py`")
+    check_version()
     finder = _Finder()
     sys.meta_path.insert(0, finder)
     asked = os.environ.get("KERAS_BACKEND")
-    os.environ["KERAS_BACKEND"] = _BACKEND
+    os.environ["KERAS_BACKEND"] = "tensorflow"
     try:
         return importlib.import_module("keras._tf_keras.keras")
     except BaseException:
@@ -66,25 +70,48 @@ def _import() -> ModuleType:
             del sys.modules[name]
         raise
     finally:
-        if asked is None:
-            del os.environ["KERAS_BACKEND"]
-        else:
+        del os.environ["KERAS_BACKEND"]
+        if asked is not None:
             os.environ["KERAS_BACKEND"] = asked
 
 
-def _engine_of(module: ModuleType) -> str:
+def check_version() -> str:
+    """The version of Keras that is installed.
+
+    Raises:
+        EngineError: there is none, or one that was not tested.
+    """
+    first, end = TESTED
+    asked = f"'keras>={first},<{end}'"
     try:
-        return str(module.backend.backend())
-    except AttributeError:
-        return "another engine"
+        found = metadata.version("keras")
+    except metadata.PackageNotFoundError:
+        raise EngineError(f"tf.keras is the package keras, which is not installed: "
+                          f"pip install {asked}") from None
+    from packaging.version import Version  # one of Keras' own requirements
+
+    if not Version(first) <= Version(found) < Version(end):
+        raise EngineError(f"gtape is tested with keras {first} to before {end} as its tf.keras; "
+                          f"this is {found}: pip install {asked}")
+    return found
+
+
+class _OfPandas(type):
+    """A class of pandas by its name: nothing is an instance of it before pandas is imported."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, getattr(sys.modules.get("pandas"), cls.__name__, ()))
+
+
+_PANDAS = SimpleNamespace(**{name: _OfPandas(name, (), {}) for name in ("DataFrame", "Series")})
 
 
 def _import_for_keras(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (),
                       level: int = 0) -> Any:
     if level == 0 and name.startswith("tensorflow") and name.split(".")[0] == "tensorflow":
         return namespace.module(name if fromlist else "tensorflow")
-    if name == "pandas" and globals and globals.get("__name__") == later.ASKS_FOR_PANDAS:
-        return later.PANDAS
+    if name == "pandas" and globals and globals.get("__name__") == _ASKS_FOR_PANDAS:
+        return _PANDAS
     return builtins.__import__(name, globals, locals, fromlist, level)
 
 
@@ -108,7 +135,7 @@ class _Finder:
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
             loader: Any = _Loader(spec.loader)
-            spec.loader = LazyLoader(loader) if name in later.MODULES else loader
+            spec.loader = LazyLoader(loader) if name in _WAITING else loader
         return spec
 
 

@@ -5,7 +5,6 @@ Keras looks at the names of classes and modules, since it may not import TensorF
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -24,8 +23,7 @@ _CLASSES: dict[str, Any] = {
 
 def amend(module: ModuleType) -> None:
     """Let the module's questions hold for instances of gtape's classes too."""
-    def amended(plain: Callable[[Any], bool], classes: Any) -> Callable[[Any], bool]:
-        return lambda value: isinstance(value, classes) or plain(value)
-
     for name in _CLASSES.keys() & vars(module).keys():
-        setattr(module, name, amended(getattr(module, name), _CLASSES[name]))
+        plain, classes = getattr(module, name), _CLASSES[name]
+        setattr(module, name, lambda value, plain=plain, classes=classes: (
+            isinstance(value, classes) or plain(value)))

@@ -1,5 +1,9 @@
-"""Layers as one op in place of Keras' formulas: on a GPU, which has kernels for it, and `Dense`
-called eagerly too, where one op costs less than three."""
+"""Layers as gtape's own ops in place of Keras' formulas.
+
+Dense and normalisations on a GPU, which has kernels for them, and Dense called eagerly too, where
+one op costs less than three; LSTM and GRU of whole sequences, which Keras goes through step by step
+where there is no such form: for masks, other activations, unknown lengths.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +15,20 @@ from typing import Any
 
 import gtape as tf
 from gtape.core.tensor import EagerTensor
+from gtape.engine.amendments import instead
+from gtape.ops import recurrent
 from gtape.ops.linear import linear
-from gtape.ops.normalization import batch_norm_training, layer_norm, rms_norm
+from gtape.ops.normalization import along, batch_norm_training, layer_norm, rms_norm
 
 
 def amend_dense(module: ModuleType) -> None:
     """Let a product with its bias and activation be this op."""
     from keras.src import activations
 
-    cls: Any = module.Dense
-    plain = cls.call
+    plain = module.Dense.call
     relus = (activations.relu, tf.nn.relu)
 
-    @functools.wraps(plain)
+    @instead(module.Dense, "call")
     def call(self: Any, inputs: Any, training: Any = None) -> Any:
         matrix = type(inputs) is EagerTensor and inputs.ndim == 2
         if self.bias is None or not (matrix or _served(inputs)) or (
@@ -36,8 +41,6 @@ def amend_dense(module: ModuleType) -> None:
         y = linear(inputs, kernel, self.bias, kind)
         return y if activation is None or kind is not None else activation(y)
 
-    cls.call = call
-
 
 def _is_gelu(activation: Any) -> bool:
     """Whether it is gelu in its form with tanh."""
@@ -47,38 +50,37 @@ def _is_gelu(activation: Any) -> bool:
 
 def amend_nn(module: ModuleType) -> None:
     """Let the module's normalisations be these ops where a device has kernels for them."""
-    for name, op, parameters in (("_layer_normalization", layer_norm, ("gamma", "beta")),
-                                 ("_rms_normalization", rms_norm, ("scale",))):
-        setattr(module, name, _by(op, getattr(module, name), parameters, module.backend.epsilon))
+    _amend_normalization(module, "_layer_normalization", layer_norm, ("gamma", "beta"))
+    _amend_normalization(module, "_rms_normalization", rms_norm, ("scale",))
 
 
-def _by(op: Any, plain: Callable[..., Any], names: tuple[str, ...],
-        epsilon: Callable[[], float]) -> Callable[..., Any]:
-    @functools.wraps(plain)
+def _amend_normalization(module: ModuleType, name: str, op: Any, names: tuple[str, ...]) -> None:
+    plain = getattr(module, name)
+    signature = inspect.signature(plain)
+
+    @instead(module, name)
     def normalized(*args: Any, **kwargs: Any) -> Any:
-        bound = inspect.signature(plain).bind(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given, x = bound.arguments, tf.convert_to_tensor(bound.arguments["x"])
         parameters = [given[name] for name in names]
         if any(p is None for p in parameters) or given.get("rms_scaling") or not _served(x):
             return plain(*args, **kwargs)
-        wide, axes, parameters = _along(x, given["axis"], parameters)
-        eps = epsilon() if given["epsilon"] is None else given["epsilon"]
+        wide, axes, parameters = along(x, given["axis"], parameters)
+        eps = module.backend.epsilon() if given["epsilon"] is None else given["epsilon"]
         return tf.cast(op(wide, *parameters, axes=axes, eps=float(eps)), x.dtype)
-
-    return normalized
 
 
 def amend_batch_normalization(module: ModuleType) -> None:
     """Let a batch be normalised, and its moments be found, by the op that has kernels for both."""
     plain = module.BatchNormalization.call
 
-    @functools.wraps(plain)
+    @instead(module.BatchNormalization, "call")
     def call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         if not (training is True and self.trainable and self.scale and self.center) or (
                 mask is not None or self.renorm or not _served(inputs)):
             return plain(self, inputs, training, mask)
-        x, _, parameters = _along(inputs, self.axis, (self.gamma, self.beta))
+        x, _, parameters = along(inputs, self.axis, (self.gamma, self.beta))
         y, *moments = batch_norm_training.run(
             (x, *parameters), (tuple(self._reduction_axes), float(self.epsilon)))
         for moving, new in zip((self.moving_mean, self.moving_variance), moments):
@@ -86,18 +88,38 @@ def amend_batch_normalization(module: ModuleType) -> None:
             moving.assign(moving * self.momentum + new * (1.0 - self.momentum))
         return tf.cast(y, self.compute_dtype)
 
-    module.BatchNormalization.call = call
-
 
 def _served(x: Any) -> bool:
     return isinstance(x, tf.Tensor) and bool(x.ndim) and x.dtype.is_floating and (
         x._t.device.executor is not None)
 
 
-def _along(x: Any, axis: Any, parameters: Any) -> tuple[Any, tuple[int, ...], list[Any]]:
-    """x in the wider dtype of both, the axes from 0, and parameters in a shape that broadcasts."""
-    given = [tf.convert_to_tensor(p) for p in parameters]
-    dtype = max([x.dtype, given[0].dtype], key=lambda d: d.size)
-    axes = tuple(sorted(i % x.ndim for i in ([axis] if isinstance(axis, int) else axis)))
-    shape = [n if i in axes else 1 for i, n in enumerate(x.shape)]
-    return tf.cast(x, dtype), axes, [tf.reshape(tf.cast(p, dtype), shape) for p in given]
+def amend_rnn(module: ModuleType) -> None:
+    """Give Keras' TensorFlow backend these forms."""
+    for name in ("lstm", "gru"):
+        plain = getattr(module, f"_do_{name}_arguments_support_cudnn")
+        setattr(module, name, _form(getattr(module, name), plain, getattr(recurrent, name)))
+
+
+def _form(form: Callable[..., Any], plain: Callable[..., bool], run: Callable[..., Any]) -> Any:
+    """`run` with the arguments of Keras' `form`; NotImplementedError where they are not `plain`."""
+    def call(*args: Any, **kwargs: Any) -> Any:
+        bound = inspect.signature(form).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        x, bias, first = given["inputs"], given["bias"], 0 if given["time_major"] else 1
+        kernel, weights = map(tf.convert_to_tensor, (given["kernel"], given["recurrent_kernel"]))
+        # Only use_bias is no argument of the form itself.
+        wanted = {n: given.get(n, bias is not None) for n in inspect.signature(plain).parameters}
+        if given["mask"] is not None or None in x.shape or not x.shape[first] or (
+                x.dtype != kernel.dtype) or not plain(**wanted):
+            raise NotImplementedError
+        own, *other = tf.unstack(bias) if len(bias.shape) == 2 else [bias]
+        rows = tf.reshape(x if first == 0 else tf.transpose(x, (1, 0, 2)), (-1, x.shape[2]))
+        x = tf.reshape(tf.matmul(rows, kernel) + own, (x.shape[first], -1, kernel.shape[1]))
+        states = [value for name, value in given.items() if name.startswith("initial_state")]
+        outputs, state = run(tf.reverse(x, [0]) if given["go_backwards"] else x, weights, *other,
+                             *states, given["return_sequences"])
+        return state[0], tf.stack(outputs, axis=first), state
+
+    return call

@@ -16,6 +16,7 @@ from typing import Any
 
 from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor
+from gtape.engine.amendments import instead
 
 #: The attribute that holds what is known of a layer's calls.
 _WAY = "_short_way_of_the_engine"
@@ -31,7 +32,7 @@ def amend_layer(module: ModuleType) -> None:
     plain = module.Layer.__call__
     everything = module.global_state  # its tracker is another one after `clear_session`
 
-    @functools.wraps(plain)
+    @instead(module.Layer, "__call__")
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) != 1 or type(args[0]) is not EagerTensor or tracer_now() is not None or (
                 kwargs and (len(kwargs) > 1 or type(kwargs.get("training")) is not bool)):
@@ -69,8 +70,6 @@ def amend_layer(module: ModuleType) -> None:
         finally:
             if context.entry_layer is self:
                 everything.GLOBAL_STATE_TRACKER.current_call_ctx = None
-
-    module.Layer.__call__ = call  # type: ignore[method-assign]
 
 
 class _Way:
@@ -111,3 +110,27 @@ class _Way:
 
 def _anchors(layer: Any) -> tuple[Any, ...]:
     return (type(layer).call, *map(layer.__dict__.get, _ANCHORS))
+
+
+def amend_dtypes(module: ModuleType) -> None:
+    """Remember the dtypes of results."""
+    plain, config = module.result_type, module.config
+    of_all = functools.cache(lambda floatx, *dtypes: plain(*dtypes))
+
+    @instead(module, "result_type")
+    def result_type(*dtypes: Any) -> Any:
+        try:
+            return of_all(config.floatx(), *dtypes)
+        except TypeError:  # something that cannot be hashed
+            return plain(*dtypes)
+
+
+def amend_core(module: ModuleType) -> None:
+    """Give tensors back that are what they are to become."""
+    plain = module.convert_to_tensor
+
+    @instead(module, "convert_to_tensor")
+    def convert_to_tensor(x: Any, dtype: Any = None, sparse: Any = None, ragged: Any = None) -> Any:
+        if type(x) is EagerTensor and (dtype is None or dtype == x._t.dtype.name):
+            return x
+        return plain(x, dtype, sparse, ragged)

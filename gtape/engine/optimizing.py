@@ -20,6 +20,7 @@ from gtape.compile.repeated import Repeated
 from gtape.compile.signature import Arguments
 from gtape.core.errors import NotTraceableError
 from gtape.core.state import active, tracer_now
+from gtape.engine.amendments import instead
 
 _eagerly: ContextVar[bool] = ContextVar("gtape.engine.eagerly", default=False)
 
@@ -45,7 +46,7 @@ def amend_optimizer(module: ModuleType) -> None:
                and c.__module__ == module.__name__ and "apply" in vars(c))
     plain = vars(cls)["apply"]
 
-    @functools.wraps(plain)
+    @instead(cls, "apply")
     def apply(self: Any, grads: Any, trainable_variables: Any = None) -> None:
         variables = self._trainable_variables if trainable_variables is None else (
             trainable_variables)
@@ -67,8 +68,6 @@ def amend_optimizer(module: ModuleType) -> None:
         if type(None) in arguments.pattern:
             self._filter_empty_gradients(grads, variables)  # for its warning
         return alike.program.run(*arguments.tensors)
-
-    setattr(cls, "apply", apply)  # noqa: B010  (mypy knows no attribute of `type`)
 
 
 def _update(plain: Any, optimizer: Any, variables: Any, *grads: Any) -> None:

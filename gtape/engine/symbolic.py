@@ -8,12 +8,10 @@ from typing import Any
 
 import gtape as tf
 from gtape.autograph.calls import callee
-from gtape.compile.result_specs import common, specs_of
+from gtape.compile.result_specs import computed
 from gtape.core.errors import NotTraceableError
-from gtape.core.state import init_scope, paused
+from gtape.engine.amendments import instead
 
-#: Lengths that stand in for those not known where shapes depend on numbers: there `fn` computes.
-_SMALL = (2, 3)
 _SPECS = (tf.TensorSpec, tf.SparseTensorSpec, tf.RaggedTensorSpec)
 
 
@@ -30,6 +28,7 @@ def amend_core(module: ModuleType) -> None:
         return x if not isinstance(x, _SPECS) else keras_tensor(
             tuple(x.shape), x.dtype.name, sparse=isinstance(x, tf.SparseTensorSpec))
 
+    @instead(module, "compute_output_spec")
     def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         fn = callee(fn)
 
@@ -38,26 +37,9 @@ def amend_core(module: ModuleType) -> None:
             with module.StatelessScope(), module.SymbolicScope():
                 return fn(*args, **kwargs)
 
-        def computed(length: int) -> Any:
-            given, named = map_structure(lambda x: _zeros(x, length), (args, kwargs))
-            with paused(), init_scope():
-                return specs_of(scoped(*given, **named))
-
         args, kwargs = map_structure(spec, (args, kwargs))
         try:
             made = tf.inspect.specs(scoped, *args, **kwargs)
         except NotTraceableError:
-            made = common(*map(computed, _SMALL))
+            made = computed(scoped, args, kwargs)
         return map_structure(symbolic, made)
-
-    module.compute_output_spec = compute_output_spec  # type: ignore[attr-defined]
-
-
-def _zeros(x: Any, length: int) -> Any:
-    """Zeros that fit a spec; of a sparse tensor a single one."""
-    if not isinstance(x, _SPECS):
-        return x
-    shape = [length if n is None else n for n in x.shape]
-    if isinstance(x, tf.SparseTensorSpec):
-        return tf.SparseTensor([[0] * len(shape)], tf.zeros([1], x.dtype), shape)
-    return tf.zeros(shape, x.dtype)

@@ -5,8 +5,6 @@ In a traced function TextVectorization is one step, where the shape of its resul
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -14,49 +12,33 @@ import numpy as np
 
 import gtape as tf
 from gtape.core import nest
-from gtape.core.device import CPU, Device
-from gtape.core.placement import current_device
+from gtape.core.device import CPU
+from gtape.core.placement import current_device, on
 from gtape.core.spec import Spec
 from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
+from gtape.engine.amendments import instead
 from gtape.kinds.steps import step
-from gtape.ops.transfer import move
+from gtape.ops.transfer import moved
 
 
 def amend_index_lookup(module: ModuleType) -> None:
     """Keep the tables and what is computed with them on the host; results go where inputs were, or
     where new tensors go."""
-    layer = module.IndexLookup
+    layer, on_host = module.IndexLookup, on(CPU)
     for name in ("__init__", "set_vocabulary", "update_state", "finalize_state",
                  "load_own_variables"):
-        setattr(layer, name, _on_host(getattr(layer, name)))
-    plain = _on_host(layer.call)
+        setattr(layer, name, on_host(getattr(layer, name)))
+    plain = on_host(layer.call)
 
-    @functools.wraps(layer.call)
+    @instead(layer, "call")
     def call(self: Any, inputs: Any) -> Any:
         tensors = nest.flatten(inputs, expand_composites=True)
         homes = [t._t.device for t in tensors if isinstance(t, Tensor) and t.dtype != tf.string]
         home = homes[0] if homes and not homes[0].is_host else current_device()
         if home.is_host:
             return plain(self, inputs)
-        found = plain(self, _moved(inputs, CPU))
-        return _moved(found, home)
-
-    layer.call = call
-
-
-def _moved(value: Any, device: Device) -> Any:
-    return nest.map_structure(lambda t: move(t, device) if isinstance(t, Tensor) else t, value,
-                              expand_composites=True)
-
-
-def _on_host(method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with tf.device("CPU:0"):
-            return method(*args, **kwargs)
-
-    return run
+        return moved(plain(self, moved(inputs, CPU)), home)
 
 
 def amend_text_vectorization(module: ModuleType) -> None:
@@ -64,7 +46,7 @@ def amend_text_vectorization(module: ModuleType) -> None:
     layer = module.TextVectorization
     plain = layer.call
 
-    @functools.wraps(plain)
+    @instead(layer, "call")
     def call(self: Any, inputs: Any) -> Any:
         lookup = self._lookup_layer
         if not isinstance(inputs, SymbolicTensor) or not inputs.ndim or self._ragged or (
@@ -79,5 +61,3 @@ def amend_text_vectorization(module: ModuleType) -> None:
 
         dtype = tf.keras.config.floatx() if lookup.output_mode == "tf_idf" else lookup._value_dtype
         return step(self.name, run, [inputs], [Spec(tuple(shape), tf.as_dtype(dtype))])[0]
-
-    layer.call = call

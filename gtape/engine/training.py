@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -21,9 +22,10 @@ from gtape.core.errors import NotTraceableError
 from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor
 from gtape.data import INFINITE_CARDINALITY
+from gtape.engine.amendments import instead
 from gtape.engine.optimizing import own_way
 
-#: Compilations shorter than this are not worth a line.
+#: Waiting no longer than this is not worth a line.
 _NOTABLE_SECONDS = 0.5
 
 
@@ -31,25 +33,25 @@ def amend_trainer(module: ModuleType) -> None:
     """Let the trainer's functions take a batch, then run one program on it."""
     trainer = module.TensorFlowTrainer
 
+    def joined(*parts: Any) -> Any:
+        return parts[0] if len(parts) == 1 else module.concat(list(parts))
+
+    @instead(trainer, "_make_function")
     def make_function(self: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         step = _step(self, step_function)
         return lambda iterator: _executed(step, iterator, self.steps_per_execution)
 
+    @instead(trainer, "make_predict_function")
     def make_predict_function(self: Any, force: bool = False) -> Any:
         if self.predict_function is None or force:
             step = _step(self, self.predict_step)
-            self.predict_function = lambda batches: _joined(
-                [step(batch) for batch in batches], module.concat)
+            self.predict_function = lambda batches: nest.map_structure(
+                joined, *[step(batch) for batch in batches])
         return self.predict_function
 
-    _refuse_endless(module.TFEpochIterator)
-    trainer._make_function = make_function
-    trainer.make_predict_function = make_predict_function
+    plain = module.TFEpochIterator.__init__
 
-
-def _refuse_endless(epoch_iterator: type) -> None:
-    plain = epoch_iterator.__init__  # type: ignore[misc]
-
+    @instead(module.TFEpochIterator, "__init__")
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         plain(self, *args, **kwargs)
         dataset = self._distributed_dataset
@@ -58,8 +60,6 @@ def _refuse_endless(epoch_iterator: type) -> None:
                              "steps_per_epoch to fit, validation_steps for validation_data, steps "
                              "to evaluate and predict, or repeat it a number of times")
 
-    epoch_iterator.__init__ = init  # type: ignore[misc]
-
 
 def amend_operation(module: ModuleType) -> None:
     """Convert what users write in `call`, as tf.function converts what it is given."""
@@ -67,6 +67,7 @@ def amend_operation(module: ModuleType) -> None:
     # Keras adds a layer's arguments to the text of every error. This one is told in one line.
     NotTraceableError._keras_call_info_injected = True  # type: ignore[attr-defined]
 
+    @instead(module.Operation, "__call__")
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if tracer_now() is not None and "call" not in vars(self):
             own = self.call
@@ -80,20 +81,16 @@ def amend_operation(module: ModuleType) -> None:
                     object.__delattr__(self, "call")
         return plain(self, *args, **kwargs)
 
-    call.__doc__ = plain.__doc__
-    module.Operation.__call__ = call
-
 
 def amend_logs(module: ModuleType) -> None:
     """Read what a step gives to callbacks at once."""
     plain = module.pythonify_logs
 
+    @instead(module, "pythonify_logs")
     def pythonify_logs(logs: Any) -> Any:
         if logs and not all(type(v) is EagerTensor and not v._a.ndim for v in logs.values()):
             return plain(logs)
         return {name: float(logs[name]._a) for name in sorted(logs)} if logs else {}
-
-    module.pythonify_logs = pythonify_logs  # type: ignore[attr-defined]
 
 
 def _executed(step: Callable[[Any], Any], iterator: Iterator[Any], steps: int) -> Any:
@@ -103,19 +100,9 @@ def _executed(step: Callable[[Any], Any], iterator: Iterator[Any], steps: int) -
         StopIteration: there is no batch left.
     """
     outputs = step(next(iterator))
-    for _ in range(steps - 1):
-        try:
-            batch = next(iterator)
-        except StopIteration:
-            break
+    for batch in islice(iterator, steps - 1):
         outputs = step(batch)
     return outputs
-
-
-def _joined(parts: list[Any], concat: Callable[[Any], Any]) -> Any:
-    if len(parts) == 1:
-        return parts[0]
-    return nest.map_structure(lambda *values: concat(list(values)), *parts)
 
 
 def _step(trainer: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -123,32 +110,16 @@ def _step(trainer: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], 
     without_optionals = trainer._autoconvert_optionals
     if trainer.run_eagerly:
         return own_way()(without_optionals(step_function))
-    program = Function(without_optionals(callee(step_function)), autograph=False,
-                       reduce_retracing=True, gradual=True)
-
-    def step(batch: Any) -> Any:
-        if program.experimental_get_tracing_count():
-            return program(batch)
-        with _announced(trainer):
-            return program(batch)
-
-    return step
+    return Function(without_optionals(callee(step_function)), autograph=False,
+                    reduce_retracing=True, gradual=lambda: _timed(trainer))
 
 
 @contextmanager
-def _announced(trainer: Any) -> Iterator[None]:
-    """Say that a step is being compiled, and how long it took, where `fit` shows its progress."""
+def _timed(trainer: Any) -> Iterator[None]:
+    """Say how long a step waited for its compiler, where `fit` shows its progress."""
     params = getattr(getattr(trainer, "history", None), "params", None) or {}
-    verbose, screen = params.get("verbose"), sys.stdout.isatty()
-    if verbose and screen:
-        sys.stdout.write("compiling the step ...")
-        sys.stdout.flush()
     start = perf_counter()
-    try:
-        yield
-    finally:
-        seconds = perf_counter() - start
-        if verbose and screen:
-            sys.stdout.write("\r" + " " * 24 + "\r")
-        if verbose and seconds >= _NOTABLE_SECONDS:
-            sys.stdout.write(f"compiled the step in {seconds:.1f} s\n")
+    yield
+    seconds = perf_counter() - start
+    if params.get("verbose") and seconds >= _NOTABLE_SECONDS:
+        sys.stdout.write(f"waited {seconds:.1f} s for the step to be compiled\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from gtape.core import dtypes
@@ -16,7 +17,7 @@ from gtape.kinds.composite import composite
 from gtape.kinds.primitive import primitive
 from gtape.numerics.sums import total
 from gtape.ops.casting import cast
-from gtape.ops.layout import sum_to
+from gtape.ops.layout import reshape, sum_to
 from gtape.ops.reductions import reduce_mean_, reduce_sum_
 from gtape.ops.scalars import add, multiply, power, rsqrt, square, subtract
 
@@ -115,6 +116,17 @@ def _(g: Any, a: Any, normal: Any, factor: Spec, *, axes: Axes) -> Any:
 
 
 normal_grad_.cases = [case((4, 3), (4, 3), (4, 1), axes=(1,))]
+
+
+def along(x: Any, axis: int | Sequence[int], parameters: Sequence[Any],
+          ) -> tuple[Any, Axes, list[Any]]:
+    """What normalises x along axes by vectors of their lengths: x in the wider dtype of both, the
+    axes from 0, and the vectors in shapes that broadcast with x."""
+    given = [convert(p) for p in parameters]
+    dtype = max([x.dtype, given[0].dtype], key=lambda d: d.size)
+    axes = tuple(sorted(i % x.ndim for i in ([axis] if isinstance(axis, int) else axis)))
+    shape = [n if i in axes else 1 for i, n in enumerate(x.shape)]
+    return cast(x, dtype), axes, [reshape(cast(p, dtype), shape) for p in given]
 
 
 def _wide(x: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core import nest
 from gtape.core.apply import emit_or_none
 from gtape.core.device import CPU, Device
 from gtape.core.op import Op
@@ -62,6 +63,12 @@ _move = Move()
 def move(x: Tensor, device: Device) -> Tensor:
     """`x` on `device`; a new tensor even when it is there already. Strings stay on the host."""
     return _move.run((x,), (device,))[0]
+
+
+def moved(structure: Any, device: Device) -> Any:
+    """A nest with its tensors on `device`, those of composites too."""
+    return nest.map_structure(lambda x: move(x, device) if isinstance(x, Tensor) else x, structure,
+                              expand_composites=True)
 
 
 def cpu(self: Tensor) -> Tensor:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gtape.core.convert import convert
 from gtape.core.errors import DataLossError, InvalidArgumentError
 from gtape.core.state import paused
 from gtape.train import keras_objects, optimizer_state
@@ -93,6 +94,18 @@ def listed(names: list[str], separator: str = ", ") -> str:
     """The first ten of them, and how many there are besides."""
     shown = separator.join(names[:10])
     return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+
+
+@contextlib.contextmanager
+def values_kept_on_failure(variables: Iterable[Any]) -> Iterator[None]:
+    """Variables have their values again where the block fails."""
+    before = [(variable, convert(variable)) for variable in variables]
+    try:
+        yield
+    except BaseException:
+        for variable, value in before:
+            variable.assign(value)
+        raise
 
 
 def _take_states(states: Mapping[str, PythonState], texts: Mapping[str, str], path: Path) -> None:

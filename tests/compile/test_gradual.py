@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def _step() -> tuple[Function, tf.Variable]:
         total.assign_add(tf.tanh(batch["x"]) * batch["y"])
         return {"sum": tf.reduce_sum(total)}
 
-    return Function(step, gradual=True), total
+    return Function(step, gradual=nullcontext), total
 
 
 def _batch(i: int, rows: int = 4) -> dict[str, Any]:
@@ -52,9 +53,9 @@ def test_the_program_takes_over_at_one_call_and_the_numbers_go_on(
 
 def test_what_costs_much_for_each_call_is_compiled_soon_and_what_costs_little_later() -> None:
     def calls(size: int) -> int:
-        function = Function(lambda x: tf.sin(tf.exp(x) + x), gradual=True)
+        function = Function(lambda x: tf.sin(tf.exp(x) + x), gradual=nullcontext)
         made = function.traced_for(_arguments(function, size))
-        return gradual.of_step(made, lambda program: None)._native
+        return gradual.of_step(made, lambda program: None, nullcontext)._native
 
     assert calls(4) == gradual.MOST
     assert calls(1 << 24) < 20
@@ -81,10 +82,31 @@ def test_a_failing_compiler_is_told_where_the_program_would_take_over(
 
 
 def test_under_a_tape_the_gradient_is_that_of_the_function() -> None:
-    function = Function(lambda x: tf.sin(x) * x, gradual=True)
+    function = Function(lambda x: tf.sin(x) * x, gradual=nullcontext)
     x = tf.constant([1.0, 2.0])
     for _ in range(3):
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = function(x)
         np.testing.assert_allclose(tape.gradient(y, x), np.cos(x) * x + np.sin(x), rtol=1e-6)
+
+
+def test_the_call_that_waits_for_the_compiler_does_so_in_the_given_context(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+
+    @contextmanager
+    def waiting() -> Any:
+        yield
+        waited.append(executable().calls)
+
+    monkeypatch.setattr(gradual, "MOST", 4)
+    function = Function(lambda x: x * 3, gradual=waiting)
+    x = tf.constant([1.0])
+
+    def executable() -> Any:
+        return function._cache.traces[0]._executables[((1,),)]
+
+    for _ in range(6):
+        assert float(function(x)[0]) == 3
+    assert waited == [4]

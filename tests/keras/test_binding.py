@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import gtape as tf
-from gtape.engine import versions
+from gtape.engine import binding
 
 _FAKE = "class Tensor: pass\n__version__ = '0.fake'\n"
 
@@ -106,12 +106,12 @@ def test_names_that_gtape_lacks_are_attribute_errors_in_keras_too() -> None:
     ("4.0", False)])
 def test_versions_outside_the_tested_range_are_named(
         found: str, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions.metadata, "version", lambda name: found)
+    monkeypatch.setattr(binding.metadata, "version", lambda name: found)
     if fits:
-        assert versions.check() == found
+        assert binding.check_version() == found
         return
     with pytest.raises(tf.errors.EngineError, match=rf"this is {found}: pip install 'keras>="):
-        versions.check()
+        binding.check_version()
 
 
 #: What gtape amends in Keras or calls there, and the arguments it relies on.
@@ -133,6 +133,21 @@ _RELIED_ON = {
     ("keras.src.backend.tensorflow.rnn", "_do_gru_arguments_support_cudnn"):
         "activation recurrent_activation unroll use_bias reset_after",
     ("keras.src.ops.operation", "Operation.__call__"): "self args kwargs",
+    ("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer._autoconvert_optionals"):
+        "self step_func",
+    ("keras.src.backend.tensorflow.core", "convert_to_tensor"): "x dtype sparse ragged",
+    ("keras.src.backend.common.dtypes", "result_type"): "dtypes",
+    ("keras.src.layers.layer", "Layer.__call__"): "self args kwargs",
+    ("keras.src.layers.core.dense", "Dense.call"): "self inputs training",
+    ("keras.src.layers.normalization.batch_normalization", "BatchNormalization.call"):
+        "self inputs training mask",
+    ("keras.src.ops.nn", "_layer_normalization"): "x gamma beta axis epsilon rms_scaling",
+    ("keras.src.ops.nn", "_rms_normalization"): "x scale axis epsilon",
+    ("keras.src.optimizers.base_optimizer", "BaseOptimizer.apply"):
+        "self grads trainable_variables",
+    ("keras.src.saving.saving_api", "load_weights"): "model filepath skip_mismatch kwargs",
+    ("keras.src.utils.python_utils", "pythonify_logs"): "logs",
+    ("keras.src.layers.preprocessing.index_lookup", "IndexLookup.call"): "self inputs",
 }
 
 

@@ -1,4 +1,4 @@
-"""`model.export`: what it writes, TensorFlow's own libraries write."""
+"""Weights are read as a whole or not at all, and exports are refused."""
 
 from __future__ import annotations
 
@@ -6,8 +6,21 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from gtape.core.errors import UnimplementedError
+from gtape.engine.amendments import instead
+from gtape.train.restoring import values_kept_on_failure
 
-_FORMATS = ("export_litert", "export_onnx", "export_openvino", "export_saved_model")
+_EXPORTS = ("export_litert", "export_onnx", "export_openvino", "export_saved_model")
+
+
+def amend_saving(module: ModuleType) -> None:
+    """Let `load_weights` give the model its values back where it fails."""
+    plain = module.load_weights
+
+    @instead(module, "load_weights")
+    def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> Any:
+        variables = [*model.variables, *getattr(getattr(model, "optimizer", None), "variables", ())]
+        with values_kept_on_failure(variables):
+            return plain(model, filepath, skip_mismatch, **kwargs)
 
 
 def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
@@ -21,7 +34,7 @@ def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
 
 def amend_export(module: ModuleType) -> None:
     """Let every format be refused before anything is traced or written."""
-    vars(module).update(dict.fromkeys(_FORMATS, _refuse))
+    vars(module).update(dict.fromkeys(_EXPORTS, _refuse))
 
 
 def amend_archive(module: ModuleType) -> None:
