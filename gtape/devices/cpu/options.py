@@ -30,6 +30,9 @@ def switched_off() -> bool:
 def recipe(*more: str) -> Recipe:
     """How to compile a program, with `more` options that replace those before them.
 
+    Where a product and its addition may be one operation, they are one everywhere: for some CPUs
+    GCC spares short chains of them, and an element's last digits would depend on its tile.
+
     Raises:
         MissingError: native code is switched off, or there is no C++ compiler.
         KernelError: the compiler does not answer.
@@ -38,7 +41,9 @@ def recipe(*more: str) -> Recipe:
         raise MissingError("native code is switched off by GTAPE_NATIVE=0 in the environment")
     if sys.platform == "win32":
         raise MissingError("native code is compiled on Linux and macOS; this is Windows")
-    return Recipe(compiler("native code"), _STRICT + more, _optional(), _libraries(), _machine())
+    chains = ("--param=avoid-fma-max-bits=0",) if "-ffp-contract=fast" in more else ()
+    return Recipe(compiler("native code"), _STRICT + more, (*_optional(), *chains), _libraries(),
+                  _machine())
 
 
 @cache
