@@ -1,10 +1,8 @@
-"""Layers of words: tables on the host, whatever device is in use, and TextVectorization traced.
-
-In a traced function TextVectorization is one step, where the shape of its result is known.
-"""
+"""Layers of words: tables on the host, whatever device is in use, and traced TextVectorization."""
 
 from __future__ import annotations
 
+import inspect
 from types import ModuleType
 from typing import Any
 
@@ -28,7 +26,9 @@ def amend_index_lookup(module: ModuleType) -> None:
     layer, on_host = module.IndexLookup, on(CPU)
     for name in ("__init__", "set_vocabulary", "update_state", "finalize_state",
                  "load_own_variables"):
-        setattr(layer, name, on_host(getattr(layer, name)))
+        held = on_host(method := getattr(layer, name))
+        held.__signature__ = inspect.signature(method)  # Keras looks at that of __init__
+        setattr(layer, name, held)
     plain = on_host(layer.call)
 
     @instead(layer, "call")

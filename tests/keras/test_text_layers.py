@@ -131,3 +131,11 @@ def test_a_model_of_texts_trains_on_a_gpu(eager: bool) -> None:
         model.fit(tf.constant(_TEXTS), np.ones((3, 1)), verbose=0)
         assert model.predict(tf.constant(_TEXTS), verbose=0).shape == (3, 1)
         assert model.weights[0].value.device == "GPU:0"
+
+
+def test_the_base_of_lookup_layers_is_made_by_its_own_arguments() -> None:
+    from keras.src.layers.preprocessing.index_lookup import IndexLookup
+
+    layer = IndexLookup(max_tokens=None, num_oov_indices=1, mask_token="", oov_token="[UNK]",
+                        vocabulary_dtype="string", vocabulary=["a", "b"])
+    assert layer(tf.constant(["b", "c", "a"])).numpy().tolist() == [3, 1, 2]
