@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
@@ -43,8 +44,11 @@ def apply(module: ModuleType) -> None:
 
 
 def instead(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
-    """Decorator: the function stands for what `owner` has by this name, and looks like it."""
-    def put(function: Callable[..., Any]) -> None:
-        setattr(owner, name, functools.wraps(getattr(owner, name))(function))
+    """Decorator: the function stands for what `owner` has by this name, signature included."""
+    def put(function: Any) -> None:
+        plain = getattr(owner, name)
+        functools.update_wrapper(function, plain)
+        function.__signature__ = inspect.signature(plain)
+        setattr(owner, name, function)
 
     return put

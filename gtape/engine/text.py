@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from types import ModuleType
 from typing import Any
 
@@ -26,9 +25,7 @@ def amend_index_lookup(module: ModuleType) -> None:
     layer, on_host = module.IndexLookup, on(CPU)
     for name in ("__init__", "set_vocabulary", "update_state", "finalize_state",
                  "load_own_variables"):
-        held = on_host(method := getattr(layer, name))
-        held.__signature__ = inspect.signature(method)  # Keras looks at that of __init__
-        setattr(layer, name, held)
+        instead(layer, name)(on_host(getattr(layer, name)))
     plain = on_host(layer.call)
 
     @instead(layer, "call")
