@@ -70,9 +70,9 @@ def key(*parts: str) -> str:
     """A file name for what is made from `parts` alone."""
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(f"{len(part)}:".encode())
+        digest.update(f"{len(part)}:".encode())  # "ab", "c" is not "a", "bc"
         digest.update(part.encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()[:40]
+    return digest.hexdigest()[:40]  # 160 bits: short, and no two programs share them
 
 
 def read(kind: str, name: str) -> bytes | None:

@@ -51,7 +51,7 @@ def host_memory() -> dict[str, int]:
         raise UnavailableError("the memory of the process cannot be read on this system") from None
     import sys
 
-    scale = 1 if sys.platform == "darwin" else 1024
+    scale = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, the others KiB
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
     return {"current": _resident(peak), "peak": peak}
 

@@ -10,6 +10,7 @@ from types import ModuleType
 from .bessel_tables import I0_FAR, I0_NEAR, I1_FAR, I1_NEAR
 from .series import Array, chebyshev, evaluate
 
+#: Where the fits of the tables meet: one up to here, the other from here on.
 JOINT = 8.0
 
 

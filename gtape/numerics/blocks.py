@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from types import ModuleType
 
+#: A small part of any card's memory, in as few launches as that allows.
 DEVICE_LIMIT = 1 << 30
 
 

@@ -24,6 +24,7 @@ def normal_pairs(xp: ModuleType, u: Array, v: Array) -> Array:
     step = _BLOCK if xp.__name__ == "numpy" else max(u.size, 1)
     for start in range(0, u.size, step):
         block = slice(start, start + step)
+        # log 0 is infinite; TensorFlow draws the line here too.
         radius = xp.sqrt(_log(xp, xp.maximum(u[block], u.dtype.type(1e-7))) * u.dtype.type(-2))
         sine, cosine = _sine_and_cosine(xp, v[block])
         xp.multiply(radius, sine, out=made[block, 0])
@@ -42,6 +43,7 @@ def _log(xp: ModuleType, x: Array) -> Array:
     s = (m - real(1)) / (m + real(1))
     double = s + s
     tail = _series(s * s, [real(1 / (2 * k + 1)) for k in range(1, terms + 1)])
+    # Not double * (1 + tail), where the rounding of the sum would reach the last digits.
     return exponent.astype(x.dtype) * real(log(2)) + (double + double * tail)
 
 

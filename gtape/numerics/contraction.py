@@ -20,6 +20,7 @@ def contract(xp: Any, arrays: list[Any], terms: tuple[str, ...], result: str) ->
     Letters of one term may repeat (a diagonal); letters of `result` may not.
     """
     dtype = arrays[0].dtype
+    # BLAS has no two-byte floats, and each of several products would be rounded to them.
     narrow = dtype.name in ("float16", "bfloat16")
     work = [a.astype("float32") for a in arrays] if narrow else list(arrays)
     made = _reduce(xp, work, list(terms), result)
@@ -64,10 +65,12 @@ def _kept(first: str, second: str, others: str) -> str:
                    + [x for x in second if x not in first and x in others])
 
 
+# Every call asks, and the answer takes longer than a small product. Bounded, since the sizes belong
+# to the question and a program may never repeat them.
 @lru_cache(1024)
 def order_of(terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str,
            ) -> tuple[tuple[int, int], ...]:
-    """Pairs (i < j) to contract in turn: each time the pair with the smallest result."""
+    """Pairs (i < j) to contract in turn: each time the pair that leaves the fewest numbers."""
     sizes = {x: n for term, shape in zip(terms, shapes) for x, n in zip(term, shape)}
     left, steps = list(terms), []
     while len(left) > 1:
@@ -103,7 +106,7 @@ def _pair(xp: Any, a: Any, first: str, b: Any, second: str, kept: str) -> Any:
     a = xp.transpose(a, order_a)
     b = xp.transpose(b, order_b)
     shape = (*a.shape[:batch + rows], *b.shape[batch + inner:])
-    if not inner:
+    if not inner:  # no sum, nothing for BLAS to do
         left = a.reshape(a.shape + (1,) * (b.ndim - batch))
         return left * b.reshape(b.shape[:batch] + (1,) * rows + b.shape[batch:])
     left = a.reshape(*a.shape[:batch], math.prod(a.shape[batch:batch + rows]),

@@ -32,6 +32,8 @@ class Frames(NamedTuple):
 
 def log_softmax(xp: Any, logits: Array, direction: Array | None) -> tuple[Array, Array | None]:
     """Log probabilities of the classes, float64, and their derivative along a direction."""
+    # A path adds one for each frame: what float32 would round off of so large a logarithm is a
+    # relative error of the path's probability.
     z = logits.astype(np.float64)
     z = z - z.max(axis=-1, keepdims=True)
     z = z - xp.log(xp.exp(z).sum(axis=-1, keepdims=True))
@@ -79,6 +81,7 @@ def _added(xp: Any, terms: list[Array], tangents: list[Array] | None) -> tuple[A
     """log Σ e^term, and Σ tangent e^term / Σ e^term; terms of 0 probability are -inf."""
     stacked = xp.stack(terms)
     top = stacked.max(axis=0)
+    # Where all terms are -inf, -inf - -inf would be nan.
     top = xp.where(xp.isfinite(top), top, 0)
     shares = xp.exp(stacked - top)
     total = shares.sum(axis=0)

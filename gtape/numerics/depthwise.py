@@ -97,6 +97,7 @@ def depthwise_filter_grad(
     for block in _blocks(xp, g):
         part, source = g[block], padded[block]
         products = xp.empty_like(part)
+        # As a product with ones BLAS adds rows in less than half of NumPy's time (sums.py).
         ones = xp.ones(prod(part.shape[:-1]), g.dtype)
         for cell, where in cells(size, g.shape[1:-1], strides, dilations):
             xp.multiply(source[where], part, out=products)

@@ -19,6 +19,7 @@ from .precision import is_short
 
 Shape = Sequence[int]
 
+#: As many bits of a word as TensorFlow takes, so that the seed of an op gives its numbers.
 MANTISSA_BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
 
 
@@ -105,7 +106,7 @@ def truncated_normal(
     _, v = _unit_pairs(xp, key, offset, prod(shape), _working(xp, dtype))
     reach = erf_of_number(sqrt(2.0))
     standard = sqrt(2.0) * erfinv(xp, (2.0 * v - 1.0) * reach)
-    standard = xp.clip(standard, -2.0, 2.0)
+    standard = xp.clip(standard, -2.0, 2.0)  # rounding may pass the ends
     return (standard * stddev + mean).astype(dtype).reshape(shape)
 
 
@@ -139,6 +140,7 @@ def categorical(xp: ModuleType, key: Key, offset: int, logits: Array, samples: i
     edges = xp.cumsum(weights, axis=1)
     total = edges[:, -1:]
     target = uniform(xp, key, offset, (batch, samples), xp.float64) * total
+    # Rounded up to the total it would fall to the last class, whatever that one's weight.
     target = xp.minimum(target, xp.nextafter(total, 0.0))
     low = xp.zeros((batch, samples), xp.int64)
     high = xp.full((batch, samples), classes - 1, xp.int64)

@@ -76,7 +76,7 @@ def _erf(xp: ModuleType, x: Array) -> Array:
     value *= inner
     if not double:
         return xp.clip(value, -1.0, 1.0)
-    size = xp.clip(xp.abs(x), 0.5, 30.0)
+    size = xp.clip(xp.abs(x), 0.5, 30.0)  # erfc underflows before 30
     far = xp.copysign(1.0 - _exp_square(xp, size, 1.0) * _erfcx(xp, size), x)
     return xp.where(xp.abs(x) < end, value, far)
 
@@ -95,6 +95,7 @@ def _erfcx(xp: ModuleType, x: Array) -> Array:
 
 def _exp_square(xp: ModuleType, x: Array, factor: float) -> Array:
     """exp(-factor * x**2), in two factors: x**2 rounded once would cost x**2 ulps of it."""
+    # A multiple of 2^-10 below 64 has 16 bits: its square is exact, and so is x - coarse.
     coarse = xp.rint(x * 1024.0) / 1024.0
     fine = (x - coarse) * (x + coarse)
     return xp.exp(-factor * (coarse * coarse)) * xp.exp(-factor * fine)
@@ -140,6 +141,7 @@ def _ndtri(xp: ModuleType, p: Array) -> Array:
     q = 1.0 - p
     w = -(xp.log(4.0 * p) + xp.log(q))
     middle = -xp.log1p(-((p - q) ** 2))
+    # In the middle w is near 0: the logarithms of 4 p and q cancel, log1p does not.
     near = xp.abs(p - 0.5) < 0.4
     return sqrt(2.0) * (p - q) * _erfinv_ratio(xp, xp.where(near, middle, w))
 
@@ -149,6 +151,7 @@ def _erfinv_ratio(xp: ModuleType, w: Array) -> Array:
     root = xp.sqrt(w)
     centre = chebyshev(xp, CENTRE, xp.minimum(w, 6.25) / 3.125 - 1.0)
     shoulder = chebyshev(xp, SHOULDER, (xp.clip(root, 2.5, 6.0) - 4.25) / 1.75)
+    # 27.5² is beyond the w of the least positive float64.
     tail = chebyshev(xp, TAIL, (xp.clip(root, 6.0, 27.5) - 16.75) / 10.75)
     ratio = xp.where(w < 6.25, centre, xp.where(w < 36.0, shoulder, tail))
     return xp.where(xp.isinf(w), w, ratio)

@@ -26,7 +26,8 @@ BERNOULLI = (
 ASYMPTOTIC = 10.0
 STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI[:8], 1))
 DIGAMMA_FAR = tuple(-b / (2 * k) for k, b in enumerate(BERNOULLI[:8], 1))
-# Zeta sums so many terms one by one, and more where q is negative, down to the limit.
+# Zeta sums so many terms one by one, and where q is negative one more for each unit below 0. Each
+# is a pass over the array, so there is a limit.
 ZETA_TERMS, ZETA_LIMIT = 10, -1000
 # The largest order whose factorial is a number.
 LAST_FACTORIAL = 170
@@ -91,7 +92,7 @@ def lgamma64(xp: ModuleType, x: Array) -> Array:
 
 def _lgamma_positive(xp: ModuleType, x: Array) -> Array:
     low, factor = xp.minimum(x, ASYMPTOTIC), xp.ones_like(x)
-    for _ in range(7):
+    for _ in range(7):  # from below ASYMPTOTIC to below 3
         large = low >= 3.0
         low = xp.where(large, low - 1.0, low)
         factor = xp.where(large, factor * low, factor)
@@ -118,10 +119,11 @@ def _digamma(xp: ModuleType, x: Array) -> Array:
     low = xp.minimum(positive, ASYMPTOTIC)
     total = xp.where(low < 1.0, -1.0 / low, 0.0)
     low = xp.where(low < 1.0, low + 1.0, low)
-    for _ in range(8):
+    for _ in range(8):  # from below ASYMPTOTIC to below 2
         large = low > 2.0
         low = xp.where(large, low - 1.0, low)
         total = xp.where(large, total + 1.0 / low, total)
+    # The zero in two parts: near it the first is subtracted without rounding.
     near = total + (low - ROOT - ROOT_REST) * chebyshev(xp, DIGAMMA, 2.0 * low - 3.0)
     high = xp.maximum(positive, ASYMPTOTIC)
     square = 1.0 / (high * high)

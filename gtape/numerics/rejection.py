@@ -35,6 +35,7 @@ def gamma(
     boosted = xp.where(alphas < 1.0, alphas + 1.0, alphas)
     with np.errstate(all="ignore"):
         values = _accepted(xp, key, offset, _gamma_attempt, boosted)
+        # The fourth word, which no attempt reads.
         u = _unit(xp, counter_words(xp, key, _counters(xp, offset, alphas.size)))[:, 3]
         values = xp.where(alphas < 1.0, values * u ** (1.0 / alphas), values)
     return (values / betas).astype(dtype).reshape(shape)

@@ -16,7 +16,8 @@ from .precision import Array, working
 HOST_BLOCK = 1 << 25
 # That many bytes of positions stay in the cache with what is added there: faster, and so free.
 CACHE_BLOCK = 1 << 17
-# From more rows than these, of which the result has at most one for every DENSE, sums are float64.
+# From more rows than these, of which the result has at most one for every DENSE, sums are float64:
+# one to which so many are added loses digits in float32.
 CROWD, DENSE = 1 << 10, 4
 # Columns up to which one after another is faster than rows.
 NARROW = 4

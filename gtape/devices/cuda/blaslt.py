@@ -40,6 +40,7 @@ _SIGNATURES = {
 #: What the machine lacks; every other failure contradicts what gtape checked before.
 _MISSING = (Status.NOT_INITIALIZED, Status.ALLOC_FAILED, Status.ARCH_MISMATCH,
             Status.LICENSE_ERROR)
+#: More than one, because each has a status of its own: the first may not run.
 _REQUESTED = 8
 
 

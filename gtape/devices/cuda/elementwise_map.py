@@ -14,7 +14,9 @@ from gtape.devices.cuda.operands import Layout, layout
 from gtape.kinds.print_numpy import define
 
 _BLOCK = (BLOCK, 1, 1)
+#: Below it an index and the step added to it fit into 32 bits, which GPUs divide faster than 64.
 _INT31 = 1 << 31
+#: Grids, and plans, that a map keeps: the shapes of a program may never come again.
 _LIMIT = 1024
 
 

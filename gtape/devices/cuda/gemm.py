@@ -26,6 +26,7 @@ from gtape.devices.cuda.tensor_float_32 import tensor_float_32_execution_enabled
 
 DEFAULT = Epilogue.DEFAULT
 _MIB = 1 << 20
+#: Problems that a thread keeps: the shapes of a program may never come again.
 _LIMIT = 4096
 #: cudaMalloc aligns to 256 bytes, and the library asks for no more.
 _ALIGNMENT = 256
@@ -75,6 +76,7 @@ class Gemm:
         if problem.hollow:
             return self._hollow(gpu, a, b, key, out, request, bias, aux)
         bits = (at_a | at_b | at_c | at_bias | at_aux | problem.distances) & (_ALIGNMENT - 1)
+        # The lowest bit set anywhere: the largest power of 2 that divides all.
         asked = (request, bits & -bits, aux_ld)
         plan = problem.plans.get(asked)
         if plan is None:

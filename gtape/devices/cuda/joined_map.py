@@ -24,7 +24,9 @@ from gtape.devices.cuda.map_text import BLOCK, Formula, Operand, program
 
 #: Blocks for each multiprocessor, and the chunks that each of them should have.
 _BLOCKS, _CHUNKS_EACH = 4, 32
+#: The least is eight elements for each thread of a block, so that its loads are wide.
 _LEAST_CHUNK, _MOST_CHUNK = 2048, 1 << 16
+#: Steps of training take and free memory alike, so few tables recur, and the others are let go.
 _TABLES = 64
 
 

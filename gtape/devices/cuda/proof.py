@@ -20,6 +20,7 @@ from gtape.devices.cuda.reach import reached
 from gtape.kinds.print_cuda import C_SIZES
 
 KIND = "proofs"
+#: In the names of the files: proofs of another form are not found.
 _FORMAT = "2"
 #: What helps against the problems.
 ADVICE = """\
@@ -104,6 +105,7 @@ def register_limits(ptx: str) -> dict[str, int]:
         threads, blocks = _THREADS.search(bounds), _BLOCKS.search(bounds)
         lanes = math.prod(int(n) for n in re.findall(r"\d+", threads[1])) if threads else 1
         warps = -(-lanes // 32) * (int(blocks[1]) if blocks else 1)
+        # An instruction can name no more than 255.
         found[name] = min(255, _REGISTERS_OF_ALL // warps // 256 * 8)
     return found
 
@@ -138,6 +140,7 @@ def problems(kernel: Kernel, proof: Proof) -> list[str]:
     its subroutines for 64-bit division: no shortage, and nothing that the text could mend.
     """
     found = []
+    # A thread is given registers by the eight.
     if proof.spills and proof.registers > proof.limit - 8:
         found.append(f"spills {proof.spills} bytes ({proof.registers} registers of {proof.limit})")
     if declares_wide(kernel) and not proof.wide_loads + proof.wide_stores:

@@ -15,6 +15,7 @@ from gtape.devices.cuda.summed_text import summed_entry, summed_text
 from gtape.kinds.broadcasting import axes_to_sum, stretches, sum_to
 from gtape.kinds.print_cuda import compute_dtype
 
+#: Plans that a map keeps: the shapes of a program may never come again.
 _LIMIT = 1024
 
 

@@ -19,6 +19,7 @@ from gtape.devices.cuda.source import expand, expanded
 _STRICT = ("-std=c++17", "-fPIC", "-w", "-fsigned-char", "-fno-strict-aliasing",
            "-ffp-contract=off")
 _RUNTIME = ("-O2",)
+#: NVRTC has no headers of the system: a kernel that includes one must not compile here either.
 _KERNELS = ("-fvisibility=hidden", "-nostdinc++")
 #: What finds misaligned accesses and wrong indices of arrays. The runtime answers the calls that
 #: they insert, so the compiler must not link its own runtime for them. Optimising would take longer
@@ -105,6 +106,7 @@ def sanitized_environment() -> dict[str, str]:
     if any(not os.path.isabs(path) for path in found):
         raise KernelError(f"{command[0]} has no AddressSanitizer; install it, or set CXX=g++")
     return {**os.environ, "LD_PRELOAD": " ".join(found), "PYTHONMALLOC": "malloc",
+            # Python never frees all it has, and each library of kernels defines the same names.
             "ASAN_OPTIONS": "detect_leaks=0:detect_odr_violation=0:detect_stack_use_after_return=0",
             "UBSAN_OPTIONS": "print_stacktrace=1"}
 

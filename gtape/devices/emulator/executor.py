@@ -84,6 +84,7 @@ class Emulator:
             message = ctypes.create_string_buffer(2048)
             with _LOCK:
                 self._launches += 1
+                # Seeds are far apart, so that no two draw the same schedules one launch later.
                 failed = launch(ctypes.byref(_Launch(
                     entry.body, ctypes.addressof(places), grid, block, smem,
                     self.seed * 1_000_003 + self._launches, SCHEDULES.index(self.schedule),

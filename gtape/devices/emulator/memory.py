@@ -13,6 +13,7 @@ import numpy as np
 from gtape.devices.cuda.executor import numpy_dtype
 
 GUARD = 256
+#: That of cudaMalloc.
 ALIGNMENT = 256
 #: A quiet NaN in every float type, and no likely integer.
 _PATTERN = b"\xfd\xff"

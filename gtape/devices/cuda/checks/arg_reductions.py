@@ -12,6 +12,7 @@ from gtape.devices.cuda.checks.reductions import values
 from gtape.devices.cuda.kernels.arg_reductions import arg_extreme
 from gtape.devices.cuda.kernels.reductions import SERVED
 
+#: Lone elements, lanes, edges off the vector width, columns; the last ones take several blocks.
 _SHAPES = (((1,), 0), ((3,), 0), ((33,), 0), ((5, 7), 1), ((70, 4), 1), ((2, 1003), 1), ((6, 5), 0),
            ((33, 32), 0), ((40, 33), 0), ((2, 9, 16), 1), ((3, 4, 5), 0), ((2, 0), 0),
            ((9000,), 0), ((2, 16_400), 1), ((2051, 3), 0), ((2, 1100, 5), 1))

@@ -33,6 +33,8 @@ class Geometry(NamedTuple):
 
 
 _NONE = ((0, 0), (0, 0))
+#: Odd and even channels, steps beyond the filter, gaps in it, groups, one to three axes, more
+#: channels than a tile has, and no images or features at all.
 _CASES = (
     Geometry((2, 5, 6, 3), (3, 3, 3, 5), (1, 1), (1, 1), ((1, 1), (1, 1))),
     Geometry((1, 9, 8, 8), (3, 2, 8, 12), (2, 2), (1, 1), ((1, 0), (0, 1))),

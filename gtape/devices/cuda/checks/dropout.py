@@ -13,6 +13,7 @@ from gtape.devices.cuda.kernels import dropout as kernels
 from gtape.devices.cuda.kernels.random_numbers import uniform
 
 KEY = (0xDEADBEEF, 7)
+#: A counter whose lower half overflows within the draw.
 OFFSET = 5 << 64 | 0xFFFFFFFFFFFFFFFF
 
 

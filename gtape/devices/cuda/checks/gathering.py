@@ -11,6 +11,7 @@ import numpy as np
 from gtape.devices.cuda.checks.bench import Bench, Check, Wrong, drawn
 from gtape.devices.cuda.kernels import gathering
 
+#: Elements of every size, since they are moved as bytes.
 _DTYPES = ("float32", "float64", "float16", "bfloat16", "bool", "int8", "uint16", "int32", "int64",
            "complex64", "complex128")
 #: Shapes of the table, the axis, and the shape of the indices.

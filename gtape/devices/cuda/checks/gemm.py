@@ -18,11 +18,13 @@ from gtape.devices.cuda.gemm_epilogue import auxiliary
 
 #: The emulator has no cuBLASLt.
 NEEDS_GPU = True
+#: Sides that break the alignment, single lines, and nothing along each axis.
 _SIZES = ((1, 1, 1), (3, 5, 7), (31, 33, 32), (64, 40, 24), (1, 17, 9), (17, 1, 9), (8, 16, 1),
           (0, 3, 4), (3, 0, 4), (3, 4, 0))
 _BATCHES = (((2, 3, 4), (2, 4, 5)), ((5, 3, 4), (4, 5)), ((3, 4), (5, 4, 6)),
             ((2, 1, 3, 4), (1, 3, 4, 5)), ((2, 3, 4, 2), (3, 2, 5)), ((4, 1, 6), (6, 3)),
             ((2, 3, 1, 4), (2, 1, 4, 2)), ((0, 3, 4), (4, 5)))
+#: Columns that need no padding in gelu's aux.
 _AUX = (16, 24, 20)
 
 

@@ -41,6 +41,7 @@ class Window(NamedTuple):
         return all(0 <= i < n for i, n in zip(cell, self.shape[1:-1]))
 
 
+#: Windows that touch, overlap and leave gaps, one to three axes, padding, no images, no channels.
 _CASES = (
     Window((2, 6, 6, 8), (2, 2), (2, 2), (1, 1), ((0, 0), (0, 0))),
     Window((1, 7, 5, 3), (3, 3), (2, 2), (1, 1), ((1, 1), (0, 1))),
