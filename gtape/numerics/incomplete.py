@@ -55,6 +55,7 @@ def _gamma_ratio(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:
     valid = (a > 0.0) & (x > 0.0) & xp.isfinite(a) & xp.isfinite(x)
     a_in, x_in = xp.where(valid, a, 1.0), xp.where(valid, x, 1.0)
     series_side = x_in < a_in + 1.0
+    # Each side computes all elements: the other's become some that converge soon.
     front = _gamma_front(xp, a_in, x_in)
     series = front * _gamma_series(xp, a_in, xp.where(series_side, x_in, 0.5 * a_in))
     fraction_x = xp.where(series_side, a_in + 2.0, x_in)

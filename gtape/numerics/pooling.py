@@ -35,6 +35,7 @@ def winners(
     windows = list(cells(size, best.shape[1:-1], strides, dilations))
     for _, where in windows[:-1]:
         cell = padded[where]
+        # A nan is unequal to itself too; it won where it comes first.
         missed &= (cell != best) & (cell == cell)
         found += missed
     return found

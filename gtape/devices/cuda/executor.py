@@ -38,7 +38,7 @@ class Executor:
         empty: `(shape, dtype) -> array`, uninitialised and C-contiguous.
         loader: what loads kernels.
         multiprocessors: how many the device has; sets the size of grids.
-        shared_bytes: the most shared memory that a block can have.
+        shared_bytes: the most shared memory that a block can have; every GPU gives 48 KiB.
         contiguity: the attribute of arrays that says whether they lie in C order without gaps.
         alone: whether there is no other device whose arrays could be passed.
     """
@@ -59,7 +59,7 @@ class Executor:
     def function(self, kernel: Kernel) -> Function:
         """The loaded function of a kernel."""
         found = self._functions.get(kernel)
-        if found is None:
+        if found is None:  # two threads may both load it, and use the first
             found = self._functions.setdefault(kernel, self._loader.load(kernel))
         return found
 
