@@ -1,18 +1,18 @@
 """Where tests compute, and what the markers `gpu` and `native` mean.
 
-Tests run on the CPU, also where a GPU is present, unless they are marked `gpu`. A test that takes
-the fixture `device` runs once for each kind of device. A traced function runs without the compiler,
-which would take half a second for each, unless its test is marked `native`. Its program then has
-guard zones around its values, unless the marker says `zones=False`: a test of where values lie.
-With GTAPE_EMULATED_GPU=1 the tests marked `gpu` run on memory of the host, their kernels by the
-emulator; arrays are then a strict stand-in for CuPy's.
+Tests run on the CPU, also where a GPU is present, unless they are marked `gpu`: those are not
+collected where there is no GPU, and fail there with GTAPE_REQUIRE_GPU=1. A test that takes the
+fixture `device` runs once for each kind of device that there is. A traced function runs without the
+compiler, which would take half a second for each, unless its test is marked `native`. Its program
+then has guard zones around its values, unless the marker says `zones=False`: a test of where values
+lie. With GTAPE_EMULATED_GPU=1 the tests marked `gpu` run on memory of the host, their kernels by
+the emulator; arrays are then a strict stand-in for CuPy's.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -53,6 +53,13 @@ def _why_no_gpu() -> str:
 
 #: Asked once: later tests may put a stand-in in place of CuPy.
 _NO_GPU = _why_no_gpu()
+_LEFT_OUT = bool(_NO_GPU) and not _REQUIRED
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if _LEFT_OUT:
+        config.hook.pytest_deselected(items=[i for i in items if i.get_closest_marker("gpu")])
+        items[:] = [i for i in items if i.get_closest_marker("gpu") is None]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -64,14 +71,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         os.environ["GTAPE_GUARD_ZONES"] = "1" if zones else "0"
     if _NO_COMPILER and native and native.kwargs.get("required", True):
         pytest.skip(f"no compiler: {_NO_COMPILER}")
-    if item.get_closest_marker("gpu") is None or not _NO_GPU:
-        return
-    if _REQUIRED:
+    if _NO_GPU and item.get_closest_marker("gpu"):
         pytest.fail(f"GTAPE_REQUIRE_GPU=1, but there is no usable GPU: {_NO_GPU}", pytrace=False)
-    pytest.skip(f"no usable GPU: {_NO_GPU}")
 
 
-@pytest.fixture(params=["CPU:0", pytest.param("GPU:0", marks=pytest.mark.gpu)])
+@pytest.fixture(params=["CPU:0"] if _LEFT_OUT else [
+    "CPU:0", pytest.param("GPU:0", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of a device; new tensors go there during the test."""
     with tf.device(request.param):
@@ -87,8 +92,6 @@ def _on_the_cpu(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests needed a GPU that was not there."""
-    skipped = [r for r in terminalreporter.stats.get("skipped", []) if "gpu" in r.keywords]
-    reasons = Counter(str(r.longrepr[2]).removeprefix("Skipped: ") for r in skipped)
-    for reason, count in reasons.items():
-        terminalreporter.write_line(f"{count} gpu tests were skipped: {reason}", yellow=True)
+    if _LEFT_OUT:
+        terminalreporter.write_line(f"tests marked gpu were left out; no usable GPU: {_NO_GPU}",
+                                    yellow=True)
