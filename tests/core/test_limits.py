@@ -70,10 +70,8 @@ def test_more_bytes_than_addresses(name: str, traced: bool) -> None:
         tf.function(make)() if traced else make()
 
 
-@pytest.mark.parametrize("name", _OF_LENGTHS)
+@pytest.mark.parametrize("name", [n for n in _OF_LENGTHS if n not in ("range", "sequence_mask")])
 def test_negative_lengths(name: str) -> None:
-    if name in ("range", "sequence_mask"):
-        pytest.skip("counts down, or is empty")
     with pytest.raises((_Bad, ValueError), match=r"negative|>= 0|must"):
         _OF_LENGTHS[name](-1)
 

@@ -81,9 +81,8 @@ def test_the_gradient_of_dropout_has_the_same_mask(gpus):
     np.testing.assert_allclose(outer.gradient(total, x).numpy(), np.where(kept, 2 / 0.6, 0), 1e-6)
 
 
+@pytest.mark.parametrize("gpus", ["kernels"], indirect=True)
 def test_dropout_is_one_launch_each_way_and_keeps_no_mask(gpus, monkeypatch):
-    if gpus[0].executor is None:
-        pytest.skip("kernels only")
     counted: Counter[str] = Counter()
     launch = Executor.launch
 

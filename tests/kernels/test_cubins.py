@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import forking
 import pytest
 
 from gtape.core.errors import UnavailableError
@@ -16,6 +18,7 @@ from gtape.devices.cuda import cubins, nvrtc
 from gtape.devices.cuda.kernel import Kernel
 
 TEXT = "__global__ void nothing(float* x, long long n) {}\n"
+STRANGER = 4242
 
 
 class Counting:
@@ -93,13 +96,22 @@ def test_a_folder_that_cannot_be_made_is_no_error(
     assert compiler.compiled == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0,
-                    reason="root may write to a read-only folder")
-def test_a_read_only_folder_is_no_error(kernel: Kernel, folder: Path) -> None:
-    folder.mkdir()
-    folder.chmod(0o500)
-    assert cubins.cubin(kernel, "sm_90", Counting()).name == "_Znothing"
-    assert not list(folder.iterdir())
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no rights of POSIX")
+def test_a_read_only_folder_is_no_error(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled() -> bool:
+        if os.geteuid() == 0:  # root may write there
+            os.setuid(STRANGER)
+        return cubins.cubin(kernel, "sm_90", Counting()).name == "_Znothing"
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as public:
+        folder = Path(public, cubins.KIND)
+        folder.mkdir()
+        for place in (public, folder):
+            os.chmod(place, 0o555)
+        monkeypatch.setenv(cache.VARIABLE, public)
+        assert forking.child(compiled)
+        assert not list(folder.iterdir())
+        os.chmod(public, 0o755)
 
 
 def test_a_full_disk_is_no_error(
