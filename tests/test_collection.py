@@ -1,4 +1,4 @@
-"""Which tests are collected: where there is no GPU, and where packages that some need are missing."""
+"""Which tests are collected: without a GPU, and without packages that some of them need."""
 
 from __future__ import annotations
 
