@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import gtape.ops
 from gtape.core.device import CPU
 from gtape.core.dtypes import complex128, float64
 from gtape.core.op import Op, declared
-from gtape.kinds.composite import Composite
-from gtape.kinds.elementwise import Atom, Elementwise
-from gtape.kinds.expr import Expr
-from gtape.kinds.primitive import Primitive
-from gtape.kinds.print_numpy import number_text
+from gtape.opdef.composite import Composite
+from gtape.opdef.elementwise import Atom, Elementwise
+from gtape.opdef.primitive import Primitive
+from gtape.opdef.printers.numpy import number_text
+from gtape.opdef.scalar_graph import Expr
+from gtape.ops import every_module
 
 PATH = Path(__file__).with_name("ops.md")
 HEAD = """# The ops
@@ -31,12 +29,6 @@ long for a line.
 _LONG = 110
 
 
-def modules() -> list[ModuleType]:
-    """The modules of gtape.ops, imported."""
-    return [importlib.import_module(f"gtape.ops.{found.name}")
-            for found in pkgutil.iter_modules(gtape.ops.__path__)]
-
-
 def home(op: Op, sources: dict[str, str]) -> str:
     """The module that declares an op: a letter's is the one with its signature."""
     function = getattr(op, "_fn", None)
@@ -48,7 +40,7 @@ def home(op: Op, sources: dict[str, str]) -> str:
 
 def by_module() -> Iterator[tuple[ModuleType, list[Op]]]:
     """Each module with the ops that it declares, in order."""
-    found = modules()
+    found = every_module()
     sources = {m.__name__: Path(str(m.__file__)).read_text(encoding="utf-8") for m in found}
     homes = {id(op): home(op, sources) for op in declared()}
     for module in found:

@@ -12,85 +12,87 @@ _TABLE = {
         DType as_dtype bool=bool_ bfloat16 complex64 complex128 double float16 float32 float64 half
         int8 int16 int32 int64 string uint8 uint16 uint32 uint64""",
     "gtape.core.shape": "TensorShape",
-    "gtape.core.state": "init_scope",
-    "gtape.compile.function": "function",
+    "gtape.core.context": "init_scope",
+    "gtape.compile.frontend.function": "function",
     "gtape.data.optional": "OptionalSpec",
-    "gtape.core.specs": "TypeSpec TensorSpec NoneTensorSpec IndexedSlicesSpec type_spec_from_value",
+    "gtape.core.type_specs": """
+        TypeSpec TensorSpec NoneTensorSpec IndexedSlicesSpec type_spec_from_value""",
     "gtape.core.tensor": "Tensor",
     "gtape.core.variable": "Variable",
-    "gtape.core.aggregation": "VariableAggregation VariableSynchronization",
-    "gtape.core.scopes": "name_scope",
-    "gtape.core.tape": "GradientTape",
-    "gtape.core.tapeargs": "UnconnectedGradients explain_none",
+    "gtape.core.variable_aggregation": "VariableAggregation VariableSynchronization",
+    "gtape.core.name_scope": "name_scope",
+    "gtape.autodiff.tape": "GradientTape",
+    "gtape.autodiff.gradient_request": "UnconnectedGradients explain_none",
     "gtape.core.indexed_slices": "IndexedSlices",
-    "gtape.core.registry": "RegisterGradient no_gradient",
-    "gtape.core.custom_gradient": "custom_gradient grad_pass_through",
-    "gtape.core.recompute": "recompute_grad",
+    "gtape.autodiff.user_gradients": "RegisterGradient no_gradient",
+    "gtape.autodiff.custom_gradient": "custom_gradient grad_pass_through",
+    "gtape.autodiff.recompute": "recompute_grad",
     "gtape.core.module": "Module",
-    "gtape.core.queries": """
+    "gtape.core.introspection": """
         executing_eagerly inside_function is_symbolic_tensor is_tensor get_logger get_static_value
         gradients hessians""",
     "gtape.devices.placing": "device DeviceSpec",
-    "gtape.ops.scalars": """
+    "gtape.ops.elementwise.scalars": """
         acos acosh add asin asinh atan atan2 atanh complex=make_complex cos cosh
         equal exp floor greater greater_equal less less_equal logical_and logical_not
         logical_or maximum minimum multiply negative not_equal pow=power sigmoid sin
         sinh sqrt square subtract tan tanh realdiv=divide truncatediv truncatemod""",
-    "gtape.ops.operators": "abs=absolute round=round_ sign=signum truediv divide=truediv",
-    "gtape.ops.casting": "cast saturate_cast bitcast",
-    "gtape.ops.creation": """
+    "gtape.ops.elementwise.operators": """
+        abs=absolute round=round_ sign=signum truediv divide=truediv""",
+    "gtape.ops.shape.casting": "cast saturate_cast bitcast",
+    "gtape.ops.shape.creation": """
         constant convert_to_tensor eye fill linspace one_hot ones ones_like range=range_ zeros
         zeros_like""",
-    "gtape.ops.layout": """
+    "gtape.ops.shape.layout": """
         broadcast_to ensure_shape expand_dims identity reshape squeeze transpose""",
-    "gtape.ops.passing": "stop_gradient identity_n guarantee_const tuple group no_op",
-    "gtape.ops.packing": "concat parallel_stack split stack unstack",
-    "gtape.ops.gathering": "gather gather_nd scatter_nd",
-    "gtape.ops.products": "matmul",
-    "gtape.ops.contraction": "einsum tensordot",
-    "gtape.ops.eigen": "eig eigvals",
-    "gtape.ops.matrix_functions": "matrix_square_root",
-    "gtape.ops.fourier": "fftnd ifftnd irfftnd rfftnd",
-    "gtape.ops.norms": "norm",
-    "gtape.ops.reductions": "reduce_max reduce_mean reduce_min reduce_sum",
-    "gtape.ops.more_reductions": """
+    "gtape.ops.shape.identity": "stop_gradient identity_n guarantee_const tuple group no_op",
+    "gtape.ops.shape.packing": "concat parallel_stack split stack unstack",
+    "gtape.ops.indexing.gathering": "gather gather_nd scatter_nd",
+    "gtape.ops.linalg.products": "matmul",
+    "gtape.ops.linalg.contraction": "einsum tensordot",
+    "gtape.ops.linalg.eigen": "eig eigvals",
+    "gtape.ops.linalg.matrix_functions": "matrix_square_root",
+    "gtape.ops.signal.fourier": "fftnd ifftnd irfftnd rfftnd",
+    "gtape.ops.linalg.norms": "norm",
+    "gtape.ops.reductions.reductions": "reduce_max reduce_mean reduce_min reduce_sum",
+    "gtape.ops.reductions.more_reductions": """
         reduce_all reduce_any reduce_logsumexp reduce_prod""",
-    "gtape.ops.sums": "add_n scalar_mul",
-    "gtape.ops.clipping": "clip_by_global_norm clip_by_norm clip_by_value",
-    "gtape.ops.selection": "where case cond switch_case",
-    "gtape.ops.cumulative": "cumsum",
-    "gtape.ops.sorting": """
+    "gtape.ops.reductions.sums": "add_n scalar_mul",
+    "gtape.ops.elementwise.clipping": "clip_by_global_norm clip_by_norm clip_by_value",
+    "gtape.ops.control.selection": "where case cond switch_case",
+    "gtape.ops.reductions.cumulative": "cumsum",
+    "gtape.ops.indexing.sorting": """
         argmax argmin argsort sort searchsorted approx_top_k""",
     "gtape.ops.text.bucketing": "fingerprint",
     "gtape.ops.text.numerals": "as_string",
-    "gtape.ops.unique": "unique unique_with_counts",
-    "gtape.ops.index_shuffle": "random_index_shuffle",
-    "gtape.ops.histograms": "histogram_fixed_width histogram_fixed_width_bins",
-    "gtape.ops.arranging": """
+    "gtape.ops.indexing.unique": "unique unique_with_counts",
+    "gtape.ops.random.index_shuffle": "random_index_shuffle",
+    "gtape.ops.reductions.histograms": "histogram_fixed_width histogram_fixed_width_bins",
+    "gtape.ops.shape.arranging": """
         repeat reverse reverse_sequence roll tile meshgrid""",
-    "gtape.ops.padding": "pad",
-    "gtape.ops.slicing": "slice=slice_ strided_slice",
-    "gtape.ops.masking": "boolean_mask sequence_mask",
-    "gtape.ops.partition": "dynamic_partition dynamic_stitch",
-    "gtape.ops.scattering": """
+    "gtape.ops.shape.padding": "pad",
+    "gtape.ops.indexing.slicing": "slice=slice_ strided_slice",
+    "gtape.ops.indexing.masking": "boolean_mask sequence_mask",
+    "gtape.ops.indexing.partition": "dynamic_partition dynamic_stitch",
+    "gtape.ops.indexing.scattering": """
         tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub
         tensor_scatter_nd_update""",
-    "gtape.ops.space": """
+    "gtape.ops.shape.batch_blocks": """
         batch_to_space extract_volume_patches required_space_to_batch_paddings space_to_batch
         space_to_batch_nd""",
-    "gtape.ops.shapes": """
+    "gtape.ops.shape.shapes": """
         broadcast_dynamic_shape broadcast_static_shape rank shape shape_n size unravel_index""",
-    "gtape.ops.loops": """
+    "gtape.ops.control.loops": """
         foldl foldr map_fn scan while_loop vectorized_map nondifferentiable_batch_function""",
     "gtape.ops.ragged.ragged_tensor": "RaggedTensor RaggedTensorSpec",
     "gtape.ops.sparse.tensor": "SparseTensor SparseTensorSpec",
-    "gtape.ops.tensor_array": "TensorArray TensorArraySpec",
-    "gtape.ops.python_functions": "numpy_function py_function print=print_",
-    "gtape.ops.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
-    "gtape.ops.dependencies": "control_dependencies",
-    "gtape.ops.convolution": """
+    "gtape.ops.control.tensor_array": "TensorArray TensorArraySpec",
+    "gtape.ops.control.host_functions": "numpy_function py_function print=print_",
+    "gtape.ops.checks.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
+    "gtape.ops.control.dependencies": "control_dependencies",
+    "gtape.ops.nn.convolution": """
         conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2""",
-    "gtape.ops.initializers": """
+    "gtape.ops.random.initializers": """
         constant_initializer=Constant ones_initializer=Ones zeros_initializer=Zeros
         random_normal_initializer=RandomNormal random_uniform_initializer=RandomUniform""",
     "gtape.keras": "initializers losses metrics optimizers",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gtape.ops.bitwise import (
+from gtape.ops.elementwise.bitwise import (
     bitwise_and,
     bitwise_or,
     bitwise_xor,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.text import shown
+from gtape.core.formatting import shown
 
 __all__ = ["as_bytes", "as_str", "as_str_any", "as_text", "bytes_or_text_types", "complex_types",
            "integral_types", "path_to_str", "real_types"]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from gtape.compile.function import Mode
+from gtape.compile.frontend.function import Mode
 from gtape.core.device import CPU, Device
 from gtape.core.errors import InvalidArgumentError, UnimplementedError
 from gtape.core.excess_precision import enable_excess_precision, excess_precision_enabled
-from gtape.core.text import shown
-from gtape.devices.cuda.determinism import enable_op_determinism
-from gtape.devices.cuda.tensor_float_32 import (
+from gtape.core.formatting import shown
+from gtape.devices.cuda.gemm.tensor_float_32 import (
     enable_tensor_float_32_execution,
     tensor_float_32_execution_enabled,
 )
+from gtape.devices.cuda.runtime.determinism import enable_op_determinism
 from gtape.devices.placing import device_named
 from gtape.devices.probe import probe, show, visible
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gtape.ops.assertions import (
+from gtape.ops.checks.assertions import (
     Assert,
     assert_equal,
     assert_greater,
@@ -20,7 +20,7 @@ from gtape.ops.assertions import (
     assert_rank_in,
     assert_scalar,
 )
-from gtape.ops.numerics_checks import (
+from gtape.ops.checks.numerics import (
     assert_all_finite,
     check_numerics,
     disable_check_numerics,
@@ -28,7 +28,7 @@ from gtape.ops.numerics_checks import (
     get_log_device_placement,
     set_log_device_placement,
 )
-from gtape.ops.type_assertions import (
+from gtape.ops.checks.type_assertions import (
     assert_integer,
     assert_proper_iterable,
     assert_same_float_dtype,

@@ -14,14 +14,14 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from gtape.core import nest
+from gtape.core.context import tracer_now
 from gtape.core.convert import convert
 from gtape.core.dtypes import int32
 from gtape.core.errors import InvalidArgumentError, UnimplementedError
+from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.placement import on
-from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.devices.placing import device_named
 
 __all__ = [
@@ -277,7 +277,7 @@ class Strategy:
             ValueError: another `reduce_op`.
             RuntimeError: it is called in a replica.
         """
-        from gtape.ops.reductions import reduce_mean, reduce_sum
+        from gtape.ops.reductions.reductions import reduce_mean, reduce_sum
 
         _require_cross_replica()
         op = _reduce_op(reduce_op)

@@ -51,9 +51,9 @@ __all__ = [
 ]
 
 
-_ELSEWHERE = {"cast": ("gtape.ops.casting", "cast"),
-              "saturate_cast": ("gtape.ops.casting", "saturate_cast"),
-              "complex": ("gtape.ops.scalars", "make_complex")}
+_ELSEWHERE = {"cast": ("gtape.ops.shape.casting", "cast"),
+              "saturate_cast": ("gtape.ops.shape.casting", "saturate_cast"),
+              "complex": ("gtape.ops.elementwise.scalars", "make_complex")}
 
 
 def __getattr__(name: str) -> Any:

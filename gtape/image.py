@@ -16,31 +16,18 @@ from gtape.files.images import (
     extract_jpeg_shape,
     is_jpeg,
 )
-from gtape.ops.colour import (
-    adjust_hue,
-    adjust_saturation,
-    hsv_to_rgb,
-    rgb_to_hsv,
-    rgb_to_yiq,
-    rgb_to_yuv,
-    yiq_to_rgb,
-    yuv_to_rgb,
+from gtape.ops.image.adjustments import (
+    adjust_brightness,
+    adjust_contrast,
+    adjust_gamma,
+    convert_image_dtype,
+    grayscale_to_rgb,
+    per_image_standardization,
+    psnr,
+    rgb_to_grayscale,
+    total_variation,
 )
-from gtape.ops.crops import crop_and_resize
-from gtape.ops.image_geometry import (
-    central_crop,
-    crop_to_bounding_box,
-    extract_patches,
-    flip_left_right,
-    flip_up_down,
-    image_gradients,
-    pad_to_bounding_box,
-    resize_with_crop_or_pad,
-    rot90,
-    sobel_edges,
-    transpose,
-)
-from gtape.ops.image_random import (
+from gtape.ops.image.augmentation import (
     random_brightness,
     random_contrast,
     random_crop,
@@ -56,19 +43,32 @@ from gtape.ops.image_random import (
     stateless_random_hue,
     stateless_random_saturation,
 )
-from gtape.ops.images import (
-    adjust_brightness,
-    adjust_contrast,
-    adjust_gamma,
-    convert_image_dtype,
-    grayscale_to_rgb,
-    per_image_standardization,
-    psnr,
-    rgb_to_grayscale,
-    total_variation,
+from gtape.ops.image.colour import (
+    adjust_hue,
+    adjust_saturation,
+    hsv_to_rgb,
+    rgb_to_hsv,
+    rgb_to_yiq,
+    rgb_to_yuv,
+    yiq_to_rgb,
+    yuv_to_rgb,
 )
-from gtape.ops.resizing import ResizeMethod, resize, resize_with_pad
-from gtape.ops.similarity import ssim
+from gtape.ops.image.crops import crop_and_resize
+from gtape.ops.image.geometry import (
+    central_crop,
+    crop_to_bounding_box,
+    extract_patches,
+    flip_left_right,
+    flip_up_down,
+    image_gradients,
+    pad_to_bounding_box,
+    resize_with_crop_or_pad,
+    rot90,
+    sobel_edges,
+    transpose,
+)
+from gtape.ops.image.resizing import ResizeMethod, resize, resize_with_pad
+from gtape.ops.image.similarity import ssim
 
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue",

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.result_specs import specs
+from gtape.compile.frontend.result_specs import specs
 from gtape.core import dtypes
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.text import shown
-from gtape.devices.cuda.map_text import Formula, Operand, map_text
-from gtape.kinds.elementwise import Elementwise, cotangent_name, output_name
-from gtape.kinds.launching import Step, backward_step, forward_step
-from gtape.kinds.print_cuda import servable
+from gtape.core.formatting import shown
+from gtape.devices.cuda.elementwise.map_text import Formula, Operand, map_text
+from gtape.opdef.elementwise import Elementwise, cotangent_name, output_name
+from gtape.opdef.kernel_calls import Step, backward_step, forward_step
+from gtape.opdef.printers.cuda import servable
 
 __all__ = ["cuda", "specs"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gtape.ops.contraction import einsum, tensordot
-from gtape.ops.creation import eye
-from gtape.ops.determinants import det, logdet, matrix_rank, slogdet, trace
-from gtape.ops.diagonals import (
+from gtape.ops.linalg.contraction import einsum, tensordot
+from gtape.ops.linalg.determinants import det, logdet, matrix_rank, slogdet, trace
+from gtape.ops.linalg.diagonals import (
     adjoint,
     band_part,
     cross,
@@ -17,12 +16,12 @@ from gtape.ops.diagonals import (
     tensor_diag,
     tensor_diag_part,
 )
-from gtape.ops.eigen import eig, eigh, eigvals, eigvalsh, qr, svd
-from gtape.ops.lu import lu, lu_matrix_inverse, lu_reconstruct, lu_solve
-from gtape.ops.matrix_functions import expm, logm, sqrtm
-from gtape.ops.norms import global_norm, l2_normalize, norm, normalize
-from gtape.ops.products import matmul, matrix_transpose, matvec
-from gtape.ops.solving import (
+from gtape.ops.linalg.eigen import eig, eigh, eigvals, eigvalsh, qr, svd
+from gtape.ops.linalg.lu import lu, lu_matrix_inverse, lu_reconstruct, lu_solve
+from gtape.ops.linalg.matrix_functions import expm, logm, sqrtm
+from gtape.ops.linalg.norms import global_norm, l2_normalize, norm, normalize
+from gtape.ops.linalg.products import matmul, matrix_transpose, matvec
+from gtape.ops.linalg.solving import (
     banded_triangular_solve,
     cholesky,
     cholesky_solve,
@@ -32,7 +31,8 @@ from gtape.ops.solving import (
     solve,
     triangular_solve,
 )
-from gtape.ops.tridiagonal import eigh_tridiagonal, tridiagonal_matmul, tridiagonal_solve
+from gtape.ops.linalg.tridiagonal import eigh_tridiagonal, tridiagonal_matmul, tridiagonal_solve
+from gtape.ops.shape.creation import eye
 
 __all__ = [
     "adjoint", "band_part", "banded_triangular_solve", "cholesky", "cholesky_solve", "cross",

@@ -10,11 +10,11 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, int64, string
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.text import shown
 from gtape.files.paths import errors, local
 from gtape.ops.arguments import as_int
-from gtape.ops.tables import (
+from gtape.ops.indexing.lookup_tables import (
     DenseHashTable,
     KeyedValues,
     LookupTable,

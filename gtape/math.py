@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gtape.ops.activations import (
-    log_sigmoid,
-    softplus,
-    softsign,
-)
-from gtape.ops.cumulative import (
-    cumprod,
-    cumsum,
-    cumulative_logsumexp,
-)
-from gtape.ops.histograms import (
-    bincount,
-)
-from gtape.ops.more_math import (
+from gtape.ops.elementwise.more_math import (
     angle,
     confusion_matrix,
     conj,
@@ -30,27 +17,12 @@ from gtape.ops.more_math import (
     real,
     reciprocal_no_nan,
 )
-from gtape.ops.more_reductions import (
-    count_nonzero,
-    reduce_all,
-    reduce_any,
-    reduce_euclidean_norm,
-    reduce_logsumexp,
-    reduce_prod,
-    reduce_std,
-    reduce_variance,
-    zero_fraction,
-)
-from gtape.ops.norms import (
-    l2_normalize,
-)
-from gtape.ops.operators import absolute as abs
-from gtape.ops.operators import divide_no_nan, truediv
-from gtape.ops.operators import round_ as round
-from gtape.ops.operators import signum as sign
-from gtape.ops.operators import truediv as divide
-from gtape.ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum
-from gtape.ops.scalars import (
+from gtape.ops.elementwise.operators import absolute as abs
+from gtape.ops.elementwise.operators import divide_no_nan, truediv
+from gtape.ops.elementwise.operators import round_ as round
+from gtape.ops.elementwise.operators import signum as sign
+from gtape.ops.elementwise.operators import truediv as divide
+from gtape.ops.elementwise.scalars import (
     acos,
     acosh,
     add,
@@ -103,34 +75,9 @@ from gtape.ops.scalars import (
     xlog1py,
     xlogy,
 )
-from gtape.ops.scalars import floormod as mod
-from gtape.ops.scalars import power as pow
-from gtape.ops.segments import (
-    segment_max,
-    segment_mean,
-    segment_min,
-    segment_prod,
-    segment_sum,
-    unsorted_segment_max,
-    unsorted_segment_mean,
-    unsorted_segment_min,
-    unsorted_segment_prod,
-    unsorted_segment_sqrt_n,
-    unsorted_segment_sum,
-)
-from gtape.ops.softmax import (
-    log_softmax,
-    softmax,
-)
-from gtape.ops.sorting import (
-    approx_max_k,
-    approx_min_k,
-    argmax,
-    argmin,
-    in_top_k,
-    top_k,
-)
-from gtape.ops.special import (
+from gtape.ops.elementwise.scalars import floormod as mod
+from gtape.ops.elementwise.scalars import power as pow
+from gtape.ops.elementwise.special import (
     bessel_i0,
     bessel_i0e,
     bessel_i1,
@@ -149,7 +96,60 @@ from gtape.ops.special import (
     polygamma,
     zeta,
 )
-from gtape.ops.sums import accumulate_n, add_n, scalar_mul
+from gtape.ops.indexing.segments import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    segment_sum,
+    unsorted_segment_max,
+    unsorted_segment_mean,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
+    unsorted_segment_sum,
+)
+from gtape.ops.indexing.sorting import (
+    approx_max_k,
+    approx_min_k,
+    argmax,
+    argmin,
+    in_top_k,
+    top_k,
+)
+from gtape.ops.linalg.norms import (
+    l2_normalize,
+)
+from gtape.ops.nn.activations import (
+    log_sigmoid,
+    softplus,
+    softsign,
+)
+from gtape.ops.nn.softmax import (
+    log_softmax,
+    softmax,
+)
+from gtape.ops.reductions.cumulative import (
+    cumprod,
+    cumsum,
+    cumulative_logsumexp,
+)
+from gtape.ops.reductions.histograms import (
+    bincount,
+)
+from gtape.ops.reductions.more_reductions import (
+    count_nonzero,
+    reduce_all,
+    reduce_any,
+    reduce_euclidean_norm,
+    reduce_logsumexp,
+    reduce_prod,
+    reduce_std,
+    reduce_variance,
+    zero_fraction,
+)
+from gtape.ops.reductions.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum
+from gtape.ops.reductions.sums import accumulate_n, add_n, scalar_mul
 
 __all__ = [
     "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "angle", "approx_max_k",

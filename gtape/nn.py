@@ -8,40 +8,41 @@ from gtape._names import missing as _missing
 from gtape._names import parsed as _parsed
 
 _TABLE = {
-    "gtape.ops.activations": """
+    "gtape.ops.nn.activations": """
         crelu elu gelu leaky_relu relu relu6 selu silu softplus softsign swish""",
-    "gtape.ops.scalars": "sigmoid tanh",
-    "gtape.ops.softmax": "log_softmax softmax",
-    "gtape.ops.losses": """
+    "gtape.ops.elementwise.scalars": "sigmoid tanh",
+    "gtape.ops.nn.softmax": "log_softmax softmax",
+    "gtape.ops.nn.losses": """
         compute_average_loss l2_loss log_poisson_loss scale_regularization_loss
         sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits
         sparse_softmax_cross_entropy_with_logits weighted_cross_entropy_with_logits""",
-    "gtape.ops.convolution": """
+    "gtape.ops.nn.convolution": """
         atrous_conv2d atrous_conv2d_transpose conv1d conv1d_transpose conv2d conv2d_transpose
         conv3d conv3d_transpose conv_transpose convolution""",
-    "gtape.ops.depthwise": """
+    "gtape.ops.nn.depthwise": """
         depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input
         separable_conv2d""",
-    "gtape.ops.ctc": "ctc_loss",
-    "gtape.ops.ctc_decoding": "ctc_beam_search_decoder ctc_greedy_decoder",
-    "gtape.ops.morphology": "dilation2d erosion2d",
-    "gtape.ops.pooling": """
+    "gtape.ops.nn.ctc": "ctc_loss",
+    "gtape.ops.nn.ctc_decoding": "ctc_beam_search_decoder ctc_greedy_decoder",
+    "gtape.ops.nn.morphology": "dilation2d erosion2d",
+    "gtape.ops.nn.pooling": """
         avg_pool avg_pool1d avg_pool2d avg_pool3d max_pool max_pool1d max_pool2d max_pool3d
         max_pool_with_argmax pool""",
-    "gtape.ops.normalization": """
+    "gtape.ops.nn.normalization": """
         batch_norm_with_global_normalization batch_normalization local_response_normalization
         lrn=local_response_normalization""",
-    "gtape.ops.moments": "moments normalize_moments sufficient_statistics weighted_moments",
-    "gtape.ops.bias": "bias_add",
-    "gtape.ops.dropout": "dropout experimental",
-    "gtape.ops.gathering": "embedding_lookup",
+    "gtape.ops.reductions.moments": """
+        moments normalize_moments sufficient_statistics weighted_moments""",
+    "gtape.ops.nn.bias": "bias_add",
+    "gtape.ops.nn.dropout": "dropout experimental",
+    "gtape.ops.indexing.gathering": "embedding_lookup",
     "gtape.ops.sparse.embedding": "embedding_lookup_sparse safe_embedding_lookup_sparse",
-    "gtape.ops.space_to_depth": "depth_to_space space_to_depth with_space_to_batch",
-    "gtape.ops.space": "space_to_batch",
-    "gtape.ops.isotonic": "isotonic_regression",
-    "gtape.ops.norms": "l2_normalize",
-    "gtape.ops.more_reductions": "zero_fraction",
-    "gtape.ops.sorting": "approx_max_k approx_min_k in_top_k top_k",
+    "gtape.ops.shape.depth_blocks": "depth_to_space space_to_depth with_space_to_batch",
+    "gtape.ops.shape.batch_blocks": "space_to_batch",
+    "gtape.ops.nn.isotonic": "isotonic_regression",
+    "gtape.ops.linalg.norms": "l2_normalize",
+    "gtape.ops.reductions.more_reductions": "zero_fraction",
+    "gtape.ops.indexing.sorting": "approx_max_k approx_min_k in_top_k top_k",
 }
 
 _SAMPLED = "compute the full loss: gtape.nn.softmax_cross_entropy_with_logits"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gtape.ops.quantizing import (
+from gtape.ops.nn.quantization import (
     fake_quant_with_min_max_args,
     fake_quant_with_min_max_vars,
     fake_quant_with_min_max_vars_per_channel,

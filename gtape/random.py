@@ -10,19 +10,19 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.core import dtypes as _dtypes
-from gtape.core.limits import room_for as _room_for
+from gtape.core.size_limits import room_for as _room_for
 from gtape.core.spec import Spec as _Spec
 from gtape.core.tensor import Tensor
-from gtape.ops import random_ops as _ops
 from gtape.ops.arguments import as_shape as _as_shape
-from gtape.ops.generator import (
+from gtape.ops.random import functions as _ops
+from gtape.ops.random.generator import (
     Algorithm,
     Generator,
     create_rng_state,
     get_global_generator,
     set_global_generator,
 )
-from gtape.ops.random_streams import set_seed
+from gtape.ops.random.streams import set_seed
 
 __all__ = [
     "Algorithm", "Generator", "categorical", "create_rng_state", "fold_in", "gamma",
@@ -149,7 +149,7 @@ def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: 
     Raises:
         InvalidArgumentError: it does not.
     """
-    from gtape.ops.layout import broadcast_to
+    from gtape.ops.shape.layout import broadcast_to
 
     wanted = _dtypes.as_dtype(dtype)
     a = broadcast_to(_ops.convert(alpha, wanted), shape)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gtape.ops.projective import projective_transform as ImageProjectiveTransformV3
-from gtape.ops.slicing import dynamic_update_slice as XlaDynamicUpdateSlice
-from gtape.ops.sorting import bucketize as Bucketize
-from gtape.ops.unique import unique_v2 as UniqueV2
-from gtape.ops.unique import unique_with_counts_v2 as UniqueWithCountsV2
+from gtape.ops.image.projective import projective_transform as ImageProjectiveTransformV3
+from gtape.ops.indexing.slicing import dynamic_update_slice as XlaDynamicUpdateSlice
+from gtape.ops.indexing.sorting import bucketize as Bucketize
+from gtape.ops.indexing.unique import unique_v2 as UniqueV2
+from gtape.ops.indexing.unique import unique_with_counts_v2 as UniqueWithCountsV2
 
 __all__ = ["Bucketize", "ImageProjectiveTransformV3", "UniqueV2", "UniqueWithCountsV2",
            "XlaDynamicUpdateSlice"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gtape.ops.cosine_transforms import dct, idct, inverse_mdct, mdct
-from gtape.ops.fourier import (
+from gtape.ops.signal.cosine import dct, idct, inverse_mdct, mdct
+from gtape.ops.signal.fourier import (
     fft,
     fft2d,
     fft3d,
@@ -23,16 +23,16 @@ from gtape.ops.fourier import (
     rfft3d,
     rfftnd,
 )
-from gtape.ops.fourier_shift import fftshift, ifftshift
-from gtape.ops.mel import linear_to_mel_weight_matrix, mfccs_from_log_mel_spectrograms
-from gtape.ops.signal_frames import (
+from gtape.ops.signal.fourier_shift import fftshift, ifftshift
+from gtape.ops.signal.frames import (
     frame,
     inverse_stft,
     inverse_stft_window_fn,
     overlap_and_add,
     stft,
 )
-from gtape.ops.signal_windows import (
+from gtape.ops.signal.mel import linear_to_mel_weight_matrix, mfccs_from_log_mel_spectrograms
+from gtape.ops.signal.windows import (
     hamming_window,
     hann_window,
     kaiser_bessel_derived_window,

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from gtape.autodiff.tape import GradientTape
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import GradientMismatch
 from gtape.core.op import Bools, Case, Ints, Op
 from gtape.core.op import declared as _declared_ops
-from gtape.core.tape import GradientTape
 from gtape.core.tensor import Tensor
 
 _STEP = 1e-5
@@ -88,7 +88,7 @@ def call(op: Any, inputs: Sequence[Tensor], case: Case) -> list[Tensor]:
 def _weighted(results: Sequence[Tensor], weights: Sequence[np.ndarray]) -> Tensor:
     """Σ Re(conj(w) y): a scalar that sees every element of every differentiable result."""
     import gtape.math as tfm
-    from gtape.ops.reductions import reduce_sum
+    from gtape.ops.reductions.reductions import reduce_sum
 
     total = convert(0.0, dtypes.float64)
     for y, w in zip(results, weights):
@@ -102,7 +102,7 @@ def _weighted(results: Sequence[Tensor], weights: Sequence[np.ndarray]) -> Tenso
 
 
 def _wide(x: Tensor) -> Tensor:
-    from gtape.ops.casting import cast
+    from gtape.ops.shape.casting import cast
 
     return cast(x, dtypes.float64)
 
@@ -175,7 +175,7 @@ def _slope(value: Callable[[Sequence[Tensor]], Tensor], tensors: Sequence[Tensor
            directions: Sequence[np.ndarray | None]) -> Tensor:
     """The derivative of `value` along `directions`, as a tensor that can be differentiated."""
     import gtape.math as tfm
-    from gtape.ops.reductions import reduce_sum
+    from gtape.ops.reductions.reductions import reduce_sum
 
     wanted = [i for i, d in enumerate(directions) if d is not None]
     sources = [tensors[i] for i in wanted]
@@ -223,8 +223,8 @@ def check_trace(op: Any, case: Case, dtype: str = "float32", seed: int = 0) -> N
     Raises:
         AssertionError: they differ, or the trace infers other specs than came out.
     """
-    from gtape.core.symbols import SymbolicTensor
-    from gtape.core.tracer import trace
+    from gtape.trace.symbolic_tensor import SymbolicTensor
+    from gtape.trace.tracer import trace
 
     tensors = [convert(a) for a in draw(case, dtype, seed)]
     eager = call(op, tensors, case)

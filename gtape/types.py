@@ -7,8 +7,8 @@ from typing import Any, Union
 
 import numpy as np
 
-from gtape.compile.concrete import ConcreteFunction
-from gtape.compile.function import Function
+from gtape.compile.frontend.concrete_function import ConcreteFunction
+from gtape.compile.frontend.function import Function
 from gtape.core.tensor import Tensor
 from gtape.core.variable import Variable
 from gtape.distribute import DistributedValues

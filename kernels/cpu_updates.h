@@ -15,7 +15,7 @@ struct Chains {
     bool* first;
 };
 
-// The bytes that `chained` needs for so many places: see gtape/compile/rules/updates.py.
+// The bytes that `chained` needs for so many places: see gtape/compile/lowering/updates.py.
 static inline long chain_slots(long count) {
     long slots = 8;
     while (slots < 2 * count) slots *= 2;

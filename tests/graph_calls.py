@@ -1,8 +1,8 @@
 """Traced calls without a compiler: what a function's graph computes, node by node."""
 
-from gtape.compile.traced import traced
+from gtape.compile.frontend.closed_graph import traced
 from gtape.core.convert import convert
-from gtape.core.tracer import Tracer
+from gtape.trace.tracer import Tracer
 
 
 def trace_of(fn, *args):

@@ -72,7 +72,7 @@ def test_a_closed_output(arguments: list[str]) -> None:
 def test_an_explanation_is_printed_by_any_terminal() -> None:
     code = ("import gtape as tf\nx = tf.Variable(1.)\nwith tf.GradientTape() as t:\n"
             "    y = tf.sqrt(x).numpy() * x\n    z = tf.constant(x.numpy())\n"
-            "t.explain(z, x)\nfrom gtape.core.text import say\nsay('½ … é')")
+            "t.explain(z, x)\nfrom gtape.core.formatting import say\nsay('½ … é')")
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=120,
                           env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr.decode()

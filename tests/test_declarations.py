@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
-import pkgutil
 import weakref
 import zlib
 from typing import Any
@@ -13,19 +11,18 @@ import numpy as np
 import pytest
 
 import gtape as tf
-import gtape.ops
 from gtape import testing
 from gtape.core.convert import convert
 from gtape.core.op import Op, declared
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor
-from gtape.core.tracer import trace
-from gtape.kinds.composite import Composite
-from gtape.kinds.elementwise import Elementwise
-from gtape.kinds.primitive import Primitive
+from gtape.opdef.composite import Composite
+from gtape.opdef.elementwise import Elementwise
+from gtape.opdef.primitive import Primitive
+from gtape.ops import every_module
+from gtape.trace.tracer import trace
 
-for _module in pkgutil.iter_modules(gtape.ops.__path__):
-    importlib.import_module(f"gtape.ops.{_module.name}")
+every_module()
 
 #: How far a float32 result may be from the float64 one, in units of the largest entry.
 _SINGLE = 2e-4

@@ -17,7 +17,7 @@ pytest.importorskip("sklearn", reason="the demo extra is not installed")
 
 import gtape as tf
 from gtape.cli import main as gtape
-from gtape.core import files, tensor_files
+from gtape.core import atomic_files, safetensors_files
 from gtape.demo import charts, checkpoint, data, digits
 from gtape.demo.errors import DemoError
 from gtape.demo.evaluation import Evaluation, evaluate
@@ -153,7 +153,7 @@ def test_an_evaluation_counts() -> None:
 
 def test_the_checkpoint_gives_back_the_model(trained: digits.Outcome,
                                              samples: data.Samples) -> None:
-    assert tensor_files.read(trained.checkpoint, "the checkpoint")[1].keys() == {
+    assert safetensors_files.read(trained.checkpoint, "the checkpoint")[1].keys() == {
         "kernel1", "bias1", "kernel2", "bias2", "weight", "bias"}
     assert evaluate(checkpoint.load(trained.checkpoint), samples).accuracy > 0.97
 
@@ -222,14 +222,14 @@ def test_bytes_are_readable(count: int, text: str) -> None:
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                             ) -> None:
     file = tmp_path / "report.html"
-    files.write_whole(file, b"old")
+    atomic_files.write_whole(file, b"old")
 
     def fail(*paths: object) -> None:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(files.os, "replace", fail)
+    monkeypatch.setattr(atomic_files.os, "replace", fail)
     with pytest.raises(OSError, match="the disk is gone"):
-        files.write_whole(file, b"new")
+        atomic_files.write_whole(file, b"new")
     assert [(f.name, f.read_bytes()) for f in tmp_path.iterdir()] == [("report.html", b"old")]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.core.explain import Explanation
+from gtape.autodiff.explain import Explanation
 
 _LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +9,10 @@ import numpy as np
 import pytest
 
 import gtape as tf
-import gtape.ops
 from gtape.core.tensor import Tensor
-from gtape.kinds.elementwise import Elementwise
-from gtape.kinds.functions import operands
+from gtape.opdef.eager_functions import operands
+from gtape.opdef.elementwise import Elementwise
+from gtape.ops import every_module
 
 #: The typing rules that take real floating tensors and give the same.
 _TYPES = ("number", "real", "float", "real_float", "any")
@@ -23,8 +21,8 @@ _TOLERANCE = {"float16": 4e-3, "float32": 2e-6, "float64": 1e-14}
 
 def _functions(arity: int) -> list[Any]:
     found: dict[str, Any] = {}
-    for module in pkgutil.iter_modules(gtape.ops.__path__):
-        space = vars(importlib.import_module(f"gtape.ops.{module.name}"))
+    for module in every_module():
+        space = vars(module)
         for value in space.values():
             op = getattr(value, "op", None)
             if isinstance(op, Elementwise) and len(op.params) == arity and (

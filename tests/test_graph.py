@@ -8,10 +8,10 @@ import pytest
 import gtape as tf
 from gtape.core.dtypes import float32, float64
 from gtape.core.errors import OperatorNotAllowedInGraphError
-from gtape.core.graph import Graph
 from gtape.core.spec import Spec
-from gtape.core.symbols import SymbolicTensor
-from gtape.core.tracer import trace
+from gtape.trace.graph import Graph
+from gtape.trace.symbolic_tensor import SymbolicTensor
+from gtape.trace.tracer import trace
 
 _F = Spec((2, 3), float32)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.core import jacobian
+from gtape.autodiff import jacobian
 
 
 def test_the_jacobian_of_a_linear_map_is_its_matrix() -> None:
@@ -171,7 +171,7 @@ def _doubled_by_numbers(x):
 
 
 def _layer_normed(x):
-    from gtape.ops.normalization import layer_norm
+    from gtape.ops.nn.normalization import layer_norm
 
     return layer_norm(x, tf.ones((1, 4), tf.float64), tf.zeros((1, 4), tf.float64), axes=(1,),
                       eps=1e-3)
@@ -289,7 +289,7 @@ def test_a_gradient_in_numbers_is_asked_row_by_row(monkeypatch: pytest.MonkeyPat
 
 def test_only_what_is_asked_for_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradients of the weights, which the walk passes by, are 100 times as large."""
-    from gtape.ops.products import matmul_
+    from gtape.ops.linalg.products import matmul_
 
     sizes = []
     function = matmul_._fn

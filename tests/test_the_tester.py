@@ -13,10 +13,10 @@ from gtape import testing
 from gtape.core.op import Case, Rule, case
 from gtape.core.spec import Spec
 from gtape.errors import GradientMismatch
-from gtape.kinds.composite import Composite
-from gtape.kinds.elementwise import Atom, Word
-from gtape.kinds.primitive import Primitive
-from gtape.ops import scalars as s
+from gtape.opdef.composite import Composite
+from gtape.opdef.elementwise import Atom, Word
+from gtape.opdef.primitive import Primitive
+from gtape.ops.elementwise import scalars as s
 
 _CASE = case((2, 3))
 

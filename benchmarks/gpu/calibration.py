@@ -90,7 +90,7 @@ def products(peer: KernelPeer) -> Iterator[Measure]:
 
 def little(gpu: Any) -> Callable[[], None]:
     """One launch of the kernel that does next to nothing."""
-    from gtape.devices.cuda.kernel import Kernel
+    from gtape.devices.cuda.runtime.kernel import Kernel
 
     function = gpu.function(Kernel(TEXT, "little"))
     x, y, z = (gpu.zeros((32,), np.dtype(np.float32)) for _ in range(3))

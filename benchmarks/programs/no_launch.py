@@ -13,9 +13,9 @@ import numpy as np
 
 import gtape.core.device as core
 from gtape.core.tensor import EagerTensor
-from gtape.devices.cuda.device import CudaDevice
-from gtape.devices.cuda.executor import Executor, Function
-from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.cuda.runtime.device import CudaDevice
+from gtape.devices.cuda.runtime.executor import Executor, Function
+from gtape.devices.cuda.runtime.kernel import Kernel
 
 _MULTIPROCESSORS = 132
 

@@ -12,7 +12,7 @@ from gtape.autograph.values import as_tensor, check, crosses, in_place_of, leave
 from gtape.core import nest
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.ops.tensor_array import TensorArray
+from gtape.ops.control.tensor_array import TensorArray
 
 lt, le, gt, ge, eq, ne = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq,
                           operator.ne)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.symbols import SymbolicTensor
+from gtape.trace.symbolic_tensor import SymbolicTensor
 
 _MARK = "_gtape_traced_branch_"
 

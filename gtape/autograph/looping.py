@@ -12,7 +12,7 @@ from gtape.autograph.sequences import Sequence, sequence
 from gtape.autograph.state import UNSET, Snapshot, State
 from gtape.autograph.values import as_tensor, check, crosses, in_place_of, leaves, packed
 from gtape.core import nest
-from gtape.ops.tensor_array import TensorArray
+from gtape.ops.control.tensor_array import TensorArray
 
 _SIDES = ("before the loop", "after one turn")
 

@@ -11,7 +11,7 @@ from gtape.autograph.calls import callee
 from gtape.autograph.conditions import traced_tensor
 from gtape.core.dtypes import DType, int32
 from gtape.core.tensor import Tensor
-from gtape.ops.creation import range_
+from gtape.ops.shape.creation import range_
 
 
 class Sequence(NamedTuple):

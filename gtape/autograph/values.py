@@ -10,9 +10,9 @@ import numpy as np
 from gtape.autograph.state import UNSET
 from gtape.core import nest
 from gtape.core.convert import convert
+from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.ops.tensor_array import TensorArray
+from gtape.ops.control.tensor_array import TensorArray
 
 _NUMBERS = (bool, int, float, complex)
 

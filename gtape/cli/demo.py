@@ -10,7 +10,8 @@ from gtape.cli import checkout
 from gtape.cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from gtape.demo import digits, gpt
+    from gtape.demo import digits
+    from gtape.demo.gpt import command
 
 HELP = ("train a small network on handwritten digits, or a GPT on Python's documentation, with a "
         "report and checkpoints")
@@ -72,7 +73,7 @@ def _digits_lines(outcome: digits.Outcome) -> list[str]:
         f"next      python -m gtape {follow_up}"]
 
 
-def _gpt_lines(outcome: gpt.Outcome) -> list[str]:
+def _gpt_lines(outcome: command.Outcome) -> list[str]:
     speed = outcome.tokens_per_second
     return [
         outcome.sample, "", f"wrote {outcome.report} and {outcome.checkpoint}", "",
@@ -94,7 +95,7 @@ def _train_digits(options: argparse.Namespace) -> int:
 
 
 def _train_gpt(options: argparse.Namespace) -> int:
-    from gtape.demo.gpt import SMALL, Options, Plan, run
+    from gtape.demo.gpt.command import SMALL, Options, Plan, run
 
     if options.epochs:
         raise CommandError("--epochs is for the digits demo; the gpt demo takes --steps")

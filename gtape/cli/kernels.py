@@ -42,17 +42,17 @@ def execute(options: argparse.Namespace) -> int:
     if bfloat16.np_dtype is None:
         raise CommandError("the kernels of bfloat16 need the package ml-dtypes; run: "
                            "pip install ml-dtypes")
-    from gtape.cli import kernels_compile, kernels_list, kernels_run
+    from gtape.kernelcheck import architectures, execution, listing
 
     if options.jobs < 1:
         raise CommandError(f"--jobs takes a number of processes, at least 1; got {options.jobs}")
     status = 0
     if options.list:
-        kernels_list.names(options.names)
+        listing.names(options.names)
     if options.compile:
-        status |= kernels_compile.execute(options)
+        status |= architectures.execute(options)
     if options.run:
-        status |= kernels_run.execute(options)
+        status |= execution.execute(options)
     if not (options.list or options.compile or options.run):
-        kernels_list.overview()
+        listing.overview()
     return status

@@ -9,10 +9,10 @@ from contextvars import copy_context
 from threading import Thread
 from typing import Any
 
-from gtape.compile.numpy_program import NumpyProgram
-from gtape.compile.pace import compiling_seconds, numpy_seconds
-from gtape.compile.program import prepared
-from gtape.compile.traced import Traced
+from gtape.compile.compile_cost import compiling_seconds, numpy_seconds
+from gtape.compile.cpp.program import prepared
+from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.numpy.program import NumpyProgram
 
 #: The calls at which compiling begins, and from which the program runs.
 COMPILED, NATIVE = 10, 100
@@ -96,9 +96,9 @@ def of_step(traced: Traced, done: Callable[[Any], None], waiting: Waiting) -> Gr
 def traced_once(fn: Callable[..., None], tensors: Sequence[Any]) -> Traced | None:
     """The trace of a function that worked without one; None where there is none, or where it serves
     one call only."""
-    from gtape.compile.executable import Executable
-    from gtape.compile.function import Function
-    from gtape.compile.signature import Arguments
+    from gtape.compile.frontend.executable import Executable
+    from gtape.compile.frontend.function import Function
+    from gtape.compile.frontend.signature import Arguments
 
     arguments = Arguments(tuple(tensors), {})
     function = Function(functools.partial(fn), autograph=False)

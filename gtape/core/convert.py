@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes, nest
-from gtape.core.composite import CompositeOperand, CompositeTensor
+from gtape.core.composite_tensor import CompositeOperand, CompositeTensor
 from gtape.core.device import CPU, ArrayType, Device, registered
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.lengths import Length, tensor_of
+from gtape.core.formatting import shown
+from gtape.core.fp_errors import quiet
 from gtape.core.placement import current_device
-from gtape.core.quiet import quiet
 from gtape.core.shape import TensorShape
+from gtape.core.symbolic_dim import Length, tensor_of
 from gtape.core.tensor import EagerTensor, Tensor, noted
-from gtape.core.text import shown
 
 #: NumPy's limit.
 _MAX_RANK = 64

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.text import shown
+from gtape.core.formatting import shown
 
 
 class DType:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.composite import CompositeTensor
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.shape import TensorShape
-from gtape.core.specs import IndexedSlicesSpec
 from gtape.core.tensor import Tensor
+from gtape.core.type_specs import IndexedSlicesSpec
 
 #: Set by `ops`: scatter(values, indices, shape) -> tensor, and concat(tensors) -> tensor.
 hooks: dict[str, Callable[..., Any]] = {}

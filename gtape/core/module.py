@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from gtape.core import nest
-from gtape.core.scopes import name_scope
-from gtape.core.text import shown
+from gtape.core.formatting import shown
+from gtape.core.name_scope import name_scope
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _WORD = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")

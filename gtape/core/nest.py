@@ -10,8 +10,8 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gtape.core.composite import CompositeTensor, components
-from gtape.core.text import shown
+from gtape.core.composite_tensor import CompositeTensor, components
+from gtape.core.formatting import shown
 
 _SEQUENCES = (list, tuple, deque)
 

@@ -16,8 +16,8 @@ import sys
 from types import FrameType
 from typing import Any
 
-from gtape.core.sites import is_library, user_frame
-from gtape.core.state import active, new_key, walking
+from gtape.core.context import active, new_key, walking
+from gtape.core.source_location import is_library, user_frame
 from gtape.core.tensor import Tensor
 
 _getframe = sys._getframe

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from operator import index
 from typing import Any
 
-from gtape.core.text import shown
+from gtape.core.formatting import shown
 
 Dims = tuple[int, ...]
 

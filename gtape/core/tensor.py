@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from gtape.core import text
+from gtape.core import formatting
 from gtape.core.device import CPU, ArrayType, others, type_of
 from gtape.core.dtypes import DType, string
-from gtape.core.lengths import known
 from gtape.core.references import Reference
 from gtape.core.shape import TensorShape
-from gtape.core.sites import here
+from gtape.core.source_location import here
 from gtape.core.spec import Spec
+from gtape.core.symbolic_dim import known
 
 _NUMPY_NAMES = {
     "T": "tf.transpose(x)", "size": "tf.size(x)", "reshape": "tf.reshape(x, shape)",
@@ -265,10 +265,10 @@ class EagerTensor(Tensor):
     __cuda_array_interface__ = property(_cuda_interface)
 
     def __str__(self) -> str:
-        return text.tensor_str(self._peek(), self._a.shape, self.dtype.name)
+        return formatting.tensor_str(self._peek(), self._a.shape, self.dtype.name)
 
     def __repr__(self) -> str:
-        return text.tensor_repr(self._peek(), self._a.shape, self.dtype.name)
+        return formatting.tensor_repr(self._peek(), self._a.shape, self.dtype.name)
 
     def _peek(self) -> np.ndarray:
         """The value for showing: not an exit from the tape."""

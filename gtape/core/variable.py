@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from gtape.core import text
+from gtape.core import formatting
+from gtape.core.context import active, paused, tracer_now
 from gtape.core.convert import convert, host_array
 from gtape.core.device import ArrayType
 from gtape.core.dtypes import DType
@@ -17,11 +18,10 @@ from gtape.core.recording import STATE, mark_all
 from gtape.core.references import Reference
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
-from gtape.core.state import active, paused, tracer_now
 from gtape.core.tensor import EagerTensor, Tensor, noted
 
 if TYPE_CHECKING:
-    from gtape.core.resource import ResourceVariable
+    from gtape.core.resource_variable import ResourceVariable
 
 #: Installed by `ops`: scatter and slice assignment; by `core.resource`: its classes.
 hooks: dict[str, Callable[..., Any]] = {}
@@ -199,7 +199,8 @@ class Variable:
 
     def __repr__(self) -> str:
         value = self._read_()
-        return text.variable_repr(self._shown_name(), value._peek(), self.shape, self.dtype.name)
+        return formatting.variable_repr(self._shown_name(), value._peek(), self.shape,
+                                        self.dtype.name)
 
     def _shown_name(self) -> str:
         return self.name

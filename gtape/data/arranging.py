@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gtape.core import nest
-from gtape.kinds.print_numpy import define
+from gtape.opdef.printers.numpy import define
 
 #: Deeper structures are taken apart by general code: Python's parser has a limit.
 _DEEPEST = 50

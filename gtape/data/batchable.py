@@ -15,7 +15,7 @@ _ROWWISE = frozenset((
 
 def batchable(graph: Any) -> bool:
     """Whether every node is elementwise, moves values only, or says how many rows are done."""
-    from gtape.kinds.elementwise import Elementwise
+    from gtape.opdef.elementwise import Elementwise
 
     return all(isinstance(node.op, Elementwise) or node.op.name in _ROWWISE
                or getattr(node.op, "rows", None) is not None for node in graph.nodes)

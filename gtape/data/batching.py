@@ -8,7 +8,7 @@ from typing import Any
 
 from gtape.core import nest
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.specs import CompositeSpec, TensorSpec
+from gtape.core.type_specs import CompositeSpec, TensorSpec
 from gtape.data import stacking
 from gtape.data.dataset import Dataset
 from gtape.data.failures import failed

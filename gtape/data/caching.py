@@ -12,8 +12,8 @@ import numpy as np
 from gtape.core import nest
 from gtape.core.device import CPU
 from gtape.core.errors import DataLossError, UnimplementedError
-from gtape.core.specs import TensorSpec
 from gtape.core.tensor import EagerTensor
+from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.dataset import Dataset
 

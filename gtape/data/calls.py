@@ -7,17 +7,17 @@ from functools import partial
 from typing import Any
 
 from gtape.core import nest
+from gtape.core.context import init_scope
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import on
 from gtape.core.spec import Spec
-from gtape.core.specs import CompositeSpec, NoneTensorSpec, TensorSpec
-from gtape.core.state import init_scope
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.type_specs import CompositeSpec, NoneTensorSpec, TensorSpec
 from gtape.data import elements
 from gtape.data.failures import user_line
 from gtape.data.plans import Plan, results
-from gtape.ops.vectorized import NEEDS_ELEMENTS
+from gtape.vmap.vectorized_map import NEEDS_ELEMENTS
 
 #: For so many shapes a function is traced; with others it runs in Python.
 _MOST_SHAPES = 64
@@ -129,8 +129,8 @@ class Call:
             _Tried: there is none.
         """
         from gtape.autograph import convert
-        from gtape.compile.traced import traced
-        from gtape.core.tracer import Tracer
+        from gtape.compile.frontend.closed_graph import traced
+        from gtape.trace.tracer import Tracer
 
         with init_scope(), on(CPU):
             tracer = Tracer(None, own_cells=True)
@@ -251,7 +251,7 @@ class Call:
         from gtape.data.batchable import batchable
         from gtape.data.draws import Draws, Undrawable
         from gtape.data.stacking import batched_spec
-        from gtape.ops.loops import vectorized_map
+        from gtape.ops.control.loops import vectorized_map
 
         if not self._tensors or not (self.pure or self.stateful) or not self._plans:
             return False
@@ -285,7 +285,7 @@ class _Unplaced(Exception):
 
 def _result(value: Any) -> Any:
     """What a function returned, as an element; a list of results is a tuple of them."""
-    from gtape.core.state import tracer_now
+    from gtape.core.context import tracer_now
 
     if type(value) is list:
         value = tuple(value)

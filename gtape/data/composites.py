@@ -11,8 +11,8 @@ from gtape.core import nest
 from gtape.core.device import CPU
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.specs import CompositeSpec, TensorSpec
 from gtape.core.tensor import EagerTensor
+from gtape.core.type_specs import CompositeSpec, TensorSpec
 from gtape.data.elements import tensor
 from gtape.ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
 from gtape.ops.sparse.tensor import SparseTensor, SparseTensorSpec

@@ -13,8 +13,8 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.specs import TensorSpec
 from gtape.core.tensor import EagerTensor
+from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.dataset import Dataset
 from gtape.data.reading import FileDataset

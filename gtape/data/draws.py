@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.graph import Graph
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.tracer import trace
-from gtape.kinds.bodies import BodyOp
-from gtape.ops.draws import Draw, _sampled
-from gtape.ops.random_streams import StreamCell, streams
-from gtape.ops.scalars import where
+from gtape.ops.elementwise.scalars import where
+from gtape.ops.random.draws import Draw, _sampled
+from gtape.ops.random.streams import StreamCell, streams
+from gtape.trace.graph import Graph
+from gtape.trace.subgraph import BodyOp
+from gtape.trace.tracer import trace
 
 #: How many numbers a place of a stream gives, by distribution and bits of a number, where each
 #: number depends on its own place alone.

@@ -14,8 +14,8 @@ import numpy as np
 from gtape.core import nest
 from gtape.core.convert import convert
 from gtape.core.device import CPU
-from gtape.core.specs import NoneTensorSpec, TensorSpec
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.type_specs import NoneTensorSpec, TensorSpec
 from gtape.data.arranging import flattener, packer
 
 

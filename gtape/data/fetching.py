@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.core import nest
+from gtape.core.context import tracer_now
 from gtape.core.errors import NotTraceableError
 from gtape.core.placement import current_device
 from gtape.core.spec import Spec
-from gtape.core.specs import TensorSpec
-from gtape.core.state import tracer_now
+from gtape.core.type_specs import TensorSpec
 from gtape.data.arranging import packer
-from gtape.kinds.hosted import HostedOp
+from gtape.trace.host_callback import HostedOp
 
 
 def refuse(what: str) -> None:

@@ -13,10 +13,10 @@ from gtape.core.convert import convert
 from gtape.core.device import CPU
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
-from gtape.core.specs import TensorSpec
 from gtape.core.tensor import EagerTensor
-from gtape.core.text import shown
+from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.dataset import Dataset
 from gtape.data.failures import failed

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from gtape.compile.feeding import FED, Fed, stand_in
-from gtape.compile.signature import Arguments
+from gtape.compile.frontend.iterator_arguments import FED, Fed, stand_in
+from gtape.compile.frontend.signature import Arguments
 from gtape.core import nest
+from gtape.core.context import active, init_scope, tracer_now
 from gtape.core.device import CPU, Device
 from gtape.core.errors import NotTraceableError, OutOfRangeError
 from gtape.core.placement import current_device, on
-from gtape.core.state import active, init_scope, tracer_now
 from gtape.core.tensor import EagerTensor
 from gtape.data.arranging import flattener
 from gtape.data.optional import Optional

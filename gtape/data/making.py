@@ -118,7 +118,7 @@ class Making:
                 no int64 scalar. ValueError: no datasets.
         """
         from gtape.core.dtypes import int64
-        from gtape.core.specs import TensorSpec
+        from gtape.core.type_specs import TensorSpec
         from gtape.data.combining import Choose
 
         if not datasets:

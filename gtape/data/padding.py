@@ -12,8 +12,8 @@ import numpy as np
 from gtape.core import nest
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.shape import TensorShape
-from gtape.core.specs import TensorSpec
 from gtape.core.tensor import EagerTensor
+from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.batching import Batch
 from gtape.data.failures import failed

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gtape.compile.pace import applying_seconds
+from gtape.compile.compile_cost import applying_seconds
 from gtape.core import nest
-from gtape.core.specs import NoneTensorSpec, TensorSpec
 from gtape.core.tensor import EagerTensor
+from gtape.core.type_specs import NoneTensorSpec, TensorSpec
 from gtape.data import elements
 
 #: A graph is compiled when applying its nodes has taken about so many seconds, as compiling does.
@@ -41,7 +41,7 @@ class Plan:
         if self._left >= 0:
             return self.traced.apply  # type: ignore[no-any-return]
         if self._entry is None:
-            from gtape.compile.executable import Executable
+            from gtape.compile.frontend.executable import Executable
 
             made = Executable(self.traced)
             made.compile()

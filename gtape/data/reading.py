@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.dtypes import string
-from gtape.core.specs import TensorSpec
+from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.dataset import Dataset
 from gtape.data.rows import Chunk, Rows

@@ -7,8 +7,8 @@ from typing import Any
 
 from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.specs import TensorSpec
-from gtape.core.text import shown
+from gtape.core.formatting import shown
+from gtape.core.type_specs import TensorSpec
 from gtape.data.dataset import Dataset
 from gtape.data.reading import FileDataset
 from gtape.data.seeds import integer

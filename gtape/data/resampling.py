@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.dtypes import int32
-from gtape.core.specs import TensorSpec
+from gtape.core.type_specs import TensorSpec
 from gtape.data.calls import Call
 from gtape.data.dataset import Dataset
 from gtape.data.failures import failed

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.atomic_files import make_folder, write_whole
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
-from gtape.core.files import make_folder, write_whole
-from gtape.core.specs import NoneTensorSpec, TensorSpec
+from gtape.core.type_specs import NoneTensorSpec, TensorSpec
 from gtape.data import elements
 from gtape.data.dataset import Dataset
 from gtape.data.seeds import integer

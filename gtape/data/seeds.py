@@ -28,7 +28,7 @@ class Seed:
     """
 
     def __init__(self, seed: object, renewed: bool = True) -> None:
-        from gtape.ops.random_streams import streams
+        from gtape.ops.random.streams import streams
 
         self._renewed = renewed
         self._passes = 0

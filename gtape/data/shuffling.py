@@ -132,7 +132,7 @@ class Random(Dataset):
 
     def __init__(self, seed: Any, renewed: bool) -> None:
         from gtape.core.dtypes import int64
-        from gtape.core.specs import TensorSpec
+        from gtape.core.type_specs import TensorSpec
 
         super().__init__(TensorSpec([], int64))
         self._seed = Seed(seed, renewed)

@@ -12,8 +12,8 @@ import numpy as np
 
 from gtape.core.dtypes import as_dtype, int64
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.specs import TensorSpec
 from gtape.core.tensor import EagerTensor
+from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.dataset import INFINITE_CARDINALITY, Dataset
 from gtape.data.rows import Rows, column_of, progression

@@ -10,8 +10,8 @@ import numpy as np
 
 from gtape.core import nest
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.specs import NoneTensorSpec, TensorSpec
 from gtape.core.tensor import EagerTensor
+from gtape.core.type_specs import NoneTensorSpec, TensorSpec
 from gtape.data import elements
 
 

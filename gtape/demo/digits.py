@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 
 import gtape as tf
-from gtape.core.files import write_whole
+from gtape.core.atomic_files import write_whole
 from gtape.demo import checkpoint, data
 from gtape.demo.device import require_device, scope
 from gtape.demo.errors import DemoError

@@ -81,7 +81,7 @@ def _count(cupy: Any) -> tuple[int, str]:
 
 
 def _try(cupy: Any, index: int, alone: bool) -> tuple[Device | None, Finding]:
-    from gtape.devices.cuda.device import CudaDevice
+    from gtape.devices.cuda.runtime.device import CudaDevice
 
     name = f"GPU:{index}"
     try:
@@ -97,7 +97,7 @@ def _try(cupy: Any, index: int, alone: bool) -> tuple[Device | None, Finding]:
 
 
 def _executor(cupy: Any, index: int) -> Any:
-    from gtape.devices.cuda.cupy_loader import cuda_executor
+    from gtape.devices.cuda.runtime.cupy_loader import cuda_executor
 
     return cuda_executor(cupy, index)
 

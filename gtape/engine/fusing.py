@@ -16,9 +16,9 @@ from typing import Any
 import gtape as tf
 from gtape.core.tensor import EagerTensor
 from gtape.engine.amendments import instead
-from gtape.ops import recurrent
-from gtape.ops.linear import linear
-from gtape.ops.normalization import along, batch_norm_training, layer_norm, rms_norm
+from gtape.ops.linalg.linear import linear
+from gtape.ops.nn import recurrent
+from gtape.ops.nn.normalization import along, batch_norm_training, layer_norm, rms_norm
 
 
 def amend_dense(module: ModuleType) -> None:

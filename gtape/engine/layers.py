@@ -14,7 +14,7 @@ from operator import is_
 from types import ModuleType
 from typing import Any
 
-from gtape.core.state import tracer_now
+from gtape.core.context import tracer_now
 from gtape.core.tensor import EagerTensor
 from gtape.engine.amendments import instead
 

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import gtape as tf
-from gtape.core.composite import CompositeTensor
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.holders import Holder
 from gtape.core.tensor import EagerTensor
 from gtape.files.records import records

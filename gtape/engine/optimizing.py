@@ -14,12 +14,12 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from gtape.compile.attributes import Attributes
-from gtape.compile.function import Mode
-from gtape.compile.repeated import Repeated
-from gtape.compile.signature import Arguments
+from gtape.compile.frontend.attribute_watch import Attributes
+from gtape.compile.frontend.function import Mode
+from gtape.compile.frontend.repeated_calls import Repeated
+from gtape.compile.frontend.signature import Arguments
+from gtape.core.context import active, tracer_now
 from gtape.core.errors import NotTraceableError
-from gtape.core.state import active, tracer_now
 from gtape.engine.amendments import instead
 
 _eagerly: ContextVar[bool] = ContextVar("gtape.engine.eagerly", default=False)

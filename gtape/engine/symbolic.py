@@ -8,7 +8,7 @@ from typing import Any
 
 import gtape as tf
 from gtape.autograph.calls import callee
-from gtape.compile.result_specs import computed
+from gtape.compile.frontend.result_specs import computed
 from gtape.core.errors import NotTraceableError
 from gtape.engine.amendments import instead
 

@@ -12,11 +12,11 @@ from gtape.core import nest
 from gtape.core.device import CPU
 from gtape.core.placement import current_device, on
 from gtape.core.spec import Spec
-from gtape.core.symbols import SymbolicTensor
 from gtape.core.tensor import Tensor
 from gtape.engine.amendments import instead
-from gtape.kinds.steps import step
-from gtape.ops.transfer import moved
+from gtape.ops.shape.transfer import moved
+from gtape.trace.host_steps import step
+from gtape.trace.symbolic_tensor import SymbolicTensor
 
 
 def amend_index_lookup(module: ModuleType) -> None:

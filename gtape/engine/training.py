@@ -16,10 +16,10 @@ from types import ModuleType
 from typing import Any
 
 from gtape.autograph.calls import callee
-from gtape.compile.function import Function
+from gtape.compile.frontend.function import Function
 from gtape.core import nest
+from gtape.core.context import tracer_now
 from gtape.core.errors import NotTraceableError
-from gtape.core.state import tracer_now
 from gtape.core.tensor import EagerTensor
 from gtape.data import INFINITE_CARDINALITY
 from gtape.engine.amendments import instead

@@ -13,12 +13,12 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.kinds.steps import step
 from gtape.ops.arguments import as_bytes, as_ints, as_items, as_strings, host_value
 from gtape.ops.text.steps import array_of
+from gtape.trace.host_steps import step
 
 #: From here on a float32 is infinite.
 _HUGE = float.fromhex("0x1.ffffffp127")

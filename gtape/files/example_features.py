@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from gtape.core import dtypes
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
-from gtape.core.text import shown
 
 
 class FixedLenFeature(NamedTuple):

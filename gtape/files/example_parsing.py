@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.context import tracer_now
 from gtape.core.convert import convert, host_array
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.spec import Spec
-from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.files.example_columns import Column, Each, alone
 from gtape.files.example_features import (
     FixedLenFeature,
@@ -27,8 +27,8 @@ from gtape.files.example_features import (
     value_dtype,
 )
 from gtape.files.example_tables import Table, source
-from gtape.kinds.steps import step, untraceable
 from gtape.ops.arguments import as_strings, host_value
+from gtape.trace.host_steps import step, untraceable
 
 _KINDS = (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature, RaggedFeature)
 

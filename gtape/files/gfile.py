@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Any, Self
 
 from gtape.core.errors import InvalidArgumentError, PermissionDeniedError
-from gtape.core.text import shown
+from gtape.core.formatting import shown
 from gtape.files.paths import errors, local
 
 _MODES = ("r", "w", "a", "r+", "w+", "a+")

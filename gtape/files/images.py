@@ -12,15 +12,15 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError, UnimplementedError
+from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.files.pictures import format_of, frames, jpeg, opened, still
 from gtape.files.png import png
-from gtape.kinds.steps import step
 from gtape.ops.arguments import as_bytes, as_int, as_ints, as_strings
-from gtape.ops.images import convert_image_dtype
+from gtape.ops.image.adjustments import convert_image_dtype
 from gtape.ops.text.steps import array_of, each
+from gtape.trace.host_steps import step
 
 
 def single(name: str, value: Any) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.text import shown
+from gtape.core.formatting import shown
 from gtape.files import wire
 
 _DEFAULTS = {"int": 0, "bool": False, "text": "", "bytes": b"", "float": 0.0, "double": 0.0}

@@ -18,8 +18,8 @@ from gtape.core.errors import (
     UnimplementedError,
     UnknownError,
 )
+from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.ops.arguments import host_value
 
 _CLASSES = {errno.ENOENT: NotFoundError, errno.EACCES: PermissionDeniedError,

@@ -12,14 +12,14 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import DataLossError, InvalidArgumentError
-from gtape.core.limits import room_for
+from gtape.core.formatting import shown
+from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.files.streams import WINDOWS, compression
-from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int, as_strings
 from gtape.ops.text.steps import each
+from gtape.trace.host_steps import step
 
 
 def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True,

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from gtape.core.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
-from gtape.core.text import shown
+from gtape.core.formatting import shown
 from gtape.files.crc32c import masked_crc32c, of_parts
 from gtape.files.paths import errors, local
 from gtape.files.streams import WINDOWS, Stream, compression

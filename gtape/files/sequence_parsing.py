@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.context import tracer_now
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.state import tracer_now
 from gtape.files import wire
 from gtape.files.example_columns import Each, Held, column, entry, of_feature, of_features
 from gtape.files.example_features import (
@@ -23,8 +23,8 @@ from gtape.files.example_features import (
     value_dtype,
 )
 from gtape.files.example_parsing import Parser, filled, keys, ragged, sparse, sparse_tensor
-from gtape.kinds.steps import untraceable
 from gtape.ops.arguments import as_strings
+from gtape.trace.host_steps import untraceable
 
 _WHAT = "bytes as a SequenceExample"
 _CONTEXT = (FixedLenFeature, VarLenFeature, RaggedFeature)

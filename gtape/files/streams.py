@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from gtape.core.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.files.paths import errors, local
 from gtape.ops.arguments import host_value
 

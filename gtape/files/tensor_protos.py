@@ -16,7 +16,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.files import wire
 from gtape.files.images import single
-from gtape.kinds.steps import step
+from gtape.trace.host_steps import step
 
 #: TensorFlow's numbers of the dtypes.
 CODES = {"float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7,

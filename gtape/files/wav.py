@@ -10,12 +10,12 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.limits import room_for
+from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.files.images import single
-from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int
+from gtape.trace.host_steps import step
 
 _HEAD = struct.Struct("<HHIIHH")
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.atomic_files import make_folder, write_whole
 from gtape.core.convert import convert
 from gtape.core.errors import FailedPreconditionError, InvalidArgumentError
-from gtape.core.files import make_folder, write_whole
+from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.files.folders import glob
 from gtape.files.paths import errors, local
-from gtape.kinds.steps import step
+from gtape.trace.host_steps import step
 
 
 def content(path: Any) -> bytes:

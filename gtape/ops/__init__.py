@@ -4,13 +4,17 @@ Importing any of them makes tensors whole: Python's operators, indexing, the wri
 variables and the choice of a default device are installed here.
 """
 
+import importlib as _importlib
+import pkgutil as _pkgutil
+from types import ModuleType as _ModuleType
+
 from gtape.core import placement as _placement
 from gtape.core.device import Device as _Device
-from gtape.ops import indexing as _indexing
-from gtape.ops import operators as _operators
-from gtape.ops import slice_assignment as _slice_assignment
-from gtape.ops import transfer as _transfer
-from gtape.ops import variable_scatter as _variable_scatter
+from gtape.ops.elementwise import operators as _operators
+from gtape.ops.indexing import getitem as _indexing
+from gtape.ops.indexing import slice_assignment as _slice_assignment
+from gtape.ops.indexing import variable_scatter as _variable_scatter
+from gtape.ops.shape import transfer as _transfer
 
 _installed = (_indexing, _operators, _slice_assignment, _transfer, _variable_scatter)
 
@@ -23,3 +27,9 @@ def _default_device() -> _Device:
 
 if not _placement.find_default:
     _placement.find_default.append(_default_device)
+
+
+def every_module() -> list[_ModuleType]:
+    """The modules of all ops, imported: what declares an op has declared it then."""
+    return [_importlib.import_module(module.name)
+            for module in _pkgutil.walk_packages(__path__, f"{__name__}.") if not module.ispkg]

@@ -12,10 +12,10 @@ import numpy as np
 from gtape.core.convert import convert, convert_like
 from gtape.core.dtypes import DType, as_dtype, string
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.lengths import Length
+from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
+from gtape.core.symbolic_dim import Length
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 
 
 def host_value(value: Any, what: str) -> np.ndarray:

@@ -11,8 +11,8 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, bool_, of_numpy
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_items
-from gtape.ops.casting import cast
-from gtape.ops.selection import where
+from gtape.ops.control.selection import where
+from gtape.ops.shape.casting import cast
 
 
 def finfo(dtype: Any) -> Any:

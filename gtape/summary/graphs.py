@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from gtape.compile.traced import Traced, listeners
+from gtape.compile.frontend.closed_graph import Traced, listeners
 from gtape.core.convert import convert
-from gtape.core.graph import Graph
+from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.files import wire
 from gtape.summary.events import metadata
 from gtape.summary.recording import write
 from gtape.summary.writers import state
+from gtape.trace.graph import Graph
 
 #: The graphs that `trace_export` will write, within another list while they are kept.
 _tracing: list[list[Graph]] = []

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.context import tracer_now
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.scopes import name_scope, scope_prefix
+from gtape.core.formatting import shown
+from gtape.core.name_scope import name_scope, scope_prefix
 from gtape.core.spec import Spec
-from gtape.core.state import tracer_now
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.kinds.steps import step as host_step
 from gtape.ops.arguments import as_int
 from gtape.summary.events import Summary, SummaryMetadata, summary_of
 from gtape.summary.writers import Setting, setting, state
+from gtape.trace.host_steps import step as host_step
 
 #: (the host arrays of a summary's inputs) -> a Summary.
 Make = Callable[..., Summary]

@@ -9,14 +9,14 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.limits import room_for
+from gtape.core.formatting import shown
+from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.files.png import png
 from gtape.files.wav import wav_bytes
 from gtape.ops.arguments import as_int
-from gtape.ops.images import convert_image_dtype
+from gtape.ops.image.adjustments import convert_image_dtype
 from gtape.summary.events import metadata, summary_of
 from gtape.summary.recording import record, summary_scope
 

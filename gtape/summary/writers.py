@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from gtape.core.context import tracer_now
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.state import tracer_now
-from gtape.core.text import shown
+from gtape.core.formatting import shown
 from gtape.files.folders import makedirs
 from gtape.files.paths import errors, local
 from gtape.files.records import TFRecordWriter
-from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int
 from gtape.summary.events import FILE_VERSION, Event, SourceMetadata
+from gtape.trace.host_steps import step
 
 _numbers = itertools.count()
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.locks import lock
 from gtape.core.module import Module
-from gtape.core.text import shown
 from gtape.core.variable import Variable
 from gtape.train import keras_objects, stored
 from gtape.train.graph import Graph, Holder, children, is_trackable

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.module import Module, is_variable
-from gtape.ops.generator import Generator
+from gtape.ops.random.generator import Generator
 from gtape.train import keras_objects
 from gtape.train.experimental import PythonState
 from gtape.train.random_state import NumPyState

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gtape.core.files import write_whole
+from gtape.core.atomic_files import write_whole
 from gtape.train.stored import SUFFIX, permitted
 
 #: The name of the file.

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gtape.core.files import abandoned
+from gtape.core.atomic_files import abandoned
+from gtape.core.formatting import shown
 from gtape.core.locks import lock
-from gtape.core.text import shown
 from gtape.train import listing
 from gtape.train.checkpoint import Checkpoint
 from gtape.train.stored import SUFFIX

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.ops.random_streams import streams
+from gtape.ops.random.streams import streams
 from gtape.train.experimental import PythonState
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gtape.core.context import paused
 from gtape.core.convert import convert
 from gtape.core.errors import DataLossError, InvalidArgumentError
-from gtape.core.state import paused
 from gtape.train import keras_objects, optimizer_state
 from gtape.train.experimental import PythonState
 from gtape.train.graph import Graph

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core import tensor_files
+from gtape.core import safetensors_files
+from gtape.core.atomic_files import make_folder, write_whole
 from gtape.core.errors import (
     DataLossError,
     InvalidArgumentError,
     NotFoundError,
     PermissionDeniedError,
 )
-from gtape.core.files import make_folder, write_whole
-from gtape.core.tensor_files import checksum
-from gtape.core.text import shown
+from gtape.core.formatting import shown
+from gtape.core.safetensors_files import checksum
 
 SUFFIX = ".safetensors"
 #: One entry of the header's metadata holds everything, so that equal states give equal files.
@@ -82,7 +82,7 @@ def write(stored: Stored, path: Path) -> None:
     """
     arrays = {name: np.asarray(array, order="C") for name, array in stored.arrays.items()}
     header = _header(Stored(arrays, stored.states, stored.optimizers))
-    content = tensor_files.serialized(arrays, {_KEY: header})
+    content = safetensors_files.serialized(arrays, {_KEY: header})
     with permitted(f"a checkpoint must go to a folder that can be written to; '{path.parent}' "
                     f"cannot"):
         make_folder(path.parent)
@@ -111,7 +111,7 @@ def read(path: Path) -> Stored:
     """
     with permitted(f"the checkpoint '{path}' cannot be read"):
         try:
-            about, arrays = tensor_files.read(path, "the checkpoint")
+            about, arrays = safetensors_files.read(path, "the checkpoint")
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
             raise NotFoundError(f"there is no checkpoint '{path}': {error.strerror}"
                                 f"{_others(path)}") from error

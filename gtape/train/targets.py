@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gtape.core.state import paused
+from gtape.core.context import paused
 from gtape.train import optimizer_state
 from gtape.train.experimental import PythonState
 from gtape.train.graph import Graph

@@ -12,9 +12,9 @@ from random_programs import python_text
 import gtape as tf
 from gtape.autograph import convert, state
 from gtape.core import nest
-from gtape.core.graph import Graph
 from gtape.core.spec import Spec
-from gtape.core.tracer import trace
+from gtape.trace.graph import Graph
+from gtape.trace.tracer import trace
 
 _X = (-1.0, 0.0, 2.0, 4.0)
 _XS = ([0.0, 1.0, 2.0], [3.0, -1.0, 0.5])

@@ -3,10 +3,10 @@
 import numpy as np
 
 import gtape as tf
-from gtape.compile.program import Program, compiled
-from gtape.compile.traced import Traced, traced
+from gtape.compile.cpp.program import Program, compiled
+from gtape.compile.frontend.closed_graph import Traced, traced
 from gtape.core.convert import convert
-from gtape.core.tracer import Tracer
+from gtape.trace.tracer import Tracer
 
 
 def trace_of(fn, *args) -> Traced:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gtape.compile.attributes import Attributes
+from gtape.compile.frontend.attribute_watch import Attributes
 
 
 class Holder:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
-import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,23 +10,22 @@ import numpy as np
 import pytest
 
 import gtape as tf
-import gtape.ops
 from gtape import testing
 from gtape.core.convert import convert
 from gtape.core.errors import InternalError, NotTraceableError
 from gtape.core.op import Case, Op, declared
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.tracer import trace
-from gtape.kinds import batching
-from gtape.kinds.batched import Operand
-from gtape.kinds.batching import Batch, rules
-from gtape.kinds.composite import Composite
-from gtape.kinds.elementwise import Elementwise
-from gtape.kinds.onehot import keeps_zero
-from gtape.ops.scalars import divide
+from gtape.opdef.composite import Composite
+from gtape.opdef.elementwise import Elementwise
+from gtape.ops import every_module
+from gtape.ops.elementwise.scalars import divide
+from gtape.trace.tracer import trace
+from gtape.vmap import batch_trace
+from gtape.vmap.batch_trace import Batch, rules
+from gtape.vmap.one_hot import keeps_zero
+from gtape.vmap.operand import Operand
 
-for _module in pkgutil.iter_modules(gtape.ops.__path__):
-    importlib.import_module(f"gtape.ops.{_module.name}")
+every_module()
 
 _SIZE = 3
 #: Ops that go one by one: a rule would not pay.
@@ -201,18 +198,18 @@ def test_a_rule_with_wrong_numbers_is_caught_by_the_comparison(
 
 def _applied_ops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
-    inner = batching.applied
+    inner = batch_trace.applied
 
     def noted(op: Any, *rest: Any) -> Any:
         found.append(op.name)
         return inner(op, *rest)
 
-    monkeypatch.setattr(batching, "applied", noted)
+    monkeypatch.setattr(batch_trace, "applied", noted)
     return found
 
 
 def test_a_product_with_one_matrix_is_one_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gtape.ops.products import matmul_
+    from gtape.ops.linalg.products import matmul_
 
     shapes = []
     function = matmul_._fn

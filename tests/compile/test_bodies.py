@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile import bodies
-from gtape.kinds import bodies as applied
+from gtape.compile import subgraph_programs
+from gtape.trace import subgraph as applied
 
 pytestmark = pytest.mark.native(required=False)
 
 
 def test_a_long_loop_is_compiled_on_the_way(monkeypatch: Any) -> None:
     compiled: list[Any] = []
-    made = bodies.pure
+    made = subgraph_programs.pure
 
     def counting(*graph: Any) -> Any:
         compiled.append(graph)
         return made(*graph)
 
-    monkeypatch.setattr(bodies, "pure", counting)
+    monkeypatch.setattr(subgraph_programs, "pure", counting)
 
     def loop(x: Any, turns: Any) -> Any:
         return tf.while_loop(lambda i, y: i < turns,
@@ -37,7 +37,7 @@ def test_a_long_loop_is_compiled_on_the_way(monkeypatch: Any) -> None:
 
 
 def test_short_loops_stay_as_they_are() -> None:
-    assert applied.runner[0] is bodies.runner
+    assert applied.runner[0] is subgraph_programs.runner
     few = tf.function(lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 10.0,
                                               lambda y: (y * 2.0,), (x,))[0])
     np.testing.assert_allclose(few(tf.constant([1.0])), [16.0])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.signature import Arguments
-from gtape.kinds.bodies import BodyOp
+from gtape.compile.frontend.signature import Arguments
+from gtape.trace.subgraph import BodyOp
 
 
 def _steps(run: Any, *args: Any) -> list[str]:

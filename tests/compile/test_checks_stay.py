@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gtape as tf
-import gtape.ops
 from gtape import testing
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import Op
+from gtape.ops import every_module
 
 pytestmark = pytest.mark.native
-for _module in pkgutil.iter_modules(gtape.ops.__path__):
-    importlib.import_module(f"gtape.ops.{_module.name}")
+every_module()
 
 #: Parts of derivatives: the op that they belong to has refused the same indices before.
 _OF_DERIVATIVES = {"cleared_", "gather_last_", "put_last_"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,18 +9,17 @@ import numpy as np
 import pytest
 
 import gtape as tf
-import gtape.ops
 from gtape import testing
-from gtape.compile.program import compiled
-from gtape.compile.traced import traced
+from gtape.compile.cpp.program import compiled
+from gtape.compile.frontend.closed_graph import traced
 from gtape.core.convert import convert
 from gtape.core.op import Case, Op
 from gtape.core.tensor import Tensor
-from gtape.core.tracer import Tracer
+from gtape.ops import every_module
+from gtape.trace.tracer import Tracer
 
 pytestmark = pytest.mark.native
-for _module in pkgutil.iter_modules(gtape.ops.__path__):
-    importlib.import_module(f"gtape.ops.{_module.name}")
+every_module()
 
 Item = tuple[Op, Case, str]
 #: Cases compiled into one program: a compiler takes longest to start.

@@ -14,7 +14,7 @@ from gtape.core.errors import (
     NotTraceableError,
     OperatorNotAllowedInGraphError,
 )
-from gtape.core.symbols import SymbolicTensor
+from gtape.trace.symbolic_tensor import SymbolicTensor
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 
 import gtape as tf
 from gtape.compile import gradual
-from gtape.compile.function import Function
+from gtape.compile.frontend.function import Function
 
 pytestmark = pytest.mark.native
 
@@ -62,7 +62,7 @@ def test_what_costs_much_for_each_call_is_compiled_soon_and_what_costs_little_la
 
 
 def _arguments(function: Function, size: int) -> Any:
-    from gtape.compile.signature import Arguments
+    from gtape.compile.frontend.signature import Arguments
 
     return Arguments((tf.zeros([size]),), {})
 

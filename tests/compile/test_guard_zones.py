@@ -7,10 +7,10 @@ import pytest
 from native_calls import assert_native
 
 import gtape as tf
-from gtape.compile import lower
-from gtape.compile.ir import Library
-from gtape.compile.rules.indexing import compact
-from gtape.core import guard
+from gtape.compile.ir import lower
+from gtape.compile.ir.nodes import Library
+from gtape.compile.lowering.indexing import compact
+from gtape.core import guard_zones
 from gtape.core.errors import GuardZoneError
 
 pytestmark = pytest.mark.native
@@ -87,15 +87,16 @@ def test_nothing_is_guarded_unless_it_is_asked_for(monkeypatch):
 
 def test_both_ends_of_any_length_are_seen():
     for count in (0, 1, 3, 4, 63, 64, 65):
-        array = guard.empty((count,), np.uint8)
+        array = guard_zones.empty((count,), np.uint8)
         memory = array.base
         array[...] = 5
-        assert guard.damage_around(array) == (0, 0)
-        for at, wanted in ((-1, (1, 0)), (-guard.ZONE, (guard.ZONE, 0)), (count, (0, 1)),
-                           (count + guard.ZONE - 1, (0, guard.ZONE))):
+        assert guard_zones.damage_around(array) == (0, 0)
+        for at, wanted in ((-1, (1, 0)), (-guard_zones.ZONE, (guard_zones.ZONE, 0)),
+                           (count, (0, 1)),
+                           (count + guard_zones.ZONE - 1, (0, guard_zones.ZONE))):
             memory[memory.start + at] = 7
-            assert guard.damage_around(array) == wanted
-            assert guard.damage_around(array) == (0, 0)
+            assert guard_zones.damage_around(array) == wanted
+            assert guard_zones.damage_around(array) == (0, 0)
 
 
 @pytest.mark.parametrize("channels", [(1, 10), (3, 5), (5, 3), (10, 1), (17, 33), (2, 40)])

@@ -5,7 +5,7 @@ import pytest
 from agreement import agree, trace_of
 
 import gtape as tf
-from gtape.compile.program import compiled
+from gtape.compile.cpp.program import compiled
 
 pytestmark = pytest.mark.native
 

@@ -5,7 +5,7 @@ import pytest
 from native_calls import assert_same, hosted
 
 import gtape as tf
-from gtape.ops.random_streams import streams
+from gtape.ops.random.streams import streams
 
 pytestmark = pytest.mark.native
 FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)

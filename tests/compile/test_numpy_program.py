@@ -12,15 +12,15 @@ import pytest
 
 import gtape as tf
 from gtape import testing
-from gtape.compile import numpy_blocks, numpy_units
-from gtape.compile.numpy_letters import Maps
-from gtape.compile.numpy_program import NumpyProgram
-from gtape.compile.numpy_values import Value
-from gtape.compile.program import compiled
-from gtape.compile.traced import Traced, traced
+from gtape.compile.cpp.program import compiled
+from gtape.compile.frontend.closed_graph import Traced, traced
+from gtape.compile.numpy import blocks, clusters
+from gtape.compile.numpy.program import NumpyProgram
+from gtape.compile.numpy.ufunc_tracing import Maps
+from gtape.compile.numpy.values import Value
 from gtape.core.convert import convert
 from gtape.core.tensor import Tensor
-from gtape.core.tracer import Tracer
+from gtape.trace.tracer import Tracer
 from tests.compile import test_every_op as every
 from tests.compile import test_random_graphs as random_graphs
 
@@ -30,9 +30,9 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     """How steps are grouped, by what their sizes decide otherwise."""
     if request.param in ("in small blocks", "both"):
         monkeypatch.setattr(Value, "LARGE", 1)
-        monkeypatch.setattr(numpy_blocks, "BLOCK", 4)
+        monkeypatch.setattr(blocks, "BLOCK", 4)
     if request.param in ("laid out", "both"):
-        monkeypatch.setattr(numpy_units, "_pays", lambda members, kept: True)
+        monkeypatch.setattr(clusters, "_pays", lambda members, kept: True)
     yield request.param
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import itertools
 import operator
-import pkgutil
 import random
 from collections import Counter
 
@@ -14,15 +12,14 @@ import numpy as np
 import pytest
 
 import gtape as tf
-import gtape.ops
-from gtape.core import lengths
+from gtape.core import symbolic_dim
 from gtape.core.convert import convert
-from gtape.core.lengths import Length, SizeNeeded, Sizes, sliced
 from gtape.core.op import Bools, Case, Ints
+from gtape.core.symbolic_dim import Length, SizeNeeded, Sizes, sliced
+from gtape.ops import every_module
 from gtape.testing import call, declared, draw
 
-for _module in pkgutil.iter_modules(gtape.ops.__path__):
-    importlib.import_module(f"gtape.ops.{_module.name}")
+every_module()
 
 
 @pytest.fixture(autouse=True)
@@ -340,7 +337,7 @@ def test_common_ops_are_served_by_one_run(name):
 def test_the_check_sees_a_length_that_is_not_carried_along(monkeypatch):
     op, case = _CASES["reduce_mean_"][0]
     _check(op, case, Counter())
-    monkeypatch.setattr(type(lengths.number), "reapply",
+    monkeypatch.setattr(type(symbolic_dim.number), "reapply",
                         lambda self, inputs, attrs: (convert(2, attrs[1]),))
     with pytest.raises(AssertionError):
         _check(op, case, Counter())

@@ -5,11 +5,11 @@ import pytest
 from agreement import agree, trace_of
 
 import gtape as tf
-from gtape.compile.ir import Hosted, Library, Reduce
-from gtape.compile.lower import lowered
-from gtape.compile.plan import Plan
-from gtape.compile.program import compiled
-from gtape.compile.sparse import sparse_updates
+from gtape.compile.cpp.program import compiled
+from gtape.compile.ir.lower import lowered
+from gtape.compile.ir.nodes import Hosted, Library, Reduce
+from gtape.compile.ir.sparse_updates import sparse_updates
+from gtape.compile.schedule.plan import Plan
 from gtape.core.errors import InternalError
 
 pytestmark = pytest.mark.native

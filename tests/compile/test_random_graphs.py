@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.applied import Applied
-from gtape.compile.program import compiled
-from gtape.compile.traced import Traced, traced
+from gtape.compile.cpp.program import compiled
+from gtape.compile.frontend.closed_graph import Traced, traced
+from gtape.compile.launches.interpreter import Applied
 from gtape.core.tensor import Tensor
-from gtape.core.tracer import Tracer
+from gtape.trace.tracer import Tracer
 
 pytestmark = pytest.mark.native(zones=False)  # values share places in memory
 Rng = np.random.Generator

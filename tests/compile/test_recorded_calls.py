@@ -16,8 +16,8 @@ from programs_under_tapes import (
 )
 
 import gtape as tf
-from gtape.compile import pair
-from gtape.core import explain
+from gtape.autodiff import explain
+from gtape.compile.gradient import partition
 
 # ---------------------------------------------------------------------- how it is done
 
@@ -26,7 +26,7 @@ from gtape.core import explain
 def runs(monkeypatch):
     """Of each program that ran how many tensors it read."""
     seen: list[int] = []
-    entry = pair._entry
+    entry = partition._entry
 
     def counted(traced):
         run = entry(traced)
@@ -37,7 +37,7 @@ def runs(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(pair, "_entry", counted)
+    monkeypatch.setattr(partition, "_entry", counted)
     return seen
 
 

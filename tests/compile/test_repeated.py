@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 import gtape as tf
-from gtape.compile import gradual, repeated
-from gtape.compile.attributes import Attributes
-from gtape.compile.repeated import Repeated
-from gtape.compile.signature import Arguments
+from gtape.compile import gradual
+from gtape.compile.frontend import repeated_calls
+from gtape.compile.frontend.attribute_watch import Attributes
+from gtape.compile.frontend.repeated_calls import Repeated
+from gtape.compile.frontend.signature import Arguments
+from gtape.core.context import tracer_now
 from gtape.core.errors import NotTraceableError
-from gtape.core.state import tracer_now
 
 
 class Counter:
@@ -108,11 +109,11 @@ def test_what_cannot_be_traced_runs_in_python(counter: Counter) -> None:
 
 
 def test_traces_are_few_and_kinds_are_forgotten(counter: Counter) -> None:
-    for n in range(1, repeated._KINDS + 40):
+    for n in range(1, repeated_calls._KINDS + 40):
         for _ in range(3):
             counter(tf.ones(n))
-    assert counter.repeated.traces == repeated._MOST
-    assert len(counter.repeated.known) <= repeated._KINDS
+    assert counter.repeated.traces == repeated_calls._MOST
+    assert len(counter.repeated.known) <= repeated_calls._KINDS
 
 
 def test_an_error_is_raised_in_every_call(counter: Counter) -> None:

@@ -12,9 +12,9 @@ import test_random_graphs as random_graphs
 from agreement import flat, same, trace_of
 
 import gtape as tf
-from gtape.compile.applied import Applied
-from gtape.compile.numpy_program import NumpyProgram
-from gtape.compile.program import Program, compiled
+from gtape.compile.cpp.program import Program, compiled
+from gtape.compile.launches.interpreter import Applied
+from gtape.compile.numpy.program import NumpyProgram
 from gtape.core.convert import convert
 
 pytestmark = pytest.mark.native

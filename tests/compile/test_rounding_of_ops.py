@@ -3,8 +3,6 @@ with every step rounded a compiled program gives what eager code gives."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,11 +11,11 @@ import pytest
 from agreement import flat, trace_of
 
 import gtape as tf
-import gtape.ops
-from gtape.compile.program import compiled
-from gtape.compile.rounding import exact
+from gtape.compile.cpp.program import compiled
+from gtape.compile.ir.rounding import exact
 from gtape.core.op import declared
-from gtape.kinds.elementwise import Atom, Elementwise, Word
+from gtape.opdef.elementwise import Atom, Elementwise, Word
+from gtape.ops import every_module
 
 pytestmark = [pytest.mark.native, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 _TYPES = ("number", "product", "real", "float", "real_float", "any", "compare", "equal", "test",
@@ -48,8 +46,7 @@ def _results(op: Elementwise, given: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("half", [tf.float16, tf.bfloat16], ids=lambda d: d.name)
 def test_ops_that_run_natively_have_the_numbers_of_eager_ones(half: Any, every_step: None) -> None:
-    for module in pkgutil.iter_modules(gtape.ops.__path__):
-        importlib.import_module(f"gtape.ops.{module.name}")
+    every_module()
     ops = [op for op in declared() if isinstance(op, (Atom, Word)) and op.types in _TYPES
            and exact(op.body(), [half.name])]
     assert len(ops) > 25

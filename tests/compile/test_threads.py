@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile import locking, program
-from gtape.compile.program import compiled
+from gtape.compile.cpp import program
+from gtape.compile.cpp.program import compiled
+from gtape.compile.frontend import trace_lock
 
 pytestmark = pytest.mark.native
 
@@ -218,7 +219,7 @@ def test_memory_of_many_calls_at_once_is_not_kept():
 
 
 def test_a_trace_that_waits_for_a_thread_that_calls_the_function(monkeypatch):
-    monkeypatch.setattr(locking, "PATIENCE", 0.2)
+    monkeypatch.setattr(trace_lock, "PATIENCE", 0.2)
     waited = []
 
     @tf.function

@@ -111,7 +111,7 @@ def test_random_state_can_be_kept_and_restored_between_calls(tmp_path):
     call = as_graph(lambda: tf.random.normal((3,), seed=9))
     tf.random.set_seed(2)
     call()
-    from gtape.ops.random_streams import streams
+    from gtape.ops.random.streams import streams
 
     kept = streams.kept()
     wanted = call()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from typing import Any
 
 import pytest
@@ -24,10 +22,10 @@ from programs_under_tapes import (
 )
 
 import gtape as tf
-import gtape.ops
 from gtape import testing
-from gtape.compile.traced import Traced
+from gtape.compile.frontend.closed_graph import Traced
 from gtape.core.op import declared
+from gtape.ops import every_module
 
 # ---------------------------------------------------------------------- equal to eager
 
@@ -111,8 +109,7 @@ def test_forward_accumulators_and_tapes_together():
 
 # ---------------------------------------------------------------------- every op
 
-for _module in pkgutil.iter_modules(gtape.ops.__path__):
-    importlib.import_module(f"gtape.ops.{_module.name}")
+every_module()
 #: Ops in one function: a compiler takes longest to start.
 _TOGETHER = 60
 _CASES = [(op, op.cases[0]) for op in declared()

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 
 import gtape as tf
-from gtape.core.quiet import quiet
-from gtape.kinds.primitive import Primitive
+from gtape.core.fp_errors import quiet
+from gtape.opdef.primitive import Primitive
 
 
 def _program() -> float:

@@ -9,7 +9,7 @@ import fake_cupy
 import fake_cupyx
 
 from gtape.devices import probe
-from gtape.devices.cuda.executor import Executor
+from gtape.devices.cuda.runtime.executor import Executor
 from gtape.devices.emulator.executor import Emulator
 
 _MULTIPROCESSORS = 4

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
 import fake_cupy
 import numpy as np
 import pytest
 
-import gtape.ops
 from gtape import testing
+from gtape.autodiff.tape import GradientTape
 from gtape.core.convert import convert
 from gtape.core.device import CPU
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.placement import on
-from gtape.core.tape import GradientTape
+from gtape.ops import every_module
 
-for _module in pkgutil.iter_modules(gtape.ops.__path__, "gtape.ops."):
-    importlib.import_module(_module.name)
+every_module()
 
 CASES = [(op, case, dtype) for op, case in testing.declared()
           for dtype in dict.fromkeys((case.dtypes[0], case.dtypes[-1]))]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices.cuda import determinism
-from gtape.devices.cuda.executor import Executor
+from gtape.devices.cuda.runtime import determinism
+from gtape.devices.cuda.runtime.executor import Executor
 
 
 @pytest.mark.parametrize("gpus", ["kernels"], indirect=True)

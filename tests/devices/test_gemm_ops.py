@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices.cuda import gemm
-from gtape.ops.linear import linear
+from gtape.devices.cuda.gemm import gemm
+from gtape.ops.linalg.linear import linear
 
 _KERNEL_TESTS = Path(__file__).parents[1] / "kernels"
 

@@ -9,7 +9,7 @@ import pytest
 
 import gtape as tf
 from gtape.devices.cuda.kernels import norm_ops
-from gtape.ops.normalization import batch_norm_training, layer_norm, rms_norm
+from gtape.ops.nn.normalization import batch_norm_training, layer_norm, rms_norm
 
 _RNG = np.random.default_rng(0)
 #: Op, shape, shape of the parameters, axes, whether there are kernels for them.

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.joined_map import chunk_length
+from gtape.devices.cuda.elementwise.joined_map import chunk_length
+from gtape.devices.cuda.runtime.executor import Executor
 
 keras = tf.keras
 SHAPES = [(), (3,), (5, 7), (0,), (33,), (16, 8)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices.cuda.executor import Executor
+from gtape.devices.cuda.runtime.executor import Executor
 
 EXACT = {
     "uniform": lambda: tf.random.uniform([5, 7], -1.5, 2.0, seed=3),

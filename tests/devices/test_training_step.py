@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices.cuda.executor import Executor
+from gtape.devices.cuda.runtime.executor import Executor
 
 _STEPS = 3
 

@@ -17,8 +17,8 @@ import pytest
 from gtape.core.errors import CacheWarning, PassingError, PermissionDeniedError
 from gtape.devices import cache, compiler, ownership
 from gtape.devices.cpu.toolchain import library, why_not
-from gtape.devices.cuda import cubins
-from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.cuda.runtime import cubins
+from gtape.devices.cuda.runtime.kernel import Kernel
 
 pytestmark = [
     pytest.mark.native(required=False),
@@ -61,7 +61,7 @@ def planted(folder: Path) -> Path:
 
 def _binary(folder: Path, number: int) -> bytes:
     from gtape.devices.cpu.options import recipe
-    from gtape.devices.cuda.source import expand
+    from gtape.devices.cuda.runtime.kernel_source import expand
 
     key = recipe().key(expand(ANSWER % number, "answer"))
     (path,) = (folder / "cpu" / key).iterdir()

@@ -19,7 +19,7 @@ import pytest
 
 import gtape as tf
 from gtape import train
-from gtape.core import files, tensor_files
+from gtape.core import atomic_files, safetensors_files
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs the rights of POSIX")
 needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0,
@@ -219,11 +219,11 @@ def test_a_file_that_cannot_be_read_now(run: Path, number: int,
     def failed(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(tensor_files, "_values", failed)
+    monkeypatch.setattr(safetensors_files, "_values", failed)
     with pytest.raises(error, match=os.strerror(number)):
         checkpoint.restore(run / "ckpt-2")
     with pytest.raises(OSError, match=rf"{os.strerror(number)}: '.*ckpt-2"):
-        tensor_files.read(run / "ckpt-2.safetensors", "the file")
+        safetensors_files.read(run / "ckpt-2.safetensors", "the file")
 
 
 @posix
@@ -278,7 +278,7 @@ def test_a_save_keeps_the_owner(tmp_path: Path) -> None:
     path.write_bytes(b"old")
     path.chmod(0o640)
     os.chown(path, STRANGER, STRANGER + 1)
-    files.write_whole(path, b"new")
+    atomic_files.write_whole(path, b"new")
     status = path.stat()
     assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (
         STRANGER, STRANGER + 1, 0o640)
@@ -295,7 +295,7 @@ def test_a_group_that_cannot_be_kept_hands_its_rights_to_no_other(public: Path) 
     def work() -> bool:
         os.setgid(STRANGER)
         os.setuid(STRANGER)
-        files.write_whole(path, b"new")
+        atomic_files.write_whole(path, b"new")
         status = path.stat()
         return (status.st_gid, stat.S_IMODE(status.st_mode)) == (STRANGER, 0o644)
 
@@ -337,7 +337,7 @@ def test_names_of_all_kinds(tmp_path: Path, name: str) -> None:
 def test_names_with_stars_sweep_what_they_left(tmp_path: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     child.wait()
-    left = files._part(tmp_path / "a**b-1.safetensors").name.replace(
+    left = atomic_files._part(tmp_path / "a**b-1.safetensors").name.replace(
         f".{os.getpid()}-", f".{child.pid}-")
     other = left.replace("a**b", "axxb")
     for name in (left, other):

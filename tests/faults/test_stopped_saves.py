@@ -20,10 +20,10 @@ import stops
 
 import gtape as tf
 from gtape import train
-from gtape.core import files, tensor_files
+from gtape.core import atomic_files, safetensors_files
 from gtape.train import checkpoint, listing, manager, stored
 
-MODULES = (files, tensor_files, checkpoint, listing, manager, stored)
+MODULES = (atomic_files, safetensors_files, checkpoint, listing, manager, stored)
 posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
 
 

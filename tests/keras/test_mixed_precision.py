@@ -9,8 +9,8 @@ import pytest
 
 import gtape as tf
 from gtape.compile import gradual
-from gtape.compile.program import Program
-from gtape.compile.signature import Arguments
+from gtape.compile.cpp.program import Program
+from gtape.compile.frontend.signature import Arguments
 from tests.native_calls import hosted
 
 keras = tf.keras

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gtape.devices.cuda.checks.bench import Bench
 from gtape.devices.emulator.build import why_not
 from gtape.devices.emulator.executor import (
     SCHEDULES,
@@ -12,6 +11,7 @@ from gtape.devices.emulator.executor import (
     emulated_bench,
     emulated_executor,
 )
+from gtape.kernelcheck.checks.bench import Bench
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gtape.devices.cuda.blaslt import BlasLt
-from gtape.devices.cuda.checks.bench import Bench
-from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.gemm import Gemm, install
+from gtape.devices.cuda.gemm.blaslt import BlasLt
+from gtape.devices.cuda.gemm.gemm import Gemm, install
+from gtape.devices.cuda.runtime.executor import Executor
+from gtape.kernelcheck.checks.bench import Bench
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _FOLDER = TemporaryDirectory(prefix="gtape-blaslt-")

@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 
-from gtape.devices.cuda.kernel import Kernel
-from gtape.devices.cuda.source import expand
+from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.devices.cuda.runtime.kernel_source import expand
 from gtape.devices.emulator.executor import SCHEDULES, emulated_executor
 
 TEXT = expand(r"""

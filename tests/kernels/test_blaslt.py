@@ -11,8 +11,8 @@ import fake_blaslt as fake
 import pytest
 
 from gtape.core.errors import InternalError, UnavailableError
-from gtape.devices.cuda import blaslt, toolkit
-from gtape.devices.cuda.blaslt_enums import (
+from gtape.devices.cuda.gemm import blaslt
+from gtape.devices.cuda.gemm.blaslt_enums import (
     MATMUL_DESC,
     MATMUL_PREF,
     MATRIX_LAYOUT,
@@ -24,6 +24,7 @@ from gtape.devices.cuda.blaslt_enums import (
     ReductionScheme,
     Status,
 )
+from gtape.devices.cuda.runtime import toolkit
 
 _PREFIXES = {Status: "CUBLAS_STATUS_", DataType: "CUDA_", Operation: "CUBLAS_OP_",
              ReductionScheme: "CUBLASLT_REDUCTION_SCHEME_", Epilogue: "CUBLASLT_EPILOGUE_"}

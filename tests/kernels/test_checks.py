@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gtape.cli.kernels_run import run_all
-from gtape.cli.kernels_sources import families
+from gtape.kernelcheck.execution import run_all
+from gtape.kernelcheck.sources import families
 
 _FAMILIES = [name for name, family in families().items() if not family.needs_gpu]
 

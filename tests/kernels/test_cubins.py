@@ -14,8 +14,8 @@ import pytest
 
 from gtape.core.errors import UnavailableError
 from gtape.devices import cache
-from gtape.devices.cuda import cubins, nvrtc
-from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.cuda.runtime import cubins, nvrtc
+from gtape.devices.cuda.runtime.kernel import Kernel
 
 TEXT = "__global__ void nothing(float* x, long long n) {}\n"
 STRANGER = 4242
@@ -147,7 +147,7 @@ def test_processes_may_compile_the_same_kernel_at_once(folder: Path) -> None:
         pytest.skip(str(error))
     program = f"""
 from gtape.devices.cuda import cubins
-from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.cuda.runtime.kernel import Kernel
 print(cubins.cubin(Kernel({TEXT!r}, "nothing"), "sm_90").image[:4])
 """
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)

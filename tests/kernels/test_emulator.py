@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gtape.core.errors import InternalError
-from gtape.devices.cuda.kernel import Kernel
-from gtape.devices.cuda.source import expand
+from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.devices.cuda.runtime.kernel_source import expand
 from gtape.devices.emulator.executor import EmulatedExecutor, Emulator, emulated_executor
 
 TEXT = expand(r"""

@@ -11,7 +11,7 @@ import pytest
 from gtape.core.errors import KernelError
 from gtape.devices import cache
 from gtape.devices.compiler import compiler
-from gtape.devices.cuda.source import expand
+from gtape.devices.cuda.runtime.kernel_source import expand
 from gtape.devices.emulator.build import library
 
 
@@ -33,7 +33,7 @@ def test_no_compiler(emulator: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 SCRIPT = """
 import numpy as np
-from gtape.devices.cuda.kernel import Kernel
+from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.devices.emulator.executor import emulated_executor
 gpu = emulated_executor()
 x = gpu.zeros(4, np.float32)

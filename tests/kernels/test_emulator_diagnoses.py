@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from gtape.core.errors import InternalError, InvalidArgumentError, KernelError
-from gtape.devices.cuda.checks.bench import Bench, Wrong
-from gtape.devices.cuda.kernel import Kernel
-from gtape.devices.cuda.source import expand
+from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.devices.cuda.runtime.kernel_source import expand
 from gtape.devices.emulator import build
 from gtape.devices.emulator.executor import (
     SCHEDULES,
@@ -17,6 +16,7 @@ from gtape.devices.emulator.executor import (
     emulated_bench,
     emulated_executor,
 )
+from gtape.kernelcheck.checks.bench import Bench, Wrong
 
 TEXT = expand(r"""
 #include "gtape.cuh"

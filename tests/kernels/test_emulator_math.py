@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from gtape.devices.cuda.kernel import Kernel
-from gtape.devices.cuda.source import expand
+from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.devices.cuda.runtime.kernel_source import expand
 from gtape.devices.emulator.executor import EmulatedExecutor, emulated_executor
 
 FUNCTIONS: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {

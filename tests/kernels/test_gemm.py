@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from gtape.core.errors import InternalError, InvalidArgumentError, UnavailableError
-from gtape.devices.cuda import blaslt, gemm, gemm_layout, gemm_plan
-from gtape.devices.cuda.blaslt_enums import Epilogue, Operation
-from gtape.devices.cuda.checks import gemm as product_checks
-from gtape.devices.cuda.checks import gemm_linear as linear_checks
-from gtape.devices.cuda.checks.bench import Bench, Wrong, drawn
-from gtape.devices.cuda.gemm_epilogue import auxiliary
-from gtape.devices.cuda.gemm_linear import linear_forward
+from gtape.devices.cuda.gemm import blaslt, gemm, layout, plan
+from gtape.devices.cuda.gemm.blaslt_enums import Epilogue, Operation
+from gtape.devices.cuda.gemm.epilogue import auxiliary
+from gtape.devices.cuda.gemm.linear import linear_forward
+from gtape.kernelcheck.checks import gemm as product_checks
+from gtape.kernelcheck.checks import gemm_linear as linear_checks
+from gtape.kernelcheck.checks.bench import Bench, Wrong, drawn
 
 _CHECKS = [*product_checks.checks(), *linear_checks.checks()]
 
@@ -76,9 +76,9 @@ def _always_aligned(make: Callable[..., Any]) -> Callable[..., Any]:
         lt, precision, request._replace(alignment=256), limit)
 
 
-_FAULTS = [(gemm_plan, "_description", _swapped), (gemm_plan, "_description", _other_epilogue),
-           (gemm_plan, "_layouts", _one_batch), (gemm_layout, "_offsets", _one_launch),
-           (gemm_layout, "_leading", _dense_lines), (gemm_plan, "_preference", _always_aligned)]
+_FAULTS = [(plan, "_description", _swapped), (plan, "_description", _other_epilogue),
+           (plan, "_layouts", _one_batch), (layout, "_offsets", _one_launch),
+           (layout, "_leading", _dense_lines), (plan, "_preference", _always_aligned)]
 
 
 @pytest.mark.filterwarnings("ignore:cuBLASLt refuses")
@@ -195,7 +195,7 @@ class _Huge:
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape, self.dtype = shape, np.dtype("float32")
-        self.strides = tuple(4 * s for s in gemm_layout.contiguous(shape).strides)
+        self.strides = tuple(4 * s for s in layout.contiguous(shape).strides)
         self.data = type("Memory", (), {"ptr": 256})
 
 
@@ -221,7 +221,7 @@ def test_an_epilogue_that_the_library_refuses_is_not_served(
 
 
 def test_more_elements_than_an_int_counts_are_addressed() -> None:
-    found = gemm_layout.geometry(*[gemm_layout.contiguous(s) for s in (
+    found = layout.geometry(*[layout.contiguous(s) for s in (
         (2, 3, 2**20, 2**11), (2, 1, 2**11, 8), (2, 3, 2**20, 8))])
     assert found is not None
     # One launch for the two b's, whose a's are 3 · 2³¹ elements apart, with all rows of each.
@@ -290,13 +290,13 @@ def test_tf32_is_asked_for_only_when_allowed(bench: Bench, monkeypatch: pytest.M
     import gtape as tf
 
     asked: list[bool] = []
-    made = gemm_plan._description
+    made = plan._description
 
     def seen(lt: Any, precision: Any, geometry: Any, request: Any) -> Any:
         asked.append(request.tf32)
         return made(lt, precision, geometry, request)
 
-    monkeypatch.setattr(gemm_plan, "_description", seen)
+    monkeypatch.setattr(plan, "_description", seen)
     switch = tf.config.experimental
     assert not switch.tensor_float_32_execution_enabled()
     a, b = _arrays((4, 3), (3, 8))

@@ -6,12 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gtape.devices.cuda.kernel import Kernel
-from gtape.devices.cuda.maps import Maps
-from gtape.devices.cuda.source import expand
+from gtape.devices.cuda.elementwise.maps import Maps
+from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.devices.cuda.runtime.kernel_source import expand
 from gtape.devices.emulator.executor import EmulatedExecutor, emulated_executor
-from gtape.kinds.expr import Expr, Scope
-from gtape.ops import scalars
+from gtape.opdef.scalar_graph import Expr, Scope
+from gtape.ops.elementwise import scalars
 
 TEXT = expand(r"""
 #include "gtape.cuh"

@@ -12,15 +12,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gtape.cli import commands, kernels_pool, kernels_run, kernels_sources
-from gtape.cli.kernels_sources import Family
+from gtape.cli import commands
 from gtape.core.errors import InternalError, UnavailableError
 from gtape.devices import cache
-from gtape.devices.cuda import nvrtc, proof
-from gtape.devices.cuda.checks.bench import Bench, Check
-from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import Kernel
-from gtape.devices.cuda.source import expand
+from gtape.devices.cuda.runtime import nvrtc
+from gtape.devices.cuda.runtime.executor import Executor
+from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.kernelcheck import execution, pool, ptxas_report, sources
+from gtape.kernelcheck.checks.bench import Bench, Check
+from gtape.kernelcheck.sources import Family
 
 TEXT = """\
 #include "gtape.cuh"
@@ -62,7 +63,7 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def ship(*entries: str, text: str = TEXT) -> None:
         found = [Kernel(expand(text, "text.cu"), entry) for entry in entries]
-        monkeypatch.setattr(kernels_sources, "PRODUCERS", [
+        monkeypatch.setattr(sources, "PRODUCERS", [
             lambda: iter([Family("family", lambda: found, list)])])
 
     return ship
@@ -115,8 +116,8 @@ def test_unchanged_kernels_are_not_compiled_again(
         shipped: Callable[..., None], monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
     compiled = []
-    prove = proof.prove
-    monkeypatch.setattr(proof, "prove", lambda text, entries, *rest: (
+    prove = ptxas_report.prove
+    monkeypatch.setattr(ptxas_report, "prove", lambda text, entries, *rest: (
         compiled.extend(entries) or prove(text, entries, *rest)))
     shipped("copy<float, 4>", "narrow<float, 4>")
     assert _run("--compile=sm_75") == 1 and len(compiled) == 2
@@ -187,8 +188,8 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             **runs: Callable[[Bench], None]) -> None:
         family = Family("family", lambda: kernels,
                         lambda: [Check(n, run) for n, run in runs.items()], together, needs_gpu)
-        monkeypatch.setattr(kernels_sources, "PRODUCERS", [lambda: iter([family])])
-        monkeypatch.setattr(kernels_run, "emulator_bench", lambda job: bench)
+        monkeypatch.setattr(sources, "PRODUCERS", [lambda: iter([family])])
+        monkeypatch.setattr(execution, "emulator_bench", lambda job: bench)
 
     return put
 
@@ -281,7 +282,7 @@ def test_on_a_gpu_each_family_is_run_once_in_this_process(
     ahead: list[object] = []
     kernel = Kernel(expand(TEXT, "text.cu"), "copy<float, 4>")
     checks([kernel], needs_gpu=True, one=found.append, two=found.append)
-    monkeypatch.setattr(kernels_run, "compile_ahead", lambda kernels, cupy, workers: ahead.append(
+    monkeypatch.setattr(execution, "compile_ahead", lambda kernels, cupy, workers: ahead.append(
         (list(kernels), cupy, workers)))
     gpu = SimpleNamespace(function=None, launch=None, xp="cupy")
     device = SimpleNamespace(index=0, executor=gpu, upload=np.array, download=np.asarray)
@@ -314,10 +315,10 @@ def test_a_kernel_is_built_in_the_emulator_with_all_of_its_text(
     checks = [Check("copies", copies), *(
         Check(f"bad {n}", lambda bench: bench.gpu.function(broken)) for n in range(3))]
     family = Family("family", lambda: [*whole, broken], lambda: checks)
-    monkeypatch.setattr(kernels_sources, "PRODUCERS", [lambda: iter([family])])
-    kernels_run._by_text.cache_clear()
+    monkeypatch.setattr(sources, "PRODUCERS", [lambda: iter([family])])
+    execution._by_text.cache_clear()
     assert _run("--run", "--schedule=random") == 1
-    kernels_run._by_text.cache_clear()
+    execution._by_text.cache_clear()
     assert prepared == [2, 1, 1]  # the text, its kernel when loaded, the broken one once
     printed = capsys.readouterr().out
     assert "4 checks, 3 failed" in printed
@@ -333,14 +334,14 @@ def _crashing(job: int) -> int:
 
 
 def test_a_crash_costs_one_result_and_no_other() -> None:
-    found = dict(kernels_pool.outcomes(_crashing, [0, 1, 2, 4], 2))
+    found = dict(pool.outcomes(_crashing, [0, 1, 2, 4], 2))
     assert {job: found[job] for job in (0, 1, 4)} == {0: 0, 1: 10, 4: 40}
-    assert isinstance(found[2], kernels_pool.Ended)
+    assert isinstance(found[2], pool.Ended)
     with pytest.raises(InternalError, match="planted"):
-        list(kernels_pool.outcomes(_crashing, [1, 3], 2))
+        list(pool.outcomes(_crashing, [1, 3], 2))
 
 
 def test_modules_are_families_by_what_they_offer() -> None:
-    found = {family.name: family for family in kernels_sources.shipped()}
+    found = {family.name: family for family in sources.shipped()}
     assert "bench" not in found
     assert found["dropout"].kernels() and list(found["dropout"].checks())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gtape.core.errors import InternalError, UnavailableError
-from gtape.devices.cuda import nvrtc, proof
-from gtape.devices.cuda.kernel import Kernel
-from gtape.devices.cuda.reach import reached
-from gtape.devices.cuda.source import expand
+from gtape.devices.cuda.runtime import nvrtc
+from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.kernelcheck import ptxas_report
+from gtape.kernelcheck.text_dependencies import reached
 
 TEXT = expand("""\
 #include "gtape.cuh"
@@ -67,18 +68,18 @@ ENTRIES = ("wide<float, 4>", "wide<half, 8>", "wide<signed char, 16>", "wide<dou
 
 
 @pytest.fixture(scope="module", params=["sm_75", "sm_90"])
-def proofs(request: pytest.FixtureRequest) -> dict[str, proof.Proof]:
+def proofs(request: pytest.FixtureRequest) -> dict[str, ptxas_report.Proof]:
     try:
-        return proof.prove(TEXT, ENTRIES, request.param, nvrtc.find())
+        return ptxas_report.prove(TEXT, ENTRIES, request.param, nvrtc.find())
     except UnavailableError as error:
         pytest.skip(str(error))
 
 
-def _problems(proofs: dict[str, proof.Proof], entry: str) -> list[str]:
-    return proof.problems(Kernel(TEXT, entry), proofs[entry])
+def _problems(proofs: dict[str, ptxas_report.Proof], entry: str) -> list[str]:
+    return ptxas_report.problems(Kernel(TEXT, entry), proofs[entry])
 
 
-def test_kernels_that_move_16_bytes_pass(proofs: dict[str, proof.Proof]) -> None:
+def test_kernels_that_move_16_bytes_pass(proofs: dict[str, ptxas_report.Proof]) -> None:
     for entry in ENTRIES[:4]:
         assert (proofs[entry].wide_loads, proofs[entry].wide_stores) == (1, 1), entry
         assert not _problems(proofs, entry)
@@ -86,17 +87,17 @@ def test_kernels_that_move_16_bytes_pass(proofs: dict[str, proof.Proof]) -> None
 
 
 def test_a_kernel_that_was_to_move_16_bytes_and_does_not_is_reported(
-        proofs: dict[str, proof.Proof]) -> None:
+        proofs: dict[str, ptxas_report.Proof]) -> None:
     for entry in ("narrow<float, 4>", "by_width<float>"):
         assert _problems(proofs, entry) == ["moves nothing 16 bytes at once, and is meant to"]
 
 
-def test_scalar_instances_need_no_wide_accesses(proofs: dict[str, proof.Proof]) -> None:
+def test_scalar_instances_need_no_wide_accesses(proofs: dict[str, ptxas_report.Proof]) -> None:
     for entry in ("wide<float, 1>", "narrow<float, 1>", "keeps<4>"):
         assert not _problems(proofs, entry)
 
 
-def test_a_spill_is_reported_with_its_registers(proofs: dict[str, proof.Proof]) -> None:
+def test_a_spill_is_reported_with_its_registers(proofs: dict[str, ptxas_report.Proof]) -> None:
     (problem,) = _problems(proofs, "keeps<120>")
     assert proofs["keeps<120>"].spills > 0 and proofs["keeps<120>"].stack > 0
     assert problem == f"spills {proofs['keeps<120>'].spills} bytes (64 registers of 64)"
@@ -109,7 +110,7 @@ def test_a_spill_is_reported_with_its_registers(proofs: dict[str, proof.Proof]) 
     ("literal", True), ("by_width<float>", True), ("calls<float>", True), ("alone<float>", False),
     ("keeps<4>", False)])
 def test_width_is_declared_by_the_template_or_what_is_called(entry: str, meant: bool) -> None:
-    assert proof.declares_wide(Kernel(TEXT, entry)) is meant
+    assert ptxas_report.declares_wide(Kernel(TEXT, entry)) is meant
 
 
 @pytest.mark.parametrize("bounds, limit", [
@@ -118,15 +119,15 @@ def test_width_is_declared_by_the_template_or_what_is_called(entry: str, meant: 
     (".maxntid 512", 128)])
 def test_launch_bounds_limit_the_registers(bounds: str, limit: int) -> None:
     ptx = f".visible .entry one(\n\t.param .u64 p\n)\n{bounds}\n{{\n\tret;\n}}\n"
-    assert proof.register_limits(ptx) == {"one": limit}
+    assert ptxas_report.register_limits(ptx) == {"one": limit}
 
 
 def test_what_is_saved_around_calls_with_registers_to_spare_is_no_spill() -> None:
     kernel = Kernel(TEXT, "keeps<4>")
-    assert not proof.problems(kernel, proof.Proof(40, 8, 20, 0, 0, 255))
-    assert not proof.problems(kernel, proof.Proof(40, 8, 0, 0, 0, 40))
-    assert proof.problems(kernel, proof.Proof(40, 8, 20, 0, 0, 40))
-    assert proof.problems(kernel, proof.Proof(254, 8, 20, 0, 0, 255))
+    assert not ptxas_report.problems(kernel, ptxas_report.Proof(40, 8, 20, 0, 0, 255))
+    assert not ptxas_report.problems(kernel, ptxas_report.Proof(40, 8, 0, 0, 0, 40))
+    assert ptxas_report.problems(kernel, ptxas_report.Proof(40, 8, 20, 0, 0, 40))
+    assert ptxas_report.problems(kernel, ptxas_report.Proof(254, 8, 20, 0, 0, 255))
 
 
 def test_a_kernel_reaches_what_it_names_and_what_that_names() -> None:
@@ -162,23 +163,24 @@ def test_only_global_memory_counts() -> None:
 	ld.global.v4.f32 	{%f1, %f2, %f3, %f4}, [%rd9];
 }
 """
-    assert proof.wide_accesses(ptx) == {"one": (3, 0), "two": (0, 1)}
+    assert ptxas_report.wide_accesses(ptx) == {"one": (3, 0), "two": (0, 1)}
 
 
 def test_a_log_that_cannot_be_read_is_an_error_and_no_clean_bill() -> None:
     with pytest.raises(InternalError, match="tells no registers"):
-        proof.usage("ptxas info : Compiling entry function 'k' for 'sm_90'\nptxas info : done")
+        ptxas_report.usage("ptxas info : Compiling entry function 'k' for 'sm_90'\n"
+                           "ptxas info : done")
 
 
 def test_what_was_seen_is_kept_and_damage_is_not_believed(
         monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setenv("GTAPE_CACHE_DIR", str(tmp_path))
-    kernel, seen = Kernel(TEXT, "keeps<4>"), proof.Proof(20, 0, 0, 1, 2, 255)
-    assert proof.known(kernel, "sm_90", "13.0") is None
-    proof.keep(kernel, "sm_90", "13.0", seen)
-    assert proof.known(kernel, "sm_90", "13.0") == seen
-    assert proof.known(kernel, "sm_80", "13.0") is None
-    assert proof.known(kernel, "sm_90", "13.1") is None
+    kernel, seen = Kernel(TEXT, "keeps<4>"), ptxas_report.Proof(20, 0, 0, 1, 2, 255)
+    assert ptxas_report.known(kernel, "sm_90", "13.0") is None
+    ptxas_report.keep(kernel, "sm_90", "13.0", seen)
+    assert ptxas_report.known(kernel, "sm_90", "13.0") == seen
+    assert ptxas_report.known(kernel, "sm_80", "13.0") is None
+    assert ptxas_report.known(kernel, "sm_90", "13.1") is None
     for damaged in ("", "[1, 2", "[1, 2]", '{"a": 1}', "nothing"):
-        next((tmp_path / proof.KIND).iterdir()).write_text(damaged)
-        assert proof.known(kernel, "sm_90", "13.0") is None
+        next((tmp_path / ptxas_report.KIND).iterdir()).write_text(damaged)
+        assert ptxas_report.known(kernel, "sm_90", "13.0") is None

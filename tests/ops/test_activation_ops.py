@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.ops import activations
+from gtape.ops.nn import activations
 
 _INF, _NAN = math.inf, math.nan
 

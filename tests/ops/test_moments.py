@@ -41,7 +41,7 @@ def test_the_second_derivative_of_batch_normalization(mode: str, training: bool)
     weights = tf.constant([[1.0, -2.0], [3.0, 0.5], [-1.0, 2.0]], tf.float64)
 
     def loss(x: Any) -> Any:
-        from gtape.ops.normalization import batch_norm_training
+        from gtape.ops.nn.normalization import batch_norm_training
 
         if training:
             one = tf.ones([2], tf.float64)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.ops.normalization import batch_norm_training, layer_norm, rms_norm
+from gtape.ops.nn.normalization import batch_norm_training, layer_norm, rms_norm
 
 _RNG = np.random.default_rng(0)
 _X = _RNG.normal(size=(5, 4))

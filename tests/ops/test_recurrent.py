@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.ops import recurrent
+from gtape.ops.nn import recurrent
 from tests.ops.directions import check
 
 Tensors = list[Any]

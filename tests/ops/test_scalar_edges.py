@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.numpy_letters import Maps
+from gtape.compile.numpy.ufunc_tracing import Maps
 from gtape.core.op import declared
-from gtape.kinds.elementwise import Atom
-from gtape.ops import letters
+from gtape.opdef.elementwise import Atom
+from gtape.ops.elementwise import scalar_numpy
 
 _INF, _NAN = math.inf, math.nan
 Mode = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -269,5 +269,5 @@ def test_the_slope_of_igamma_is_nan_where_its_value_is(mode: Mode) -> None:
 
 
 def test_products_of_constants_alone() -> None:
-    assert letters.multiply_no_nan(np, 2.0, -0.5) == -1.0
-    assert letters.multiply_no_nan(np, np.inf, 0.0) == 0.0
+    assert scalar_numpy.multiply_no_nan(np, 2.0, -0.5) == -1.0
+    assert scalar_numpy.multiply_no_nan(np, np.inf, 0.0) == 0.0

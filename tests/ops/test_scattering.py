@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.ops import scattering
+from gtape.ops.indexing import scattering
 
 
 def _grads(function: Any, tensor: Any, indices: Any, updates: Any) -> tuple[Any, Any, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.ops.gathering import rows_or_zero_
+from gtape.ops.indexing.gathering import rows_or_zero_
 
 _M = [[1.0, 2.0], [3.0, 4.0]]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.ops.softmax import sparsemax
+from gtape.ops.nn.softmax import sparsemax
 
 
 def test_no_overflow():

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import gtape as tf
-from gtape.compile import lower
-from gtape.compile.ir import Library
-from gtape.compile.rules.indexing import compact
+from gtape.compile.ir import lower
+from gtape.compile.ir.nodes import Library
+from gtape.compile.lowering.indexing import compact
 
 from . import sanitized
 

@@ -15,11 +15,11 @@ import numpy as np
 
 import gtape as tf
 from gtape.autograph import convert
-from gtape.compile.applied import Applied
-from gtape.compile.program import compiled
-from gtape.compile.traced import traced
+from gtape.compile.cpp.program import compiled
+from gtape.compile.frontend.closed_graph import traced
+from gtape.compile.launches.interpreter import Applied
 from gtape.core.errors import NotTraceableError
-from gtape.core.tracer import Tracer
+from gtape.trace.tracer import Tracer
 
 from . import values
 from .elaborate import Elaborated, dense, measured, slope_of, sources

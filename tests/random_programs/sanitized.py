@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile import program
-from gtape.compile.memory import Memory
-from gtape.compile.plan import nbytes
-from gtape.compile.zones import Zones
-from gtape.core import guard
+from gtape.compile.cpp import program
+from gtape.compile.cpp.program_memory import Memory
+from gtape.compile.cpp.zone_checks import Zones
+from gtape.compile.schedule.plan import nbytes
+from gtape.core import guard_zones
 from gtape.devices.compiler import Recipe
 from gtape.devices.cpu import options, runtime, toolchain
 from gtape.devices.emulator.build import sanitized_environment
@@ -80,7 +80,7 @@ class Poisoned(Zones):
                  ) -> Callable[..., Any]:
         def run(*arrays: Any) -> Any:
             if first:
-                held[:] = [guard.copied(a) if isinstance(a, np.ndarray) else a
+                held[:] = [guard_zones.copied(a) if isinstance(a, np.ndarray) else a
                            for a in arrays[:self._arguments]]
                 held.extend(arrays[self._arguments:])
                 for array in held:
@@ -92,7 +92,7 @@ class Poisoned(Zones):
 
 def _poison_around(array: Any) -> None:
     memory = getattr(array, "base", None)
-    if type(memory) is guard.Guarded:
+    if type(memory) is guard_zones.Guarded:
         start = memory.bytes.ctypes.data
         _poison(start, memory.start)
         end = memory.start + memory.size

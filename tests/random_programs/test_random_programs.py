@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gtape.compile import lower
-from gtape.compile.ir import Library
-from gtape.compile.rules.indexing import compact
+from gtape.compile.ir import lower
+from gtape.compile.ir.nodes import Library
+from gtape.compile.lowering.indexing import compact
 from random_programs import running
 from random_programs.compare import Finding, bad_index, findings
 from random_programs.differences import difference

@@ -3,21 +3,18 @@ among its numbers."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-import gtape.ops
 from gtape import testing
 from gtape.core.op import Case, Op
+from gtape.ops import every_module
 from tests.samples.sample import Sample, sample
 
-for _module in pkgutil.iter_modules(gtape.ops.__path__):
-    importlib.import_module(f"gtape.ops.{_module.name}")
+every_module()
 
 #: What is put among the numbers: at the first place, the last, the second and the middle.
 _POISON = (np.nan, np.inf, -np.inf, -0.0)

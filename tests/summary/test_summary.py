@@ -343,9 +343,9 @@ def test_the_graphs_of_functions_that_are_traced_meanwhile_are_exported(tmp_path
         with pytest.raises(ValueError, match="Must enable trace"):
             summary.trace_export("x", step=0)
     writer.close()
-    from gtape.compile import traced
+    from gtape.compile.frontend import closed_graph
 
-    assert traced.listeners == []
+    assert closed_graph.listeners == []
     (step, tag, value), (_, _, empty) = values(tmp_path)
     assert (step, tag) == (4, "t")
     assert value.metadata.plugin_data.plugin_name == "graph_run_metadata_graph"

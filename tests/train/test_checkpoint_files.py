@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.core import files
+from gtape.core import atomic_files
 
 safetensors = pytest.importorskip("safetensors.numpy")
 Checkpoint = tf.train.Checkpoint
@@ -73,7 +73,7 @@ def test_a_failed_write_leaves_the_old_checkpoint(whole: Path,
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(atomic_files.os, "fsync", full)
     checkpoint = Checkpoint(v=tf.Variable([5.0, 5.0]))
     with pytest.raises(OSError, match=r"No space left.*whole\.safetensors") as error:
         checkpoint.write(whole)
@@ -90,7 +90,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path,
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(files, "open", refuse, raising=False)
+    monkeypatch.setattr(atomic_files, "open", refuse, raising=False)
     with pytest.raises(tf.errors.PermissionDeniedError, match="can be written to"):
         Checkpoint(v=tf.Variable(1.0)).write(tmp_path / "new" / "x")
 

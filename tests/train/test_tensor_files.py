@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.core import tensor_files
+from gtape.core import safetensors_files
 
 package = pytest.importorskip("safetensors.numpy")
 
@@ -31,11 +31,11 @@ def same(found: dict[str, Any]) -> bool:
 
 def test_what_is_written_the_package_reads(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
-    path.write_bytes(b"".join(tensor_files.serialized(ARRAYS, {"a": "ä\n", "b": ""})))
+    path.write_bytes(b"".join(safetensors_files.serialized(ARRAYS, {"a": "ä\n", "b": ""})))
     assert same(package.load_file(path))
     with package.safe_open(path, framework="np") as file:
         assert file.metadata() == {"a": "ä\n", "b": ""}
-    metadata, arrays = tensor_files.read(path, "the file")
+    metadata, arrays = safetensors_files.read(path, "the file")
     assert metadata == {"a": "ä\n", "b": ""} and same(arrays)
     assert all(a.flags.writeable and a.flags.aligned for a in arrays.values())
 
@@ -45,19 +45,19 @@ def test_what_the_package_writes_is_read(tmp_path: Path, arrays: dict[str, np.nd
     path = tmp_path / "x.safetensors"
     for metadata in ({"format": "pt"}, None):
         path.write_bytes(package.save(arrays, metadata=metadata))
-        about, found = tensor_files.read(path, "the file")
+        about, found = safetensors_files.read(path, "the file")
         assert about == (metadata or {}) and found.keys() == arrays.keys()
         assert not arrays or arrays is not ARRAYS or same(found)
 
 
 def test_nothing_is_copied() -> None:
     array = np.ones(1000, np.float32)
-    parts = tensor_files.serialized({"x": array}, {})
+    parts = safetensors_files.serialized({"x": array}, {})
     assert np.shares_memory(np.frombuffer(parts[1], np.uint8), array)
 
 
 def test_what_the_format_has_not() -> None:
     with pytest.raises(tf.errors.UnimplementedError, match="holds no complex128; it holds bool"):
-        tensor_files.serialized({"x": np.ones(1, complex)}, {})
+        safetensors_files.serialized({"x": np.ones(1, complex)}, {})
     with pytest.raises(tf.errors.InvalidArgumentError, match="__metadata__"):
-        tensor_files.serialized({"__metadata__": np.ones(1)}, {})
+        safetensors_files.serialized({"__metadata__": np.ones(1)}, {})

@@ -73,9 +73,9 @@ class AdamWStep(Workload):
 
     def kernels(self, peer: Any, sets: int) -> Task:
         """One launch for all tensors."""
-        from gtape.devices.cuda.maps import Maps
-        from gtape.kinds.expr import Scope
-        from gtape.ops import scalars
+        from gtape.devices.cuda.elementwise.maps import Maps
+        from gtape.opdef.scalar_graph import Scope
+        from gtape.ops.elementwise import scalars
 
         scope = Scope()
         params = ("w", "g", "m", "v", "rate")

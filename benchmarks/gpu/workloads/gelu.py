@@ -64,9 +64,9 @@ class Gelu(Workload):
 
     def kernels(self, peer: Any, sets: int) -> Task:
         """The formula declared as one op, so that each way is one launch."""
-        from gtape.kinds.elementwise import Word
-        from gtape.kinds.functions import plain
-        from gtape.ops.activations import gelu_tanh_
+        from gtape.opdef.eager_functions import plain
+        from gtape.opdef.elementwise import Word
+        from gtape.ops.nn.activations import gelu_tanh_
 
         return self._taped(
             sets, plain(Word(lambda x: gelu_tanh_(x * A + B) + x, name="gelu_residual"), ("x",))

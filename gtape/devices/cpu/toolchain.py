@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from functools import cache
 
+from gtape.autodiff.tape_recording import stack_level
 from gtape.core.errors import KernelError, MissingError, NativeCodeWarning, PassingError
-from gtape.core.tape_recording import stack_level
 from gtape.devices.compiler import Library, load
 from gtape.devices.cpu.options import recipe, switched_off
 from gtape.devices.cpu.runtime import runtime
-from gtape.devices.cuda.source import expand
+from gtape.devices.cuda.runtime.kernel_source import expand
 
 #: The reason that was warned of; there is one warning in a process.
 _WARNED: list[str] = []

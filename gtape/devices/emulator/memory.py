@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.devices.cuda.executor import numpy_dtype
+from gtape.devices.cuda.runtime.executor import numpy_dtype
 
 GUARD = 256
 #: That of cudaMalloc.

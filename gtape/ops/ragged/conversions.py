@@ -10,13 +10,13 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype, int64, string
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.ops.layout import broadcast_to_, reshape_
 from gtape.ops.ragged.elementwise import taken
 from gtape.ops.ragged.partition import ends_of, host, integers, spans
 from gtape.ops.ragged.ragged_tensor import RaggedTensor
+from gtape.ops.shape.layout import broadcast_to_, reshape_
 from gtape.ops.sparse.tensor import SparseTensor
 
 
@@ -58,7 +58,7 @@ def to_tensor(x: RaggedTensor, default_value: Any = None, shape: Any = None) -> 
     Raises:
         InvalidArgumentError: the shape has another rank.
     """
-    from gtape.ops.scattering import tensor_scatter_update_
+    from gtape.ops.indexing.scattering import tensor_scatter_update_
 
     lengths = bounds(x)
     flat, at = x.flat_values, places(x)

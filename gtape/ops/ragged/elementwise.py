@@ -13,13 +13,13 @@ from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
 from gtape.core.variable import Variable
-from gtape.ops import bitwise, scalars
-from gtape.ops.gathering import rows_or_zero_
-from gtape.ops.layout import reshape_
-from gtape.ops.operators import _divide, absolute, round_
-from gtape.ops.packing import concat_
+from gtape.ops.elementwise import bitwise, scalars
+from gtape.ops.elementwise.operators import _divide, absolute, round_
+from gtape.ops.indexing.gathering import rows_or_zero_
 from gtape.ops.ragged.partition import ends_of, spans
 from gtape.ops.ragged.ragged_tensor import RaggedTensor
+from gtape.ops.shape.layout import reshape_
+from gtape.ops.shape.packing import concat_
 
 
 def taken(values: Any, index: np.ndarray) -> Any:

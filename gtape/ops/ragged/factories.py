@@ -10,10 +10,10 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32, int32, int64
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.limits import room_for
+from gtape.core.formatting import shown
+from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.ops.arguments import as_function, as_int, as_ints, as_items, index_tensor
 from gtape.ops.ragged import partition as parts
 from gtape.ops.ragged.partition import ends_of, host, row_ids_, spans
@@ -220,7 +220,7 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: An
     Raises:
         ValueError: they are no vector of int32 or int64, or empty.
     """
-    from gtape.ops.casting import cast
+    from gtape.ops.shape.casting import cast
 
     found = parts.integers(splits, "splits")
     parts.check_splits(found, None)
@@ -231,7 +231,7 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: An
 def segment_ids_to_row_splits(segment_ids: Any, num_segments: Any = None, out_type: Any = None,
                               name: str | None = None) -> Tensor:
     """Row splits, of the row of each value. Raises as `tf.RaggedTensor.from_value_rowids`."""
-    from gtape.ops.casting import cast
+    from gtape.ops.shape.casting import cast
 
     made = parts.of_value_rowids(segment_ids, num_segments)
     return made if out_type is None else cast(made, as_dtype(out_type))

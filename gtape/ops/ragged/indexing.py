@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.core.variable import Variable
 from gtape.ops.arguments import as_int
 from gtape.ops.ragged.elementwise import taken
@@ -79,7 +79,7 @@ def _span(values: Any, start: int, stop: int) -> Any:
 
 def _stacked(x: Any) -> Any:
     """x with an axis of length 1 before it."""
-    from gtape.ops.layout import expand_dims
+    from gtape.ops.shape.layout import expand_dims
 
     if not isinstance(x, RaggedTensor):
         return expand_dims(x, 0)
@@ -94,7 +94,7 @@ def _inner(x: RaggedTensor, keys: list[Any]) -> Any:
     if key is None:
         inner = _inner(x, rest)
         if not isinstance(inner, RaggedTensor):
-            from gtape.ops.layout import expand_dims
+            from gtape.ops.shape.layout import expand_dims
 
             return expand_dims(inner, 1)
         return RaggedTensor._made(inner, np.arange(inner._count() + 1), 1)

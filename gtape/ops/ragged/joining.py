@@ -10,7 +10,7 @@ import numpy as np
 
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.text import shown
+from gtape.core.formatting import shown
 from gtape.ops.arguments import as_int, as_ints, as_items
 from gtape.ops.ragged.conversions import of_dense
 from gtape.ops.ragged.elementwise import joined, loose, taken
@@ -36,7 +36,7 @@ def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
 
 def _expanded(x: Any, axis: int) -> Any:
     if not isinstance(x, RaggedTensor):
-        from gtape.ops.layout import expand_dims
+        from gtape.ops.shape.layout import expand_dims
 
         return expand_dims(x, axis)
     if axis == 0:
@@ -99,7 +99,7 @@ def _joined(parts: Sequence[Any], axis: int) -> Any:
         if axis == 0 and len({tuple(p.spec.shape[1:]) for p in parts}) > 1:
             parts = _leveled(parts, 1)
         else:
-            from gtape.ops.packing import concat
+            from gtape.ops.shape.packing import concat
 
             if axis == 0 or len({p.spec.shape[:axis] + p.spec.shape[axis + 1:]
                                  for p in parts}) == 1:
@@ -139,7 +139,7 @@ def stack(values: Any, axis: Any = 0, name: str | None = None) -> Any:
     parts = _values("stack", values)
     at = _axis("stack", axis, _rank(parts[0]) + 1)
     if all(_rank(p) == 0 for p in parts):
-        from gtape.ops.packing import stack as dense
+        from gtape.ops.shape.packing import stack as dense
 
         return dense(parts, 0)
     return loose(_joined([_expanded(p, at) for p in parts], at))
@@ -164,7 +164,7 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
 
 def _tiled(x: Any, axis: int, count: int) -> Any:
     if not isinstance(x, RaggedTensor):
-        from gtape.ops.arranging import tile
+        from gtape.ops.shape.arranging import tile
 
         return tile(x, [count if a == axis else 1 for a in range(x.ndim)])
     if axis == 0:
@@ -203,7 +203,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
 
 def _squeezed(x: Any, axis: int) -> Any:
     if not isinstance(x, RaggedTensor):
-        from gtape.ops.layout import squeeze
+        from gtape.ops.shape.layout import squeeze
 
         return squeeze(x, axis)
     if axis > 1:

@@ -10,12 +10,12 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, int32, int64
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.limits import room_for
+from gtape.core.formatting import shown
 from gtape.core.op import case
+from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.text import shown
-from gtape.kinds.primitive import primitive
+from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int
 
 
@@ -100,8 +100,8 @@ def check_splits(splits: Tensor, count: int | None) -> None:
 
 def of_lengths(lengths: Any, count: int | None = None, validate: bool = True) -> Tensor:
     """Row splits of row lengths."""
-    from gtape.ops.cumulative import cumsum
-    from gtape.ops.packing import concat_
+    from gtape.ops.reductions.cumulative import cumsum
+    from gtape.ops.shape.packing import concat_
 
     found = integers(lengths, "row_lengths")
     if validate and type(found) is EagerTensor and found.spec.shape[0]:
@@ -141,7 +141,7 @@ def of_value_rowids(value_rowids: Any, nrows: Any = None, count: int | None = No
 
 def of_row_starts(row_starts: Any, count: int) -> Tensor:
     """Row splits of where rows start."""
-    from gtape.ops.packing import concat_
+    from gtape.ops.shape.packing import concat_
 
     found = integers(row_starts, "row_starts")
     last = convert(np.full(1, count, found.dtype.np_dtype), None, found._t.device)
@@ -150,7 +150,7 @@ def of_row_starts(row_starts: Any, count: int) -> Tensor:
 
 def of_row_limits(row_limits: Any) -> Tensor:
     """Row splits of where rows end."""
-    from gtape.ops.packing import concat_
+    from gtape.ops.shape.packing import concat_
 
     found = integers(row_limits, "row_limits")
     first = convert(np.zeros(1, found.dtype.np_dtype), None, found._t.device)

@@ -9,14 +9,14 @@ import numpy as np
 
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.ops.arguments import as_int
-from gtape.ops.layout import reshape_
 from gtape.ops.ragged.conversions import of_dense, places
 from gtape.ops.ragged.elementwise import applied, loose, mapped, taken
 from gtape.ops.ragged.partition import ends_of, host
 from gtape.ops.ragged.ragged_tensor import RaggedTensor, count_of
+from gtape.ops.shape.layout import reshape_
 
 
 def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None,
@@ -69,7 +69,7 @@ def _rows(params: Any, index: Tensor) -> Any:
 
 def _by_ragged(x: Tensor, indices: RaggedTensor, axis: int) -> Any:
     """Slices of a dense tensor at ragged indices, whose rows stand in the place of `axis`."""
-    from gtape.ops.gathering import gather
+    from gtape.ops.indexing.gathering import gather
 
     flat = gather(x, indices.flat_values, axis=axis)
     if axis == 0:
@@ -157,7 +157,7 @@ def _masked(x: Any, mask: Any, rank: int) -> Any:
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
     """The positions of what is true, [n, rank]; with x and y, x where it is true, else y."""
-    from gtape.ops.selection import where
+    from gtape.ops.control.selection import where
 
     if x is None and y is None:
         found = where(condition.flat_values)
@@ -183,7 +183,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 def one_hot(indices: Any, *args: Any, **kwargs: Any) -> Any:
-    from gtape.ops.creation import one_hot
+    from gtape.ops.shape.creation import one_hot
 
     axis = kwargs.get("axis")
     if axis not in (None, -1):

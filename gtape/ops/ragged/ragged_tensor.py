@@ -8,13 +8,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gtape.core.composite import CompositeTensor
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32, int32, int64
+from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
-from gtape.core.specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
+from gtape.core.type_specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec
 from gtape.ops.ragged import partition as parts
 from gtape.ops.ragged.partition import host, row_ids_
 
@@ -321,7 +321,7 @@ class RaggedTensor(CompositeTensor):
         Raises:
             ValueError: another dtype.
         """
-        from gtape.ops.casting import cast
+        from gtape.ops.shape.casting import cast
 
         wanted = as_dtype(dtype)
         if wanted not in (int32, int64):
@@ -469,7 +469,7 @@ def count_of(values: Any) -> int:
 
 def _beside(splits: Tensor, values: Any) -> Tensor:
     """Row splits on the device of the values, and in the dtype of their row splits."""
-    from gtape.ops.casting import cast
+    from gtape.ops.shape.casting import cast
 
     if isinstance(values, RaggedTensor):
         splits = cast(splits, values.row_splits.dtype)

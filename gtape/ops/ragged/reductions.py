@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
+from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.ops import more_reductions, reductions, scalars, segments
 from gtape.ops.arguments import axes_of
-from gtape.ops.casting import cast
-from gtape.ops.creation import ones_like
-from gtape.ops.operators import truediv
+from gtape.ops.elementwise import scalars
+from gtape.ops.elementwise.operators import truediv
+from gtape.ops.indexing import segments
 from gtape.ops.ragged.elementwise import applied, mapped
 from gtape.ops.ragged.joining import expand_dims
 from gtape.ops.ragged.partition import ends_of, spans
 from gtape.ops.ragged.ragged_tensor import RaggedTensor
+from gtape.ops.reductions import more_reductions, reductions
+from gtape.ops.shape.casting import cast
+from gtape.ops.shape.creation import ones_like
 
 #: By name: the function of dense axes, and that of segments.
 _KINDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -60,7 +62,7 @@ def _reduced(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _widened(x: Tensor, axis: int) -> Tensor:
-    from gtape.ops.layout import expand_dims
+    from gtape.ops.shape.layout import expand_dims
 
     return expand_dims(x, axis)
 
@@ -129,7 +131,7 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     x = input_tensor
     if x.dtype.is_integer:
         x = mapped(cast, x, "float64")
-    from gtape.ops.passing import stop_gradient
+    from gtape.ops.shape.identity import stop_gradient
 
     centre = stop_gradient(reductions.reduce_mean(x.flat_values))
     x = mapped(lambda flat: flat - centre, x)
@@ -161,7 +163,7 @@ def reduce_all(input_tensor: Any, axis: Any = None, keepdims: bool = False,
 
 def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
     """Over a ragged axis, the last unless given."""
-    from gtape.ops.passing import stop_gradient
+    from gtape.ops.shape.identity import stop_gradient
 
     at = -1 if axis is None else axis
     most = reduce_max(logits, at, True)

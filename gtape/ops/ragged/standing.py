@@ -24,7 +24,7 @@ def shape(input: RaggedTensor, out_type: Any = None, name: str | None = None,
 
 
 def size(input: RaggedTensor, out_type: Any = None, name: str | None = None) -> Tensor:
-    from gtape.ops.shapes import size
+    from gtape.ops.shape.shapes import size
 
     return size(input.flat_values, out_type)
 
@@ -39,7 +39,7 @@ def reshape(tensor: RaggedTensor, shape: Any, name: str | None = None) -> Tensor
     if wanted != (-1,):
         raise ValueError(f"reshape: a RaggedTensor can be given the shape [-1] alone; got "
                          f"{list(wanted)}. Write x.to_tensor() first")
-    from gtape.ops.layout import reshape
+    from gtape.ops.shape.layout import reshape
 
     return reshape(tensor.flat_values, [-1])
 
@@ -53,14 +53,14 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None,
                   ) -> Any:
-    from gtape.ops.clipping import clip_by_value
+    from gtape.ops.elementwise.clipping import clip_by_value
 
     return applied("clip_by_value", clip_by_value, (t, clip_value_min, clip_value_max))
 
 
 def _pairs(name: str) -> Callable[..., Any]:
     def function(x: Any, y: Any, name: str | None = None) -> Any:
-        from gtape.ops import operators
+        from gtape.ops.elementwise import operators
 
         return applied(public, getattr(operators, public), (x, y))
 
@@ -80,8 +80,8 @@ def _flat(module: str, name: str) -> Callable[..., Any]:
 
 def unsorted_segments(name: str) -> Callable[..., Any]:
     def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
-        from gtape.ops import segments
         from gtape.ops.arguments import as_int
+        from gtape.ops.indexing import segments
         from gtape.ops.ragged.reductions import _segments
 
         ids = convert(segment_ids)
@@ -95,11 +95,11 @@ def unsorted_segments(name: str) -> Callable[..., Any]:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add_n": add_n, "bincount": dense_bincount, "clip_by_value": clip_by_value,
     "concat": joining.concat,
-    "divide_no_nan": _pairs("divide_no_nan"), "dropout": _flat("gtape.ops.dropout", "dropout"),
+    "divide_no_nan": _pairs("divide_no_nan"), "dropout": _flat("gtape.ops.nn.dropout", "dropout"),
     "expand_dims": joining.expand_dims, "gather": picking.gather,
     "identity": lambda input, name=None: RaggedTensor._of_(
         input._frame_(), [_copied(part) for part in input._parts_()]),
-    "one_hot": picking.one_hot, "ones_like": _flat("gtape.ops.creation", "ones_like"),
+    "one_hot": picking.one_hot, "ones_like": _flat("gtape.ops.shape.creation", "ones_like"),
     "rank": rank, "reduce_all": reductions.reduce_all, "reduce_any": reductions.reduce_any,
     "reduce_max": reductions.reduce_max, "reduce_mean": reductions.reduce_mean,
     "reduce_min": reductions.reduce_min, "reduce_prod": reductions.reduce_prod,
@@ -108,7 +108,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "reverse": joining.reverse, "shape": shape, "size": size, "softmax": reductions.softmax,
     "split": joining.split, "squeeze": joining.squeeze, "stack": joining.stack,
     "tile": joining.tile, "truediv": _pairs("truediv"), "where": picking.where,
-    "zeros_like": _flat("gtape.ops.creation", "zeros_like"),
+    "zeros_like": _flat("gtape.ops.shape.creation", "zeros_like"),
     **{name: unsorted_segments(name) for name in (
         "unsorted_segment_sum", "unsorted_segment_prod", "unsorted_segment_max",
         "unsorted_segment_min", "unsorted_segment_mean", "unsorted_segment_sqrt_n")},
@@ -116,6 +116,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _copied(part: Tensor) -> Tensor:
-    from gtape.ops.layout import identity
+    from gtape.ops.shape.layout import identity
 
     return identity(part)

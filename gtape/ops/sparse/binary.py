@@ -10,8 +10,8 @@ import numpy as np
 from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
-from gtape.ops.gathering import scatter_nd_, scatter_rows_
-from gtape.ops.packing import concat_
+from gtape.ops.indexing.gathering import scatter_nd_, scatter_rows_
+from gtape.ops.shape.packing import concat_
 from gtape.ops.sparse.conversions import int64_rows
 from gtape.ops.sparse.places import host_rows, keys_of, pick, placed, sparse
 from gtape.ops.sparse.tensor import SparseTensor
@@ -63,7 +63,7 @@ def _with_dense(x: SparseTensor, other: Any) -> Tensor:
         raise InvalidArgumentError(f"add: a dense tensor beside a SparseTensor must have its shape "
                                    f"and dtype, {x.dtype.name}{list(x.shape)}; got {dense.spec}")
     if not dense.ndim:
-        from gtape.ops.reductions import reduce_sum
+        from gtape.ops.reductions.reductions import reduce_sum
 
         return dense + reduce_sum(x.values)
     return dense + scatter_nd_(x.indices, x.values, shape=x._lengths)
@@ -85,13 +85,13 @@ def maximum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
         InvalidArgumentError: the shapes or dtypes differ.
         TypeError: one is not a SparseTensor.
     """
-    from gtape.ops.scalars import maximum
+    from gtape.ops.elementwise.scalars import maximum
 
     return _chosen("maximum", maximum, sp_a, sp_b)
 
 
 def minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
     """The smaller at every index that either has; the other counts as 0. Raises as `maximum`."""
-    from gtape.ops.scalars import minimum
+    from gtape.ops.elementwise.scalars import minimum
 
     return _chosen("minimum", minimum, sp_a, sp_b)

@@ -11,13 +11,13 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype, float32, string
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.lengths import known
-from gtape.core.limits import room_for
+from gtape.core.formatting import shown
+from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
+from gtape.core.symbolic_dim import known
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.text import shown
 from gtape.ops.arguments import as_function, as_int
-from gtape.ops.gathering import gather_nd_, scatter_nd_
+from gtape.ops.indexing.gathering import gather_nd_, scatter_nd_
 from gtape.ops.sparse.places import (
     all_cells,
     check_order,
@@ -43,7 +43,7 @@ def to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = 
     Raises:
         InvalidArgumentError: they are not, or an index is out of range.
     """
-    from gtape.ops.scattering import tensor_scatter_update_
+    from gtape.ops.indexing.scattering import tensor_scatter_update_
 
     x = sparse(sp_input, "to_dense")
     if validate_indices:
@@ -68,7 +68,7 @@ def _default(x: SparseTensor, value: Any) -> Tensor:
 
 
 def _filled(x: SparseTensor, value: Any) -> Tensor:
-    from gtape.ops.layout import broadcast_to_
+    from gtape.ops.shape.layout import broadcast_to_
 
     return broadcast_to_(_default(x, value), shape=x._lengths)
 
@@ -80,8 +80,8 @@ def _scalar(x: SparseTensor, default_value: Any) -> Tensor:
 
 def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     """The elements that are not 0 (not False, not ""), in row-major order."""
-    from gtape.ops.scalars import not_equal
-    from gtape.ops.selection import where
+    from gtape.ops.control.selection import where
+    from gtape.ops.elementwise.scalars import not_equal
 
     x = convert(tensor)
     full = x

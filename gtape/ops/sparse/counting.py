@@ -8,10 +8,10 @@ import numpy as np
 
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.ops.arguments import as_int
-from gtape.ops.gathering import scatter_rows_
+from gtape.ops.indexing.gathering import scatter_rows_
 from gtape.ops.sparse.conversions import int64_rows
 from gtape.ops.sparse.places import host_rows, pick, placed
 from gtape.ops.sparse.tensor import SparseTensor
@@ -37,7 +37,7 @@ def _numbers(name: str, values: Any) -> tuple[np.ndarray, np.ndarray, int, Tenso
         vector = dense.ndim == 1
         count = 1 if vector else dense.spec.shape[0]
         length = dense.spec.shape[-1]
-        from gtape.ops.layout import reshape_
+        from gtape.ops.shape.layout import reshape_
 
         x = reshape_(dense, shape=(count * length,))
         owner = np.repeat(np.arange(count), length)
@@ -50,7 +50,7 @@ def _numbers(name: str, values: Any) -> tuple[np.ndarray, np.ndarray, int, Tenso
 
 
 def _weights(weights: Any, numbers: Tensor) -> Tensor:
-    from gtape.ops.layout import reshape_
+    from gtape.ops.shape.layout import reshape_
 
     flat = getattr(weights, "flat_values", None)
     if isinstance(weights, SparseTensor):
@@ -115,7 +115,7 @@ def dense_bincount(arr: Any, weights: Any = None, minlength: Any = None, maxleng
                    dtype: Any = "int32", name: str | None = None, axis: int | None = None,
                    binary_output: bool = False) -> Tensor:
     """`bincount` as a dense tensor of `dtype`, of the weights' dtype where there are some."""
-    from gtape.ops.casting import cast
+    from gtape.ops.shape.casting import cast
     from gtape.ops.sparse.conversions import to_dense
 
     made = to_dense(bincount(arr, weights, axis, minlength, maxlength, binary_output))

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.composite import CompositeTensor
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import int64, string
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int, as_items
 from gtape.ops.sparse.conversions import int64_rows
 from gtape.ops.sparse.places import host_rows
 from gtape.ops.sparse.tensor import SparseTensor
 from gtape.ops.text.fingerprint import fingerprints
+from gtape.trace.host_steps import step
 
 HASH_KEY = 0xDECAFCAFFE
 _MULTIPLIER = 0xC6A4A7935BD1E995

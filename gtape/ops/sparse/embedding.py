@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.ops.gathering import embedding_lookup, scatter_rows_
-from gtape.ops.layout import reshape_
+from gtape.ops.indexing.gathering import embedding_lookup, scatter_rows_
+from gtape.ops.shape.layout import reshape_
 from gtape.ops.sparse.places import host_rows, placed
 from gtape.ops.sparse.tensor import SparseTensor
 
@@ -60,8 +60,8 @@ def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, combiner:
     total = scatter_rows_(found * weights, segments, rows=count)
     if how == "sum":
         return total
-    from gtape.ops.operators import divide_no_nan
-    from gtape.ops.scalars import sqrt, square
+    from gtape.ops.elementwise.operators import divide_no_nan
+    from gtape.ops.elementwise.scalars import sqrt, square
 
     if how == "mean":
         return divide_no_nan(total, scatter_rows_(weights, segments, rows=count))
@@ -70,8 +70,8 @@ def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, combiner:
 
 def _weights(name: str, sp_weights: Any, ids: Tensor, found: Tensor) -> Tensor:
     """A weight for each row found, with axes of length 1."""
-    from gtape.ops.casting import cast
-    from gtape.ops.creation import ones
+    from gtape.ops.shape.casting import cast
+    from gtape.ops.shape.creation import ones
 
     shape = (*ids.spec.shape, *(1,) * (found.ndim - 1))
     if sp_weights is None:
@@ -95,8 +95,8 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
     Raises:
         InvalidArgumentError: as `embedding_lookup_sparse`.
     """
-    from gtape.ops.creation import zeros
-    from gtape.ops.packing import concat
+    from gtape.ops.shape.creation import zeros
+    from gtape.ops.shape.packing import concat
     from gtape.ops.sparse.layout import reshape, retain
 
     ids, weights = sparse_ids, sparse_weights
@@ -127,8 +127,8 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
 
 def _filled(found: Tensor, ids: SparseTensor, default: Tensor) -> Tensor:
     """`found` with `default` in the rows without ids."""
-    from gtape.ops.layout import expand_dims
-    from gtape.ops.selection import where
+    from gtape.ops.control.selection import where
+    from gtape.ops.shape.layout import expand_dims
 
     rows = found.spec.shape[0]
     empty = np.ones(rows, bool)

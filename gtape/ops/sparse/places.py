@@ -13,8 +13,8 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.kinds.primitive import primitive
-from gtape.ops.gathering import rows_or_zero_
+from gtape.opdef.primitive import primitive
+from gtape.ops.indexing.gathering import rows_or_zero_
 from gtape.ops.sparse.tensor import SparseTensor
 
 Ints = tuple[int, ...]
@@ -119,7 +119,7 @@ def picked(x: SparseTensor, order: Tensor) -> SparseTensor:
 
 def pick(values: Tensor, order: Tensor) -> Tensor:
     """The elements with these numbers."""
-    from gtape.ops.masking import compress_
+    from gtape.ops.indexing.masking import compress_
 
     return compress_(values, order, axis=0)
 

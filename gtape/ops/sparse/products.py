@@ -9,10 +9,10 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.ops.casting import cast
-from gtape.ops.gathering import gather, gather_, scatter_rows_
-from gtape.ops.layout import expand_dims, swap_last
-from gtape.ops.range_checks import check_rows
+from gtape.ops.checks.ranges import check_rows
+from gtape.ops.indexing.gathering import gather, gather_, scatter_rows_
+from gtape.ops.shape.casting import cast
+from gtape.ops.shape.layout import expand_dims, swap_last
 from gtape.ops.sparse.conversions import int64_rows
 from gtape.ops.sparse.places import columns_, host_rows, keys_of, placed, sparse
 from gtape.ops.sparse.tensor import SparseTensor
@@ -87,7 +87,7 @@ def sparse_sparse_matmul(a: SparseTensor, b: SparseTensor, dtype: Any = None) ->
 
 
 def _column(x: SparseTensor, axis: int, below: int) -> Tensor:
-    from gtape.ops.layout import reshape_
+    from gtape.ops.shape.layout import reshape_
 
     made = reshape_(columns_(x.indices, axes=(axis,)), shape=x.values.spec.shape)
     if type(made) is EagerTensor:
@@ -96,7 +96,7 @@ def _column(x: SparseTensor, axis: int, below: int) -> Tensor:
 
 
 def _conjugate(x: Tensor) -> Tensor:
-    from gtape.ops.more_math import conj
+    from gtape.ops.elementwise.more_math import conj
 
     return conj(x) if x.dtype.is_complex else x
 
@@ -113,7 +113,7 @@ def sampled_addmm(indices: Any, values: Any, dense_shape: Any, mat1: Any, mat2: 
     Raises:
         InvalidArgumentError: the matrices do not fit the indices.
     """
-    from gtape.ops.reductions import reduce_sum
+    from gtape.ops.reductions.reductions import reduce_sum
 
     x = SparseTensor(indices, values, dense_shape)
     a, b = convert(mat1), convert(mat2)

@@ -10,9 +10,9 @@ from gtape.core.convert import convert
 from gtape.core.spec import normal_axes
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import axes_of
-from gtape.ops.gathering import gather, rows_or_zero_, scatter_rows_
-from gtape.ops.layout import reshape_
-from gtape.ops.segments import segment_extreme_
+from gtape.ops.indexing.gathering import gather, rows_or_zero_, scatter_rows_
+from gtape.ops.indexing.segments import segment_extreme_
+from gtape.ops.shape.layout import reshape_
 from gtape.ops.sparse.conversions import int64_rows
 from gtape.ops.sparse.places import cells_, columns_, host_rows, keys_of, placed, sparse
 from gtape.ops.sparse.tensor import SparseTensor
@@ -80,8 +80,8 @@ def softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
     Raises:
         ValueError: fewer than two axes.
     """
-    from gtape.ops.passing import stop_gradient
-    from gtape.ops.scalars import exp
+    from gtape.ops.elementwise.scalars import exp
+    from gtape.ops.shape.identity import stop_gradient
 
     x = sparse(sp_input, "softmax")
     if len(x._lengths) < 2:
@@ -100,7 +100,7 @@ def _segment(function: Any, data: Any, indices: Any, segment_ids: Any, num_segme
     """A segment function of rows picked by index, with rows of 0 up to num_segments."""
     from gtape.core.errors import InvalidArgumentError
     from gtape.ops.arguments import as_int
-    from gtape.ops.padding import pad
+    from gtape.ops.shape.padding import pad
 
     found = function(gather(convert(data), indices), segment_ids)
     if num_segments is None:
@@ -123,7 +123,7 @@ def segment_sum(data: Any, indices: Any, segment_ids: Any, num_segments: Any = N
     Raises:
         InvalidArgumentError: ids that decrease or do not fit, or an index out of range.
     """
-    from gtape.ops.segments import segment_sum
+    from gtape.ops.indexing.segments import segment_sum
 
     return _segment(segment_sum, data, indices, segment_ids, num_segments)
 
@@ -131,7 +131,7 @@ def segment_sum(data: Any, indices: Any, segment_ids: Any, num_segments: Any = N
 def segment_mean(data: Any, indices: Any, segment_ids: Any, num_segments: Any = None,
                  name: str | None = None) -> Tensor:
     """The mean of the rows picked for each segment. See `segment_sum`."""
-    from gtape.ops.segments import segment_mean
+    from gtape.ops.indexing.segments import segment_mean
 
     return _segment(segment_mean, data, indices, segment_ids, num_segments)
 
@@ -139,8 +139,8 @@ def segment_mean(data: Any, indices: Any, segment_ids: Any, num_segments: Any = 
 def segment_sqrt_n(data: Any, indices: Any, segment_ids: Any, num_segments: Any = None,
                    name: str | None = None) -> Tensor:
     """The sum of the n rows picked for each segment, divided by √n. See `segment_sum`."""
-    from gtape.ops.scalars import sqrt
-    from gtape.ops.segments import _sizes, _sorted, segment_sum
+    from gtape.ops.elementwise.scalars import sqrt
+    from gtape.ops.indexing.segments import _sizes, _sorted, segment_sum
 
     def rooted(rows: Any, ids: Any) -> Tensor:
         x, at, count = _sorted("segment_sqrt_n", rows, ids)

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.composite import CompositeTensor
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32, int64
-from gtape.core.lengths import Length, is_open, known
+from gtape.core.formatting import shown
 from gtape.core.placement import on
 from gtape.core.shape import TensorShape
-from gtape.core.specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec, fully_known
+from gtape.core.symbolic_dim import Length, is_open, known
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.text import shown
+from gtape.core.type_specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec, fully_known
 from gtape.ops.arguments import as_shape
 
 #: Elementwise functions that give 0 for 0, which change the values alone.
@@ -192,14 +192,14 @@ class SparseTensor(CompositeTensor):
         return NotImplemented
 
     def __mul__(self, other: Any) -> Any:
-        from gtape.ops.scalars import multiply
+        from gtape.ops.elementwise.scalars import multiply
 
         return times(self, other, multiply)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        from gtape.ops.operators import truediv
+        from gtape.ops.elementwise.operators import truediv
 
         return times(self, other, truediv)
 
@@ -212,8 +212,8 @@ def times(x: SparseTensor, other: Any, function: Callable[..., Any]) -> SparseTe
         ValueError: it does not broadcast to the shape of x.
     """
     from gtape.core.convert import convert_like
-    from gtape.ops.gathering import gather_nd_
-    from gtape.ops.layout import broadcast_to_
+    from gtape.ops.indexing.gathering import gather_nd_
+    from gtape.ops.shape.layout import broadcast_to_
 
     dense = convert_like(other, x._values._t, function.__name__)
     if not dense.ndim:

@@ -10,15 +10,15 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import int64, string, uint8
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.text.fingerprint import fingerprints
 from gtape.ops.text.hashes import quick_hashes, strong_hashes
 from gtape.ops.text.steps import of_all, one_of, per_value, strings
 from gtape.ops.text.words import Words
+from gtape.trace.host_steps import step
 
 
 def _buckets(name: str, hashes: Callable[[Sequence[bytes]], Words], given: Any,

@@ -20,13 +20,13 @@ from gtape.core.dtypes import (
     uint64,
 )
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int
-from gtape.ops.python_functions import array_text
+from gtape.ops.control.host_functions import array_text
 from gtape.ops.text.steps import array_of, each, per_value, strings
+from gtape.trace.host_steps import step
 
 _FLOAT = re.compile(rb"\s*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|0[xX][0-9a-fA-F]+"
                     rb"|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*")

@@ -18,11 +18,11 @@ import numpy as np
 
 from gtape.core.dtypes import bool_, string
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.kinds.steps import step
 from gtape.ops.text.steps import array_of, per_value, strings
+from gtape.trace.host_steps import step
 
 _SURROGATES = "surrogateescape"
 _REPETITION = re.compile(r"\{(\d+)(?:,(\d*))?\}")

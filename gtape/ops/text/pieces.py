@@ -12,13 +12,13 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import int32, int64, string
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.limits import check_size, room_for
+from gtape.core.formatting import shown
+from gtape.core.size_limits import check_size, room_for
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes, reduced
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int, as_items, axes_of
 from gtape.ops.text.steps import array_of, each, one_of, per_value, strings
+from gtape.trace.host_steps import step
 
 _UNITS = ("BYTE", "UTF8_CHAR")
 

@@ -12,10 +12,10 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, int32, int64, string
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.limits import check_size
+from gtape.core.formatting import shown
+from gtape.core.size_limits import check_size
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
 from gtape.ops.arguments import as_bytes, as_int, as_ints
 from gtape.ops.text.steps import array_of, known, strings
 from gtape.ops.text.unicode import Decoding

@@ -11,12 +11,12 @@ import numpy as np
 
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.kinds.hosted import symbolic
-from gtape.kinds.steps import step, untraceable
 from gtape.ops.arguments import as_strings
+from gtape.trace.host_callback import symbolic
+from gtape.trace.host_steps import step, untraceable
 
 
 def strings(value: Any, name: str) -> Tensor:

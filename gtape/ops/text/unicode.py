@@ -12,12 +12,12 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import int32, string
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.core.text import shown
-from gtape.kinds.steps import step
 from gtape.ops.arguments import as_int
 from gtape.ops.text.steps import each, one_of, per_value, strings
+from gtape.trace.host_steps import step
 
 _ERRORS = ("strict", "replace", "ignore")
 _OUTPUTS = ("UTF-8", "UTF-16-BE", "UTF-32-BE")

@@ -13,9 +13,9 @@ from math_loops import EDGES, INCLUDE, call, every_float, loop, special
 import gtape as tf  # noqa: F401  (declares the letters)
 from gtape.core.op import declared
 from gtape.devices.cpu import toolchain
-from gtape.kinds.elementwise import Atom
-from gtape.kinds.expr import Scope
-from gtape.kinds.print_cuda import C_TYPES, CudaPrinter, compute_dtype, servable
+from gtape.opdef.elementwise import Atom
+from gtape.opdef.printers.cuda import C_TYPES, CudaPrinter, compute_dtype, servable
+from gtape.opdef.scalar_graph import Scope
 
 pytestmark = [
     pytest.mark.native,

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.reduction_geometry import Form, columns, plan
 from gtape.devices.cuda.kernels.reductions import SERVED, kernel_dtypes, read_as, running
+from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 #: Bytes of an element's value with its index: Indexed<A> of the kernels.
 _PAIR = 16

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.column_tiles import (
     COMPUTE,
     THREADS,
@@ -15,6 +13,8 @@ from gtape.devices.cuda.kernels.column_tiles import (
     tiles,
     width,
 )
+from gtape.devices.cuda.runtime.executor import Executor
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 _BLOCK = (THREADS, 1, 1)
 

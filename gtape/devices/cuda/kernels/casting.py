@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from gtape.devices.cuda.elementwise_map import Map
-from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, dtype_name
-from gtape.devices.cuda.map_kernels import combine
-from gtape.devices.cuda.map_text import Formula, Operand
-from gtape.kinds.expr import Scope
-from gtape.kinds.print_cuda import C_TYPES
+from gtape.devices.cuda.elementwise.elementwise_map import Map
+from gtape.devices.cuda.elementwise.map_kernels import combine
+from gtape.devices.cuda.elementwise.map_text import Formula, Operand
+from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name
+from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.scalar_graph import Scope
 
 
 def cast(gpu: Executor, x: Any, dtype: str) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gtape.devices.cuda.executor import Executor, Grid
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
+from gtape.devices.cuda.runtime.executor import Executor, Grid
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 THREADS = 256
 #: The dtype to compute in.

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from gtape.devices.cuda import pointwise_convolution as pointwise
-from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
+from gtape.devices.cuda.gemm import pointwise_convolution as pointwise
 from gtape.devices.cuda.kernels.window_axes import Axes, Sizes, axes
+from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.numerics.windows import Pads
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")

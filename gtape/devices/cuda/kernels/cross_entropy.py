@@ -12,10 +12,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS, forms, geometry
 from gtape.devices.cuda.kernels.softmax import FLOATS
+from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 #: What a launch writes beside the losses: `output` in the kernels.
 _NOTHING, _PROBABILITIES, _GRADIENT = range(3)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gtape.devices.cuda.executor import Executor, Grid, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.gathering import words
+from gtape.devices.cuda.runtime.executor import Executor, Grid, numpy_dtype
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 DTYPES = (*FLOATS, "int32", "int64")

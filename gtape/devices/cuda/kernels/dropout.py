@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.random_numbers import FLOATS, Key, counter, threshold
+from gtape.devices.cuda.runtime.executor import Executor
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 _BLOCK = 256
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gtape.devices.cuda.executor import Executor, Grid
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
+from gtape.devices.cuda.runtime.executor import Executor, Grid
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 INDICES = ("int32", "int64")
 BLOCK = 256

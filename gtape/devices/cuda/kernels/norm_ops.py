@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import dtype_name
 from gtape.devices.cuda.kernels import batch_norm as batch
 from gtape.devices.cuda.kernels import layer_norm as layer
 from gtape.devices.cuda.kernels import rms_norm as rms
 from gtape.devices.cuda.kernels.column_tiles import COMPUTE
+from gtape.devices.cuda.runtime.executor import Executor
+from gtape.devices.cuda.runtime.kernel import dtype_name
 
 Axes = tuple[int, ...]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.window_axes import Axes, Sizes, axes
+from gtape.devices.cuda.runtime.executor import Executor
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.numerics.windows import Pads
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
+from gtape.devices.cuda.runtime.executor import Executor
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

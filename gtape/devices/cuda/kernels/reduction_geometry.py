@@ -11,7 +11,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from gtape.devices.cuda.executor import Executor, Grid
+from gtape.devices.cuda.runtime.executor import Executor, Grid
 
 #: Threads of a block: REDUCE_THREADS of kernels/reduce.cuh.
 THREADS = 256

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.reduction_geometry import Form, Stage, plan, steps
-from gtape.kinds.broadcasting import axes_to_sum, stretches
+from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
+from gtape.opdef.broadcasting import axes_to_sum, stretches
 
 Axes = tuple[int, ...]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gtape.devices.cuda.executor import Executor
-from gtape.devices.cuda.kernel import Kernel
 from gtape.devices.cuda.kernels.row_norms import RowNorm
+from gtape.devices.cuda.runtime.executor import Executor
+from gtape.devices.cuda.runtime.kernel import Kernel
 
 _NORM = RowNorm("rms_norm", 1)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gtape.devices.cuda.executor import Executor, Grid
+from gtape.devices.cuda.runtime.executor import Executor, Grid
 
 _LANES_BLOCK = 128
 _REGISTER_BLOCK = 256

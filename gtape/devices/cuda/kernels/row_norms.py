@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gtape.devices.cuda.executor import Executor, Grid
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.column_tiles import COMPUTE, finish, finishing, width
+from gtape.devices.cuda.runtime.executor import Executor, Grid
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 _GROUPED_THREADS = 128
 #: Threads that a multiprocessor surely holds, by the registers that the launch bounds leave them.

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from gtape.core.dtypes import as_dtype
-from gtape.devices.cuda.determinism import determinism_required
-from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.gathering import (
     BLOCK,
     INDICES,
@@ -17,6 +14,9 @@ from gtape.devices.cuda.kernels.gathering import (
     row_geometry,
     words,
 )
+from gtape.devices.cuda.runtime.determinism import determinism_required
+from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 DTYPES = (*FLOATS, "int32", "int64")

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS, forms, geometry
+from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 

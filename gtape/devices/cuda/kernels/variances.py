@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gtape.devices.cuda.executor import Executor, numpy_dtype
-from gtape.devices.cuda.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.devices.cuda.kernels.reduction_geometry import Form, Stage, columns, plan, steps
+from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 _DTYPES = ("float32", "float64", "float16", "bfloat16")
 Axes = tuple[int, ...]

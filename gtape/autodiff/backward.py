@@ -1,0 +1,133 @@
+"""The backward walk: from the seeds through a tape's records, last to first."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from gtape.core.context import walking
+from gtape.core.device import added
+from gtape.core.errors import ResourceExhaustedError
+from gtape.core.fp_errors import hush, unhush
+from gtape.core.source_location import user_frame
+
+Grads = dict[int, Any]
+
+
+def useful_keys(records: list[Any], sources: set[int]) -> set[int]:
+    """The keys that depend on a source: the only ones worth a backward step."""
+    found = set(sources)
+    for record in records:
+        ins = record[5]
+        if (ins in found) if type(ins) is int else not found.isdisjoint(ins):
+            outs = record[1]
+            if type(outs) is int:
+                found.add(outs)
+            else:
+                found.update(outs)
+    return found
+
+
+def _prunable(record: Any, useful: set[int] | None) -> bool:
+    if useful is None:
+        return False
+    ins = record[5]
+    return ins not in useful if type(ins) is int else useful.isdisjoint(ins)
+
+
+def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | None,
+         consume: bool, tensors: bool, sparse_type: Any) -> None:
+    """Pull `grads` back through `records`, last to first, adding to `grads`.
+
+    Args:
+        keep: keys whose gradient is an answer and so is not dropped once it was used.
+        useful: skip records that lead to none of these keys; None skips nothing.
+        consume: take the records off the list, so what they hold is freed on the way.
+        tensors: `grads` holds tensors, and every step is itself recorded by other tapes.
+    """
+    state = hush()
+    site = walking.set(user_frame(sys._getframe(1))) if tensors else None
+    try:
+        if consume and useful is None and not tensors:
+            consume_all(records, grads, keep, sparse_type)
+            return
+        index = len(records)
+        while index:
+            index -= 1
+            record = records.pop() if consume else records[index]
+            out = record[1]
+            if type(out) is int:
+                g = grads.get(out) if out in keep else grads.pop(out, None)
+                if g is None or _prunable(record, useful):
+                    continue
+                if type(g) is sparse_type and not record[4].sparse:
+                    g = g.dense(tensors)
+            else:
+                g = [grads.get(k) if k in keep else grads.pop(k, None) for k in out]
+                if all(part is None for part in g) or _prunable(record, useful):
+                    continue
+                g = [p.dense(tensors) if type(p) is sparse_type else p for p in g]
+            if tensors:
+                record[0].tensors(grads, g, record)
+            else:
+                part = record[0](grads, g, record)
+                if part is not None:
+                    add_to(grads, record[5], part)
+    except ResourceExhaustedError:
+        raise
+    except MemoryError as error:
+        from gtape.autodiff.tape_memory import exhausted
+
+        raise exhausted(error, "the backward pass ran out of memory", records) from error
+    finally:
+        unhush(state)
+        if site is not None:
+            walking.reset(site)
+
+
+def consume_all(records: list[Any], grads: Grads, keep: set[int], sparse_type: Any) -> None:
+    """The common case of `walk`: bare arrays, every record wanted.
+
+    The gradient that a record gives to its one input is mostly what the record before it waits
+    for: it is handed on without a detour through `grads`.
+    """
+    take = grads.pop
+    pop = records.pop
+    next_key, next_part = 0, None
+    while records:
+        record = pop()
+        out = record[1]
+        if out == next_key:
+            g: Any = next_part
+            next_key = 0
+            if out in grads:
+                g = added(take(out), g)
+        else:
+            if next_key:
+                add_to(grads, next_key, next_part)
+                next_key = 0
+            if type(out) is not int:
+                g = [grads.get(k) if k in keep else take(k, None) for k in out]
+                if all(part is None for part in g):
+                    continue
+                g = [p.dense(False) if type(p) is sparse_type else p for p in g]
+                record[0](grads, g, record)
+                continue
+            g = take(out, None)
+            if g is None:
+                continue
+        if keep and out in keep:
+            grads[out] = g
+        if type(g) is sparse_type and not record[4].sparse:
+            g = g.dense(False)
+        next_part = record[0](grads, g, record)
+        if next_part is not None:
+            next_key = record[5]
+    if next_key:
+        add_to(grads, next_key, next_part)
+
+
+def add_to(grads: Grads, key: int, part: Any) -> None:
+    """Add a contribution to the gradient of `key`."""
+    old = grads.get(key)
+    grads[key] = part if old is None else added(old, part)

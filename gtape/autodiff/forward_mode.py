@@ -1,0 +1,162 @@
+"""ForwardAccumulator: Jacobian-vector products, computed with the forward pass.
+
+The product of an op is derived from its backward rule. The rule u -> vjp(u) is linear, so its own
+gradient with respect to u, applied to the tangents, is J t: the transpose of the transpose.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from gtape.autodiff import gradient_request
+from gtape.core import nest
+from gtape.core.context import active, new_key, push, recorders, remove
+from gtape.core.errors import NonFloatWarning
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.tensor import Tensor
+
+
+class ForwardAccumulator:
+    """Computes J(outputs, primals) · tangents while the outputs are computed.
+
+    Args:
+        primals: Tensor, Variable or nest of them.
+        tangents: the same structure; each of its primal's shape and dtype.
+
+    Raises:
+        ValueError: structures, shapes or dtypes differ, or a primal is named twice.
+    """
+
+    is_tape = False
+    __slots__ = ("_recording", "_tangents")
+
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        try:
+            nest.assert_same_structure(primals, tangents, check_types=False)
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+        self._recording = False
+        self._tangents: dict[int, Any] = {}
+        flat = nest.flatten(primals)
+        for i, (primal, tangent) in enumerate(zip(flat, nest.flatten(tangents))):
+            self._watch(gradient_request.leaf_state(primal, "primals", i, len(flat)), tangent, i)
+
+    def _watch(self, primal: Any, tangent: Any, position: int) -> None:
+        from gtape.autodiff.tape_recording import stack_level
+
+        if not primal.dtype.is_differentiable:
+            warnings.warn(
+                f"The dtype of the watched primal must be floating (e.g. tf.float32), got "
+                f"{primal.dtype!r}", NonFloatWarning, stacklevel=stack_level())
+        if not primal._k:
+            primal._k = new_key()
+        if primal._k in self._tangents:
+            raise ValueError(f"primal {position} is given twice; add its tangents instead")
+        self._tangents[primal._k] = _fitting(primal, tangent, position)
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._recording:
+            raise ValueError("the accumulator is already recording")
+        self._recording = True
+        push(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._recording:
+            self._recording = False
+            remove(self)
+
+    def jvp(self, primals: Any, unconnected_gradients: Any = None) -> Any:
+        """The product for each of `primals`, in their structure; None (or zeros) if unconnected.
+
+        Raises:
+            TypeError: a leaf is neither Tensor nor Variable.
+            ValueError: an unknown `unconnected_gradients`.
+        """
+        zero = (unconnected_gradients is not None
+                and gradient_request.unconnected(unconnected_gradients))
+        flat = nest.flatten(primals)
+        leaves = [gradient_request.leaf_state(leaf, "primals", i, len(flat))
+                  for i, leaf in enumerate(flat)]
+        found = [self._of(leaf, zero) for leaf in leaves]
+        return nest.pack_sequence_as(primals, found)
+
+    def _of(self, leaf: Any, zero: bool) -> Any:
+        tangent = self._tangents.get(leaf._k) if leaf._k else None
+        if tangent is None and zero:
+            return (leaf if isinstance(leaf, Tensor) else leaf._value)._filled_(0)
+        return tangent
+
+    # ------------------------------------------------------------------ recorder
+
+    def _on_read(self, state: Any, value: Tensor) -> None:
+        tangent = self._tangents.get(state._k)
+        if tangent is not None:
+            if not value._k:
+                value._k = new_key()
+            self._tangents[value._k] = tangent
+
+    def _on_write(self, state: Any, value: Tensor) -> None:
+        """A variable keeps its tangent through assignments."""
+
+    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                attrs: tuple[Any, ...]) -> None:
+        """Propagate tangents through one application, seen by the recorders outside this one."""
+        mask = 0
+        for i, tensor in enumerate(inputs):
+            if isinstance(tensor, Tensor) and tensor._k in self._tangents:
+                mask |= 1 << i
+        if not mask:
+            return
+        stack = active()
+        outer = stack[: next(i for i, r in enumerate(stack) if r is self)]
+        token = recorders.set(outer)
+        try:
+            products = self._products(op, mask, inputs, outputs, attrs)
+        finally:
+            recorders.reset(token)
+        for tensor, product in zip(outputs, products):
+            if product is not None:
+                if not tensor._k:
+                    tensor._k = new_key()
+                self._tangents[tensor._k] = product
+
+    def _products(self, op: Any, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                  attrs: tuple[Any, ...]) -> list[Any]:
+        from gtape.autodiff.tape import GradientTape
+
+        made = op.record(mask, inputs, outputs, attrs)
+        if made is None:
+            return [None] * len(outputs)
+        backward, keys, payload = made
+        record = (backward, None, None, None, op, keys, *payload)
+        with GradientTape() as tape:
+            seeds = [y._filled_(0) if y._t.differentiable else None for y in outputs]
+            tape.watch([s for s in seeds if s is not None])
+            grads: dict[int, Any] = {}
+            backward.tensors(grads, seeds if len(outputs) > 1 else seeds[0], record)
+            pairs = [(_dense(part), self._tangents[key]) for key, part in grads.items()
+                     if key in self._tangents]
+        if not pairs:
+            return [None] * len(outputs)
+        watched = [s for s in seeds if s is not None]
+        found = iter(tape.gradient([p for p, _ in pairs], watched, [t for _, t in pairs]))
+        return [None if s is None else next(found) for s in seeds]
+
+
+def _dense(part: Any) -> Tensor:
+    return part.to_dense() if isinstance(part, IndexedSlices) else part
+
+
+def _fitting(primal: Any, tangent: Any, position: int) -> Tensor:
+    """The tangent as a tensor of the primal's shape and dtype."""
+    from gtape.core.convert import convert
+
+    value = primal if isinstance(primal, Tensor) else primal._value
+    made = convert(tangent, None if isinstance(tangent, Tensor) or hasattr(tangent, "_read_")
+                   else value.dtype)
+    if made.dtype is not value.dtype or made.spec.shape != value.spec.shape:
+        raise ValueError(f"tangent {position} must have the shape and dtype of its primal, "
+                         f"{value.spec}; got {made.spec}")
+    return made

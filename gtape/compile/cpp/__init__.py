@@ -1,0 +1,1 @@
+"""Plans as C++, compiled, bound to memory and called."""

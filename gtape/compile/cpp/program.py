@@ -1,0 +1,214 @@
+"""Program: a compiled graph, bound to the memory of its cells and ready to be called."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from gtape.autodiff.tape_recording import stack_level
+from gtape.compile import subgraph_programs
+from gtape.compile.cpp.entry import entry_of
+from gtape.compile.cpp.module_source import Source, source_of
+from gtape.compile.cpp.program_memory import Memory
+from gtape.compile.cpp.report import described
+from gtape.compile.cpp.results import Result
+from gtape.compile.cpp.zone_checks import Zones
+from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.ir.lower import lowered
+from gtape.compile.ir.nodes import Hosted, Node, Value
+from gtape.compile.ir.sparse_updates import sparse_updates
+from gtape.compile.launches.interpreter import Applied, why_not
+from gtape.compile.numpy.program import NumpyProgram, on_host
+from gtape.compile.schedule.plan import Plan, numpy_dtype
+from gtape.core import guard_zones
+from gtape.core.device import CPU
+from gtape.core.errors import InvalidArgumentError, KernelError, NativeCodeWarning
+from gtape.core.locks import lock
+from gtape.core.tensor import EagerTensor
+from gtape.core.variable_buffer import Writer
+from gtape.devices.compiler import Library
+
+#: Held while a program writes to cells, and while they are copied; never while Python code runs,
+#: which may wait for another thread that runs a program. The process forks while nobody has it, so
+#: that the child finds no Variable half written.
+_LOCK = threading.RLock()
+#: Memories that a program with steps in Python keeps for later calls.
+_SPARE = 4
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release,
+                        after_in_child=_LOCK.release)
+
+
+class Program:
+    """`run(tensors)` gives the results; the cells are updated where they lie.
+
+    `writer` counts how often the cells were written.
+    """
+
+    def __init__(self, traced: Traced, plan: Plan, source: Source, library: Library) -> None:
+        self.traced, self.plan, self.source = traced, plan, source
+        self.writer = Writer(_LOCK)
+        self._library = library
+        empty = guard_zones.empty if plan.guarded else np.empty
+        self._results = [Result(v.shape, numpy_dtype(v.dtype), empty) for v in plan.outputs]
+        self._order = plan.result_of
+        self._shared = self._arrays()
+        self._zones = Zones(plan, source, len(traced.arguments), self._shared) if (
+            plan.guarded) else None
+        self._memory = self._made()
+        hosted = any(source.segments)
+        #: Held by the thread that uses the memory, where calls share one.
+        self._turn = None if hosted else lock()
+        self._spare = [self._memory] if hosted else []
+        #: Takes the arguments as tensors, and gives the result as the traced function does.
+        self.entry = self._slow_entry if hosted or source.releases else entry_of(
+            self, self._memory.calls[0], traced.structure, len(traced.arguments), self._results,
+            self._order, len(plan.cells), bool(plan.module.writes), self._again)
+
+    def _arrays(self) -> dict[str, list[np.ndarray]]:
+        """What all calls read and write, by the name of its slots."""
+        plan = self.plan
+        kept = guard_zones.copied if plan.guarded else np.ascontiguousarray
+        written = {id(cell) for cell, _ in plan.module.writes}
+        return {
+            "captures": [kept(t._a) for t in self.traced.captured],
+            "cells": [cell._storage_(self.writer if id(cell) in written else None)
+                      for cell in plan.cells],
+            "constants": [kept(c) for c in plan.constants]}
+
+    def _made(self) -> Memory:
+        made = Memory(self.source, self._library, self._shared)
+        if self._zones is not None:
+            self._zones.watch(made)
+        return made
+
+    def inspect(self) -> str:
+        """The nodes, the plan, the bytes and the C++ text."""
+        return described(self.plan, self.plan.arena, self.source.text)
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, tensors: Sequence[EagerTensor]) -> tuple[Any, ...]:
+        """The results for arguments of the right shapes and dtypes, as a flat tuple."""
+        outs = [result.make() for result in self._results]
+        if self._turn is not None:
+            with self._turn:
+                self._segments(self._memory, tensors, outs)
+        else:
+            self._apart(tensors, outs)
+        made = [EagerTensor(a, r.array_type) for a, r in zip(outs, self._results)]
+        return tuple([made[i] for i in self._order])
+
+    def _apart(self, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
+        """In memory that no other call uses: a step in Python may call the program again, or wait
+        for a thread that does."""
+        try:
+            memory = self._spare.pop()  # in one step: no other thread can take it too
+        except IndexError:
+            memory = self._made()
+        try:
+            self._segments(memory, tensors, outs)
+        finally:
+            if len(self._spare) < _SPARE:
+                self._spare.append(memory)
+
+    def _slow_entry(self, *tensors: EagerTensor) -> Any:
+        return self.traced.packed(self.run(tensors))
+
+    def _again(self, state: bool, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
+        """A first segment that did not finish: arrays it cannot read, or bad values."""
+        if state:
+            self._fail(self._memory)
+        arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
+        if self._memory.calls[0](*arrays, *outs):
+            self._fail(self._memory)
+
+    def _fail(self, memory: Memory) -> None:
+        code = int(memory.flag[0])
+        memory.flag[0] = 0
+        raise InvalidArgumentError(self.source.failures[code - 1])
+
+    def _segments(self, memory: Memory, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
+        arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
+        last = memory.calls[-1]
+        for i, (call, nodes) in enumerate(zip(memory.calls, self.source.segments)):
+            with _LOCK if self.plan.cells else nullcontext():
+                failed = call(*arrays, *outs) if i == 0 else call()
+                if call is last:
+                    self.writer.runs += 1
+            if failed:
+                self._fail(memory)
+            for node in nodes:
+                self._host(node, memory, arrays, outs)
+
+    def _array(self, value: Value, memory: Memory, arrays: Sequence[Any], outs: Sequence[Any],
+               ) -> np.ndarray:
+        """A value where it lies."""
+        place, strides, offset = self.plan.layout(value)
+        dtype = numpy_dtype(value.dtype)
+        if place.role == "arena":
+            base = memory.arena[place.at:]
+        else:
+            groups = {"arguments": arrays, "results": outs, **self._shared}
+            base = groups[f"{place.role}s"][place.at].reshape(-1).view(np.uint8)
+        start = offset * dtype.itemsize
+        return np.ndarray(value.shape, dtype, base, start,
+                          tuple(s * dtype.itemsize for s in strides))
+
+    def _host(self, node: Node, memory: Memory, arrays: Sequence[Any], outs: Sequence[Any]) -> None:
+        assert isinstance(node, Hosted)
+        inputs = [self._array(v, memory, arrays, outs) for v in node.inputs]
+        made = hosted(node, inputs)
+        for value, array in zip(node.outputs, made):
+            np.copyto(self._array(value, memory, arrays, outs), array)
+
+
+def hosted(node: Hosted, inputs: Sequence[np.ndarray]) -> list[Any]:
+    """The arrays that an op gives in Python."""
+    op = node.op
+    tensors = [EagerTensor(np.array(a), CPU.type_of(a.dtype)) for a in inputs]
+    made = op.reapply(tensors, node.attrs)
+    return [t._a for t in made]
+
+
+def compiled(traced: Traced, *, fuse: bool = True,
+             ) -> Program | NumpyProgram | Applied:
+    """The program of a trace: native where that can be. Without `fuse` every node is a step."""
+    return prepared(traced, fuse=fuse)()
+
+
+def prepared(traced: Traced, *, fuse: bool = True,
+             ) -> Callable[[], Program | NumpyProgram | Applied]:
+    """What gives the program of a trace. All that takes long is done here, which reads no cell:
+    it may be done in another thread, while this one assigns to Variables."""
+    from gtape.devices.cpu.toolchain import library
+
+    reason = why_not(traced)
+    if reason:
+        return lambda: NumpyProgram(traced, reason) if on_host(traced) else Applied(traced, reason)
+    module = sparse_updates(lowered(traced))
+    module.check()
+    plan = Plan(module, fused=fuse, guarded=guard_zones.wanted())
+    source = source_of(plan, len(traced.arguments), len(traced.captured))
+    try:
+        loaded = library(source.text)
+    except KernelError as error:
+        return functools.partial(_without_native_code, traced, str(error))
+    return lambda: Program(traced, plan, source, loaded)
+
+
+def _without_native_code(traced: Traced, reason: str) -> NumpyProgram:
+    warnings.warn(f"a traced function runs without native code, slower: {reason}",
+                  NativeCodeWarning, stacklevel=stack_level())
+    return NumpyProgram(traced, reason)
+
+
+subgraph_programs.install()

@@ -1,0 +1,96 @@
+"""Memory: what one call of a program at a time works in, and its native functions bound to it.
+
+A native function finds a program's table of pointers as the `self` of a Python function. The table
+holds CPython's description of that function too, and keeps the library with its code: so what a
+call needs is there for as long as anything can call it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.compile.cpp.module_source import Source
+from gtape.core import guard_zones
+from gtape.devices.compiler import Library, function
+
+_FASTCALL = 0x0080
+#: CPython's PyMethodDef: the name, the function, the flags, the documentation.
+_METHOD = struct.Struct("@PPiP")
+_NAME = b"segment\0"
+
+
+class _Table(bytearray):
+    """The memory of a table, which keeps the library that it points into."""
+
+    __slots__ = ("library",)
+
+    library: Library
+
+
+class Memory:
+    """`calls` are the native functions, one for each segment; `flag` says which check of theirs
+    failed, from 1 on.
+
+    Args:
+        given: arrays by the name of their slots; the arguments and results come with a call.
+    """
+
+    __slots__ = ("arena", "calls", "flag", "scratch", "table")
+
+    def __init__(self, source: Source, library: Library, given: Mapping[str, Sequence[Any]],
+                 ) -> None:
+        slots, count = source.slots, len(source.segments)
+        self.arena = _aligned(source.arena)
+        self.scratch = [guard_zones.empty((n,), np.uint8) if slots.apart else _aligned(n)
+                        for n in scratch_bytes(source, library)]
+        self.flag = np.zeros(1, np.int32)
+        memory = _Table(8 * slots.total + count * _METHOD.size + len(_NAME))
+        memory.library = library
+        memory[-len(_NAME):] = _NAME
+        self.table: Any = np.ndarray(slots.total, np.int64, memory)
+        self.table[:7] = _python()
+        arrays = {**given, "arena": [self.arena], "scratch": self.scratch, "flag": [self.flag]}
+        for name, each in arrays.items():
+            start = getattr(slots, name)
+            for i, array in enumerate(each):
+                self.table[start + i] = array.ctypes.data
+        self.calls: list[Any] = [self._function(memory, i) for i in range(count)]
+
+    def _function(self, memory: _Table, index: int) -> Any:
+        """A segment as a Python function of arrays."""
+        code = function(memory.library, f"gtape_segment{index}")
+        base, at = self.table.ctypes.data, self.table.nbytes + index * _METHOD.size
+        _METHOD.pack_into(memory, at, base + len(memory) - len(_NAME),
+                          ctypes.c_void_p.from_buffer(code).value, _FASTCALL, 0)
+        make = ctypes.pythonapi.PyCFunction_NewEx
+        make.restype = ctypes.py_object
+        make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        return make(base + at, self.table, None)
+
+
+def scratch_bytes(source: Source, library: Library) -> list[int]:
+    """The bytes of each scratch memory. Kernels know best what they need: the library says it."""
+    if not source.scratches:
+        return []
+    sizes = list((ctypes.c_long * len(source.scratches)).in_dll(library, "gtape_scratch"))
+    return sizes if source.slots.apart else [max(sizes)]
+
+
+def _python() -> tuple[Any, ...]:
+    """`struct Python` of kernels/cpu_program.h."""
+    api = ctypes.pythonapi
+    keep, release, resume = (ctypes.cast(f, ctypes.c_void_p).value for f in (
+        api.Py_IncRef, api.PyEval_SaveThread, api.PyEval_RestoreThread))
+    return id(None), id(False), id(True), keep, id(np.ndarray), release, resume
+
+
+def _aligned(count: int) -> np.ndarray:
+    """Zeroed memory that begins at a multiple of 64 bytes."""
+    memory = np.zeros(count + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start: start + count]

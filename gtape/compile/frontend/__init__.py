@@ -1,0 +1,1 @@
+"""From a call of a Python function to the trace that answers it."""

@@ -1,0 +1,98 @@
+"""Executable: a trace for one set of shapes, and the program that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gtape.compile.frontend.closed_graph import Traced
+from gtape.core.context import tracer_now
+
+#: How often a trace for rare shapes is applied node by node before a program is worth its making.
+_RARE_CALLS = 100
+
+
+class Executable:
+    """What a call of a traced function runs. `calls` counts how often it was used.
+
+    Args:
+        traced: the trace.
+        rare: the shapes are some of many, as those of sparse and ragged values are.
+        gradual: the program takes over after a while, and is compiled meanwhile; gives the context
+            in which a call waits for it.
+    """
+
+    __slots__ = ("_flexible", "_recorded", "calls", "entry", "gradual", "program", "rare",
+                 "tensors_only", "traced")
+
+    def __init__(self, traced: Traced, rare: bool = False, gradual: Any = None) -> None:
+        self.traced = traced
+        self.calls = 0
+        self.rare = rare
+        self.gradual = gradual
+        self.program: Any = None
+        #: The function of the program: tensors -> the packed result.
+        self.entry: Any = None
+        self._recorded: Any = None
+        #: Whether the arguments of the calls that it is found by at once are all tensors.
+        self.tensors_only = False
+        #: Cells whose shape may change, and the spec that they are traced with.
+        self._flexible = [(use.cell, use.start.spec) for use in traced.cells
+                          if getattr(use.cell, "_declared", None) is not None
+                          and not use.cell._declared.is_fully_defined()]
+
+    def lasts(self) -> bool:
+        """Whether it stays right, whatever is assigned to variables meanwhile."""
+        return not self._flexible and not self.traced.captured
+
+    def fits(self) -> bool:
+        """Whether the variables have the shapes now that it was traced with."""
+        if not self._flexible:
+            return True
+        tracer = tracer_now()
+        cells = [(cell._resource_(), spec) for cell, spec in self._flexible]
+        return all((cell._start_() if tracer is None else tracer.use(cell).present).spec == spec
+                   for cell, spec in cells)
+
+    def result(self, tensors: Sequence[Any]) -> Any:
+        """The result of a call that nobody records."""
+        if self.entry is None:
+            if self.rare and self.calls < _RARE_CALLS:
+                return self.traced.apply(tensors)
+            if self.gradual is not None:
+                self._begin()
+            else:
+                self.compile()
+        return self.entry(*tensors)
+
+    def _begin(self) -> None:
+        """Compute by NumPy while the program is compiled, where that takes its time."""
+        from gtape.compile.gradual import of_step
+        from gtape.compile.launches.interpreter import never
+        from gtape.devices.cpu import options
+
+        if never(self.traced) or options.switched_off():
+            self.compile()
+        else:
+            self.entry = of_step(self.traced, self._take_over, self.gradual).run
+
+    def _take_over(self, program: Any) -> None:
+        self.program, self.entry = program, program.entry
+
+    def recorded(self, tensors: Sequence[Any], name: str) -> Any:
+        """The result of a call of the function `name` that recorders look on."""
+        if self._recorded is None:
+            from gtape.compile.gradient.tape_record import Differentiable
+
+            self._recorded = Differentiable(self.traced, self.result, name)
+        return self._recorded(tensors)
+
+    def compile(self) -> Any:
+        """Make the program, where there is none yet."""
+        if self.program is None:
+            from gtape.compile.cpp.program import compiled
+
+            made = compiled(self.traced)
+            self.entry = made.entry  # first: another thread asks for the program, then calls this
+            self.program = made
+        return self.program

@@ -1,0 +1,104 @@
+"""Repeated: a procedure of an object, called eagerly again and again, becomes a program.
+
+Nobody asked for a trace, so that it is made only where it cannot differ:
+
+* The first calls run the procedure. It is traced once two of them, alike, changed no attribute of
+  the object.
+* Calls are alike by the key of a traced function, and by the objects that they name.
+* A change of an attribute forgets the traces.
+* What cannot be traced, or changes too often, goes on as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.compile.frontend.attribute_watch import Attributes
+from gtape.compile.frontend.signature import Arguments
+from gtape.compile.gradual import Gradual, traced_once
+
+#: Calls that change nothing in Python, before a trace is made.
+_QUIET = 2
+#: Traces made for one object: one that asks for more of them changes too often.
+_MOST = 8
+#: Kinds of calls that are told apart.
+_KINDS = 64
+
+
+class Alike:
+    """Calls of one kind. `program` runs them, once there is one.
+
+    `quiet`: how many, one after another, changed no attribute; more than _QUIET: a trace was tried.
+    """
+
+    __slots__ = ("_held", "program", "quiet")
+
+    def __init__(self, held: Sequence[Any]) -> None:
+        self._held = held  # their ids are in the key
+        self.program: Gradual | None = None
+        self.quiet = 0
+
+
+class Repeated:
+    """What is known of the calls of one procedure. `look()` gives the attributes it may read."""
+
+    __slots__ = ("_look", "_seen", "known", "traces")
+
+    def __init__(self, look: Callable[[], Attributes]) -> None:
+        self._look = look
+        self._seen: Attributes | None = None
+        self.known: dict[Any, Alike] = {}
+        self.traces = 0
+
+    def find(self, arguments: Arguments, named: Sequence[Any]) -> Alike:
+        """The calls like one with these arguments, where `named` are the same objects."""
+        if self._seen is not None and not self._seen.hold():
+            self._changed()
+        key = (arguments.pattern, arguments.shapes, *map(id, named))
+        found = self.known.get(key)
+        if found is None:
+            if len(self.known) == _KINDS:
+                self.known.clear()
+            found = self.known[key] = Alike(named)
+        return found
+
+    def run(self, alike: Alike, arguments: Arguments, procedure: Callable[..., Any]) -> None:
+        """Do what `procedure(*args, **kwargs)` does with the arguments, for calls that have no
+        program yet."""
+        if alike.quiet == _QUIET:
+            alike.quiet += 1
+            alike.program = self._trace(arguments, procedure)
+            if alike.program is not None:
+                alike.program.run(*arguments.tensors)
+                return
+        if alike.quiet > _QUIET:
+            procedure(*arguments.args, **arguments.kwargs)
+            return
+        before = self._look()
+        procedure(*arguments.args, **arguments.kwargs)
+        alike.quiet = alike.quiet + 1 if before == self._look() else 0
+
+    def _changed(self) -> None:
+        """An attribute is another object: nothing traced is of use, unless it is the same value."""
+        before, self._seen = self._seen, self._look()
+        if before != self._seen:
+            self.known.clear()
+            self._seen = None
+
+    def _trace(self, arguments: Arguments, procedure: Callable[..., Any]) -> Gradual | None:
+        """What runs the procedure, where it can be traced."""
+        if self.traces == _MOST:
+            return None
+        self.traces += 1
+
+        def again(*tensors: Any) -> None:
+            args, kwargs = arguments.replaced(tensors)
+            procedure(*args, **kwargs)
+
+        before = self._look()
+        made = traced_once(again, arguments.tensors)
+        if made is None or before != self._look():
+            return None
+        self._seen = before
+        return Gradual(made)

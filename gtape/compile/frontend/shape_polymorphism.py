@@ -1,0 +1,158 @@
+"""Open lengths: a trace made once for stand-ins, and again for other lengths without Python."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.compile.frontend.closed_graph import Traced
+from gtape.core.context import paused
+from gtape.core.device import ArrayType, Device
+from gtape.core.dtypes import DType
+from gtape.core.shape import TensorShape
+from gtape.core.spec import Spec
+from gtape.core.symbolic_dim import Length, SizeNeeded, Sizes, is_open, number
+from gtape.core.tensor import Tensor
+from gtape.opdef.composite import Composite
+from gtape.opdef.elementwise import Elementwise, Formula
+from gtape.opdef.primitive import Primitive
+from gtape.opdef.scalar_graph import topological
+from gtape.trace.graph import Node
+from gtape.trace.symbolic_tensor import SymbolicTensor
+from gtape.trace.tracer import CellUse, Tracer
+
+#: What stands in for open lengths: numbers larger than what programs compare lengths with.
+_FIRST, _STEP = 1009, 104
+
+
+class Template:
+    """A trace for open lengths.
+
+    Args:
+        shapes: the shapes of the tensors in the call.
+        open_axes: (tensor, axis) of every open length.
+        run: gives the trace for shapes.
+
+    Raises:
+        SizeNeeded: the function, or an operation in it, needs the lengths.
+    """
+
+    def __init__(self, shapes: Sequence[Any], open_axes: Sequence[tuple[int, int]],
+                 run: Callable[[Sequence[Any]], Traced]) -> None:
+        self.open_axes = tuple(open_axes)
+        self.alike = alike(shapes, open_axes)
+        self.sizes = Sizes()
+        stand_ins = dict(zip(sorted(set(self.alike)), itertools.count(_FIRST, _STEP)))
+        wide = [list(dims) for dims in shapes]
+        for i, ((tensor, axis), group) in enumerate(zip(open_axes, self.alike)):
+            wide[tensor][axis] = self.sizes.length(i, stand_ins[group])
+        try:
+            self.traced = run([tuple(dims) for dims in wide])
+        finally:
+            self.sizes.closed = True
+        if self.sizes.needed or not self._sound():
+            raise SizeNeeded
+
+    # ------------------------------------------------------------------ trust
+
+    def _sound(self) -> bool:
+        """Whether the nodes can be applied for other lengths, and write what fits."""
+        traced = self.traced
+        if traced.captured or any(is_open(use.present.spec.shape) for use in traced.cells) or any(
+                getattr(use.cell, "_declared", None) is not None for use in traced.cells):
+            return False
+        return all(_can_be_applied(node) for node in traced.graph.nodes)
+
+    # ------------------------------------------------------------------ other lengths
+
+    def at(self, shapes: Sequence[Any]) -> Traced | None:
+        """The trace for other shapes; None where the Python code might have done otherwise."""
+        lengths = [shapes[tensor][axis] for tensor, axis in self.open_axes]
+        if not self.sizes.hold(lengths):
+            return None
+        with paused():
+            try:
+                return _resized(self.traced, lengths)
+            except Exception:
+                # The function itself will say it better.
+                return None
+
+
+def _can_be_applied(node: Node) -> bool:
+    """Whether a node is all in its inputs and attributes: a hosted step may hide lengths."""
+    op = node.op
+    if op is number:
+        return True
+    if not isinstance(op, (Primitive, Elementwise, Composite)) or node.lasting:
+        return False
+    return _is_plain(node.attrs) and not (isinstance(op, Formula) and any(
+        type(e.value) is Length for e in topological([op.body()])))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether an attribute is something in which every Length is found."""
+    if isinstance(value, (tuple, frozenset)):
+        return all(_is_plain(v) for v in value)
+    return value is None or value is ... or isinstance(
+        value, (Length, str, bytes, bool, int, float, complex, DType, ArrayType, Device,
+                np.dtype, np.number, type))
+
+
+def _resized(traced: Traced, lengths: Sequence[int]) -> Traced | None:
+    tracer = Tracer()
+    values: dict[int, Tensor] = {}
+
+    def fresh(old: Any) -> SymbolicTensor:
+        made = tracer.symbol(Spec(_at(old.spec.shape, lengths), old.dtype), old._t)
+        values[id(old)] = made
+        return made
+
+    arguments = [fresh(symbol) for symbol in traced.arguments]
+    starts = [fresh(use.start) for use in traced.cells]
+    if not tracer.run(lambda: all(_again(n, values, lengths) for n in traced.graph.nodes)):
+        return None
+    tracer.finished = True
+    results = [values.get(id(v), v) for v in traced.graph.outputs[: traced.results]]
+    left = {id(use): v for use, v in zip(traced.written, traced.graph.outputs[traced.results:])}
+    for use, start in zip(traced.cells, starts):
+        again = tracer.cells[use.cell._k] = CellUse(use.cell, start)
+        present = left.get(id(use), use.present)
+        again.present = values.get(id(present), present)
+    return Traced(arguments, tracer, results, traced.structure)
+
+
+def _again(node: Node, values: dict[int, Tensor], lengths: Sequence[int]) -> bool:
+    """Apply a node for other lengths; whether the results have the shapes that were foretold."""
+    made = node.op.reapply([values.get(id(v), v) for v in node.inputs], _at(node.attrs, lengths))
+    values.update({id(v): o for v, o in zip(node.outputs, made)})
+    return len(made) == len(node.outputs) and all(
+        o.spec.shape == _at(v.spec.shape, lengths) for v, o in zip(node.outputs, made))
+
+
+def _at(value: Any, lengths: Sequence[int]) -> Any:
+    """An attribute for these open lengths."""
+    if type(value) is Length:
+        return value.at(lengths)
+    if type(value) is tuple:
+        return tuple([_at(v, lengths) for v in value])
+    if isinstance(value, tuple):
+        return type(value)(*[_at(v, lengths) for v in value])
+    return value
+
+
+def alike(shapes: Sequence[Any], open_axes: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """For every open length the first that is equal to it: equal ones may have to be."""
+    lengths = [shapes[tensor][axis] for tensor, axis in open_axes]
+    return tuple([lengths.index(n) for n in lengths])
+
+
+def open_axes(shapes: Sequence[Any], specs: Sequence[Any]) -> list[tuple[int, int]]:
+    """(tensor, axis) of the lengths that the specs leave open."""
+    def left_open(shape: TensorShape, axis: int) -> bool:
+        return shape.dims is None or shape.dims[axis] is None
+
+    return [(i, axis) for i, (dims, spec) in enumerate(zip(shapes, specs))
+            for axis in range(len(dims)) if left_open(spec.shape, axis)]

@@ -1,0 +1,278 @@
+"""What the arguments of a call are to a trace: tensors, which change from call to call, and all
+else, which a trace is made for.
+
+The key of a trace has two parts. The pattern: the structure of the arguments, the device and dtype
+of every tensor, the value of everything that is no tensor. And the shapes of the tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from gtape.compile.frontend.object_keys import identity
+from gtape.core import nest
+from gtape.core.composite_tensor import CompositeTensor
+from gtape.core.convert import convert
+from gtape.core.device import others
+from gtape.core.formatting import shown
+from gtape.core.placement import current_device
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.type_specs import CompositeSpec, TensorSpec
+
+#: Types whose values are compared by `==`; a value of another of these types is another key.
+PLAIN = frozenset({int, bool, str, bytes, type(None), type(...)})
+
+#: How deep an argument may nest: well below what ends Python's stack.
+_DEEPEST = 200
+
+
+class Arguments:
+    """The arguments of a call, and what a trace is found by.
+
+    `tensors` has the tensors in order; where a function is traced for specs, the specs.
+    """
+
+    __slots__ = ("args", "kwargs", "pattern", "shapes", "tensors")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        pattern: list[Any] = [current_device()]
+        self.tensors: list[Any] = []
+        for value in args:
+            if type(value) is EagerTensor:  # as `_walk` does, without a call
+                pattern.append(value._t)
+                self.tensors.append(value)
+            else:
+                _walk(value, pattern, self.tensors)
+        for name in kwargs:
+            pattern.append(name)
+            _walk(kwargs[name], pattern, self.tensors)
+        self.pattern = tuple(pattern)
+        self.shapes: tuple[Any, ...] = tuple([
+            x._a.shape if type(x) is EagerTensor else _dims(x) for x in self.tensors])
+
+    @property
+    def key(self) -> Any:
+        return self.pattern, self.shapes
+
+    def composites(self) -> list[CompositeTensor]:
+        """The arguments that are sparse or ragged."""
+        return [leaf for leaf in nest.flatten([*self.args, *self.kwargs.values()])
+                if isinstance(leaf, CompositeTensor) and leaf._opens_]
+
+    def specs(self) -> list[TensorSpec]:
+        """The specs of the tensors; how many values a composite has is left open."""
+        opened: dict[int, TensorSpec] = {}
+        for leaf in self.composites():
+            opened |= {id(part): spec for part, spec in zip(
+                leaf._parts_(), leaf._type_spec._part_specs_())}
+        return [opened.get(id(t)) or TensorSpec(dims, t.dtype)
+                for dims, t in zip(self.shapes, self.tensors)]
+
+    def replaced(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with other tensors in the place of theirs."""
+        fresh = iter(tensors)
+        args = tuple([_replaced(value, fresh) for value in self.args])
+        named = {name: _replaced(value, fresh) for name, value in self.kwargs.items()}
+        return args, named
+
+
+def _dims(tensor: Any) -> Any:
+    return tensor._a.shape if type(tensor) is EagerTensor else (
+        tensor.shape.dims if isinstance(tensor, TensorSpec) else tensor.spec.shape)
+
+
+def is_tensor_argument(value: Any) -> bool:
+    """Whether an argument is a tensor to a trace: a tensor, what becomes one, or a spec of one."""
+    return isinstance(value, (Tensor, TensorSpec)) or array_like(value)
+
+
+def array_like(value: Any) -> bool:
+    """Whether an argument becomes a tensor: NumPy's arrays and scalars, arrays on other devices."""
+    return isinstance(value, (np.ndarray, np.generic)) or (
+        bool(others) and any(device.owns(value) for device in others))
+
+
+def _walk(value: Any, pattern: list[Any], tensors: list[Any], depth: int = 0) -> None:
+    """Add what `value` says to the pattern and to the tensors.
+
+    Raises:
+        ValueError: it contains itself, or nests deeper than `_DEEPEST`.
+    """
+    kind = type(value)
+    if isinstance(value, Tensor):
+        pattern.append(value._t)
+        tensors.append(value)
+    elif kind in PLAIN:
+        pattern += (kind, value)
+    elif kind is float or kind is complex:
+        pattern += _exact(value)
+    elif isinstance(value, Mapping):
+        pattern += (kind, tuple([(type(name), name) for name in value]))
+        if depth == _DEEPEST:
+            raise nest.too_deep(value, _DEEPEST, "an argument of a tf.function")
+        for name in nest.sorted_keys(value):
+            _walk(value[name], pattern, tensors, depth + 1)
+    elif nest.is_nested(value):
+        pattern += (kind, len(value))
+        if depth == _DEEPEST:
+            raise nest.too_deep(value, _DEEPEST, "an argument of a tf.function")
+        for item in value:
+            _walk(item, pattern, tensors, depth + 1)
+    elif isinstance(value, TensorSpec):
+        pattern.append(current_device().typed(value.dtype))
+        tensors.append(value)
+    elif isinstance(value, CompositeTensor):
+        pattern += (kind, value._frame_())
+        for part in value._parts_():
+            _walk(part, pattern, tensors)
+    elif isinstance(value, CompositeSpec):
+        pattern += (value.value_type, value._frame_())
+        for spec in value._part_specs_():
+            _walk(spec, pattern, tensors)
+    elif hasattr(value, "_resource_") and not isinstance(value, type):
+        pattern += (kind, identity(value._resource_()))
+    elif hasattr(kind, "_walked_"):
+        pattern += (kind, value.ended)
+        _walk(value.elements, pattern, tensors, depth)
+    elif kind is slice:
+        pattern.append(kind)
+        for item in (value.start, value.stop, value.step):
+            _walk(item, pattern, tensors)
+    elif array_like(value):
+        _walk(convert(value), pattern, tensors)
+    else:
+        pattern += _exact(value)
+
+
+def _exact(value: Any) -> tuple[Any, ...]:
+    """The key of a Python object with its type: its value where its class compares values, else its
+    identity. What `==` takes for equal, 1 and 1.0, or 0.0 and -0.0, has different keys."""
+    kind = type(value)
+    if isinstance(value, float):
+        return kind, value.hex()
+    if kind is complex:
+        return kind, value.real.hex(), value.imag.hex()
+    if kind.__eq__ is object.__eq__ or kind.__hash__ is object.__hash__:
+        return kind, identity(value)
+    try:
+        hash(value)
+    except TypeError:
+        return kind, identity(value)
+    if isinstance(value, (tuple, frozenset)):
+        whole = tuple if isinstance(value, tuple) else frozenset
+        return kind, whole(map(_exact, value))
+    if is_dataclass(value):
+        return kind, tuple([_exact(getattr(value, f.name)) for f in fields(value)]), value
+    return kind, value
+
+
+def _replaced(value: Any, fresh: Iterator[Any]) -> Any:
+    """`value` with the next of `fresh` wherever `_walk` finds a tensor."""
+    if isinstance(value, (Tensor, TensorSpec)):
+        return next(fresh)
+    if type(value) in PLAIN:
+        return value
+    if nest.is_nested(value):
+        return nest.map_structure(lambda leaf: _replaced(leaf, fresh), value)
+    if isinstance(value, CompositeTensor):
+        return value._of_(value._frame_(), [next(fresh) for _ in value._parts_()])
+    if isinstance(value, CompositeSpec):
+        return value.value_type._of_(  # type: ignore[attr-defined]
+            value._frame_(), [next(fresh) for _ in value._part_specs_()])
+    if type(value) is slice:
+        return slice(*(_replaced(item, fresh) for item in (value.start, value.stop, value.step)))
+    if hasattr(value, "_resource_"):
+        return value
+    if hasattr(type(value), "_walked_"):
+        return value.replaced(_replaced(value.elements, fresh))
+    return next(fresh) if array_like(value) else value
+
+
+def named_leaves(names: Sequence[str], arguments: Arguments) -> Iterator[tuple[str, Any]]:
+    """Every leaf of the arguments with what users call it: x, x[0], x['a']."""
+    for name, value in zip(names, arguments.args):
+        yield from _leaves(name, value)
+    for name, value in arguments.kwargs.items():
+        yield from _leaves(name, value)
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for name in nest.sorted_keys(value):
+            yield from _leaves(f"{path}[{name!r}]", value[name])
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        for name, item in zip(value._fields, value):
+            yield from _leaves(f"{path}.{name}", item)
+    elif nest.is_nested(value):
+        for i, item in enumerate(value):
+            yield from _leaves(f"{path}[{i}]", item)
+    else:
+        yield path, value
+
+
+def fitted(value: Any, spec: Any, path: str, owner: str) -> Any:
+    """`value` as the tensors that a nest of TensorSpecs describes.
+
+    Raises:
+        TypeError: it does not fit.
+    """
+    if isinstance(spec, TensorSpec):
+        return _fitted_tensor(value, spec, path, owner)
+    if not nest.is_nested(spec):
+        if spec.is_compatible_with(value):
+            return value
+        raise TypeError(f"{owner}: argument '{path}' must be {spec!r}; got {shown(value)}")
+    if not nest.is_nested(value) or isinstance(spec, Mapping) != isinstance(value, Mapping):
+        raise TypeError(f"{owner}: argument '{path}' must be a {type(spec).__name__}; got "
+                        f"{type(value).__name__}")
+    if isinstance(spec, Mapping):
+        if set(spec) != set(value):
+            raise TypeError(f"{owner}: argument '{path}' must have the keys {sorted(spec)}; got "
+                            f"{sorted(value)}")
+        return type(value)((k, fitted(value[k], spec[k], f"{path}[{k!r}]", owner)) for k in value)
+    if len(spec) != len(value):
+        raise TypeError(f"{owner}: argument '{path}' must have {len(spec)} items; got "
+                        f"{len(value)}")
+    items = [fitted(v, s, f"{path}[{i}]", owner) for i, (v, s) in enumerate(zip(value, spec))]
+    return nest.pack_sequence_as(spec, nest.flatten(items))
+
+
+def _fitted_tensor(value: Any, spec: TensorSpec, path: str, owner: str) -> Any:
+    if isinstance(value, TensorSpec):
+        made: Any = value
+    else:
+        try:
+            made = convert(value, None if isinstance(value, Tensor) or hasattr(value, "_read_")
+                           else spec.dtype)
+        except (ValueError, TypeError) as error:
+            raise TypeError(f"{owner}: argument '{path}' must be {described(spec)}; got "
+                            f"{shown(value)} ({error})") from None
+    if made.dtype is not spec.dtype or not spec.shape.is_compatible_with(_dims(made)):
+        advice = ("; write tf.cast(value, tf." + spec.dtype.name + ")"
+                  if made.dtype is not spec.dtype else "")
+        raise TypeError(f"{owner}: argument '{path}' must be {described(spec)}; "
+                        f"got {described(made)}{advice}")
+    return made
+
+
+def described(value: Any) -> str:
+    """The dtype and shape of a tensor or spec, for messages."""
+    dims = _dims(value)
+    return f"{value.dtype.name} {'of any shape' if dims is None else list(dims)}"
+
+
+def specs_of(signature: Any) -> list[TensorSpec]:
+    """The TensorSpecs of an input_signature, in the order in which `_walk` finds the tensors."""
+    found: list[TensorSpec] = []
+    for spec in nest.flatten(list(signature)):
+        if isinstance(spec, TensorSpec):
+            found.append(spec)
+        elif isinstance(spec, CompositeSpec):
+            found += spec._part_specs_()
+    return found

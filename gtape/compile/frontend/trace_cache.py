@@ -1,0 +1,208 @@
+"""The traces of one function: found by the arguments of a call, made where there is none."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.autodiff.tape_recording import stack_level
+from gtape.compile.frontend import retrace_log
+from gtape.compile.frontend.closed_graph import Traced, traced
+from gtape.compile.frontend.executable import Executable
+from gtape.compile.frontend.object_keys import Identity
+from gtape.compile.frontend.parameters import Binding
+from gtape.compile.frontend.signature import Arguments, specs_of
+from gtape.compile.frontend.specialisation import Trace
+from gtape.compile.frontend.trace_lock import alone
+from gtape.core.context import paused, tracer_now
+from gtape.core.errors import EagerFunctionWarning, NotTraceableError, RetraceWarning
+from gtape.core.locks import lock
+from gtape.core.source_location import here
+from gtape.core.spec import Spec
+from gtape.core.symbolic_dim import comparable, is_open
+from gtape.core.type_specs import TensorSpec
+from gtape.trace.tracer import Tracer
+
+_LATE = ("a Variable may be created only in the first call of a tf.function, and this is a later "
+         "one, or the function creates one in every call. Create it outside, or keep it: "
+         "`if self.v is None: self.v = tf.Variable(...)`")
+
+
+class Cache:
+    """The traces of a function.
+
+    Args:
+        binding: of the function.
+        body: gives the Python function to trace.
+        reduce_retracing: whether lengths that change are left open.
+        gradual: of its executables.
+    """
+
+    def __init__(self, binding: Binding, body: Callable[[], Callable[..., Any]],
+                 reduce_retracing: bool, gradual: Any = None) -> None:
+        self.name = binding.name
+        self._gradual = gradual
+        self._binding, self._body, self._reduce = binding, body, reduce_retracing
+        self._lock = lock()
+        self.traces: list[Trace] = []
+        #: How many there were, those of objects that are gone included.
+        self._count = 0
+        #: By key; None: these arguments cannot be traced, and the Python function runs.
+        self._executables: dict[Any, Executable | None] = {}
+        #: Patterns and specs that cannot be traced whatever the open lengths are.
+        self._untraceable: set[Any] = set()
+        self._dead: list[Identity] = []
+        self._watch = retrace_log.Watch()
+        self._traced_before = False
+
+    # ------------------------------------------------------------------ finding
+
+    def find(self, arguments: Arguments) -> Executable | None:
+        """What to run for these arguments, traced if need be; None: the Python function."""
+        key = arguments.key
+        missing: Any = self
+        tracer = tracer_now()
+        if tracer is not None:
+            if any(map(is_open, arguments.shapes)):
+                return self._inlined(arguments)
+            if (self, key) in tracer.inlined:
+                return tracer.inlined[self, key]
+        found = self._executables.get(key, missing)
+        if found is None or (found is not missing and found.fits()):
+            return found
+        with alone(self._lock):
+            found = self._executables.get(key, missing)
+            if found is None or (found is not missing and found.fits()):
+                return found
+            return self._make(arguments, tracer)
+
+    def prepare(self, arguments: Arguments) -> Traced | None:
+        """The trace for arguments that may be specs, made before any call, if there can be one."""
+        if all(dims is not None and None not in dims for dims in arguments.shapes):
+            found = self.find(arguments)
+            return None if found is None else found.traced
+        with alone(self._lock):
+            trace = self._trace(arguments)
+            made = trace.general(lambda shapes: self._run(arguments, shapes))
+            self._add(trace)
+            return made
+
+    # ------------------------------------------------------------------ making
+
+    def _make(self, arguments: Arguments, tracer: Tracer | None) -> Executable | None:
+        """Trace for these arguments, and remember it."""
+        self._purge()
+        trace = self._trace(arguments)
+        kind = (arguments.pattern, tuple(trace.specs))
+        if kind in self._untraceable and tracer is None:
+            self._executables[arguments.key] = None
+            return None
+        try:
+            made = trace.executable(arguments.shapes, lambda shapes: self._run(arguments, shapes))
+        except NotTraceableError as error:
+            if tracer is not None:
+                raise
+            warnings.warn(f"{self.name} runs eagerly: {error}", EagerFunctionWarning,
+                          stacklevel=stack_level())
+            self._untraceable.add(kind)
+            self._executables[arguments.key] = None
+            return None
+        self._add(trace)
+        if tracer is not None and made.traced.captured:
+            tracer.inlined[self, arguments.key] = made
+        else:
+            self._executables[arguments.key] = made
+            for part in arguments.pattern:
+                if isinstance(part, Identity):
+                    part.watchers.add(self)
+        return made
+
+    def _inlined(self, arguments: Arguments) -> Executable:
+        """The executable for open lengths of the trace around the call: of use only there."""
+        inlined = tracer_now().inlined
+        key = (self, arguments.pattern, tuple(map(comparable, arguments.shapes)))
+        if key not in inlined:
+            inlined[key] = Executable(self._run(arguments, arguments.shapes))
+        return inlined[key]
+
+    def _trace(self, arguments: Arguments) -> Trace:
+        """The trace that serves these arguments: one that there is, or a new one."""
+        for trace in self.traces:
+            if trace.accepts(arguments):
+                return trace
+        names = self._binding.names(len(arguments.args))
+        specs = arguments.specs()
+        rare = bool(arguments.composites())
+        if self._binding.input_signature is not None:
+            specs = specs_of(self._binding.input_signature)
+        elif self._reduce:
+            specs = self._widened(arguments.pattern, specs)
+        entry = retrace_log.Entry(retrace_log.noted(names, arguments), *here())
+        return Trace(arguments.pattern, specs, entry, rare, self._gradual)
+
+    def _widened(self, pattern: Any, specs: list[TensorSpec]) -> list[TensorSpec]:
+        """The specs joined with those of every trace of the same pattern."""
+        for trace in self.traces:
+            if trace.pattern == pattern:
+                joined = [s.most_specific_common_supertype([t])
+                          for s, t in zip(specs, trace.specs)]
+                specs = [s for s in joined if s is not None]
+        return specs
+
+    def _add(self, trace: Trace) -> None:
+        """Keep a trace; warn where it is one of many new ones."""
+        if trace in self.traces:
+            return
+        self._count += 1
+        trace.entry.number = self._count
+        trace.entry.compare([t.entry for t in self.traces])
+        self.traces.append(trace)
+        if trace.entry.changes and self._watch.often(sum(t.calls for t in self.traces)):
+            warnings.warn(retrace_log.warning(self.name, trace.entry), RetraceWarning,
+                          stacklevel=stack_level())
+
+    # ------------------------------------------------------------------ tracing
+
+    def _run(self, arguments: Arguments, shapes: Sequence[Any]) -> Traced:
+        """Run the Python function on symbols. After a first time that creates Variables, again."""
+        made = self._run_once(arguments, shapes, _LATE if self._traced_before else None)
+        if made.created and not self._traced_before:
+            made = self._run_once(arguments, shapes, _LATE)
+        self._traced_before = True
+        return made
+
+    def _run_once(self, arguments: Arguments, shapes: Sequence[Any], no_creation: str | None,
+                  ) -> Traced:
+        tracer = Tracer(tracer_now(), own_cells=True)
+        tracer.no_creation = no_creation
+        tracer.origin = (self, arguments.pattern, tuple(map(comparable, shapes)))
+        outer = tracer.outer
+        while outer is not None:
+            if outer.origin == tracer.origin:
+                raise RecursionError(
+                    f"{self.name} calls itself with arguments of the same shapes and dtypes, so "
+                    f"tracing it would never end. Use tf.while_loop, or let a Python number say "
+                    f"when to stop")
+            outer = outer.outer
+        symbols = [tracer.symbol(Spec(tuple(dims), t.dtype), getattr(t, "_t", None))
+                   for dims, t in zip(shapes, arguments.tensors)]
+        args, kwargs = arguments.replaced(symbols)
+        body = self._body()
+        with paused():
+            made = traced(lambda: body(*args, **kwargs), tracer, symbols, self.name)
+        made.loosen({id(part.target) for part in arguments.pattern if isinstance(part, Identity)})
+        return made
+
+    # ------------------------------------------------------------------ forgetting
+
+    def forget(self, gone: Identity) -> None:
+        """An object is no more: no call can mean it again."""
+        self._dead.append(gone)
+
+    def _purge(self) -> None:
+        while self._dead:
+            gone = self._dead.pop()
+            for key in [k for k in list(self._executables) if gone in k[0]]:
+                self._executables.pop(key, None)
+            self.traces = [t for t in self.traces if gone not in t.pattern]

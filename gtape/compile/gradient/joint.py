@@ -1,0 +1,104 @@
+"""Joint: a graph and its derivative in one trace, which is then cut in two.
+
+The graph is applied to symbols while a tape records, and the walk back through that tape is traced
+too. What the walk reads of the values in between is what a forward program has to leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from gtape.autodiff.tape import GradientTape
+from gtape.compile.frontend.closed_graph import _refuse
+from gtape.core.context import paused
+from gtape.core.tensor import Tensor
+from gtape.ops.shape.layout import identity_
+from gtape.trace.custom_step import CustomStep
+from gtape.trace.graph import Graph, Node
+from gtape.trace.symbolic_tensor import SymbolicTensor
+from gtape.trace.tracer import Tracer
+
+
+class Walk(NamedTuple):
+    """A backward walk: the cotangents it starts from, its nodes, and the gradient of every wanted
+    input: a tensor, an IndexedSlices or None."""
+
+    seeds: tuple[SymbolicTensor, ...]
+    nodes: tuple[Node, ...]
+    parts: tuple[Any, ...]
+
+
+class Joint:
+    """`graph` applied under a tape that watches the inputs at the positions `wanted`.
+
+    Constants among the graph's inputs become inputs too.
+
+    Raises:
+        LookupError: an op that the wanted inputs reach has no gradient.
+    """
+
+    def __init__(self, graph: Graph, wanted: Sequence[int]) -> None:
+        self._tracer = Tracer()
+        self._tape = GradientTape(persistent=True)
+        self.inputs = tuple(self._tracer.symbol(v.spec, v._t) for v in graph.inputs)
+        self._sources = [self.inputs[i] for i in wanted]
+        with paused(), self._tape:
+            self._tape.watch(self._sources)
+            self.outputs: tuple[Tensor, ...] = self._tracer.run(graph, *self.inputs)
+        _refuse(self._tape._records)
+        #: The nodes of the graph; steps with gradients of their own only pass values on.
+        self.nodes = tuple(n for node in self._tracer.nodes for n in _bare(node))
+
+    def reach(self) -> list[int]:
+        """For each output which of the wanted inputs it has a gradient for, as bits."""
+        found = {source._k: 1 << i for i, source in enumerate(self._sources)}
+        for record in self._tape._records:
+            bits = 0
+            for key in _keys(record[5]):
+                bits |= found.get(key, 0)
+            for key in _keys(record[1]):
+                found[key] = found.get(key, 0) | bits
+        return [found.get(v._k, 0) if v._t.differentiable else 0 for v in self.outputs]
+
+    def walk(self, given: Sequence[int]) -> Walk:
+        """The walk for cotangents of the outputs at the positions `given`."""
+        tracer, start = self._tracer, len(self._tracer.nodes)
+        targets = [self.outputs[i] for i in given]
+        seeds = tuple(tracer.symbol(t.spec, t._t) for t in targets)
+        with paused():
+            parts = tracer.run(lambda: self._tape.gradient(
+                targets, self._sources, list(seeds), on_none="ignore"))
+        return Walk(seeds, tuple(tracer.nodes[start:]), tuple(parts))
+
+
+def _keys(keys: Any) -> Iterable[int]:
+    return (keys,) if type(keys) is int else keys
+
+
+def _bare(node: Node) -> list[Node]:
+    if not isinstance(node.op, CustomStep):
+        return [node]
+    count = node.attrs[0]
+    return [Node(identity_, (value,), (), (made,))
+            for value, made in zip(node.inputs[count:], node.outputs)]
+
+
+def tensors_of(part: Any) -> tuple[Tensor, ...]:
+    """The tensors that a gradient consists of."""
+    if part is None:
+        return ()
+    return (part,) if isinstance(part, Tensor) else (part.values, part.indices)
+
+
+def needing(nodes: Sequence[Node], outputs: Iterable[Any], there: set[int],
+            ) -> tuple[list[Node], set[int]]:
+    """The nodes that `outputs` need where the values with the ids in `there` are known already; and
+    the ids of all values that these nodes and the outputs read."""
+    needed = {id(v) for v in outputs}
+    kept = []
+    for node in reversed(nodes):
+        if any(id(v) in needed and id(v) not in there for v in node.outputs):
+            kept.append(node)
+            needed |= {id(v) for v in node.inputs}
+    return kept[::-1], needed

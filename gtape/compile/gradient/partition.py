@@ -1,0 +1,133 @@
+"""Pair: a forward program that leaves what a backward program needs.
+
+Both are functions of tensors alone: a Variable's value is one that was read before, and what the
+forward program makes is never written to again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.compile.frontend.closed_graph import pure
+from gtape.compile.frontend.trace_lock import alone
+from gtape.compile.gradient.joint import Joint, Walk, needing, tensors_of
+from gtape.compile.gradient.saved_activations import saved
+from gtape.core.context import paused
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.locks import lock
+from gtape.core.tensor import Tensor
+from gtape.trace.graph import Graph
+from gtape.trace.symbolic_tensor import SymbolicTensor
+
+
+class Pair:
+    """The programs for the inputs of `graph` at the positions `wanted`.
+
+    Args:
+        results: how many outputs a cotangent can arrive at; those after them are state.
+
+    Raises:
+        LookupError: as `Joint`.
+    """
+
+    def __init__(self, graph: Graph, wanted: Sequence[int], results: int) -> None:
+        self.wanted = tuple(wanted)
+        joint = self._joint = Joint(graph, wanted)
+        self.count = len(joint.outputs)
+        #: Of each output, the inputs that it has a gradient for, as bits among those wanted.
+        self.reach = joint.reach()
+        whole = joint.walk([i for i in range(results) if self.reach[i]])
+        needed = _read(whole)
+        own = {id(v): i for i, v in enumerate(joint.outputs) if type(v) is SymbolicTensor}
+        extra = saved(joint.nodes, needed, set(own))
+        outputs = (*joint.outputs, *extra)
+        self._shared = _shared(joint, needed)
+        self.forward = _entry(pure(joint.inputs, joint.nodes, outputs, self._shared))
+        there = {id(v) for v in joint.inputs}
+        #: The outputs that backward programs read, those saved for them too.
+        self.kept = [i for v, i in own.items() if v in needed and v not in there]
+        self.kept += range(self.count, len(outputs))
+        self._held = (*joint.inputs, *(outputs[i] for i in self.kept))
+        self._lock = lock()
+        self._backward: dict[tuple[int, ...], Backward] = {}
+
+    def backward(self, given: tuple[int, ...]) -> Backward:
+        """The program for cotangents of the outputs at these positions.
+
+        It takes the inputs, the outputs `kept`, and the cotangents.
+        """
+        found = self._backward.get(given)
+        if found is None:
+            with alone(self._lock):
+                found = self._backward.get(given)
+                if found is None:
+                    found = Backward(self._joint, self._joint.walk(given), self._held,
+                                     self._shared)
+                    self._backward[given] = found
+        return found
+
+
+def _read(walk: Walk) -> set[int]:
+    """The ids of what a walk reads of the values before it."""
+    outputs = [t for part in walk.parts for t in tensors_of(part)]
+    return needing(walk.nodes, outputs, set())[1]
+
+
+def _shared(joint: Joint, needed: set[int]) -> frozenset[int]:
+    """The ids of the values before a walk that are read more than once, by it or by each other: a
+    backward program that computes them again may read them once, and they are the same there."""
+    once: set[int] = set()
+    found: set[int] = set()
+    for numbers in (needed, *({id(v) for v in node.inputs} for node in joint.nodes)):
+        found |= numbers & once
+        once |= numbers
+    return frozenset(found)
+
+
+def _entry(traced: Any) -> Callable[..., Sequence[Tensor]]:
+    from gtape.compile.cpp.program import compiled
+
+    with paused():
+        return compiled(traced).entry
+
+
+class Backward:
+    """The program of a walk: what is held and the cotangents -> the gradients.
+
+    Values before the walk that are not held are computed again.
+    """
+
+    def __init__(self, joint: Joint, walk: Walk, held: Sequence[Tensor],
+                 shared: frozenset[int]) -> None:
+        given = {id(v): v for v in (*held, *walk.seeds)}
+        places = {id(v): i for i, v in enumerate((*held, *walk.seeds))}
+        outputs: list[Tensor] = []
+        for tensor in (t for part in walk.parts for t in tensors_of(part)):
+            if id(tensor) not in places:
+                places[id(tensor)] = len(held) + len(walk.seeds) + len(outputs)
+                outputs.append(tensor)
+        nodes, read = needing((*joint.nodes, *walk.nodes), outputs, set(given))
+        inputs = [v for key, v in given.items() if key in read]
+        self._reads = [places[id(v)] for v in inputs]
+        self._run = _entry(pure(inputs, nodes, outputs, shared)) if outputs else _nothing
+        self._parts = [_placed(part, places) for part in walk.parts]
+
+    def __call__(self, held: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Any]:
+        """The gradient of each wanted input: a tensor, an IndexedSlices or None."""
+        given = (*held, *seeds)
+        with paused():
+            every = (*given, *self._run(*[given[i] for i in self._reads]))
+        return [part if part is None else every[part] if type(part) is int else
+                IndexedSlices(every[part[0]], every[part[1]], part[2]) for part in self._parts]
+
+
+def _nothing() -> tuple[()]:
+    return ()
+
+
+def _placed(part: Any, places: dict[int, int]) -> Any:
+    """Where the tensors of a gradient are: a place, two and the whole shape, or None."""
+    if part is None or isinstance(part, Tensor):
+        return None if part is None else places[id(part)]
+    return places[id(part.values)], places[id(part.indices)], part.dense_shape

@@ -1,0 +1,385 @@
+"""Builder: makes nodes of the compiler's form, simplified where they are made.
+
+The same node on the same values is made once (common subexpressions); formulas of constants fold;
+a view of a view is one view; views that change nothing disappear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.compile.ir.nodes import (
+    Elem,
+    Hosted,
+    Layout,
+    Library,
+    Node,
+    Product,
+    Reduce,
+    Shape,
+    Source,
+    Value,
+    View,
+    broadcast,
+    dense,
+)
+from gtape.compile.ir.strides import moved, restrided, same_axes
+from gtape.core.dtypes import as_dtype
+from gtape.opdef.printers.cuda import NARROW, compute_dtype, servable
+from gtape.opdef.scalar_graph import Expr, Scope, topological
+from gtape.ops.shape.layout import identity_
+
+
+class Builder:
+    """Collects nodes."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._known: dict[Any, tuple[Value, ...]] = {}
+        self._count = 0
+        self._turns = 0
+        self.scope = Scope()
+
+    def add(self, node: Node, specs: Sequence[tuple[Shape, str]],
+            key: Any = None) -> tuple[Value, ...]:
+        """A node; the one that is there already where `key` was used before."""
+        if key is not None:
+            found = self._known.get(key)
+            if found is not None:
+                return found
+        made = []
+        for shape, dtype in specs:
+            made.append(Value(shape, dtype, node, self._count))
+            self._count += 1
+        node.outputs = tuple(made)
+        self.nodes.append(node)
+        if key is not None:
+            self._known[key] = node.outputs
+        return node.outputs
+
+    # ------------------------------------------------------------------ sources
+
+    def source(self, role: str, what: Any, shape: Shape, dtype: str, key: Any) -> Value:
+        return self.add(Source(role, what), [(shape, dtype)], (role, key))[0]
+
+    def constant(self, array: Any, dtype: str) -> Value:
+        """An array of the trace. One number becomes part of the formulas that read it."""
+        array = np.asarray(array)
+        if array.size == 1 and dtype in _NUMBERS:
+            return self.splat(array.reshape(-1)[0].item(), array.shape, dtype)
+        if array.size > 1 and dtype in _NUMBERS and array.dtype.kind != "O" and _uniform(array):
+            return self.splat(array.reshape(-1)[0].item(), array.shape, dtype)
+        # NumPy gives an array of rank 0 one axis.
+        kept = np.ascontiguousarray(array).reshape(array.shape)
+        key = (kept.shape, kept.tobytes()) if kept.nbytes <= 4096 else id(array)
+        return self.source("constant", kept, kept.shape, dtype, (dtype, key))
+
+    def splat(self, number: Any, shape: Shape, dtype: str) -> Value:
+        """One number everywhere, as `dtype` has it."""
+        if dtype in NARROW:
+            number = np.asarray(number, as_dtype(dtype).as_numpy_dtype).item()
+        body = self.scope.constant(number)
+        return self._elem("constant", body, (), (), shape, dtype)
+
+    # ------------------------------------------------------------------ formulas
+
+    def elem(self, name: str, expression: Any, inputs: Sequence[Value], dtype: str,
+             shape: Shape | None = None) -> Value:
+        """`expression(scope, args)` of values that broadcast; constants become part of it."""
+        whole = broadcast([v.shape for v in inputs]) if shape is None else shape
+        args: list[Expr] = []
+        names: list[str] = []
+        kept: list[Value] = []
+        for value in inputs:
+            body = number_of(value)
+            if body is not None:
+                args.append(self.scope.constant(body))
+                continue
+            at = next((i for i, v in enumerate(kept) if v is value), None)
+            if at is None:
+                at = len(kept)
+                kept.append(value)
+                names.append(_called(value))
+            args.append(self.scope.input(_called(value)))
+        body = expression(self.scope, args)
+        if not isinstance(body, Expr):
+            body = self.scope.constant(body)
+        body, names, kept = _trimmed(body, names, kept)
+        if body.is_input and kept[0].dtype == dtype:
+            return self.stretched(kept[0], whole)
+        return self._elem(name, body, names, kept, whole, dtype)
+
+    def _elem(self, name: str, body: Expr, names: Sequence[str], inputs: Sequence[Value],
+              shape: Shape, dtype: str) -> Value:
+        key = ("elem", id(body), repr(body) if body.is_constant else "", tuple(names),
+               tuple(v.number for v in inputs), tuple(shape), dtype)
+        return self.add(Elem(name, body, names, inputs), [(shape, dtype)], key)[0]
+
+    def copied(self, x: Value) -> Value:
+        """The elements of `x`, dense."""
+        key = ("copy", x.number)
+        if x.dtype.startswith("complex"):  # of which generated code knows nothing
+            return self.add(Hosted(identity_, (), [x]), [(x.shape, x.dtype)], key)[0]
+        name = _called(x)
+        body = self.scope.input(name)
+        return self.add(Elem("copy", body, (name,), (x,)), [(x.shape, x.dtype)], key)[0]
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        if x.dtype == dtype:
+            return x
+        name = _called(x)
+        body = self.scope.input(name)
+        number = number_of(x)
+        if number is not None and dtype in _NUMBERS:
+            return self.splat(np.asarray(number, x.dtype).astype(dtype).item(), x.shape, dtype)
+        made = self._elem(f"cast {dtype}", body, (name,), (x,), x.shape, dtype)
+        if dtype in _FLOATS and _cut_off(x):
+            # GCC makes one cut of both casts, which keeps the sign of what becomes 0.
+            return self.elem("add", lambda s, a: a[0] + 0.0, [made], dtype)
+        return made
+
+    # ------------------------------------------------------------------ arrangement
+
+    def stretched(self, x: Value, shape: Shape) -> Value:
+        """x repeated along new axes and axes of length 1."""
+        if x.shape == tuple(shape):
+            return x
+        number = number_of(x)
+        if number is not None:
+            return self.splat(number, shape, x.dtype)
+        new = len(shape) - len(x.shape)
+        axes = tuple(None if i < new or x.shape[i - new] != n else i - new
+                     for i, n in enumerate(shape))
+        layout = dense(x.shape)
+        strides = tuple(0 if a is None else layout[a] for a in axes)
+        return self.view(x, shape, Layout(strides), axes)
+
+    def transposed(self, x: Value, perm: Sequence[int]) -> Value:
+        if tuple(perm) == tuple(range(len(x.shape))):
+            return x
+        layout = dense(x.shape)
+        return self.view(x, tuple(x.shape[i] for i in perm), Layout(tuple(layout[i] for i in perm)),
+                         tuple(perm))
+
+    def reshaped(self, x: Value, shape: Shape) -> Value:
+        """The same elements in row-major order."""
+        shape = tuple(shape)
+        if shape == x.shape:
+            return x
+        number = number_of(x)
+        if number is not None:
+            return self.splat(number, shape, x.dtype)
+        if 0 in shape:
+            return self.view(x, shape, Layout(dense(shape)), None)
+        axes = same_axes(x.shape, shape)
+        node = x.node
+        if isinstance(node, View):
+            strides = restrided(x.shape, node.layout.strides, shape)
+            if strides is None:
+                return self.reshaped(self.copied(x), shape)
+            inner = None
+            if axes is not None and node.axes is not None:
+                inner = tuple(None if a is None else node.axes[a] for a in axes)
+            return self._view(node.inputs[0], shape, Layout(strides, node.layout.offset), inner,
+                              node.turn)
+        return self._view(x, shape, Layout(dense(shape)), axes)
+
+    def sliced(self, x: Value, starts: Sequence[int], steps: Sequence[int], shape: Shape) -> Value:
+        """x[starts[i] + steps[i] j …]."""
+        if all(s == 0 for s in starts) and all(s == 1 for s in steps) and shape == x.shape:
+            return x
+        layout = dense(x.shape)
+        strides = tuple(step * s for step, s in zip(steps, layout))
+        offset = sum(start * s for start, s in zip(starts, layout))
+        axes = None
+        return self.view(x, shape, Layout(strides, offset), axes)
+
+    def view(self, x: Value, shape: Shape, layout: Layout,
+             axes: tuple[int | None, ...] | None) -> Value:
+        """A view of `x`, whose layout is in terms of a dense x."""
+        node = x.node
+        if 0 in shape:
+            root = node.inputs[0] if isinstance(node, View) else x
+            return self._view(root, shape, Layout(dense(shape)), None)
+        if not isinstance(node, View):
+            return self._view(x, shape, layout, axes)
+        whole = node.layout
+        places = dense(x.shape)
+        strides, offset = [], whole.offset
+        rest = layout.offset
+        for n, place, stride in zip(x.shape, places, whole.strides):
+            at, rest = divmod(rest, place) if n > 1 else (0, rest)
+            offset += at * stride
+        for n, stride in zip(shape, layout.strides):
+            step = moved(stride, x.shape, places, whole.strides) if n > 1 else 0
+            if step is None:
+                return self.view(self.copied(x), shape, layout, axes)
+            strides.append(step)
+        inner = None
+        if axes is not None and node.axes is not None:
+            inner = tuple(None if a is None else node.axes[a] for a in axes)
+        return self._view(node.inputs[0], shape, Layout(tuple(strides), offset), inner, node.turn)
+
+    def _view(self, x: Value, shape: Shape, layout: Layout,
+              axes: tuple[int | None, ...] | None, turn: int = 0) -> Value:
+        if not turn and tuple(shape) == x.shape and layout.offset == 0 and all(
+                s == d for s, d, n in zip(layout.strides, dense(x.shape), shape) if n > 1):
+            return x
+        key = ("view", x.number, tuple(shape), layout, turn)
+        return self.add(View(x, layout, axes, turn), [(tuple(shape), x.dtype)], key)[0]
+
+    def apart(self, x: Value) -> Value:
+        """x as another value: nothing computed of it is shared with what is computed of x."""
+        self._turns += 1
+        node = x.node
+        if isinstance(node, View):
+            return self._view(node.inputs[0], x.shape, node.layout, node.axes, self._turns)
+        return self._view(x, x.shape, Layout(dense(x.shape)), tuple(range(len(x.shape))),
+                          self._turns)
+
+    # ------------------------------------------------------------------ the rest
+
+    def reduced(self, how: str, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+        """Elements combined over axes. A sum over axes along which x repeats is a product."""
+        axes = tuple(sorted(axes))
+        shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape)
+                      if keepdims or i not in axes)
+        if not [a for a in axes if x.shape[a] != 1]:
+            return self.reshaped(x, shape)
+        if how == "sum":
+            lighter = self._without_repeats(x, axes)
+            if lighter is not None:
+                return self.reshaped(lighter, shape)
+        inside = self._inside(how, x, axes)
+        if inside is not None:
+            return self.reshaped(inside, shape)
+        key = ("reduce", how, x.number, axes, keepdims)
+        return self.add(Reduce(how, x, axes, keepdims), [(shape, x.dtype)], key)[0]
+
+    def _inside(self, how: str, x: Value, axes: Sequence[int]) -> Value | None:
+        """The reduction over axes that are neither the last nor the first ones, in steps that are;
+        None where they are."""
+        long = [i for i, n in enumerate(x.shape) if n != 1]
+        wanted = [i for i, a in enumerate(long) if a in axes]
+        last, first = len(long) - 1, 0
+        if wanted[-1] - wanted[0] + 1 == len(wanted) and (wanted[0] == 0 or wanted[-1] == last):
+            return None
+        if wanted[-1] == last:
+            while last - 1 in wanted:
+                last -= 1
+            part = [a for a in long[last:] if a in axes]
+        elif wanted[0] == 0:
+            while first + 1 in wanted:
+                first += 1
+            part = [a for a in long[:first + 1] if a in axes]
+        else:
+            kept = [i for i in range(len(x.shape)) if i not in axes]
+            moved = self.transposed(x, (*axes, *kept))
+            return self.reduced(how, moved, range(len(axes)), False)
+        wide = _running(how, x.dtype)
+        rest = self.reduced(how, self.cast(x, wide), part, True)
+        made = self.reduced(how, rest, [a for a in axes if a not in part], True)
+        return self.cast(made, x.dtype)
+
+    def _without_repeats(self, x: Value, axes: Sequence[int]) -> Value | None:
+        """Σ over axes along which x only repeats, with the axes kept; None where there are none."""
+        repeated = [a for a in axes if x.shape[a] > 1 and _repeats(x, a)]
+        if not repeated or x.dtype not in _FLOATS:
+            return None
+        count = math.prod(x.shape[a] for a in repeated)
+        short = self.sliced(x, [0] * len(x.shape), [1] * len(x.shape),
+                            tuple(1 if a in repeated else n for a, n in enumerate(x.shape)))
+        wide = _running("sum", x.dtype)
+        made = self.elem("multiply", lambda s, a: a[0] * count, [self.cast(short, wide)], wide)
+        rest = [a for a in axes if a not in repeated]
+        return self.cast(self.reduced("sum", made, rest, True) if rest else made, x.dtype)
+
+    def product(self, a: Value, b: Value) -> Value:
+        """a @ b. Where one has a single row or column it is a formula, which fuses with others."""
+        batch = broadcast([a.shape[:-2], b.shape[:-2]])
+        shape = (*batch, a.shape[-2], b.shape[-1])
+        if a.shape[-1] == 1:
+            return self.elem("multiply", _times, [a, b], a.dtype)
+        if len(shape) == 2 and shape[1] == 1:
+            return self.reshaped(self._by_vector(a, b), shape)
+        if len(shape) == 2 and shape[0] == 1:
+            return self.reshaped(
+                self._by_vector(self.transposed(b, (1, 0)), self.transposed(a, (1, 0))), shape)
+        key = ("product", a.number, b.number)
+        return self.add(Product((a, b)), [(shape, a.dtype)], key)[0]
+
+    def _by_vector(self, a: Value, b: Value) -> Value:
+        """The product of a matrix and one column, with sums along what lies together."""
+        node = a.node
+        if isinstance(node, View) and node.layout.strides[1] != 1:
+            terms = self.elem("multiply", _times, [self.transposed(a, (1, 0)), b], a.dtype)
+            return self.reduced("sum", terms, (0,), False)
+        row = self.reshaped(b, (1, b.shape[0]))
+        return self.reduced("sum", self.elem("multiply", _times, [a, row], a.dtype), (1,), False)
+
+    def library(self, node: Library, specs: Sequence[tuple[Shape, str]]) -> tuple[Value, ...]:
+        key = ("library", node.name, node.key, tuple(v.number for v in node.inputs), tuple(specs))
+        return self.add(node, specs, key)
+
+
+def _running(how: str, dtype: str) -> str:
+    """The dtype in which what reductions leave between two steps is kept."""
+    return compute_dtype(dtype) if how in ("sum", "prod") else dtype
+
+
+def _times(scope: Scope, args: Sequence[Expr]) -> Expr:
+    product: Any = args[0]
+    return product * args[1]
+
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_NUMBERS = (*_FLOATS, "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+            "bool")
+
+
+def _uniform(array: np.ndarray) -> bool:
+    """Whether all elements are one number, bit for bit. Arrays of data are seen at once not to
+    be."""
+    if all(s == 0 for s, n in zip(array.strides, array.shape) if n > 1):
+        return True
+    bits = np.ascontiguousarray(array).reshape(-1).view(f"u{array.itemsize}")
+    return bits[0] == bits[-1] == bits[bits.size // 2] and bool((bits == bits[0]).all())
+
+
+def _called(value: Value) -> str:
+    """The name of a value in formulas: the same in all of them, so that they share their parts."""
+    return f"n{value.number}"
+
+
+def number_of(value: Value) -> Any:
+    """The number that a value has everywhere, or None."""
+    node = value.node
+    return node.body.value if isinstance(node, Elem) and node.body.is_constant else None
+
+
+def spelled(body: Expr, names: Sequence[str], dtypes: Sequence[str]) -> bool:
+    """Whether a formula has C++ text for these dtypes."""
+    return servable([body], dict(zip(names, dtypes)))
+
+
+def _trimmed(body: Expr, names: list[str], inputs: list[Value]) -> tuple[Expr, Any, Any]:
+    """Without the inputs that the formula does not read."""
+    read = {n.value for n in topological([body]) if n.is_input}
+    pairs = [(n, v) for n, v in zip(names, inputs) if n in read]
+    return body, [n for n, _ in pairs], [v for _, v in pairs]
+
+
+def _cut_off(x: Value) -> bool:
+    """Whether a value is floats cast to integers, or a view of them."""
+    node = x.node.inputs[0].node if isinstance(x.node, View) else x.node
+    return (isinstance(node, Elem) and node.name == f"cast {x.dtype}"
+            and x.dtype in ("int32", "int64") and node.inputs[0].dtype in _FLOATS)
+
+
+def _repeats(x: Value, axis: int) -> bool:
+    node = x.node
+    return isinstance(node, View) and node.layout.strides[axis] == 0

@@ -1,0 +1,184 @@
+"""From a traced graph to the compiler's form: composites open, ops become few kinds of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gtape.compile.cpp.loops import v_root
+from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.ir.builder import Builder, spelled
+from gtape.compile.ir.nodes import Hosted, Layout, Module, Source, Value, View, dense
+from gtape.compile.ir.rounding import exact
+from gtape.core.context import init_scope, paused
+from gtape.core.excess_precision import excess_precision_enabled
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.opdef.composite import Composite
+from gtape.opdef.elementwise import Elementwise
+from gtape.opdef.primitive import Primitive
+from gtape.ops.random.draws import Draw
+from gtape.ops.shape.transfer import Move
+from gtape.trace.custom_step import CustomStep
+from gtape.trace.graph import Graph
+from gtape.trace.tracer import trace
+
+#: (builder, values, attributes by name, specs of the results) -> values, or None where the op has
+#: to run in Python for these inputs. By the op's name.
+Rule = Callable[[Builder, list[Value], dict[str, Any], Sequence[Spec]], Any]
+RULES: dict[str, Rule] = {}
+#: The kinds of ops that rules are for; a hosted op may have any name.
+_RULED = (Primitive, Elementwise, Draw, CustomStep, Move)
+
+
+def lowers(*names: str) -> Callable[[Rule], Rule]:
+    """Decorator: how the primitives named are made of the compiler's nodes."""
+    def declare(rule: Rule) -> Rule:
+        for name in names:
+            RULES[name] = rule
+        return rule
+
+    return declare
+
+
+def lowered(program: Traced) -> Module:
+    """The whole program: results, and what its cells become."""
+    from gtape.compile import lowering  # noqa: F401  (declares the rules)
+
+    builder = Builder()
+    env: dict[int, Value] = {}
+    graph = program.graph
+    count = len(program.arguments)
+    for i, symbol in enumerate(program.arguments):
+        env[id(symbol)] = builder.source("argument", i, *_spec(symbol), i)
+    for i, symbol in enumerate(graph.inputs[count: len(graph.inputs) - len(program.cells)]):
+        env[id(symbol)] = builder.source("capture", i, *_spec(symbol), i)
+    for use in program.cells:
+        env[id(use.start)] = builder.source("cell", use.cell, *_spec(use.start), use.cell._k)
+    _nodes(builder, graph, env)
+    outputs = [_value(builder, env, t) for t in graph.outputs]
+    results = _results(builder, outputs[: program.results])
+    writes = []
+    taken = {v.number for v in results}
+    for use, value in zip(program.written, outputs[program.results:]):
+        made = _own(builder, value)
+        if made.number in taken:
+            made = builder.copied(made)
+        taken.add(made.number)
+        writes.append((use.cell, made))
+    shared = frozenset(v_root(env[i]).number for i in program.shared if i in env)
+    return Module(tuple(builder.nodes), tuple(results), tuple(writes), shared).live()
+
+
+def _results(builder: Builder, values: Sequence[Value]) -> list[Value]:
+    """The results, each with memory of its own. What is only shaped otherwise is not copied."""
+    made: list[Value] = []
+    taken = {v.number for v in values if not isinstance(v.node, View)}
+    roots: set[int] = set()
+    for value in values:
+        if _reshaped(value) and value.node.inputs[0].number not in taken | roots:
+            roots.add(value.node.inputs[0].number)
+            made.append(value)
+            continue
+        own = next((m for m in made if m is value), None) or _own(builder, value)
+        while own.number in roots:
+            own = builder.copied(own)
+        taken.add(own.number)
+        made.append(own)
+    return made
+
+
+def _reshaped(value: Value) -> bool:
+    """Whether a value has all elements of one that is computed, in their order."""
+    node = value.node
+    if not isinstance(node, View) or isinstance(node.inputs[0].node, Source):
+        return False
+    return node.layout == Layout(dense(value.shape)) and value.size == node.inputs[0].size
+
+
+def _own(builder: Builder, value: Value) -> Value:
+    """`value`, or a copy of it where it lies in memory that is not its own."""
+    return builder.copied(value) if isinstance(value.node, (View, Source)) else value
+
+
+def _spec(tensor: Tensor) -> tuple[tuple[int, ...], str]:
+    spec = tensor.spec
+    return tuple(int(n) for n in spec.shape), spec.dtype.name
+
+
+def _value(builder: Builder, env: dict[int, Value], tensor: Any) -> Value:
+    found = env.get(id(tensor))
+    if found is None:
+        found = env[id(tensor)] = builder.constant(tensor._a, tensor.dtype.name)
+    return found
+
+
+def _nodes(builder: Builder, graph: Graph, env: dict[int, Value]) -> None:
+    for node in graph.nodes:
+        inputs = [_value(builder, env, t) for t in node.inputs]
+        specs = [o.spec for o in node.outputs]
+        for tensor, value in zip(node.outputs, _node(builder, node, inputs, specs)):
+            env[id(tensor)] = value
+
+
+def _node(builder: Builder, node: Any, inputs: list[Value], specs: list[Spec]) -> Sequence[Value]:
+    op = node.op
+    made: Any = None
+    if isinstance(op, Composite):
+        return _opened(builder, op, node, inputs)
+    if isinstance(op, Elementwise):
+        made = _elementwise(builder, op, inputs, specs[0])
+    if made is None and op.name in RULES and isinstance(op, _RULED):
+        named = dict(zip(getattr(op, "attr_names", ()), node.attrs))
+        made = RULES[op.name](builder, inputs, named, specs)
+    if made is None:
+        return builder.add(Hosted(op, node.attrs, inputs),
+                           [(tuple(s.shape), s.dtype.name) for s in specs])
+    return [made] if isinstance(made, Value) else made
+
+
+def _elementwise(builder: Builder, op: Elementwise, inputs: list[Value], spec: Spec,
+                 ) -> Value | None:
+    dtypes = [v.dtype for v in inputs]
+    if not spelled(op.body(), op.params, dtypes) or spec.dtype.name.startswith("complex"):
+        return None
+    if not excess_precision_enabled() and not exact(op.body(), [*dtypes, spec.dtype.name]):
+        return None
+    return builder.elem(op.name, op.expression, inputs, spec.dtype.name, tuple(spec.shape))
+
+
+def _opened(builder: Builder, op: Composite, node: Any, inputs: list[Value]) -> list[Value]:
+    """The nodes of a composite's definition."""
+    graph = definition(op, node.attrs, tuple(t.spec for t in node.inputs))
+    env = {id(symbol): value for symbol, value in zip(graph.inputs, inputs)}
+    _nodes(builder, graph, env)
+    return [_value(builder, env, t) for t in graph.outputs]
+
+
+@lru_cache(256)
+def definition(op: Composite, attrs: tuple[Any, ...], specs: tuple[Spec, ...]) -> Graph:
+    named = dict(zip(op.attr_names, attrs))
+    with init_scope(), paused():
+        return trace(lambda *xs: op._fn(*xs, **named), specs)
+
+
+def letter(builder: Builder, op: Any, *values: Value) -> Value:
+    """A letter or word of `ops` on values; the first says the dtype."""
+    op = getattr(op, "op", op)
+    dtype = "bool" if getattr(op, "makes_bool", False) else values[-1].dtype
+    return builder.elem(op.name, op.expression, list(values), dtype)
+
+
+def formula(builder: Builder, name: str, fn: Callable[..., Any], *values: Value,
+            dtype: str | None = None) -> Value:
+    """A formula in Python's operators and letters on expressions."""
+    return builder.elem(name, lambda scope, args: fn(*args), list(values),
+                        dtype or values[0].dtype)
+
+
+def iota(builder: Builder, count: int, dtype: str) -> Value:
+    return builder.constant(np.arange(count, dtype=dtype), dtype)
+

@@ -1,0 +1,1 @@
+"""Graphs for devices that launch kernels, and graphs run node by node."""

@@ -1,0 +1,96 @@
+"""Division of integers, their powers with a fixed exponent, and tests of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from gtape.compile.ir.builder import Builder, number_of
+from gtape.compile.ir.lower import letter, lowers
+from gtape.compile.ir.nodes import Library, Value
+from gtape.compile.lowering.indexing import compact
+from gtape.core.spec import Spec
+from gtape.ops.elementwise import bitwise, scalars
+
+Attrs = dict[str, Any]
+_HEADER = ("cpu_integers.h",)
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def _divided(name: str, struct: str) -> None:
+    @lowers(name)
+    def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+        (spec,) = specs
+        shape, kind = tuple(spec.shape), spec.dtype.name
+        if kind not in _INTEGERS or 0 in shape or any(v.dtype != kind for v in x):
+            return None
+        both = [compact(b, v if v.size == 1 else b.stretched(v, shape)) for v in x]
+        steps = ", ".join("0" if v.size == 1 else "1" for v in both)
+
+        def emit(program: Any, node: Library) -> str:
+            pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
+            return f"divided<{struct}>({pointers}, {node.outputs[0].size}L, {steps})"
+
+        checks = (f"{name}: integer division by zero; use floating tensors, or tf.where to replace "
+                  f"zeros")
+        node = Library(name, both, steps, _HEADER, emit, checks=checks)
+        return b.library(node, [(shape, kind)])[0]
+
+
+_divided("floordiv", "Floored")
+_divided("floormod", "FlooredRest")
+_divided("truncatediv", "Truncated")
+_divided("truncatemod", "TruncatedRest")
+
+
+@lowers("pow")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    base, exponent = x
+    count = number_of(exponent)
+    if base.dtype not in _INTEGERS or not isinstance(count, int) or not 0 <= count < 64:
+        return None
+    shape = tuple(specs[0].shape)
+    made, square = b.splat(1, shape, base.dtype), b.stretched(base, shape)
+    while count:
+        if count % 2:
+            made = letter(b, scalars.multiply, made, square)
+        count //= 2
+        if count:
+            square = letter(b, scalars.multiply, square, square)
+    return made
+
+
+def integer_mean(b: Builder, x: Value, axes: Sequence[int], shape: tuple[int, ...]) -> Value:
+    """The exact mean, rounded towards zero: the sums of the upper and of the lower 32 bits of each
+    number fit into 64 bits where the whole sum may not."""
+    count = math.prod(x.shape[a] for a in axes)
+    wide = x.dtype if x.dtype in ("int64", "uint64") else "int64"
+    parts = [x]
+    if wide == x.dtype:
+        parts = [letter(b, bitwise.right_shift, x, b.splat(32, x.shape, wide)),
+                 letter(b, bitwise.bitwise_and, x, b.splat(2**32 - 1, x.shape, wide))]
+    sums = [compact(b, b.reduced("sum", b.cast(p, wide), axes, True)) for p in parts]
+
+    def emit(program: Any, node: Library) -> str:
+        pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
+        return f"means({pointers}, {node.outputs[0].size}L, {count}L);"
+
+    node = Library("integer mean", sums, count, _HEADER, emit)
+    return b.library(node, [(shape, x.dtype)])[0]
+
+
+@lowers("check_numerics_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,) = x
+    if value.dtype not in ("float32", "float64"):
+        return None
+    if value.size:
+        def emit(program: Any, node: Library) -> str:
+            return f"all_finite({program.pointer(node.inputs[0])}, {value.size}L)"
+
+        checks = (f"{attrs['message']} : Tensor had Inf or NaN values (shape {list(value.shape)}, "
+                  f"{value.dtype})")
+        b.library(Library("check numerics", (compact(b, value),), checks, _HEADER, emit,
+                          checks=checks), ())
+    return value

@@ -1,0 +1,166 @@
+"""Elements repeated or moved: tile, repeat, roll, diagonals, bands."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from gtape.compile.ir.builder import Builder
+from gtape.compile.ir.lower import formula, iota, letter, lowers
+from gtape.compile.ir.nodes import Layout, Library, Value, dense
+from gtape.compile.lowering.indexing import compact, placed
+from gtape.compile.schedule.plan import nbytes
+from gtape.core.spec import Spec
+from gtape.opdef.printers.cuda import C_TYPES
+from gtape.ops.elementwise import scalars
+
+Attrs = dict[str, Any]
+
+
+def _ready(*values: Value) -> bool:
+    return all(v.dtype in C_TYPES and v.size for v in values)
+
+
+@lowers("tile_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,), multiples = x, attrs["multiples"]
+    if not _ready(value) or 0 in multiples:
+        return None
+    apart = b.reshaped(value, tuple(n for length in value.shape for n in (1, length)))
+    wide = tuple(n for pair in zip(multiples, value.shape) for n in pair)
+    return b.reshaped(b.stretched(apart, wide), tuple(specs[0].shape))
+
+
+@lowers("repeat_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,), axis, repeats = x, attrs["axis"], attrs["repeats"]
+    if not _ready(value) or not repeats:
+        return None
+    before, behind = value.shape[:axis + 1], value.shape[axis + 1:]
+    wide = b.stretched(b.reshaped(value, (*before, 1, *behind)), (*before, repeats, *behind))
+    return b.reshaped(wide, tuple(specs[0].shape))
+
+
+@lowers("roll_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,) = x
+    if not _ready(value):
+        return None
+    shape, strides = value.shape, dense(value.shape)
+    moved = [0] * len(shape)
+    for by, axis in zip(attrs["shift"], attrs["axis"]):
+        moved[axis] = (moved[axis] + by) % shape[axis]
+    # Of each axis the part that stays in order, and the part that enters at the other end.
+    pieces = [[(0, n - by, by)] + ([(n - by, by, 0)] if by else [])
+              for n, by in zip(shape, moved)]
+    parts = []
+    for piece in itertools.product(*pieces):
+        starts, lengths, places = zip(*piece)
+        cut = b.sliced(value, starts, (1,) * len(shape), lengths)
+        parts.append((cut, Layout(strides, sum(p * s for p, s in zip(places, strides)))))
+    return placed(b, "roll", parts, shape, value.dtype, None)
+
+
+@lowers("shift_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,), axis, by = x, attrs["axis"], attrs["by"]
+    if not _ready(value):
+        return None
+    shape, strides = value.shape, dense(value.shape)
+    parts = []
+    if shape[axis] > 1:
+        kept = tuple(n - 1 if i == axis else n for i, n in enumerate(shape))
+        starts = [1 if i == axis and by < 0 else 0 for i in range(len(shape))]
+        cut = b.sliced(value, starts, [1] * len(shape), kept)
+        parts.append((cut, Layout(strides, strides[axis] if by > 0 else 0)))
+    return placed(b, "shift", parts, shape, value.dtype, attrs["fill"])
+
+
+# ---------------------------------------------------------------- diagonals
+@lowers("band_part_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,) = x
+    if not _ready(value):
+        return None
+    rows, columns = value.shape[-2:]
+    step = letter(b, scalars.subtract, iota(b, columns, "int32"),
+                  b.reshaped(iota(b, rows, "int32"), (rows, 1)))
+    zero = b.splat(0, value.shape, value.dtype)
+    lower, upper = (b.splat(n, (), "int32") for n in (-attrs["lower"], attrs["upper"]))
+    if attrs["lower"] >= 0:
+        value = letter(b, scalars.where, letter(b, scalars.less, step, lower), zero, value)
+    if attrs["upper"] >= 0:
+        value = letter(b, scalars.where, letter(b, scalars.greater, step, upper), zero, value)
+    return value
+
+
+def _diagonal(shape: Sequence[int], d: int) -> tuple[int, Layout]:
+    """The length of a diagonal of matrices, and where it lies."""
+    rows, columns = shape[-2:]
+    *batch, _, _ = dense(tuple(shape))
+    length = max(0, min(rows + min(d, 0), columns - max(d, 0)))
+    return length, Layout((*batch, columns + 1), max(-d, 0) * columns + max(d, 0))
+
+
+@lowers("diag_part_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,), (low, high) = x, attrs["k"]
+    if not _ready(value) or low != high:
+        return None
+    length, layout = _diagonal(value.shape, low)
+    return b.view(value, (*value.shape[:-2], length), layout, None) if length else None
+
+
+@lowers("diag_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,), (low, high) = x, attrs["k"]
+    if not _ready(value) or low != high:
+        return None
+    shape = tuple(specs[0].shape)
+    return placed(b, "diag", [(value, _diagonal(shape, low)[1])], shape, value.dtype,
+                  attrs["padding"])
+
+
+@lowers("set_diag_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    value, diagonal = x
+    low, high = attrs["k"]
+    if not _ready(value, diagonal) or low != high:
+        return None
+    parts = [(value, Layout(dense(value.shape))), (diagonal, _diagonal(value.shape, low)[1])]
+    return placed(b, "set diag", parts, value.shape, value.dtype, None)
+
+
+@lowers("cross_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    if not _ready(*x):
+        return None
+    shape = (*x[0].shape[:-1], 1)
+    last = len(shape) - 1
+
+    def part(value: Value, at: int) -> Value:
+        return b.sliced(value, [0] * last + [at], [1] * len(shape), shape)
+
+    parts = []
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        made = formula(b, "cross", lambda p, q, r, s: p * q - r * s, part(x[0], j), part(x[1], k),
+                       part(x[0], k), part(x[1], j))
+        parts.append((made, Layout(dense(x[0].shape), i)))
+    return placed(b, "cross", parts, x[0].shape, x[0].dtype, None)
+
+
+@lowers("bitcast_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,), (spec,) = x, specs
+    if not _ready(value) or spec.dtype.name not in C_TYPES:
+        return None
+    size = nbytes(value)
+
+    def emit(program: Any, node: Library) -> str:
+        return (f"__builtin_memcpy({program.pointer(node.outputs[0])}, "
+                f"{program.pointer(node.inputs[0])}, {size});")
+
+    node = Library("bitcast", (compact(b, value),), spec.dtype.name, (), emit)
+    return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]

@@ -1,0 +1,144 @@
+"""Random draws and the positions of streams: Philox in C++, with the numbers of eager draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.compile.ir.builder import Builder
+from gtape.compile.ir.lower import lowers
+from gtape.compile.ir.nodes import Library, Value
+from gtape.compile.lowering.indexing import compact
+from gtape.core.spec import Spec
+from gtape.numerics.error_function_tables import CENTRE
+from gtape.opdef.printers.cuda import C_TYPES, compute_dtype
+from gtape.opdef.printers.cuda import number as number_text
+
+Attrs = dict[str, Any]
+_HEADER = ("cpu_random.h",)
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def _drawn(b: Builder, position: Value, spec: Spec, distribution: str, numbers: Sequence[str], *,
+           counted: bool = True) -> Value:
+    """Values of a distribution of kernels/cpu_random.h, which is made of `numbers`."""
+    start = "stream_at" if counted else "folded_stream_at"
+
+    def emit(program: Any, node: Library) -> str:
+        (out,) = node.outputs
+        return (f"drawn({start}({program.pointer(node.inputs[0])}), "
+                f"{distribution}{{{', '.join(numbers)}}}, {program.pointer(out)}, {out.size}L);")
+
+    node = Library("draw", (compact(b, position),), (distribution, tuple(numbers)), _HEADER, emit)
+    return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
+
+
+def _floats(spec: Spec, *numbers: Any) -> list[str] | None:
+    """Numbers in the dtype that `spec` is computed in; None where they are not finite."""
+    if spec.dtype.name not in _FLOATS or not all(math.isfinite(n) for n in numbers):
+        return None
+    return [number_text(float(n), compute_dtype(spec.dtype.name)) for n in numbers]
+
+
+def _declare(name: str, numbers: Callable[..., list[str] | None], distribution: str, *,
+             counted: bool = True) -> None:
+    """The rule of a draw: `numbers(spec, **parameters)` are what its distribution is made of."""
+    @lowers(name)
+    def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+        (spec,) = specs
+        if not math.prod(spec.shape):
+            return None
+        made = numbers(spec, **dict(attrs["parameters"]))
+        kind = distribution.format(C_TYPES[spec.dtype.name])
+        return None if made is None else _drawn(b, x[0], spec, kind, made, counted=counted)
+
+
+def _uniform(spec: Spec, low: float = 0.0, high: float = 1.0) -> list[str] | None:
+    if spec.dtype.name not in _FLOATS or not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    of = np.dtype(spec.dtype.np_dtype).type
+    end = of(high)
+    with np.errstate(over="ignore"):
+        return _floats(spec, of(high - low), of(low), end, np.nextafter(end, of(low)))
+
+
+def _normal(spec: Spec, mean: float = 0.0, stddev: float = 1.0) -> list[str] | None:
+    return _floats(spec, mean, stddev)
+
+
+def _truncated_normal(spec: Spec, mean: float = 0.0, stddev: float = 1.0) -> list[str] | None:
+    made = _floats(spec, mean, stddev)
+    return None if made is None else [*made, f"{{{', '.join(map(repr, CENTRE))}}}"]
+
+
+def _bernoulli(spec: Spec, probability: float) -> list[str]:
+    return [f"{round((1.0 - min(max(probability, 0.0), 1.0)) * 2 ** 23)}u"]
+
+
+def _integers(spec: Spec, low: int, high: int) -> list[str]:
+    span = (high - low) % 2 ** 64
+    inverse = min(2 ** 64 // span, 2 ** 64 - 1) if span else 0
+    return [f"{n}ull" for n in (low % 2 ** 64, span, inverse)]
+
+
+_declare("uniform", _uniform, "Uniform<{}>")
+_declare("normal", _normal, "Normal<{}>")
+_declare("truncated_normal", _truncated_normal, f"TruncatedNormal<{{}}, {len(CENTRE)}>",
+         counted=False)
+_declare("bernoulli", _bernoulli, "Bernoulli")
+_declare("uniform_int", _integers, "Integers<{}>", counted=False)
+
+
+# ---------------------------------------------------------------- positions
+def _numbers(b: Builder, name: str, x: Value, shape: Sequence[int], dtype: str,
+             text: str) -> Value:
+    """A few numbers: statements that read `x` and write `y`."""
+    def emit(program: Any, node: Library) -> str:
+        (source,), (target,) = node.inputs, node.outputs
+        return (f"{{ const {C_TYPES[x.dtype]}* x = {program.pointer(source)}; "
+                f"{C_TYPES[dtype]}* y = {program.pointer(target)}; {text} }}")
+
+    node = Library(name, (compact(b, x),), text, _HEADER, emit)
+    return b.library(node, [(tuple(shape), dtype)])[0]
+
+
+@lowers("stateless_position_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
+    return _numbers(b, "position", x[0], (4,), "int64",
+                    "keep_position(mixed(2, x[0], x[1]), y);")
+
+
+@lowers("position_of_state_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
+    return _numbers(b, "position", x[0], (4,), "int64",
+                    "keep_position(mixed(4, x[2]), y); y[2] = x[0]; y[3] = x[1];")
+
+
+@lowers("skipped_state_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
+    high, low = divmod(attrs["count"] % 2 ** 128, 2 ** 64)
+    return _numbers(b, "skip", x[0], (3,), "int64",
+                    f"const Word64 low = (Word64)x[0] + {low}ull; y[0] = (long long)low; "
+                    f"y[1] = (long long)((Word64)x[1] + {high}ull + (low < {low}ull)); "
+                    f"y[2] = x[2];")
+
+
+@lowers("folded_seeds_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    seed, data = x
+    (spec,) = specs
+    if not data.size:
+        return None
+    kind = C_TYPES[seed.dtype]
+
+    def emit(program: Any, node: Library) -> str:
+        s, n = (program.pointer(v) for v in node.inputs)
+        return (f"for (long i = 0; i < {data.size}; i++) {{ const Stream made = mixed(3, {s}[0], "
+                f"{s}[1], {n}[i]); {kind}* y = {program.pointer(node.outputs[0])} + 2 * i; "
+                f"y[0] = ({kind})(int)made.first; y[1] = ({kind})(int)made.second; }}")
+
+    node = Library("fold in", (compact(b, seed), compact(b, data)), (), _HEADER, emit)
+    return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]

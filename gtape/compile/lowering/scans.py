@@ -1,0 +1,86 @@
+"""Running totals along an axis, and the places of extremes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from gtape.compile.ir.builder import Builder
+from gtape.compile.ir.lower import letter, lowers
+from gtape.compile.ir.nodes import Library, Value
+from gtape.compile.lowering.indexing import compact, indices_fit
+from gtape.compile.lowering.rows import at_label
+from gtape.core.spec import Spec
+from gtape.numerics.running_sums import SHORT
+from gtape.opdef.printers.cuda import C_TYPES
+from gtape.ops.elementwise import scalars
+
+Attrs = dict[str, Any]
+_HEADER = ("cpu_scans.h",)
+_REAL = ("float32", "float64")
+
+
+def _sizes(shape: Sequence[int], axis: int) -> str:
+    """The elements before, along and behind an axis."""
+    return f"{math.prod(shape[:axis])}L, {shape[axis]}L, {math.prod(shape[axis + 1:])}L"
+
+
+def _scan(name: str, struct: str, dtypes: Sequence[str]) -> None:
+    """The rule of a running total of one or two arrays."""
+    @lowers(name)
+    def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+        (last, shape, axis) = (x[-1], tuple(specs[0].shape), attrs["axis"])
+        if any(v.dtype not in dtypes or not v.size or v.shape != last.shape for v in x):
+            return None
+        back = "true" if attrs["reverse"] else "false"
+        how = f"Wide{struct}" if struct == "Sums" and shape[axis] > SHORT else struct
+
+        def emit(program: Any, node: Library) -> str:
+            made = ", ".join(program.pointer(v) for v in node.inputs)
+            return (f"scan({how}<{C_TYPES[last.dtype]}>{{{made}}}, "
+                    f"{program.pointer(node.outputs[0])}, {_sizes(shape, axis)}, {back});")
+
+        node = Library(f"running {struct.lower()}", [compact(b, v) for v in x],
+                       (how, axis, back), _HEADER, emit)
+        return b.library(node, [(shape, last.dtype)])[0]
+
+
+_NUMBERS = tuple(d for d in C_TYPES if d != "bool")
+_scan("cumsum_", "Sums", _NUMBERS)
+_scan("cumprod_", "Products", _NUMBERS)
+_scan("cumulative_logsumexp_", "LogSums", _REAL)
+_scan("linear_scan_", "LinearSums", _REAL)
+
+
+@lowers("arg_extreme_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    (value,), (spec,) = x, specs
+    if value.dtype not in C_TYPES or not value.size or spec.dtype.name not in C_TYPES:
+        return None
+    axis, largest = attrs["axis"], "true" if attrs["largest"] else "false"
+
+    def emit(program: Any, node: Library) -> str:
+        return (f"extremes<{largest}>({program.pointer(node.inputs[0])}, "
+                f"{program.pointer(node.outputs[0])}, {_sizes(value.shape, axis)});")
+
+    node = Library("argmax" if attrs["largest"] else "argmin", (compact(b, value),), axis, _HEADER,
+                   emit)
+    return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
+
+
+@lowers("in_top_k_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    scores, target = x
+    if scores.dtype not in _REAL or not scores.size or not indices_fit(target):
+        return None
+    shape, classes = target.shape, scores.shape[1]
+    zero = b.splat(0.0, scores.shape, scores.dtype)
+    chosen = at_label(b, target, classes)
+    own = b.reduced("sum", letter(b, scalars.where, chosen, scores, zero), (1,), True)
+    above = b.cast(letter(b, scalars.greater, scores, own), "int32")
+    few = letter(b, scalars.less, b.reduced("sum", above, (1,), False),
+                 b.splat(attrs["k"], shape, "int32"))
+    finite = b.reduced("all", letter(b, scalars.is_finite, scores), (1,), False)
+    inside = b.reduced("any", chosen, (1,), False)
+    return letter(b, scalars.logical_and, letter(b, scalars.logical_and, few, finite), inside)

@@ -1,0 +1,243 @@
+"""Arrays with some of their rows or slices written: in place where the old array is not needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gtape.compile.ir.builder import Builder
+from gtape.compile.ir.lower import lowers
+from gtape.compile.ir.nodes import Library, Value, dense
+from gtape.compile.lowering.indexing import compact, copied, flat_rows, indices_fit, within
+from gtape.core.spec import Spec
+from gtape.opdef.printers.cuda import C_TYPES
+
+Attrs = dict[str, Any]
+_HEADER = ("cpu_indexing.h", "cpu_updates.h")
+#: The struct of kernels/cpu_updates.h for each way of writing; products are left to NumPy, which
+#: multiplies values of one row in pairs.
+_HOW = {"update": "Replaced", "add": "Added", "sub": "Subtracted", "max": "Largest",
+        "min": "Smallest"}
+_LETTERS = {"assign": "", "assign_add": "+", "assign_sub": "-"}
+_PIECES = {"assign": "Replaced", "assign_add": "LastAdded", "assign_sub": "LastSubtracted"}
+
+
+def _chain_bytes(count: int) -> int:
+    """The memory of `chained` in kernels/cpu_updates.h."""
+    slots = 8
+    while slots < 2 * count:
+        slots *= 2
+    return 4 * slots + 5 * count
+
+
+def _written(b: Builder, name: str, base: Value, inputs: Sequence[Value], key: Any, text: Any,
+             scratch: int = 0) -> Value:
+    """`base` after `text(target, pointers of the inputs)`."""
+    def emit(program: Any, node: Library) -> str:
+        old, *pointers = [program.pointer(v) for v in node.inputs]
+        (out,) = node.outputs
+        target = program.pointer(out)
+        copy = "" if old == target else (
+            f"__builtin_memcpy({target}, {old}, sizeof({C_TYPES[out.dtype]}) * {out.size}L); ")
+        return f"{{ {copy}{text(target, pointers)} }}"
+
+    kept, others = compact(b, base), [compact(b, v) for v in inputs]
+    made = Library(name, (kept, *others), key, _HEADER, emit, scratch)
+    if all(v is not kept for v in others):
+        made.takes_place = kept.number
+    return b.library(made, [(base.shape, base.dtype)])[0]
+
+
+def _rows_written(b: Builder, struct: str, base: Value, rows: Value, values: Value, depth: int,
+                  ) -> Value:
+    """Rows over the first `depth` axes of `base` written with `values`, which is as many rows."""
+    inner, count = math.prod(base.shape[depth:]), rows.size
+
+    def text(target: str, pointers: Sequence[str]) -> str:
+        where, x = pointers
+        return f"update_rows<{struct}>({x}, {where}, {target}, {inner}L, {count}L, scratch);"
+
+    return _written(b, "write rows", base, (rows, values), (struct, depth), text,
+                    _chain_bytes(count))
+
+
+def _ready(*values: Value) -> bool:
+    return all(v.dtype in C_TYPES and v.size for v in values)
+
+
+@lowers("changed_rows_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    base, indices, values = x
+    how = _HOW.get(attrs["how"])
+    if how is None or not _ready(base, values) or not indices_fit(indices):
+        return None
+    rows = base.shape[0]
+    within(b, indices, rows, f"scatter_{attrs['how']}: indices must lie in [0, {rows})")
+    return _rows_written(b, how, base, indices, values, 1)
+
+
+@lowers("changed_slices_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    base, indices, values = x
+    how = _HOW.get(attrs["how"])
+    if how is None or not _ready(base, values) or not indices_fit(indices):
+        return None
+    rows = flat_rows(b, indices, base.shape, f"scatter_nd_{attrs['how']}")
+    return _rows_written(b, how, base, rows, values, indices.shape[-1])
+
+
+# ---------------------------------------------------------------- tensor_scatter_nd_*
+def _declare(name: str, struct: str, title: str) -> None:
+    @lowers(name)
+    def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+        base, indices, values = x
+        if not _ready(base, values) or not indices_fit(indices):
+            return None
+        rows = flat_rows(b, indices, base.shape, title)
+        return _rows_written(b, struct, base, rows, values, indices.shape[-1])
+
+
+_declare("tensor_scatter_update_", "Replaced", "tensor_scatter_nd_update")
+_declare("tensor_scatter_max_", "Largest", "tensor_scatter_nd_max")
+_declare("tensor_scatter_min_", "Smallest", "tensor_scatter_nd_min")
+
+
+@lowers("cleared_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    base, indices = x
+    if not _ready(base) or not indices_fit(indices):
+        return None
+    rows = flat_rows(b, indices, base.shape, "tensor_scatter_nd_update")
+    depth = indices.shape[-1]
+    inner = math.prod(base.shape[depth:])
+
+    def text(target: str, pointers: Sequence[str]) -> str:
+        return f"clear_rows({pointers[0]}, {target}, {inner}L, {rows.size}L);"
+
+    return _written(b, "clear rows", base, (rows,), depth, text)
+
+
+@lowers("gather_last_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    table, indices = x
+    if not _ready(table) or not indices_fit(indices):
+        return None
+    rows = flat_rows(b, indices, table.shape, "tensor_scatter_nd_update")
+    inner = math.prod(table.shape[indices.shape[-1]:])
+
+    def emit(program: Any, node: Library) -> str:
+        pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
+        return f"take_last({pointers}, {inner}L, {rows.size}L, scratch);"
+
+    node = Library("take last", (compact(b, table), rows), inner, _HEADER, emit,
+                   _chain_bytes(rows.size))
+    return b.library(node, [(tuple(specs[0].shape), table.dtype)])[0]
+
+
+@lowers("put_last_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    indices, values = x
+    if not _ready(values) or not indices_fit(indices):
+        return None
+    shape = tuple(specs[0].shape)
+    rows = flat_rows(b, indices, shape, "tensor_scatter_nd_update")
+    zeros = b.copied(b.splat(0, shape, values.dtype))
+    return _rows_written(b, "Replaced", zeros, rows, values, indices.shape[-1])
+
+
+# ---------------------------------------------------------------- variable[…].assign
+_ALL = ("slice", None, None, None)
+
+
+class _Slice(NamedTuple):
+    """Where a slice begins on each axis (a number, or the index array that says so), its steps and
+    lengths by axis, and its shape."""
+
+    starts: list[int | Value]
+    steps: list[int]
+    lengths: list[int]
+    shape: list[int]
+
+
+def _slice_at(shape: Sequence[int], key: Sequence[Any], indices: Sequence[Value]) -> _Slice | None:
+    """What a key of slices, numbers, None and scalar indices means; None for other keys."""
+    made = _Slice([], [], [], [])
+    entries = list(key)
+    if Ellipsis not in entries:
+        entries.append(Ellipsis)
+    at = entries.index(Ellipsis)
+    missing = len(shape) - sum(e is not None for e in entries) + 1
+    for entry in [*entries[:at], *[_ALL] * missing, *entries[at + 1:]]:
+        if entry is None:
+            made.shape.append(1)
+            continue
+        n = shape[len(made.starts)]
+        span = range(1)
+        if hasattr(entry, "number"):
+            made.starts.append(indices[entry.number])
+        elif type(entry) is int and -n <= entry < n:
+            made.starts.append(entry % n)
+        elif type(entry) is tuple:
+            span = range(*slice(*entry[1:]).indices(n))
+            made.starts.append(span.start)
+            made.shape.append(len(span))
+        else:
+            return None
+        made.steps.append(span.step)
+        made.lengths.append(len(span))
+    return made
+
+
+@lowers("changed_piece_")
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    base, update, *indices = x
+    key = attrs["key"]
+    if not _ready(base) or update.dtype not in C_TYPES or not all(map(indices_fit, indices)):
+        return None
+    if all(not i.shape for i in indices):
+        return _slice_written(b, base, update, indices, key, attrs["how"])
+    if not update.size or len(indices) > 1 or not hasattr(key[0], "number") or any(
+            e is not Ellipsis and e != _ALL for e in key[1:]):
+        return None
+    (where,) = indices
+    rows = _wrapped(b, where, base.shape[0], attrs["how"])
+    values = b.stretched(update, (*where.shape, *base.shape[1:]))
+    return _rows_written(b, _PIECES[attrs["how"]], base, rows, values, 1)
+
+
+def _wrapped(b: Builder, indices: Value, length: int, how: str) -> Value:
+    """Indices as numbers of rows, the negative ones from the end; checked at run time."""
+    def emit(program: Any, node: Library) -> str:
+        return (f"wrapped_rows({program.pointer(node.inputs[0])}, "
+                f"{program.pointer(node.outputs[0])}, {indices.size}L, {length}L)")
+
+    checks = f"variable[…].{how}: every index must lie in [-{length}, {length})"
+    node = Library("rows", (compact(b, indices),), (length, how), _HEADER, emit, checks=checks)
+    return b.library(node, [((indices.size,), "int64")])[0]
+
+
+def _slice_written(b: Builder, base: Value, update: Value, indices: Sequence[Value],
+                   key: Sequence[Any], how: str) -> Value | None:
+    """A slice whose shape is known, at a place that may depend on scalar indices."""
+    found = _slice_at(base.shape, key, indices)
+    if found is None:
+        return None
+    strides = dense(base.shape)
+    places = [(s, d) for s, d in zip(found.starts, strides) if isinstance(s, int)]
+    offset = sum(s * d for s, d in places)
+    moved = [(_wrapped(b, s, n, how), d) for s, n, d in zip(found.starts, base.shape, strides)
+             if not isinstance(s, int)]
+    if 0 in found.lengths:
+        return base
+    wide = b.reshaped(b.stretched(update, tuple(found.shape)), tuple(found.lengths))
+    kind = C_TYPES[base.dtype]
+
+    def text(target: str, pointers: Sequence[str]) -> str:
+        at = "".join(f" + *{p} * {d}L" for p, (_, d) in zip(pointers[1:], moved))
+        loops = copied("y", [p * d for p, d in zip(found.steps, strides)], pointers[0],
+                       dense(wide.shape), wide.shape, kind, _LETTERS[how])
+        return " ".join([f"{kind}* y = {target} + {offset}L{at};", *loops])
+
+    key_ = (offset, tuple(found.steps), wide.shape, tuple(d for _, d in moved), how)
+    return _written(b, "write slice", base, (wide, *(r for r, _ in moved)), key_, text)

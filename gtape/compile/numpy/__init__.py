@@ -1,0 +1,1 @@
+"""Graphs as one Python function that calls NumPy, where nothing native is."""

@@ -1,0 +1,1 @@
+"""Which nodes become one loop, in what order, and where values lie."""

@@ -1,0 +1,60 @@
+"""Homes: the parts of an array that is put together are made in their places there.
+
+What stacks or joins arrays copies them, unless each is written where it belongs in the first place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import NamedTuple
+
+from gtape.compile.ir.nodes import Elem, Hosted, Layout, Library, Module, Node, Reduce, Value, dense
+from gtape.compile.schedule.fuse import Group
+
+
+class Home(NamedTuple):
+    """An array that is put together, and where in it a value lies."""
+
+    whole: Value
+    layout: Layout
+
+    def is_dense(self, value: Value) -> bool:
+        """Whether the value's elements lie there as in an array of its own."""
+        return all(n == 1 or s == d for n, s, d in zip(
+            value.shape, self.layout.strides, dense(value.shape)))
+
+
+def homes(module: Module, maker: Callable[[Value], Group | None], placed: Container[int],
+          ) -> dict[int, Home]:
+    """The homes of values by number; those `placed` already have none.
+
+    Args:
+        maker: the group that makes a value, if one does.
+    """
+    readers: dict[int, list[Node]] = {}
+    for node in module.nodes:
+        for value in node.inputs:
+            readers.setdefault(value.number, []).append(node)
+    needed = {v.number for v in module.needed()}
+    found: dict[int, Home] = {}
+    for node in module.nodes:
+        if not isinstance(node, Library) or not node.parts or node.outputs[0].number in placed:
+            continue
+        for value, layout in zip(node.inputs, node.parts):
+            home = Home(node.outputs[0], layout)
+            if value.number in found or value.number in placed or not _made(maker(value)):
+                continue
+            others = [n for n in readers[value.number] if n is not node]
+            if len(others) != len(readers[value.number]) - 1:
+                continue
+            # Loops find elements at any distance; others expect an array of its own.
+            if home.is_dense(value) or (value.number not in needed and isinstance(
+                    value.node, Elem) and all(isinstance(n, Elem | Reduce) for n in others)):
+                found[value.number] = home
+    return found
+
+
+def _made(group: Group | None) -> bool:
+    """Whether it writes where it is told to."""
+    return group is not None and not any(isinstance(n, Hosted) or (
+        isinstance(n, Library) and n.takes_place is not None) for n in group.nodes)

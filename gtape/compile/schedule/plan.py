@@ -1,0 +1,268 @@
+"""Plan: in what order a program's kernels run, and where its values lie.
+
+Arguments, results and cells have memory of their own; what is made in between lies in one arena,
+two values in the same place where the first is no longer needed when the second is made. A cell's
+new value is written straight into the cell when nothing reads the old one afterwards, and nothing
+that may fail comes afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gtape.compile.cpp.loops import Kernel, layout_of, v_root
+from gtape.compile.ir.nodes import Elem, Library, Module, Source, Value
+from gtape.compile.ir.rounding import rounded_values
+from gtape.compile.schedule.fuse import Fuser, Group
+from gtape.compile.schedule.in_place_parts import homes
+from gtape.core.dtypes import as_dtype
+from gtape.core.guard_zones import ZONE
+
+#: Bytes at whose multiples values begin.
+ALIGNMENT = 64
+
+
+class Place(NamedTuple):
+    """Where a value lies: `role` "argument", "capture", "result", "cell", "constant" with its
+    number, or "arena" with its offset in bytes."""
+
+    role: str
+    at: int
+
+
+class Step(NamedTuple):
+    """A group and, where it is a kernel of loops, what writes its text."""
+
+    group: Group
+    kernel: Kernel | None
+
+
+class Plan:
+    """The steps, and the places of all values by number.
+
+    With `guarded` no two values of the arena share a place, and a guard zone lies before and behind
+    each.
+    """
+
+    def __init__(self, module: Module, *, fused: bool = True, guarded: bool = False) -> None:
+        self.module = module
+        self.guarded = guarded
+        self._fuser = Fuser(module, fused=fused)
+        self._fuser.run()
+        self._urgent = self._fuser.urgent()
+        self.constants: list[Any] = []
+        self.cells: list[Any] = []
+        self.places: dict[int, Place] = {}
+        self.in_place: dict[int, int] = {}
+        #: The values of the arena, where it is guarded.
+        self.between: list[Value] = []
+        self._sources()
+        self._rounded = rounded_values(module)
+        #: Cells whose new value lies elsewhere at the end, and has to be copied: (cell, value).
+        self.copies: list[tuple[int, Value]] = []
+        self._results()
+        self._writes()
+        self.groups = self._fuser.ordered()
+        self.stored = self._stored()
+        self.homes = homes(module, lambda v: self._fuser.of.get(v.number), self.places)
+        self.arena = self._arena()
+        self.steps = [Step(g, Kernel(g, self.stored, self.in_place, self._rounded, self.homes)
+                           if g.is_loop else None) for g in self.groups]
+
+    # ------------------------------------------------------------------ given places
+
+    def _sources(self) -> None:
+        for node in self.module.nodes:
+            if not isinstance(node, Source):
+                continue
+            number = node.outputs[0].number
+            if node.role == "constant":
+                self.places[number] = Place("constant", len(self.constants))
+                self.constants.append(node.what)
+            elif node.role == "cell":
+                self.places[number] = Place("cell", self._cell(node.what))
+            else:
+                self.places[number] = Place(node.role, node.what)
+
+    def _cell(self, cell: Any) -> int:
+        for i, known in enumerate(self.cells):
+            if known is cell:
+                return i
+        self.cells.append(cell)
+        return len(self.cells) - 1
+
+    def _results(self) -> None:
+        #: The results that have memory of their own, and which one each result is.
+        self.outputs: list[Value] = []
+        self.result_of: list[int] = []
+        for value in self.module.results:
+            at = next((i for i, v in enumerate(self.outputs) if v is value), None)
+            if at is None:
+                at = len(self.outputs)
+                self.outputs.append(value)
+                self.places[v_root(value).number] = Place("result", at)
+            self.result_of.append(at)
+
+    def _writes(self) -> None:
+        old = {n.what._k: n.outputs[0] for n in self.module.nodes
+               if isinstance(n, Source) and n.role == "cell"}
+        for cell, value in self.module.writes:
+            at = self._cell(cell)
+            if value.number in self.places or not self._direct(old.get(cell._k), value):
+                self.copies.append((at, value))
+            else:
+                self.places[value.number] = Place("cell", at)
+
+    def _direct(self, old: Value | None, value: Value) -> bool:
+        """Whether the value can be made where the old one lies; then readers of the old one are
+        made to run before."""
+        maker = self._fuser.of[value.number]
+        if self._urgent >> maker.number & 1:
+            return False
+        if old is None:
+            return True
+        readers = [g for g in self._fuser.groups if old.number in g.reads and g is not maker]
+        if any(g.after >> maker.number & 1 for g in readers):
+            return False
+        if old.number in maker.reads and not self._same_places(maker, old, value):
+            return False
+        before = 0
+        for group in readers:
+            before |= group.after | 1 << group.number
+        self._fuser.precede(maker, before)
+        if old.number in maker.reads:
+            self.in_place[value.number] = old.number
+        return True
+
+    def _same_places(self, group: Group, old: Value, value: Value) -> bool:
+        """Whether every element of the new value is made of the old one's at the same place."""
+        if not group.is_loop:
+            (node,) = group.nodes
+            return isinstance(node, Library) and node.takes_place == old.number and sum(
+                v_root(v) is old for v in node.inputs) == 1
+        kernel = Kernel(group, {value.number}, {}, frozenset(), {})
+        if kernel.last or not isinstance(value.node, Elem) or len(
+                kernel.group.place[value.number]) != len(value.shape):
+            return False
+        target = kernel._access(value)
+        for node in group.nodes:
+            for read in node.inputs:
+                if v_root(read) is old and read is not old:
+                    return False
+                if read is old:
+                    access = kernel._access(read)
+                    if (access.strides, access.offset) != (target.strides, target.offset):
+                        return False
+        return True
+
+    # ------------------------------------------------------------------ memory
+
+    def _stored(self) -> set[int]:
+        """The values of kernels that something else reads."""
+        stored = {v.number for v in self.module.needed()}
+        for group in self.groups:
+            inside = {o.number for n in group.nodes for o in n.outputs}
+            stored |= {n for n in group.reads if n not in inside}
+            if not group.is_loop:
+                stored |= inside
+        for value in self.module.needed():
+            stored.add(v_root(value).number)
+        for group in self.groups:
+            for node in group.nodes:
+                out = node.outputs[0] if node.outputs else None
+                if out is not None and group.is_loop and type(node).__name__ == "Reduce" and (
+                        group.kind(node) != "row"):  # type: ignore[arg-type]
+                    stored.add(out.number)
+        return stored
+
+    def _arena(self) -> int:
+        """Offsets for what is made in between; the bytes needed."""
+        made: dict[int, Value] = {}
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+        end = len(self.groups)
+        for position, group in enumerate(self.groups):
+            for node in group.nodes:
+                for out in node.outputs:
+                    if out.number in self.stored and out.number not in self.places:
+                        made[out.number] = out
+                        first.setdefault(self._whole(out.number), position)
+                        last[self._whole(out.number)] = position
+            for number in group.reads:
+                last[self._whole(number)] = position
+        for _, value in self.copies:
+            last[self._whole(v_root(value).number)] = end
+        apart = {n: (first[n], v) for n, v in made.items() if n not in self.homes}
+        total = self._apart(apart) if self.guarded else self._assigned(apart, last)
+        for value in reversed(made.values()):  # what is put together is made after its parts
+            if value.number in self.homes:
+                whole, layout = self.homes[value.number]
+                at = layout.offset * numpy_dtype(value.dtype).itemsize
+                self.places[value.number] = Place("arena", self.places[whole.number].at + at)
+        return total
+
+    def _whole(self, number: int) -> int:
+        """The value itself, or the one that it lies in."""
+        while number in self.homes:
+            number = self.homes[number].whole.number
+        return number
+
+    def _assigned(self, made: dict[int, tuple[int, Value]], last: dict[int, int]) -> int:
+        """Best fit by lifetime, the largest values first."""
+        taken: list[tuple[int, int, int, int]] = []  # offset, size, first, last
+        total = 0
+        for number, (first, value) in sorted(made.items(), key=lambda kv: -kv[1][1].size):
+            size = padded(nbytes(value))
+            until = last.get(number, first)
+            overlapping = sorted((t[0], t[1]) for t in taken if t[2] <= until and first <= t[3])
+            offset = _gap(overlapping, size)
+            taken.append((offset, size, first, until))
+            self.places[number] = Place("arena", offset)
+            total = max(total, offset + size)
+        return total
+
+    def _apart(self, made: dict[int, tuple[int, Value]]) -> int:
+        """Places side by side, with guard zones between them; the bytes needed."""
+        total = 0
+        for number, (_, value) in made.items():
+            self.places[number] = Place("arena", total + ZONE)
+            self.between.append(value)
+            total += ZONE + padded(nbytes(value))
+        return total + ZONE if made else 0
+
+    def layout(self, value: Value) -> tuple[Place, tuple[int, ...], int]:
+        """Where a value's elements lie: the place, the strides and the offset in elements."""
+        root, strides, offset = layout_of(value, self.homes)
+        return self.places[root.number], strides, offset
+
+    def is_home(self, whole: Value, value: Value) -> bool:
+        """Whether a value is made where it lies in one that is put together."""
+        home = self.homes.get(value.number)
+        return home is not None and home.whole is whole
+
+
+def _gap(taken: Sequence[tuple[int, int]], size: int) -> int:
+    """The smallest gap that is large enough, or the end."""
+    best, best_size, end = -1, 0, 0
+    for offset, length in taken:
+        room = offset - end
+        if room >= size and (best < 0 or room < best_size):
+            best, best_size = end, room
+        end = max(end, offset + length)
+    return end if best < 0 else best
+
+
+def padded(count: int) -> int:
+    return -(-count // ALIGNMENT) * ALIGNMENT
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """NumPy's dtype of the name of one of ours."""
+    return np.dtype(as_dtype(name).as_numpy_dtype)
+
+
+def nbytes(value: Value) -> int:
+    return value.size * numpy_dtype(value.dtype).itemsize

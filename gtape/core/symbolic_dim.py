@@ -1,0 +1,330 @@
+"""Length: the length of an axis that a trace leaves open.
+
+While a function is traced for open lengths, the shapes inside hold Lengths: numbers with a
+polynomial over the open lengths, which arithmetic carries along. A stand-in answers comparisons,
+and what it answered is noted as a condition: for other lengths the trace is right where the
+conditions come out the same, and there the polynomials give the shapes. A Length is no `int`, so
+that nothing can use the stand-in in silence: whatever asks for a plain number gets `SizeNeeded`,
+and the function is traced for the lengths of the call.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from gtape.core.context import tracer_now
+from gtape.core.op import Op
+from gtape.core.spec import Spec
+
+#: Products of atoms with their factors: ((atoms…), factor)…; an atom is the number of an open
+#: length, or an operator with two polynomials.
+Polynomial = tuple[tuple[tuple[Any, ...], int], ...]
+
+_DIVISIONS = {"//": operator.floordiv, "%": operator.mod}
+
+
+class SizeNeeded(BaseException):
+    """A trace for open lengths met code that needs the lengths. No `except Exception` stops it."""
+
+
+class Sizes:
+    """The open lengths of one trace, and the conditions under which it is right."""
+
+    def __init__(self) -> None:
+        self.conditions: set[tuple[Any, Polynomial, bool]] = set()
+        #: Whether some code needed the lengths, even if it went on.
+        self.needed = False
+        self.closed = False
+
+    def length(self, index: int, value: int) -> Length:
+        """The open length `index`, for which `value` stands in."""
+        return Length(value, (((index,), 1),), self)
+
+    def hold(self, lengths: Sequence[int]) -> bool:
+        """Whether every condition comes out as it did."""
+        try:
+            return all(compare(evaluated(p, lengths), 0) is outcome
+                       for compare, p, outcome in self.conditions)
+        except ZeroDivisionError:
+            return False
+
+
+def evaluated(polynomial: Polynomial, lengths: Sequence[int]) -> int:
+    """The value for these open lengths.
+
+    Raises:
+        ZeroDivisionError: it divides by something that is 0 for them.
+    """
+    total = 0
+    for atoms, factor in polynomial:
+        for atom in atoms:
+            if type(atom) is int:
+                factor *= lengths[atom]
+            else:
+                how, a, b = atom
+                factor *= _DIVISIONS[how](evaluated(a, lengths), evaluated(b, lengths))
+        total += factor
+    return total
+
+
+def _made(terms: Iterable[tuple[tuple[Any, ...], int]]) -> Polynomial:
+    total: dict[tuple[Any, ...], int] = {}
+    for atoms, factor in terms:
+        total[atoms] = total.get(atoms, 0) + factor
+    return tuple(sorted(((a, f) for a, f in total.items() if f), key=repr))
+
+
+def _polynomial(value: Any) -> Polynomial:
+    return value._polynomial if type(value) is Length else ((((), int(value)),) if value else ())
+
+
+def _times(a: Polynomial, b: Polynomial) -> Polynomial:
+    return _made((tuple(sorted((*x, *y), key=repr)), f * g) for x, f in a for y, g in b)
+
+
+def _plus(a: Polynomial, b: Polynomial, sign: int = 1) -> Polynomial:
+    return _made([*a, *((atoms, sign * factor) for atoms, factor in b)])
+
+
+def _quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
+    """a / b where b is one product that divides every term of a."""
+    if len(b) != 1:
+        return None
+    (divisor, by), terms = b[0], []
+    for atoms, factor in a:
+        rest = list(atoms)
+        for atom in divisor:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if factor % by:
+            return None
+        terms.append((tuple(rest), factor // by))
+    return _made(terms)
+
+
+class Length:
+    """An open length of an axis, or what was computed from some."""
+
+    __slots__ = ("_polynomial", "_sizes", "_value")
+
+    def __init__(self, value: int, polynomial: Polynomial, sizes: Sizes) -> None:
+        self._value = value
+        self._polynomial = polynomial
+        self._sizes = sizes
+
+    def at(self, lengths: Sequence[int]) -> int:
+        """The value for these open lengths."""
+        return evaluated(self._polynomial, lengths)
+
+    def _with(self, value: int, polynomial: Polynomial) -> Any:
+        if all(not atoms for atoms, _ in polynomial):
+            return value
+        return Length(value, polynomial, self._sizes)
+
+    # ------------------------------------------------------------------ arithmetic
+
+    def _pairs(self, other: Any) -> bool:
+        """Whether `other` is a whole number; with fractions the number is needed."""
+        if isinstance(other, (float, complex)):
+            needed(self)
+        return isinstance(other, (int, Length))
+
+    def __add__(self, other: Any) -> Any:
+        if not self._pairs(other):
+            return NotImplemented
+        return self._with(_value(self) + _value(other), _plus(_polynomial(self),
+                                                              _polynomial(other)))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return self._with(-_value(self), _plus((), self._polynomial, -1))
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if self._pairs(other) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other if self._pairs(other) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        if not self._pairs(other):
+            return NotImplemented
+        return self._with(_value(self) * _value(other), _times(_polynomial(self),
+                                                               _polynomial(other)))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _divided(self, other, "//") if self._pairs(other) else NotImplemented
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _divided(other, self, "//") if self._pairs(other) else NotImplemented
+
+    def __mod__(self, other: Any) -> Any:
+        return _divided(self, other, "%") if self._pairs(other) else NotImplemented
+
+    def __rmod__(self, other: Any) -> Any:
+        return _divided(other, self, "%") if self._pairs(other) else NotImplemented
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return -self if self < 0 else self
+
+    # ------------------------------------------------------------------ comparisons
+
+    def _compared(self, other: Any, compare: Callable[[Any, Any], bool]) -> Any:
+        if not self._pairs(other):
+            return NotImplemented
+        outcome = compare(_value(self), _value(other))
+        if type(other) is Length and other._sizes is not self._sizes:
+            return outcome
+        difference = _plus(self._polynomial, _polynomial(other), -1)
+        if not self._sizes.closed and any(atoms for atoms, _ in difference):
+            self._sizes.conditions.add((compare, difference, outcome))
+        return outcome
+
+    def __eq__(self, other: object) -> bool:
+        # Of lengths of another trace, found in the keys of caches, nothing is known, nor of any
+        # after its trace.
+        if self is other:
+            return True
+        sizes = self._sizes
+        if sizes.closed or (type(other) is Length and other._sizes is not sizes):
+            return False
+        return self._compared(other, operator.eq)
+
+    def __ne__(self, other: object) -> bool:
+        found = self.__eq__(other)
+        return found if found is NotImplemented else not found
+
+    def __lt__(self, other: Any) -> bool:
+        return self._compared(other, operator.lt)
+
+    def __le__(self, other: Any) -> bool:
+        return self._compared(other, operator.le)
+
+    def __gt__(self, other: Any) -> bool:
+        return self._compared(other, operator.gt)
+
+    def __ge__(self, other: Any) -> bool:
+        return self._compared(other, operator.ge)
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __hash__(self) -> int:
+        # Not that of the stand-in, so that no container takes one for the other.
+        return hash(self._polynomial)
+
+    # ------------------------------------------------------------------ what needs the number
+
+    def _number(self, *others: Any, **options: Any) -> NoReturn:
+        needed(self)
+
+    __int__ = __index__ = __float__ = __complex__ = __round__ = _number
+    __trunc__ = __floor__ = __ceil__ = _number
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __array__ = __array_ufunc__ = _number
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+def _value(n: Any) -> int:
+    """The bare number, of a Length the one that stands in."""
+    return n._value if type(n) is Length else n
+
+
+def _divided(a: Any, b: Any, how: str) -> Any:
+    pa, pb = _polynomial(a), _polynomial(b)
+    if b == 0:
+        raise ZeroDivisionError("division by a length of 0")
+    value = _DIVISIONS[how](_value(a), _value(b))
+    length = a if type(a) is Length else b
+    exact = _quotient(pa, pb)
+    if exact is not None:
+        return length._with(value, exact) if how == "//" else 0
+    return length._with(value, ((((how, pa, pb),), 1),))
+
+
+def is_open(shape: Iterable[Any]) -> bool:
+    """Whether a length in `shape` is open."""
+    return any(type(n) is Length for n in shape)
+
+
+def comparable(shape: Iterable[int]) -> tuple[Any, ...]:
+    """A shape as a key, whose comparison notes no conditions."""
+    return tuple([n._polynomial if type(n) is Length else n for n in shape])
+
+
+def needed(length: Length) -> NoReturn:
+    """The number of a Length is needed.
+
+    Raises:
+        SizeNeeded: always.
+    """
+    length._sizes.needed = True
+    raise SizeNeeded
+
+
+def known(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """`lengths`, of which none may be open, because code is about to depend on every one.
+
+    Raises:
+        SizeNeeded: one is open.
+    """
+    for n in lengths:
+        if type(n) is Length:
+            needed(n)
+    return lengths
+
+
+def sliced(length: Any, start: int | None, stop: int | None, step: int | None) -> Any:
+    """How many items of an axis a slice takes."""
+    if type(length) is not Length:
+        return len(range(*slice(start, stop, step).indices(length)))
+    step = 1 if step is None else step
+    lowest, highest = (0, length) if step > 0 else (-1, length - 1)
+
+    def bound(given: int | None, default: Any) -> Any:
+        if given is None:
+            return default
+        return max(given + length, lowest) if given < 0 else min(given, highest)
+
+    first, last = (lowest, highest) if step > 0 else (highest, lowest)
+    span = bound(stop, last) - bound(start, first)
+    return max(-(-span // step), 0)
+
+
+class _Number(Op):
+    """The number of a Length as a scalar: attributes (length, dtype, device), no inputs."""
+
+    nondifferentiable = True
+    has_gradient = True
+
+    def reapply(self, inputs: Sequence[Any], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
+        from gtape.core.convert import convert
+
+        return (convert(*attrs),)
+
+
+number = _Number("length", (), "The length of an axis.")
+
+
+def tensor_of(length: Length, dtype: Any, device: Any) -> Any:
+    """A scalar that has another value where the lengths are others."""
+    tracer = tracer_now()
+    if tracer is None:
+        needed(length)
+    return tracer.emit(number, (), (length, dtype, device), [Spec((), dtype)],
+                       [device.typed(dtype)])[0]

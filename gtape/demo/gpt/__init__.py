@@ -1,0 +1,1 @@
+"""`python -m gtape demo gpt`: a small language model trained on one text."""

@@ -1,0 +1,229 @@
+"""Train a character-level GPT on Python's own documentation, save, resume, and let it write."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from platform import python_version
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+import gtape as tf
+from gtape.core.atomic_files import write_whole
+from gtape.demo.device import require_device, scope
+from gtape.demo.errors import DemoError
+from gtape.demo.files import writable_folder
+from gtape.demo.gpt import data, report, sampling, training
+from gtape.demo.gpt.model import GPT, Size
+from gtape.demo.gpt.record import Plan, Record
+from gtape.demo.interrupts import Interrupts
+from gtape.demo.progress import Progress, progress
+from gtape.demo.step import make_step
+
+_NAME = "gpt"
+_KEPT = 2
+_START = "The "
+#: Steps whose median time is shown while training.
+_RECENT = 20
+#: For tests: seconds instead of minutes.
+SMALL = Plan(steps=20, size=Size(blocks=2, features=16, heads=2, context=16), batch=4,
+             held_out_batches=2, sample=40)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train. What is None is as planned, or as saved where a run is resumed."""
+
+    out: Path = Path("gtape-demo")
+    steps: int | None = None
+    seed: int | None = None
+    resume: bool = False
+    eager: bool = False
+    device: str | None = None
+    base: Plan = field(default_factory=Plan)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run achieved and where it is written; no report when it was interrupted."""
+
+    steps: int
+    loss: float
+    held_out: float
+    #: None where no step was left to run.
+    tokens_per_second: float | None
+    device: str
+    sample: str
+    checkpoint: Path
+    report: Path | None
+
+
+class _Run:
+    """A model in training, its checkpoints, and what has been seen of it."""
+
+    def __init__(self, plan: Plan, text: data.Text, folder: Path, eager: bool) -> None:
+        self.plan, self.text, self.eager = plan, text, eager
+        self.model = GPT(len(text.characters), plan.size, plan.seed)
+        optimizer = training.make_optimizer(self.model, plan.steps)
+        self.step = make_step(self.model, optimizer, eager)
+        self.evaluate = training.make_evaluation(
+            self.model, text.held_out, batches=plan.held_out_batches, size=plan.batch, eager=eager)
+        self.record = Record(plan)
+        checkpoint = tf.train.Checkpoint(model=self.model, optimizer=optimizer, record=self.record)
+        self.manager = tf.train.CheckpointManager(checkpoint, folder, _KEPT, checkpoint_name=_NAME)
+        self.seconds: list[float] = []
+
+    @property
+    def done(self) -> int:
+        return len(self.record.losses)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        if not self.seconds:
+            return None
+        return self.plan.batch * self.plan.size.context / median(self.seconds)
+
+    def restore(self, path: str) -> None:
+        """Go on where a checkpoint was saved."""
+        self.manager.checkpoint.restore(path).assert_consumed()
+
+    def fit(self) -> bool:
+        """Train to the end, or to Ctrl-C; whether it was the end."""
+        with Interrupts() as interrupts, progress(self.plan.steps) as show:
+            while self.done < self.plan.steps and not interrupts.asked:
+                self._one_step(show)
+                if interrupts.asked and self.done % self.plan.every:
+                    self.manager.save(self.done)
+        return self.done == self.plan.steps
+
+    def _one_step(self, show: Progress) -> None:
+        plan, record = self.plan, self.record
+        inputs, targets = data.batch(self.text.train, plan.batch, plan.size.context, plan.seed,
+                                     self.done)
+        start = perf_counter()
+        record.losses.append(float(self.step(tf.constant(inputs), tf.constant(targets))))
+        self.seconds.append(perf_counter() - start)
+        if self.done % plan.every == 0 or self.done == plan.steps:
+            record.held_out[self.done] = self.evaluate()
+            self.manager.save(self.done)
+        show.note(self._note())
+        show.step(self.done, record.losses[-1])
+
+    def _note(self) -> str:
+        tokens = self.plan.batch * self.plan.size.context
+        rate = tokens / median(self.seconds[-_RECENT:])
+        held_out = [*self.record.held_out.values()]
+        return f"{rate:,.0f} tokens/s" + (f"  held-out {held_out[-1]:.4f}" if held_out else "")
+
+    def sample(self) -> str:
+        return sampling.write(self.model, self.text, _START, self.plan.sample,
+                              seed=self.plan.seed, eager=self.eager)
+
+
+def _planned(options: Options, text: data.Text, latest: str | None) -> Plan:
+    """The plan of the options, or the saved one, which they may not contradict."""
+    base = replace(options.base, fingerprint=text.fingerprint)
+    if not options.resume:
+        return replace(base, **{name: value for name in ("steps", "seed")
+                                if (value := getattr(options, name)) is not None})
+    if latest is None:
+        raise DemoError(f"--resume needs a checkpoint in {options.out}; there is none. Leave "
+                        f"--resume out to begin a run")
+    record = Record()
+    try:
+        tf.train.Checkpoint(record=record).restore(latest).expect_partial(
+            ).assert_existing_objects_matched()
+    except (tf.errors.OpError, AssertionError, OSError) as error:
+        raise _refused(error, latest) from error
+    saved = record.plan
+    for name in ("steps", "seed"):
+        wanted = getattr(options, name)
+        if wanted not in (None, getattr(saved, name)):
+            raise DemoError(f"--resume continues a run that was begun with --{name} "
+                            f"{getattr(saved, name)}, on which all its steps depend; got "
+                            f"--{name} {wanted}. Leave it out, or choose another --out")
+    if saved.fingerprint != text.fingerprint:
+        raise DemoError(f"the run in {options.out} was begun on the documentation of another "
+                        f"version of Python; resume it with that one")
+    return saved
+
+
+def _details(options: Options, run: _Run) -> list[tuple[str, str]]:
+    plan, text = run.plan, run.text
+    words = ["python -m gtape demo gpt", f"--out {shlex.quote(str(options.out))}",
+             f"--seed {plan.seed}", f"--steps {plan.steps}"]
+    words += [f"--device {options.device}"] if options.device else []
+    words += ["--eager"] if options.eager else []
+    return [("command", " ".join(words)),
+            ("text", f"{len(text.train):,} characters to train on, {len(text.held_out):,} held "
+                     f"out, {len(text.characters)} different ones"),
+            ("model", f"{plan.size.blocks} blocks, {plan.size.features} features, "
+                      f"{plan.size.heads} heads, {plan.size.context} characters of context"),
+            ("optimizer", "AdamW with warm-up and half a cosine, gradients limited to norm 1"),
+            ("steps", f"{plan.steps} of {plan.batch * plan.size.context:,} characters"),
+            ("versions", f"gtape {tf.__version__}, NumPy {np.__version__}, "
+                         f"Python {python_version()}")]
+
+
+def _page(options: Options, run: _Run, held_out: float, sample: str) -> str:
+    tiles = [("held-out loss", f"{held_out:.3f}"),
+             ("bits per character", f"{held_out / math.log(2):.2f}"),
+             ("parameters", f"{run.model.count_params():,}")]
+    if run.tokens_per_second is not None:
+        tiles.append(("tokens/s", f"{run.tokens_per_second:,.0f}"))
+    return report.page(run.record.losses, run.record.held_out, sample, tiles,
+                       _details(options, run))
+
+
+def run(options: Options) -> Outcome:
+    """Train, or go on training; write checkpoints, a sample and the report.
+
+    Raises:
+        DemoError: a package, the folder, the device or the checkpoint cannot be used; nothing was
+            trained.
+    """
+    require_device(options.device)
+    folder = writable_folder(options.out)
+    text = data.prepared(data.packaged())
+    with scope(options.device):
+        latest = _latest(folder) if options.resume else None
+        training = _Run(_planned(options, text, latest), text, folder, options.eager)
+        if latest is not None:
+            try:
+                training.restore(latest)
+            except (tf.errors.OpError, AssertionError, OSError) as error:
+                raise _refused(error, latest) from error
+        finished = training.fit()
+        record = training.record
+        held_out = [*record.held_out.values()][-1] if record.held_out else float("nan")
+        sample = training.sample() if finished else ""
+        report = None
+        if finished:
+            report = folder / "gpt.html"
+            write_whole(report, _page(options, training, held_out, sample).encode())
+        return Outcome(training.done, record.losses[-1], held_out, training.tokens_per_second,
+                       tf.constant(0.0).device, sample,
+                       Path(str(training.manager.latest_checkpoint)), report)
+
+
+def _saved(folder: Path) -> list[str]:
+    return tf.train.CheckpointManager(tf.train.Checkpoint(), folder, None,
+                                      checkpoint_name=_NAME).checkpoints
+
+
+def _latest(folder: Path) -> str | None:
+    return next(reversed(_saved(folder)), None)
+
+
+def _refused(error: Exception, latest: str) -> DemoError:
+    """The error of a checkpoint that cannot be used, with the way out where it is damaged."""
+    text = f"cannot resume: {error}"
+    if isinstance(error, tf.errors.DataLossError):
+        *before, _ = _saved(Path(latest).parent)
+        text += (f". Delete that file to go on from the one before, {before[-1]}" if before else
+                 ". No other is left: delete that file, and leave --resume out to begin a run")
+    return DemoError(text)

@@ -1,0 +1,1 @@
+"""Formulas on a GPU: element by element, for many tensors at once, or summed."""

@@ -1,0 +1,114 @@
+"""Map: a formula applied element by element, each call one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.devices.cuda.elementwise.map_kernels import Launch, kernel_of
+from gtape.devices.cuda.elementwise.map_text import BLOCK, Formula
+from gtape.devices.cuda.elementwise.operands import Layout, layout
+from gtape.devices.cuda.runtime.executor import Executor, Grid
+from gtape.opdef.printers.numpy import define
+
+_BLOCK = (BLOCK, 1, 1)
+#: Below it an index and the step added to it fit into 32 bits, which GPUs divide faster than 64.
+_INT31 = 1 << 31
+#: Grids, and plans, that a map keeps: the shapes of a program may never come again.
+_LIMIT = 1024
+
+
+class Map:
+    """A formula for inputs of fixed dtypes.
+
+    Call it with arrays and Python numbers: it gives the tuple of results, in new arrays of the
+    broadcast shape.
+    """
+
+    __slots__ = ("_gpu", "_grids", "_plans", "_results", "_short", "dtypes", "formula")
+
+    def __init__(self, gpu: Executor, formula: Formula, dtypes: tuple[str, ...],
+                 results: tuple[np.dtype, ...]) -> None:
+        self._gpu = gpu
+        self.formula = formula
+        self.dtypes = dtypes
+        self._results = results
+        self._grids: dict[tuple[int, int], Grid] = {}
+        self._plans: dict[Any, tuple[Any, ...]] = {}
+        self._short: dict[int, Callable[..., tuple[Any, ...]]] = {}
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        numbers = sum([1 << i for i, a in enumerate(args) if type(a) is float or type(a) is int])
+        return self.short(numbers)(*args)
+
+    def short(self, numbers: int) -> Callable[..., tuple[Any, ...]]:
+        """The map of arguments of which those in the bit mask `numbers` are Python numbers.
+
+        A printed function: where all arrays have one shape and no gaps it launches at once.
+        """
+        return self._short.get(numbers) or self._short.setdefault(numbers, self._print(numbers))
+
+    def _print(self, numbers: int) -> Callable[..., tuple[Any, ...]]:
+        count = len(self.dtypes)
+        arrays = [i for i in range(count) if not numbers >> i & 1]
+        args = ", ".join(f"a{i}" for i in range(count))
+        passed = ", ".join(f"a{i}" if i in arrays else f"float(a{i})" for i in range(count))
+        outs = ", ".join(f"y{i}" for i in range(len(self._results)))
+        first = f"a{arrays[0]}"
+        fits = " and ".join([f"a{i}.{self._gpu.contiguity}" for i in arrays]
+                            + [f"a{i}.shape == shape" for i in arrays[1:]])
+        lines = [f"def launch({args}):", f"    shape = {first}.shape", f"    n = {first}.size",
+                 f"    if 0 < n < {_INT31} and {fits}:"]
+        lines += [f"        y{i} = empty(shape, dtype{i})" for i in range(len(self._results))]
+        lines += [f"        function(grids.get((n, {numbers})) or grid(n), block, "
+                  f"({passed}, {outs}, n), 0, stream())",
+                  f"        return {outs},",
+                  f"    return general(({passed},))", ""]
+        function, width = self._launch(
+            ["each" if i in arrays else "number" for i in range(count)], 0, False)
+        names: dict[str, Any] = {f"dtype{i}": d for i, d in enumerate(self._results)}
+        names |= {"empty": self._gpu.empty, "grids": self._grids, "block": _BLOCK,
+                  "stream": self._gpu.stream, "general": self._general, "function": function,
+                  "grid": lambda n: self._grid(n, numbers, width)}
+        return define("\n".join(lines), "launch", names)
+
+    def _grid(self, n: int, numbers: int, width: int) -> Grid:
+        if len(self._grids) >= _LIMIT:
+            self._grids.clear()
+        return self._grids.setdefault((n, numbers), self._gpu.blocks(-(-n // width), BLOCK))
+
+    def _launch(self, modes: Sequence[str], rank: int, large: bool) -> Launch:
+        kernel, width = kernel_of(self.formula, self.dtypes, modes, rank, large)
+        return self._gpu.function(kernel), width
+
+    def _general(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Any shapes and strides; what follows from them is kept."""
+        key = tuple([None if type(a) is float else (a.shape, a.strides) for a in args])
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= _LIMIT:
+                self._plans.clear()
+            plan = self._plans[key] = self._plan(layout(args))
+        shape, function, grid, extents = plan
+        made = tuple([self._gpu.empty(shape, d) for d in self._results])
+        if function is not None:
+            function(grid, _BLOCK, (*args, *made, *extents), 0, self._gpu.stream())
+        return made
+
+    def _plan(self, found: Layout) -> tuple[Any, ...]:
+        n = 1
+        for length in found.shape:
+            n *= length
+        if not n:
+            return found.shape, None, None, None
+        rank = len(found.axes) if found.strides else 0
+        function, width = self._launch(found.modes, rank, n >= _INT31)
+        extents = [n]
+        if "row" in found.modes or "column" in found.modes:
+            extents.append(found.columns)
+        if found.strides:
+            extents += found.axes[1:]
+            extents += [s for steps in found.strides for s in steps]
+        return found.shape, function, self._gpu.blocks(-(-n // width), BLOCK), tuple(extents)

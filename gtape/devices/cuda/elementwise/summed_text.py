@@ -1,0 +1,133 @@
+"""The text of sums of formulas: the elements are computed on the way into the reduction.
+
+They serve the gradients of broadcast inputs, whose parts are as large as the op's result and are
+read once, by the sum. The reduction is `kernels/reduce.cuh`; operands are read as in `map_text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gtape.devices.cuda.elementwise.map_text import (
+    Formula,
+    Operand,
+    element_text,
+    entry_of,
+    number_text,
+)
+from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.opdef.printers.cuda import C_TYPES, compute_dtype
+
+
+def summed_entry(formula: Formula, operands: Sequence[Operand], template: str, out: str) -> str:
+    """The kernel's name: sum_rows_ or sum_columns_, and the formula's as in a map."""
+    name = entry_of(formula, operands, False).removeprefix("map_")
+    return f"sum_{template}_{name}_to_{out}"
+
+
+def summed_text(formula: Formula, operands: Sequence[Operand], template: str, value: str, out: str,
+                width: int) -> str:
+    """The whole program of one sum.
+
+    Args:
+        formula: one output, in the dtype in which the sum is accumulated.
+        operands: in any mode but "strided".
+        template: "rows" or "columns".
+        value: the dtype of the elements, which they are rounded to before they are added.
+        out: the dtype of what the launch writes: the result's, or the accumulator's.
+        width: how many elements are loaded at once.
+    """
+    name = summed_entry(formula, operands, template, out)
+    running = C_TYPES[formula.results[0]]
+    sizes = ["outer", "reduced", *(["inner"] if template == "columns" else [])]
+    loads = _Loads(f"{name}_at", running, operands, width)
+    parameters = [*loads.parameters(), f"{C_TYPES[out]}* y",
+                  *(f"long long {s}" for s in (*sizes, "lanes", "part_length", "columns"))]
+    call = ", ".join([f"{name}_load{{{loads.members()}, columns}}",
+                      f"Output<{C_TYPES[out]}, Partial>{{y, {{}}}}", *sizes, "(int)lanes",
+                      "part_length"])
+    text = (
+        '#include "math.cuh"\n#include "reduce.cuh"\n\n'
+        f"// the sum of {formula.outputs[0]!r}\n"
+        f"{element_text(f'{name}_at', formula, operands, (value,))}\n"
+        f"{loads.struct(f'{name}_load')}\n"
+        "__global__ void __launch_bounds__(REDUCE_THREADS, 2)\n"
+        f"{name}({', '.join(parameters)}) {{\n"
+        f"    reduce_{template}<Sum, {running}, {width}>({call});\n"
+        "}\n")
+    return expand(text, f"{name}.cu")
+
+
+class _Loads:
+    """The functor Load of `reduce.cuh` for a formula's operands."""
+
+    def __init__(self, function: str, running: str, operands: Sequence[Operand],
+                 width: int) -> None:
+        self._function = function
+        self._running = running
+        self._operands = list(enumerate(operands))
+        self._width = width
+
+    def parameters(self) -> list[str]:
+        return [f"double in{i}" if o.mode == "number"
+                else f"const {C_TYPES[o.dtype]}* __restrict__ in{i}" for i, o in self._operands]
+
+    def members(self) -> str:
+        """The initialisers of the struct: one-element operands are read here."""
+        made = []
+        for i, o in self._operands:
+            compute = C_TYPES[compute_dtype(o.dtype)]
+            made.append({"one": f"({compute})in{i}[0]", "number": number_text(o, f"in{i}")}.get(
+                o.mode, f"in{i}"))
+        return ", ".join(made)
+
+    def struct(self, name: str) -> str:
+        a, v = self._running, self._width
+        fields = "".join(f"    {self._field(i, o)};\n" for i, o in self._operands)
+        return (
+            f"struct {name} {{\n{fields}    long long columns;\n"
+            f"    DEVICE {a} operator()(long long i) const {{\n"
+            f"        {a} y;\n"
+            f"        {self._function}({self._elements()}, y);\n"
+            "        return y;\n"
+            "    }\n"
+            f"    DEVICE void vector(long long i, {a} (&v)[{v}]) const {{\n"
+            f"{''.join(self._vector(i, o) for i, o in self._operands)}"
+            "#pragma unroll\n"
+            f"        for (int k = 0; k < {v}; k++) {self._function}({self._parts()}, v[k]);\n"
+            "    }\n"
+            f"    DEVICE bool can_vector() const {{ return {self._condition()}; }}\n"
+            "};\n")
+
+    def _field(self, i: int, o: Operand) -> str:
+        if o.mode in ("one", "number"):
+            return f"{C_TYPES[compute_dtype(o.dtype)]} in{i}"
+        return f"const {C_TYPES[o.dtype]}* in{i}"
+
+    def _elements(self) -> str:
+        index = {"each": "i", "row": "i % columns", "column": "i / columns"}
+        return ", ".join(
+            f"({C_TYPES[compute_dtype(o.dtype)]})in{i}[{index[o.mode]}]" if o.mode in index
+            else f"in{i}" for i, o in self._operands)
+
+    def _vector(self, i: int, o: Operand) -> str:
+        vector = f"Vec<{C_TYPES[o.dtype]}, {self._width}>"
+        place = {"each": "i", "row": "i % columns"}.get(o.mode)
+        if place:
+            return (f"        const {vector} a{i} = *reinterpret_cast<const {vector}*>"
+                    f"(in{i} + {place});\n")
+        if o.mode == "column":
+            compute = C_TYPES[compute_dtype(o.dtype)]
+            return f"        const {compute} a{i} = ({compute})in{i}[i / columns];\n"
+        return ""
+
+    def _parts(self) -> str:
+        made = []
+        for i, o in self._operands:
+            wide = f"({C_TYPES[compute_dtype(o.dtype)]})a{i}.v[k]"
+            made.append({"each": wide, "row": wide, "column": f"a{i}"}.get(o.mode, f"in{i}"))
+        return ", ".join(made)
+
+    def _condition(self) -> str:
+        pointers = [f"in{i}" for i, o in self._operands if o.mode in ("each", "row")]
+        return f"columns % {self._width} == 0 && aligned16({', '.join(pointers)})"

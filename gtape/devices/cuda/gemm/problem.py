@@ -1,0 +1,99 @@
+"""Problem: a matrix product by its shapes, strides and dtype, with the plans made for it."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+
+from gtape.devices.cuda.gemm.blaslt_enums import PRECISIONS, Precision
+from gtape.devices.cuda.gemm.layout import (
+    MOST_LAUNCHES,
+    Geometry,
+    Strided,
+    contiguous,
+    geometry,
+)
+from gtape.devices.cuda.gemm.plan import Plan
+
+#: The operands must be copied first.
+COPY: Any = object()
+
+
+#: What a problem is known by: shape and strides in bytes of a, those of b, the dtype, whether a and
+#: b are transposed, the strides of the result if it is given. A plain tuple: each call makes one.
+Key = tuple[Any, ...]
+_precisions: dict[Any, Precision | None] = {}
+
+
+def rekeyed(key: Key, a: Any, b: Any) -> Key:
+    """The key for other operands."""
+    return (a.shape, a.strides, b.shape, b.strides, *key[4:])
+
+
+def precision_of(dtype: Any) -> Precision | None:
+    """How products of a dtype are computed; None: not here. `dtype.name` takes too long."""
+    try:
+        return _precisions[dtype]
+    except KeyError:
+        return _precisions.setdefault(dtype, PRECISIONS.get(dtype.name))
+
+
+class Problem:
+    """The result's `shape`, how it is computed, and plans by request.
+
+    `empty`: the result has no elements. `hollow`: it has, but is a sum over nothing. `inner`: the
+    length of that sum. `distances`: the bits set in any distance, in bytes, between the products of
+    a batch, whose alignment they limit.
+    """
+
+    __slots__ = ("distances", "empty", "geometry", "hollow", "inner", "plans", "precision", "shape")
+
+    def __init__(self, shape: tuple[int, ...], inner: int, precision: Precision) -> None:
+        self.shape = shape
+        self.inner = inner
+        self.empty = 0 in shape
+        self.hollow = not inner and not self.empty
+        self.precision = precision
+        self.geometry: Geometry | None = None
+        self.distances = 0
+        #: False: the library has no algorithm.
+        self.plans: dict[Any, Plan | Literal[False]] = {}
+
+    @staticmethod
+    def of(key: Key) -> Any:
+        """The problem of a key, or COPY."""
+        shape_a, strides_a, shape_b, strides_b, dtype, transpose_a, transpose_b, strides_out = key
+        size = dtype.itemsize
+        a, b = _strided(shape_a, strides_a, size), _strided(shape_b, strides_b, size)
+        dense = _dense(a) and _dense(b)
+        a = a.transposed() if transpose_a else a
+        b = b.transposed() if transpose_b else b
+        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+        problem = Problem(shape, a.shape[-1], PRECISIONS[dtype.name])
+        if problem.empty or problem.hollow:
+            return problem
+        c = contiguous(shape) if strides_out is None else _strided(shape, strides_out, size)
+        problem.geometry = geometry(a, b, c)
+        if problem.geometry is None or (
+                not dense and len(problem.geometry.offsets) > MOST_LAUNCHES):
+            return COPY
+        for distance in chain(problem.geometry.batch[1:], *problem.geometry.offsets):
+            problem.distances |= distance * size
+        return problem
+
+    def __str__(self) -> str:
+        rows, columns = self.shape[-2:]
+        return (f"[{rows}, {self.inner}] @ [{self.inner}, {columns}] in "
+                f"{self.precision.matrix.name}")
+
+
+def _dense(x: Strided) -> bool:
+    """Whether x is C-contiguous; strides of axes of length 1 mean nothing."""
+    wanted = contiguous(x.shape).strides
+    return all(n == 1 or s == t for n, s, t in zip(x.shape, x.strides, wanted))
+
+
+def _strided(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Strided:
+    return Strided(shape, tuple(s // itemsize for s in strides))

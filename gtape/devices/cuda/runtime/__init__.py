@@ -1,0 +1,1 @@
+"""One GPU: its memory, its compiler, its launches."""

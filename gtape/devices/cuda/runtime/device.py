@@ -1,0 +1,73 @@
+"""CudaDevice: one GPU, its arrays CuPy's."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from gtape.autodiff.tape_memory import exhausted_now
+from gtape.core.device import Device
+from gtape.devices.cuda.elementwise.maps import Maps
+from gtape.devices.cuda.runtime.executor import Executor
+from gtape.devices.cuda.runtime.namespace import Namespace
+
+
+class CudaDevice(Device):
+    """GPU `index`. Arrays are made and freed in CuPy's memory pool, shared with the user's code.
+
+    `alone` says that the process sees no other GPU, so that CuPy's current device is this one.
+    Without an `executor`, CuPy's own functions compute everything.
+    """
+
+    def __init__(self, index: int, cupy: Any, alone: bool = True,
+                 executor: Executor | None = None) -> None:
+        self.cupy = cupy
+        self.alone = alone
+        self.executor = executor
+        self.maps = None if executor is None else Maps(executor)
+        super().__init__("GPU", index, cupy if alone else Namespace(cupy, self.scope))
+
+    def scope(self) -> Scope:
+        return Scope(self)
+
+    def upload(self, array: Any) -> Any:
+        with self.scope():
+            return self.cupy.array(array)
+
+    def download(self, array: Any) -> np.ndarray:
+        return self.cupy.asnumpy(array)
+
+    def owns(self, array: Any) -> bool:
+        return isinstance(array, self.cupy.ndarray) and array.device.id == self.index
+
+    def adopt(self, array: Any) -> Any:
+        """A CuPy array that shares the memory of `array`, which speaks DLPack or
+        `__cuda_array_interface__`."""
+        with self.scope():
+            if hasattr(array, "__dlpack__"):
+                return self.cupy.from_dlpack(array)
+            return self.cupy.asarray(array)
+
+
+class Scope:
+    """Inside, a device is CuPy's current one, and running out of its memory is gtape's error."""
+
+    __slots__ = ("_current", "_device")
+
+    def __init__(self, device: CudaDevice) -> None:
+        self._device = device
+        self._current = None if device.alone else device.cupy.cuda.Device(device.index)
+
+    def __enter__(self) -> None:
+        if self._current is not None:
+            self._current.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._current is not None:
+            self._current.__exit__(kind, error, trace)
+        if error is not None and isinstance(error,
+                                            self._device.cupy.cuda.memory.OutOfMemoryError):
+            raise exhausted_now(error, self._device.name) from error

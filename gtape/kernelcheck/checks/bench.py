@@ -1,0 +1,84 @@
+"""Bench: where a kernel is checked. It lays arrays out, runs, and compares with float64 NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
+
+#: Allowed difference, relative to the largest reference value, where the arithmetic is float32.
+TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "float64": 1e-13}
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+
+
+class Wrong(AssertionError):
+    """A kernel's result is not the reference."""
+
+
+class Check(NamedTuple):
+    """One case of a kernel: `run` calls the host function on the bench and compares."""
+
+    name: str
+    run: Callable[[Bench], None]
+
+
+class Bench:
+    """An executor with arrays to try kernels on.
+
+    Args:
+        gpu: where kernels run.
+        upload: a host array -> an array there.
+        download: the way back.
+    """
+
+    def __init__(self, gpu: Executor, upload: Callable[[np.ndarray], Any],
+                 download: Callable[[Any], np.ndarray]) -> None:
+        self.gpu = gpu
+        self._upload = upload
+        self._download = download
+
+    def array(self, values: Any, dtype: str, misaligned: bool = False) -> Any:
+        """`values` on the device; misaligned: one element off the 16-byte boundary."""
+        host = np.asarray(values).astype(numpy_dtype(dtype))
+        if not misaligned:
+            return self._upload(host.copy(order="C"))
+        padded = np.zeros(host.size + 1, host.dtype)
+        padded[1:] = host.reshape(-1)
+        return self._upload(padded)[1:].reshape(host.shape)
+
+    def host(self, array: Any) -> np.ndarray:
+        """An array as float64, or as it is where it holds no floats."""
+        found = self._download(array)
+        return found if found.dtype.kind in "iub" else found.astype(np.float64)
+
+    def same(self, what: str, got: Any, reference: Any, tolerance: float | None = None) -> None:
+        """Raises Wrong: `got` differs from the float64 `reference` by more than its dtype's
+        tolerance (times the largest reference value), in shape, or in where it is nan."""
+        dtype = got.dtype.name
+        found, wanted = self.host(got), np.asarray(reference)
+        if found.shape != wanted.shape:
+            raise Wrong(f"{what}: shape {found.shape}, and the reference {wanted.shape}")
+        if found.dtype.kind in "iub":
+            bad = found != wanted
+        else:
+            finite = wanted[np.isfinite(wanted)]
+            scale = max(1e-30, float(np.abs(finite).max(initial=0)))
+            allowed = (TOLERANCE[dtype] if tolerance is None else tolerance) * scale
+            with np.errstate(invalid="ignore"):
+                near = np.abs(found - wanted) <= allowed
+            bad = ~(near | (found == wanted) | (np.isnan(found) & np.isnan(wanted)))
+        if bad.any():
+            at = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise Wrong(f"{what} ({dtype}): {int(bad.sum())} of {bad.size} values are wrong; the "
+                        f"first at {at}: {found[at]!r}, and the reference {wanted[at]!r}")
+
+
+def drawn(shape: Any, seed: int = 0, low: float = -2.0, high: float = 2.0,
+          dtype: str = "float32") -> np.ndarray:
+    """Uniform numbers of `shape` as float64, rounded to `dtype` so that a kernel and its
+    reference read the same values."""
+    values = np.random.default_rng(seed).uniform(low, high, shape)
+    return values.astype(numpy_dtype(dtype)).astype(np.float64)

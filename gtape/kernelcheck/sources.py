@@ -1,0 +1,123 @@
+"""Which kernels there are, and which checks of them: read from the modules that ship them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import ModuleType
+from typing import NamedTuple
+
+from gtape.cli.errors import CommandError
+from gtape.devices.cuda import kernels as kernels_package
+from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.kernelcheck import checks as checks_package
+from gtape.kernelcheck.checks.bench import Check
+
+_FILE = re.compile(r'#line 1 "(?!gtape\.cuh)([^"]+)"')
+#: Kernels with broadcast operands have a text each, which takes long to build.
+_BROADCAST_TOGETHER = 7
+_DERIVED_TOGETHER = 60
+
+
+class Family(NamedTuple):
+    """Kernels and their checks. `together`: how many checks are one job, at most; of kernels with
+    many texts the processors then build different ones. `needs_gpu`: the checks call NVIDIA's
+    libraries, which the emulator has not; their module says `NEEDS_GPU = True`."""
+
+    name: str
+    kernels: Callable[[], Iterable[Kernel]]
+    checks: Callable[[], Iterable[Check]]
+    together: int = 1000
+    needs_gpu: bool = False
+
+
+class Source(NamedTuple):
+    """A kernel, the family it belongs to, and the file that holds its text."""
+
+    family: str
+    file: str
+    kernel: Kernel
+
+
+def _modules(package: ModuleType, wanted: str) -> dict[str, ModuleType]:
+    found = {m.name: importlib.import_module(f"{package.__name__}.{m.name}")
+             for m in pkgutil.iter_modules(package.__path__)}
+    return {name: module for name, module in found.items() if hasattr(module, wanted)}
+
+
+def shipped() -> Iterator[Family]:
+    """The kernels of the folder `kernels`, by the module of their host functions."""
+    kernels = _modules(kernels_package, "instances")
+    checks = _modules(checks_package, "checks")
+    for name in sorted({*kernels, *checks}):
+        yield Family(name, kernels[name].instances if name in kernels else list,
+                     checks[name].checks if name in checks else list,
+                     needs_gpu=getattr(checks.get(name), "NEEDS_GPU", False))
+
+
+def derived() -> Iterator[Family]:
+    """The kernels that follow from declarations, and those with broadcast operands, whose texts
+    are made as shapes ask for them; these first, as they take longest. And formulas of many
+    tensors in one launch."""
+    from gtape.kernelcheck import broadcast, derived, joined
+
+    yield Family("broadcast", broadcast.kernels, broadcast.checks,
+                 _BROADCAST_TOGETHER)
+    yield Family("derived", lambda: (kernel for _, kernel in derived.kernels()),
+                 derived.checks, _DERIVED_TOGETHER)
+    yield Family("joined", joined.kernels, joined.checks)
+
+
+#: What yields families: all that the command knows of.
+PRODUCERS: list[Callable[[], Iterator[Family]]] = [shipped, derived]
+
+
+def families() -> dict[str, Family]:
+    """Every family by name."""
+    return {family.name: family for producer in PRODUCERS for family in producer()}
+
+
+def all_kernels(names: Sequence[str] = ()) -> list[Source]:
+    """Every kernel once; only those whose family, file or name contains one of `names`.
+
+    Raises:
+        CommandError: there are none such.
+    """
+    found: dict[tuple[str, str], Source] = {}
+    for family in families().values():
+        for kernel in family.kernels():
+            file = _FILE.search(kernel.text)
+            source = Source(family.name, file[1] if file else family.name, kernel)
+            found.setdefault((kernel.text, kernel.entry), source)
+    chosen = [s for s in found.values() if _named((s.family, s.file, s.kernel.entry), names)]
+    _require(chosen, names)
+    return chosen
+
+
+def all_checks(names: Sequence[str] = ()) -> dict[str, list[Check]]:
+    """The checks by family; only those whose family or own name contains one of `names`.
+
+    Raises:
+        CommandError: there are none such.
+    """
+    chosen = {family: family_checks(family, names) for family in families()}
+    chosen = {family: checks for family, checks in chosen.items() if checks}
+    _require(chosen, names)
+    return chosen
+
+
+def family_checks(family: str, names: Sequence[str] = ()) -> list[Check]:
+    """The checks of one family that are named so."""
+    return [c for c in families()[family].checks() if _named((family, c.name), names)]
+
+
+def _named(texts: Sequence[str], names: Sequence[str]) -> bool:
+    return not names or any(name in text for name in names for text in texts)
+
+
+def _require(chosen: object, names: Sequence[str]) -> None:
+    if not chosen and names:
+        raise CommandError(f"nothing is named {' or '.join(names)}; the families are "
+                           f"{', '.join(families()) or 'none'}")

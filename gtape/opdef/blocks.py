@@ -1,0 +1,131 @@
+"""Large arrays, block by block: intermediates live in a few cache-sized buffers.
+
+Whole-array evaluation of a formula of k steps moves every intermediate through memory. In blocks
+of 16384 elements they stay in the second-level cache, and nothing but the results is allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.opdef.scalar_graph import Expr, topological
+
+BLOCK = 16384
+LARGE = 4 * BLOCK
+
+
+class Blocked:
+    """The steps of an expression on blocks.
+
+    A slot is an input (by position), a constant, a buffer or a result. A step is
+    (function with `out`, argument slots, result slot).
+    """
+
+    __slots__ = ("_bool_buffers", "_buffers", "_constants", "_steps")
+
+    def __init__(self, steps: list[Any], constants: list[Any], buffers: int,
+                 bool_buffers: int) -> None:
+        self._steps = steps
+        self._constants = constants
+        self._buffers = buffers
+        self._bool_buffers = bool_buffers
+
+    def run(self, arrays: Sequence[Any]) -> Any:
+        """The value for equally shaped C-contiguous arrays and Python numbers."""
+        first = next(a for a in arrays if isinstance(a, np.ndarray))
+        flats = [a.reshape(-1) if isinstance(a, np.ndarray) else a for a in arrays]
+        size, dtype = first.size, first.dtype
+        result = np.empty(size, dtype)
+        buffers = [np.empty(BLOCK, dtype) for _ in range(self._buffers)]
+        buffers += [np.empty(BLOCK, bool) for _ in range(self._bool_buffers)]
+        for start in range(0, size, BLOCK):
+            stop = min(start + BLOCK, size)
+            slots = [f[start:stop] if isinstance(f, np.ndarray) else f for f in flats]
+            slots += self._constants
+            slots += [b[: stop - start] for b in buffers]
+            slots.append(result[start:stop])
+            for function, args, out in self._steps:
+                function(*[slots[i] for i in args], out=slots[out])
+        return result.reshape(first.shape)
+
+
+def fits(arrays: Sequence[Any]) -> bool:
+    """Whether `Blocked.run` may be used: large, one shape, one dtype, contiguous."""
+    shape = dtype = None
+    for a in arrays:
+        if isinstance(a, (int, float)):
+            continue
+        if not isinstance(a, np.ndarray) or not a.flags.c_contiguous:
+            return False
+        if shape is None:
+            shape, dtype = a.shape, a.dtype
+        elif a.shape != shape or (a.dtype != dtype and a.dtype != bool):
+            return False
+    return shape is not None
+
+
+def schedule(output: Expr, inputs: Sequence[str]) -> Blocked | None:
+    """The block steps of `output`; None when a letter cannot write into a given array."""
+    order = [n for n in topological([output]) if n.letter is not None]
+    if not order or any(n.letter.ufunc is None for n in order):
+        return None
+    return _Scheduler(output, inputs, order).blocked()
+
+
+class _Scheduler:
+    def __init__(self, output: Expr, inputs: Sequence[str], order: list[Expr]) -> None:
+        self._output = output
+        self._inputs = list(inputs)
+        self._order = order
+        self._last = {id(a): i for i, n in enumerate(order) for a in n.args}
+        self._constants: list[Any] = []
+        self._where: dict[int, Any] = {}
+        self._free: dict[str, list[int]] = {"data": [], "bool": []}
+        self._made = {"data": 0, "bool": 0}
+
+    def blocked(self) -> Blocked:
+        steps = [self._step(i, node) for i, node in enumerate(self._order)]
+        base = len(self._inputs) + len(self._constants)
+        offsets = {"input": 0, "constant": len(self._inputs), "data": base,
+                   "bool": base + self._made["data"],
+                   "result": base + self._made["data"] + self._made["bool"]}
+        placed = [(f, [offsets[k] + i for k, i in args], offsets[out[0]] + out[1])
+                  for f, args, out in steps]
+        return Blocked(placed, self._constants, self._made["data"], self._made["bool"])
+
+    def _slot(self, node: Expr) -> tuple[str, int]:
+        if node.is_input:
+            return "input", self._inputs.index(node.value)
+        if node.is_constant:
+            self._constants.append(node.value)
+            return "constant", len(self._constants) - 1
+        return self._where[id(node)]
+
+    def _step(self, i: int, node: Expr) -> Any:
+        args = [self._slot(a) for a in node.args]
+        done = [self._where[id(a)] for a in {id(a): a for a in node.args}.values()
+                if self._last[id(a)] == i and id(a) in self._where]
+        if isinstance(node.letter.ufunc, np.ufunc):
+            self._release(done)
+            target = self._target(node)
+        else:
+            target = self._target(node)
+            self._release(done)
+        self._where[id(node)] = target
+        return node.letter.ufunc, args, target
+
+    def _release(self, slots: list[tuple[str, int]]) -> None:
+        for kind, index in slots:
+            self._free[kind].append(index)
+
+    def _target(self, node: Expr) -> tuple[str, int]:
+        if node is self._output:
+            return "result", 0
+        kind = "bool" if node.letter.makes_bool else "data"
+        if self._free[kind]:
+            return kind, self._free[kind].pop()
+        self._made[kind] += 1
+        return kind, self._made[kind] - 1

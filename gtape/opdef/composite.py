@@ -1,0 +1,173 @@
+"""Composites: functions written in gtape ops, which are their own meaning.
+
+Without a rule a composite is transparent: its ops are recorded one by one. With a rule it is one
+record: the body runs unrecorded, and the rule pulls back. A rule answers for the first result
+only. When a cotangent arrives at another (a saved value, at second order), the definition is
+differentiated instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.autodiff.backward import Grads, add_to
+from gtape.core.context import active, paused
+from gtape.core.dispatch import emit_or_none
+from gtape.core.op import Op, Rule, keyword_names, positional_names
+from gtape.core.recording import record_general
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.opdef.vjp_rules import Pullbacks, _pull, run_rules
+
+
+class Composite(Op):
+    """A named definition. `saves` names results after the first that only the rule needs."""
+
+    nondifferentiable = False
+    holomorphic = True
+    linear: tuple[str, ...] = ()
+
+    def __init__(self, fn: Callable[..., Any], saves: str = "", tf_name: str | None = None) -> None:
+        super().__init__(fn.__name__, positional_names(fn), fn.__doc__ or "", tf_name)
+        self.attr_names = keyword_names(fn)
+        self.defaults = dict(fn.__kwdefaults__ or {})
+        self.outputs = ("y", *saves.split())
+        self._fn = fn
+        self._specs: dict[Any, list[Spec]] = {}
+        self.pullbacks = Pullbacks(self)
+
+    has_gradient = True
+
+    def vjp(self, *wrt: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator: the backward rule for the inputs named."""
+        def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+            self.pullbacks.add(Rule(fn, self, wrt, self.attr_names))
+            return fn
+
+        return declare
+
+    def definition(self, *inputs: Tensor, **attrs: Any) -> Any:
+        """The body, transparent: every op of it is recorded."""
+        return self._fn(*inputs, **(self.defaults | attrs))
+
+    def __call__(self, *inputs: Tensor, **attrs: Any) -> Any:
+        full = self.defaults | attrs
+        if not self.pullbacks.any or (not active() and all(
+                type(x) is EagerTensor for x in inputs)):
+            return self._transparent(inputs, full)[0]
+        return self.run(inputs, tuple(full[n] for n in self.attr_names))[0]
+
+    def results(self, *inputs: Tensor, **attrs: Any) -> tuple[Any, ...]:
+        """All results, the saved ones too, of a composite without a rule."""
+        return self._transparent(inputs, self.defaults | attrs)
+
+    def _transparent(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
+        """All results; what records sees the ops of the body."""
+        if self._kernel is not None and not active():
+            computed = self._computed(inputs, attrs)
+            if computed is not None:
+                return computed
+        made = self._fn(*inputs, **attrs)
+        return made if len(self.outputs) > 1 else (made,)
+
+    def run(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """One node or one record, whatever the body does."""
+        named = dict(zip(self.attr_names, attrs))
+        outputs = emit_or_none(self, inputs, attrs, lambda: self._infer(inputs, named))
+        if outputs is None:
+            outputs = None if self._kernel is None else self._computed(inputs, named)
+        if outputs is None:
+            with paused():
+                made = self._fn(*inputs, **named)
+            outputs = tuple(made) if len(self.outputs) > 1 else (made,)
+        record_general(self, inputs, outputs, attrs)
+        return outputs
+
+    def _computed(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any],
+                  ) -> tuple[Any, ...] | None:
+        """All results by kernels; None where there are none for these inputs."""
+        device = inputs[0]._t.device
+        gpu = device.executor
+        if gpu is None or not all(type(x) is EagerTensor and x._t.device is device
+                                  for x in inputs):
+            return None
+        assert self._kernel is not None
+        with device.scope():
+            made = self._kernel(gpu, *[x._a for x in inputs], **attrs)  # type: ignore[attr-defined]
+        if made is None:
+            return None
+        arrays = made if type(made) is tuple else (made,)
+        return tuple([noted(EagerTensor(a, device.type_of(a.dtype))) for a in arrays])
+
+    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not self.pullbacks.any:
+            return self._transparent(tuple(inputs), dict(zip(self.attr_names, attrs)))
+        return self.run(tuple(inputs), attrs)
+
+    def _infer(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> list[Spec]:
+        from gtape.trace.tracer import trace
+
+        with paused():
+            graph = trace(lambda *xs: self._fn(*xs, **attrs), [x.spec for x in inputs])
+        return [o.spec for o in graph.outputs]
+
+    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+               attrs: tuple[Any, ...]) -> Any:
+        made = self.pullbacks.record(self.pullbacks.recipe(mask, inputs, outputs), inputs, outputs,
+                                     attrs, [x.spec for x in inputs])
+        if made is None or len(outputs) == 1:
+            return made
+        _, keys, payload = made
+        return _run_composite, keys, (*payload, inputs)
+
+
+def _by_definition(grads: Grads, gs: list[Any], record: Any) -> None:
+    """Differentiate the body: a cotangent arrived that the rule does not answer for."""
+    from gtape.autodiff.tape import GradientTape
+
+    op, attrs, inputs = record[4], record[6], record[9]
+    positions = [i for group in record[8] for i in group[1]]
+    with GradientTape() as tape:
+        sources = [inputs[i] for i in positions]
+        tape.watch(sources)
+        results = op.definition(*inputs, **dict(zip(op.attr_names, attrs)))
+    pairs = [(y, g) for y, g in zip(results, gs) if g is not None]
+    parts = tape.gradient([y for y, _ in pairs], sources, [g for _, g in pairs])
+    keys = [k for group in record[8] for k in group[2]]
+    for key, part in zip(keys, parts):
+        if part is not None:
+            add_to(grads, key, part)
+
+
+def _composite_tensors(grads: Grads, g: Any, record: Any) -> None:
+    if all(part is None for part in g[1:]):
+        _pull(grads, g, record)
+    else:
+        _by_definition(grads, g, record)
+
+
+def _run_composite(grads: Grads, g: Any, record: Any) -> None:
+    if all(part is None for part in g[1:]):
+        run_rules(grads, g, record)
+        return
+    from gtape.core.tensor import wrap
+
+    made: Grads = {}
+    _by_definition(made, [None if a is None else wrap(a) for a in g], record)
+    for key, part in made.items():
+        add_to(grads, key, part._a if isinstance(part, EagerTensor) else part)
+
+
+_run_composite.tensors = _composite_tensors  # type: ignore[attr-defined]
+
+
+def composite(fn: Callable[..., Any] | None = None, *, saves: str = "",
+              tf_name: str | None = None) -> Any:
+    """Declare a composite; usable bare or with options."""
+    def declare(function: Callable[..., Any]) -> Composite:
+        made = Composite(function, saves, tf_name)
+        made.declare()
+        return made
+
+    return declare if fn is None else declare(fn)

@@ -1,0 +1,87 @@
+"""The derivative of a scalar expression, as expressions: reverse mode over letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gtape.opdef.scalar_graph import Expr, Scope, operators, topological
+
+
+def pullbacks(letter: Any, g: Expr, y: Expr, args: Sequence[Expr], complex_: bool,
+              ) -> list[Expr | None]:
+    """The cotangent of each argument of `y = letter(*args)`, given that of y.
+
+    A missing pullback (None) means that the argument carries no gradient. For complex values the
+    convention is TensorFlow's: a holomorphic letter with derivative f' gives g * conj(f'), which
+    is conj(pullback(conj(g))) because every pullback is linear in g.
+    """
+    holomorphic = complex_ and letter.holomorphic
+    conj = operators["conj"]
+    scope = g.scope
+    cotangent = scope.node(conj, (g,)) if holomorphic else g
+    env: dict[str, Expr] = {"g": cotangent, "y": y, **dict(zip(letter.params, args))}
+    parts: list[Expr | None] = []
+    for name in letter.params:
+        rule = letter.rules.get(name)
+        if rule is None:
+            if not letter.has_gradient:
+                raise LookupError(f"gradient registry has no entry for: {letter.tf_name}")
+            parts.append(None)
+            continue
+        part = rule.fn(*(env[n] for n in rule.names))
+        if not isinstance(part, Expr):
+            part = scope.constant(part)
+        parts.append(scope.node(conj, (part,)) if holomorphic else part)
+    return parts
+
+
+def derivative(output: Expr, cotangent: Expr, wrt: Sequence[Expr], complex_: bool,
+               ) -> list[Expr | None]:
+    """d(output)/d(each of wrt), pulled back from `cotangent`; None where nothing connects."""
+    total: dict[int, Expr] = {id(output): cotangent}
+    wanted = {id(w) for w in wrt}
+    useful = set(wanted)
+    order = topological([output])
+    for node in order:
+        if any(id(a) in useful for a in node.args):
+            useful.add(id(node))
+    for node in reversed(order):
+        g = total.get(id(node))
+        if g is None or node.letter is None or id(node) not in useful:
+            continue
+        for arg, part in zip(node.args, pullbacks(node.letter, g, node, node.args, complex_)):
+            if part is None or id(arg) not in useful:
+                continue
+            old = total.get(id(arg))
+            total[id(arg)] = part if old is None else scope_sum(old, part)
+    return [total.get(id(w)) for w in wrt]
+
+
+def scope_sum(a: Expr, b: Expr) -> Expr:
+    return a.scope.node(operators["add"], (a, b))
+
+
+def rename_output(parts: Sequence[Expr | None], output: Expr, name: str) -> list[Expr | None]:
+    """Read `output` from the input `name` instead of computing it again."""
+    scope = Scope()
+    replaced: dict[int, Expr] = {} if output.letter is None else {id(output): scope.input(name)}
+    found: list[Expr | None] = []
+    for part in parts:
+        found.append(None if part is None else _moved(part, replaced, scope))
+    return found
+
+
+def _moved(part: Expr, replaced: dict[int, Expr], scope: Scope) -> Expr:
+    from gtape.opdef.scalar_graph import substitute
+
+    return substitute([part], replaced, scope)[0]
+
+
+def inputs_read(parts: Sequence[Expr | None]) -> list[str]:
+    """The names of the inputs that `parts` need, in the order of first use."""
+    names: list[str] = []
+    for node in topological([p for p in parts if p is not None]):
+        if node.is_input and node.value not in names:
+            names.append(node.value)
+    return names

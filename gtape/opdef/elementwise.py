@@ -1,0 +1,450 @@
+"""Elementwise ops: a scalar function mapped over broadcast inputs.
+
+An `Atom` is a letter, which devices spell; a `Word` is composed of letters; a `Derived` is the
+backward of either, found by differentiating its expression. All three are one op forward and one
+backward, at every order, because the backward of an elementwise op is an elementwise op.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.core.context import active, tracer_now
+from gtape.core.convert import convert_like
+from gtape.core.device import ArrayType
+from gtape.core.dispatch import emit_or_none
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.fp_errors import hush, quiet, unhush
+from gtape.core.op import Op, positional_names
+from gtape.core.recording import record_general
+from gtape.core.size_limits import check_size, exhausted, outgrows
+from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.opdef import dtype_rules
+from gtape.opdef.blocks import LARGE, Blocked, fits, schedule
+from gtape.opdef.differentiate import derivative, pullbacks, rename_output
+from gtape.opdef.elementwise_vjp import Plan, build_plan
+from gtape.opdef.kernel_calls import mapped
+from gtape.opdef.printers.numpy import Printer, define
+from gtape.opdef.scalar_graph import Expr, Scope, substitute
+
+#: A comparison in CUDA text; shifts are none.
+_COMPARISON = re.compile(r"[=!<>]=|(?<![<>])[<>](?![<>])")
+
+
+class Pullback:
+    """A letter's rule for one input: `fn`'s parameters name what it reads."""
+
+    __slots__ = ("fn", "names")
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.names = positional_names(fn)
+
+
+class Elementwise(Op):
+    """What atoms, words and derived ops share."""
+
+    #: No gradient flows through it, by declaration: floor, round.
+    nondifferentiable = False
+    #: False: differentiating it is a LookupError until a gradient is registered.
+    has_gradient = True
+    holomorphic = True
+
+    def __init__(self, name: str, params: tuple[str, ...], types: str, doc: str,
+                 tf_name: str | None) -> None:
+        super().__init__(name, params, doc, tf_name)
+        self.types = types
+        self._plans: dict[Any, Plan | None] = {}
+        #: The Python function of the op, when it is a public one.
+        self.python: Callable[..., Any] | None = None
+        #: Plans as tuples for the functions of host floats, at `which | numbers << 2 | same << 4`.
+        self.fast: list[tuple[Any, ...] | None] = [None] * 32
+        #: Kernels by the types of inputs and result; see `launching`.
+        self.maps: dict[Any, Any] = {}
+        #: By type: launches without a number, with the first, with the second argument a number,
+        #: None until asked for, False where there is none; and the plans as in `fast`.
+        self.short: dict[ArrayType, list[Any]] = {}
+
+    # -------------------------------------------------------------- meaning
+
+    def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
+        """The op applied to expressions."""
+        raise NotImplementedError
+
+    def body(self) -> Expr:
+        """The expression in inputs named as the parameters."""
+        scope = Scope()
+        return self.expression(scope, [scope.input(p) for p in self.params])
+
+    def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+        """The cotangent of each wanted input, as expressions of `g`, the inputs and `y`."""
+        raise NotImplementedError
+
+    def may_refuse(self, inputs: Sequence[Any]) -> bool:
+        """Only division of integers does, by what may be 0."""
+        by = inputs[-1]
+        return (self.refuses and by.dtype.is_integer and super().may_refuse(inputs)
+                and not (type(by) is EagerTensor and by._peek().all()))
+
+    def out_type(self, types: Sequence[ArrayType]) -> ArrayType:
+        """The type of the result.
+
+        Raises:
+            InvalidArgumentError: the op does not take these types.
+        """
+        return dtype_rules.RULES[self.types](self.name, types)
+
+    def compute(self, array_type: ArrayType, arrays: Sequence[Any]) -> Any:
+        """The value for arrays of one device; `array_type` is the result's."""
+        raise NotImplementedError
+
+    def infer(self, specs: Sequence[Spec]) -> Spec:
+        return Spec(broadcast_shapes(self.name, *specs), specs[0].dtype)
+
+    # -------------------------------------------------------------- the tape's side
+
+    def plan(self, array_type: Any, which: int, numbers: int = 0, same: bool = False,
+             ) -> Plan | None:
+        """How to pull back to the inputs in the bit mask `which`; None: no gradient flows.
+
+        `array_type` is one type for all inputs or a tuple; the inputs in the mask `numbers` are
+        Python numbers; `same` says that no input in `which` was broadcast.
+        """
+        key = (array_type, which, numbers, same)
+        try:
+            return self._plans[key]
+        except KeyError:
+            made = build_plan(self, array_type, which, numbers, same)
+            return self._plans.setdefault(key, made)
+
+    def fast_plan(self, plans: list[Any], array_type: ArrayType, which: int, numbers: int,
+                  same: bool) -> tuple[Any, ...]:
+        """The plan as (backward, reads first, reads second, reads y), remembered in `plans`."""
+        plan = self.plan(array_type, which, numbers, same)
+        made = (None, False, False, False) if plan is None else (
+            plan.backward, plan.reads[0], len(self.params) == 2 and plan.reads[1], plan.reads[-1])
+        plans[which | numbers << 2 | same << 4] = made
+        return made
+
+    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+               attrs: tuple[Any, ...]) -> Any:
+        """The (backward, input keys, payload) of a record; None when no gradient flows.
+
+        A Python number among the inputs has the type of the tensors beside it.
+        """
+        like = next(x._t for x in inputs if isinstance(x, Tensor))
+        types = tuple(x._t if isinstance(x, Tensor) else like for x in inputs)
+        if not outputs[0]._t.differentiable:
+            return None
+        mask = sum(1 << i for i, t in enumerate(types) if mask >> i & 1 and t.differentiable)
+        numbers = sum(1 << i for i, x in enumerate(inputs) if not isinstance(x, Tensor))
+        plan = self.plan(types if len(types) > 1 else types[0], mask, numbers) if mask else None
+        return None if plan is None else plan.entry(inputs, outputs[0])
+
+    # -------------------------------------------------------------- application
+
+    def apply(self, inputs: Sequence[Tensor]) -> Tensor:
+        """The op on tensors: check, compute, record. The one way that is right for all inputs."""
+        types = tuple(x._t for x in inputs)
+        out_type = self.out_type(types)
+        dtype_rules.same_device(self.name, inputs)
+        emitted = emit_or_none(self, inputs, (), lambda: [self._result(out_type, inputs)])
+        if emitted is None and tracer_now() is not None:
+            emitted = self._left_to_calls(out_type, inputs)
+        if emitted is not None:
+            result = emitted[0]
+        else:
+            try:
+                result = noted(EagerTensor(self._evaluate(out_type, inputs), out_type))
+            except MemoryError as error:
+                raise exhausted(self.name, [self._result(out_type, inputs)], error) from error
+        record_general(self, tuple(inputs), (result,), ())
+        return result
+
+    def _result(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Spec:
+        """The spec of the result.
+
+        Raises:
+            InvalidArgumentError: the shapes do not fit.
+        """
+        spec = Spec(self.infer([x.spec for x in inputs]).shape, out_type.dtype)
+        check_size(self.name, spec)
+        return spec
+
+    def _left_to_calls(self, out_type: ArrayType, inputs: Sequence[Tensor],
+                       ) -> tuple[Tensor, ...] | None:
+        """A symbol in a trace for what is much larger than the inputs; None for the rest."""
+        spec = self._result(out_type, inputs)
+        if not outgrows([spec], [x.spec for x in inputs]):
+            return None
+        return tracer_now().emit(self, inputs, (), [spec], [out_type])  # type: ignore[no-any-return]
+
+    def _evaluate(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Any:
+        arrays = [x._array_() for x in inputs]
+        state = hush()
+        try:
+            with out_type.device.scope():
+                made = mapped(self, out_type, arrays)
+                return self.compute(out_type, arrays) if made is None else made
+        except (ValueError, TypeError) as error:
+            self._result(out_type, inputs)
+            raise InvalidArgumentError(f"{self.name}: {error}") from None
+        finally:
+            unhush(state)
+
+    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        return (self.apply(inputs),)
+
+
+class Atom(Elementwise):
+    """A letter: a scalar function with its spellings and its pullbacks.
+
+    Args:
+        signature: "name(a, b)".
+        numpy: the function on arrays: a ufunc name found in the array module, or a function
+            `(xp, *arrays)`; the op's own name unless given.
+        infix: a template of Python operators, such as "{0} * {1}", used in place of a call.
+        cuda: the expression in CUDA C++, in the parameters' names; the call itself unless given;
+            "" where there is none, and the array function serves GPUs too. `nearest(…)` in it is a
+            number that is rounded to the dtype of two bytes, where there is one.
+        integers: whether the CUDA expression is right for integers.
+        types: the rule of `typing_rules` for its dtypes.
+        holomorphic: for complex values the derivative is a complex number times g.
+        simplify: args -> a simpler expression or None.
+        domain: where test inputs are drawn from.
+        jumps: the result jumps as an operand passes some number, which its spellings do not show.
+        of_complex: the function of complex tensors, where it is another formula.
+        pullbacks: `d_a=lambda g, b: …`; None declares that no gradient flows; absent altogether
+            means that none is registered.
+    """
+
+    def __init__(self, signature: str, *, numpy: Any = None, infix: str | None = None,
+                 cuda: str | None = None, integers: bool = True, types: str = "float",
+                 doc: str = "", tf_name: str | None = None, holomorphic: bool = True,
+                 simplify: Callable[[Any], Any] | None = None,
+                 domain: tuple[float, float] = (-2.0, 2.0), makes_bool: bool = False,
+                 jumps: bool = False, of_complex: Callable[..., Tensor] | None = None,
+                 **pullback_fns: Any) -> None:
+        name, _, rest = signature.partition("(")
+        params = tuple(p.strip() for p in rest.rstrip(")").split(","))
+        super().__init__(name, params, types, doc, tf_name)
+        self.cuda = signature if cuda is None else cuda
+        self.integers = integers
+        self.infix = infix
+        self.holomorphic = holomorphic
+        self.simplify = simplify
+        self.domain = domain
+        self.makes_bool = makes_bool
+        self._of_complex = of_complex
+        self._numpy = numpy or name
+        self.ufunc = self._ufunc()
+        given = {k.removeprefix("d_"): f for k, f in pullback_fns.items()}
+        self.nondifferentiable = bool(given) and all(f is None for f in given.values())
+        self.rules = {k: Pullback(f) for k, f in given.items() if f is not None}
+        self.has_gradient = bool(given)
+        #: Whether a small change of an operand may make a large one of the result: it takes its
+        #: operands as their dtype has them, not with more digits than that.
+        self.jumps = jumps or makes_bool or self.nondifferentiable or bool(
+            _COMPARISON.search(self.cuda))
+        self._check_rules(set(given))
+
+    def _ufunc(self) -> Any:
+        if isinstance(self._numpy, str):
+            return getattr(np, self._numpy)
+        return getattr(self._numpy, "with_out", None)
+
+    def _check_rules(self, named: set[str]) -> None:
+        known = {"g", "y", *self.params}
+        for name, rule in self.rules.items():
+            unknown = set(rule.names) - known
+            if unknown:
+                raise TypeError(f"the rule of {self.name} for {name} asks for {sorted(unknown)}; "
+                                f"it can have {', '.join(sorted(known))}")
+        if named and named != set(self.params):
+            raise TypeError(f"{self.name} must say of each input {list(self.params)} how it is "
+                            f"pulled back, None where no gradient flows; got {sorted(named)}")
+
+    def on(self, xp: Any) -> Callable[..., Any]:
+        """The function on `xp`'s arrays."""
+        if isinstance(self._numpy, str):
+            return getattr(xp, self._numpy)
+        function = self._numpy
+        return lambda *arrays: function(xp, *arrays)
+
+    def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
+        return scope.node(self, args)
+
+    def apply(self, inputs: Sequence[Tensor]) -> Tensor:
+        if self._of_complex is not None and inputs[0].dtype.is_complex:
+            return self._of_complex(*inputs)
+        return super().apply(inputs)
+
+    def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+        scope = Scope()
+        args = [scope.input(p) for p in self.params]
+        found = pullbacks(self, scope.input("g"), scope.input("y"), args, complex_)
+        return [found[i] for i in wrt]
+
+    def compute(self, array_type: ArrayType, arrays: Sequence[Any]) -> Any:
+        made = self.on(array_type.xp)(*arrays)
+        if type(made) is bytes:
+            # What NumPy gives of arrays of one string.
+            return np.array(made, object)
+        return made if made.dtype == array_type.dtype.np_dtype else made.astype(
+            array_type.dtype.np_dtype)
+
+
+class Formula(Elementwise):
+    """An elementwise op given by an expression: printed once per array module, then called."""
+
+    def __init__(self, name: str, params: tuple[str, ...], types: str, doc: str,
+                 tf_name: str | None) -> None:
+        super().__init__(name, params, types, doc, tf_name)
+        self._functions: dict[Any, Callable[..., Any]] = {}
+        self._blocked: list[Blocked | None] = []
+
+    def function(self, xp: Any) -> Callable[..., Any]:
+        """The op as a function of `xp`'s arrays."""
+        found = self._functions.get(xp)
+        if found is None:
+            printer = Printer(xp)
+            assigned, (text,) = printer.lines([self.body()])
+            lines = "".join(f"    {line}\n" for line in assigned)
+            source = f"def formula({', '.join(self.params)}):\n{lines}    return {text}\n"
+            found = self._functions.setdefault(xp, define(source, "formula", printer.names))
+        return found
+
+    def compute(self, array_type: ArrayType, arrays: Sequence[Any]) -> Any:
+        if array_type.fast and any(
+                isinstance(a, np.ndarray) and a.size >= LARGE for a in arrays) and fits(arrays):
+            if not self._blocked:
+                self._blocked.append(schedule(self.body(), self.params))
+            if self._blocked[0] is not None:
+                return self._blocked[0].run(arrays)
+        made = self.function(array_type.xp)(*arrays)
+        wanted = array_type.dtype.np_dtype
+        if getattr(made, "dtype", None) != wanted:
+            made = array_type.xp.asarray(made, dtype=wanted)
+        if all(a.shape == made.shape for a in arrays):
+            return made
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        return made if made.shape == shape else np.broadcast_to(made, shape)
+
+
+class Word(Formula):
+    """A formula written in letters: `lambda x: x * sigmoid(x)`.
+
+    Its backward is derived; `pullback`, (g, x) -> a formula, is given where that is shorter.
+    """
+
+    def __init__(self, fn: Callable[..., Any], *, types: str = "float", name: str | None = None,
+                 tf_name: str | None = None, domain: tuple[float, float] = (-2.0, 2.0),
+                 pullback: Callable[[Any, Any], Any] | None = None) -> None:
+        super().__init__(name or fn.__name__, positional_names(fn), types, fn.__doc__ or "",
+                         tf_name)
+        self._fn = fn
+        self._pullback = pullback
+        self.domain = domain
+
+    def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
+        made = self._fn(*args)
+        return made if isinstance(made, Expr) else scope.constant(made)
+
+    def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+        if self._pullback is not None:
+            scope = Scope()
+            return [self._pullback(scope.input("g"), scope.input(self.params[0]))]
+        return _formula_parts(self.body(), self.params, wrt, complex_)
+
+
+class Derived(Formula):
+    """The backward of an elementwise op for one input: its result has that input's type."""
+
+    def __init__(self, name: str, params: tuple[str, ...], body: Expr, out_type: ArrayType,
+                 in_types: tuple[ArrayType, ...]) -> None:
+        super().__init__(name, params, "any", f"The derivative {name}.", None)
+        self._body = body
+        self._out_type = out_type
+        self._in_types = in_types
+        self._all_differentiable = all(t.differentiable for t in in_types)
+        self._by_mask: dict[int, Plan | None] = {}
+
+    def apply_mixed(self, values: Sequence[Any]) -> Tensor:
+        """`apply` where some values are the Python numbers that the forward op was given."""
+        for value, array_type in zip(values, self._in_types):
+            if type(value) is not EagerTensor or value._t is not array_type or (
+                    not array_type.fast):
+                break
+        else:
+            return self._applied(values)
+        return self.apply([v if isinstance(v, Tensor) else convert_like(v, t, self.name)
+                           for v, t in zip(values, self._in_types)])
+
+    def _applied(self, values: Sequence[Any]) -> Tensor:
+        """`apply` on host floats of the declared types: nothing is left to check."""
+        arrays = [v._a for v in values]
+        array = None
+        if arrays[0].size < LARGE:
+            array = quiet.call(self.function(np), *arrays)
+        if array is None or getattr(array, "shape", None) != arrays[-1].shape or (
+                array.shape != arrays[0].shape):
+            array = quiet.call(self.compute, self._out_type, arrays)
+        made = EagerTensor(array, self._out_type)
+        if active():
+            record_general(self, tuple(values), (made,), ())
+        return made
+
+    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+               attrs: tuple[Any, ...]) -> Any:
+        if outputs[0]._t is not self._out_type or not self._all_differentiable:
+            return super().record(mask, inputs, outputs, attrs)
+        try:
+            plan = self._by_mask[mask]
+        except KeyError:
+            types = self._in_types if len(self._in_types) > 1 else self._in_types[0]
+            plan = self._by_mask[mask] = self.plan(types, mask)
+        return None if plan is None else plan.entry(inputs, outputs[0])
+
+    def body(self) -> Expr:
+        return self._body
+
+    def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
+        own = self._body.scope
+        replaced = {id(own.input(p)): a for p, a in zip(self.params, args)}
+        return substitute([self._body], replaced, scope)[0]
+
+    def out_type(self, types: Sequence[ArrayType]) -> ArrayType:
+        return self._out_type
+
+    def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+        return _formula_parts(self._body, self.params, wrt, complex_)
+
+
+def _formula_parts(body: Expr, params: Sequence[str], wrt: Sequence[int], complex_: bool,
+                   ) -> list[Expr | None]:
+    """The parts of a formula; its cotangent is called `g_` where an input is called `g`."""
+    scope = body.scope
+    cotangent = scope.input(cotangent_name(params))
+    inputs = [scope.input(params[i]) for i in wrt]
+    parts = derivative(body, cotangent, inputs, complex_)
+    return rename_output(parts, body, output_name(params))
+
+
+def cotangent_name(params: Sequence[str]) -> str:
+    """A name for the cotangent that no parameter has: derived ops have inputs called g too."""
+    name = "g"
+    while name in params:
+        name += "_"
+    return name
+
+
+def output_name(params: Sequence[str]) -> str:
+    name = "y"
+    while name in params:
+        name += "_"
+    return name

@@ -1,0 +1,264 @@
+"""Plan: the backward of an elementwise op for a set of inputs, ready to run.
+
+Two forms of the same expressions: `backward`, one generated function on bare arrays that does the
+whole step, and `backward.tensors`, which applies the derived ops to tensors so that other tapes
+record them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.autodiff.backward import add_to
+from gtape.core.device import ArrayType
+from gtape.core.tensor import EagerTensor
+from gtape.opdef.blocks import LARGE, fits, schedule
+from gtape.opdef.broadcasting import sum_to
+from gtape.opdef.differentiate import inputs_read
+from gtape.opdef.kernel_calls import backward_step
+from gtape.opdef.printers.numpy import Printer, define
+from gtape.opdef.scalar_graph import Expr, topological
+
+
+class Plan:
+    """What a record needs: the backward, and which inputs, and last y, it `reads`."""
+
+    __slots__ = ("_arity", "_wrt", "backward", "reads")
+
+    def __init__(self, backward: Callable[..., Any], arity: int, wrt: Sequence[int],
+                 reads: Sequence[bool]) -> None:
+        self.backward = backward
+        self._arity = arity
+        self._wrt = tuple(wrt)
+        self.reads = tuple(reads)
+
+    def entry(self, inputs: tuple[Any, ...], y: Any) -> Any:
+        """(backward, input keys, payload), laid out as `kinds.functions` does."""
+        kept = [v if read else None for v, read in zip((*inputs, y), self.reads)]
+        wrt = self._wrt
+        in_keys = inputs[wrt[0]]._k if len(wrt) == 1 else tuple([inputs[i]._k for i in wrt])
+        if self._arity == 1:
+            return self.backward, in_keys, kept
+        shapes: list[Any] = [None] * self._arity
+        for i in wrt:
+            x = inputs[i]
+            shapes[i] = x._a.shape if type(x) is EagerTensor else x.spec.shape
+        return self.backward, in_keys, shapes + kept
+
+
+def build_plan(op: Any, array_type: Any, which: int, numbers: int,
+               same: bool) -> Plan | None:
+    """The plan of `op` on inputs of `array_type` (one for all, or a tuple) for the mask `which`."""
+    from gtape.autodiff.user_gradients import failing, missing_gradient, override
+
+    arity = len(op.params)
+    types = array_type if isinstance(array_type, tuple) else (array_type,) * arity
+    if op.nondifferentiable:
+        return None
+    registered = override(op)
+    wrt = [i for i in range(arity) if which >> i & 1]
+    if registered is not None:
+        return Plan(registered, arity, wrt, [True] * (arity + 1))
+    if not op.has_gradient:
+        return Plan(missing_gradient(op), arity, wrt, [False] * (arity + 1))
+    complex_ = any(t.dtype.is_complex for t in types)
+    try:
+        found = op.parts(wrt, complex_)
+    except LookupError as error:
+        return Plan(failing(error), arity, wrt, [False] * (arity + 1))
+    pairs = [(i, p) for i, p in zip(wrt, found) if p is not None]
+    if not pairs:
+        return _unconnected(op, arity, wrt)
+    return _Builder(op, types, wrt, pairs, numbers, same).plan()
+
+
+def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> Plan | None:
+    """Inputs that the result does not depend on smoothly: recorded, and nothing comes back."""
+    def backward(grads: Any, g: Any, record: Any) -> None:
+        return None
+
+    backward.tensors = backward  # type: ignore[attr-defined]
+    return Plan(backward, arity, wrt, [False] * (arity + 1))
+
+
+class _Builder:
+    def __init__(self, op: Any, types: Sequence[ArrayType], wrt: Sequence[int],
+                 pairs: list[tuple[int, Expr]], numbers: int, same: bool) -> None:
+        from gtape.opdef.elementwise import cotangent_name, output_name
+
+        self._op, self._types, self._wrt, self._pairs = op, types, wrt, pairs
+        self._arity = len(op.params)
+        self._numbers, self._same = numbers, same
+        self._g, self._y = cotangent_name(op.params), output_name(op.params)
+        self._names = [*op.params, self._y]
+        used = inputs_read([p for _, p in pairs])
+        self._reads = [n in used for n in self._names]
+
+    def plan(self) -> Plan:
+        device = self._types[0].device
+        backward = self._launched() or self._arrays()
+        if not device.alone:
+            backward = _scoped(backward, device.scope)
+        backward.tensors = self._tensors()  # type: ignore[attr-defined]
+        return Plan(backward, self._arity, self._wrt, self._reads)
+
+    def _kept_at(self, position: int) -> int:
+        """Where the record keeps input `position` (or y, last)."""
+        return 6 + position if self._arity == 1 else 6 + self._arity + position
+
+    def _key_text(self, index: int) -> str:
+        order = self._wrt.index(index)
+        return "r[5]" if len(self._wrt) == 1 else f"r[5][{order}]"
+
+    def _kept(self) -> list[str]:
+        """Assignments of what the record keeps to the names in the expressions."""
+        lines = []
+        for position, name in enumerate(self._names):
+            if self._reads[position]:
+                number = position < self._arity and self._numbers >> position & 1
+                lines.append(f"{name} = r[{self._kept_at(position)}]" + ("" if number else "._a"))
+        return lines
+
+    def _launched(self) -> Callable[..., Any] | None:
+        """The whole step as one launch; None where the device has no kernel for it."""
+        maps = self._types[0].device.maps
+        if maps is None:
+            return None
+        if not self._same and self._arity > 1:
+            return self._launched_apart(maps)
+        passed = [i for i, p in self._pairs if p.is_input and p.value == self._g]
+        computed = [(i, p) for i, p in self._pairs if i not in passed]
+        lines, names = self._kept(), {}
+        if computed:
+            step = backward_step(self._op, self._types, computed, self._g, self._y)
+            names["launch"] = step.on(maps)
+            if names["launch"] is None:
+                return None
+            lines.append(f"{', '.join(f'p{i}' for i, _ in computed)}, = "
+                         f"launch({', '.join(step.params)})")
+        lines += [f"p{i} = {self._g}" for i in passed]
+        return self._defined(lines, names)
+
+    def _launched_apart(self, maps: Any) -> Callable[..., Any] | None:
+        """One launch for each input: what was broadcast is summed on the way."""
+        lines, names = self._kept(), {}
+        for i, part in self._pairs:
+            step = backward_step(self._op, self._types, [(i, part)], self._g, self._y)
+            whole = step.on(maps)
+            if whole is None:
+                return None
+            names[f"sum{i}"] = maps.summed(whole)
+            call = f"p{i} = sum{i}(r[{6 + i}], {', '.join(step.params)})"
+            if part.is_input and part.value == self._g:
+                call = f"p{i} = {self._g}\nif p{i}.shape != r[{6 + i}]: {call}"
+            lines += call.split("\n")
+        return self._defined(lines, names | {"sum_to": sum_to})
+
+    def _defined(self, lines: list[str], names: dict[str, Any]) -> Callable[..., Any]:
+        """The backward function: `lines` that leave the parts in p0, p1 …, then their storing."""
+        for index, _ in self._pairs:
+            lines += self._store(index)
+        maps = self._types[0].device.maps
+        if maps is not None:
+            names["plus"] = maps.added
+        source = f"def backward(grads, {self._g}, r):\n" + "".join(f"    {x}\n" for x in lines)
+        return define(source, "backward", names)
+
+    def _arrays(self) -> Callable[..., Any]:
+        xp = self._types[0].xp
+        printer = Printer(xp)
+        assigned, texts = printer.lines([p for _, p in self._pairs])
+        body = [f"{line}" for line in assigned]
+        for (index, _), text in zip(self._pairs, texts):
+            body.append(f"p{index} = {text}")
+            if self._types[index].dtype.name == "bfloat16":
+                # NumPy makes float32 of a bfloat16 array and a Python number.
+                printer.names[f"dtype{index}"] = self._types[index].dtype.np_dtype
+                body.append(f"p{index} = p{index}.astype(dtype{index}, copy=False)")
+        printer.names["sum_to"] = sum_to
+        return self._defined([*self._kept(), *self._guarded(body, printer)], printer.names)
+
+    def _store(self, index: int) -> list[str]:
+        lines = []
+        if self._arity > 1 and not self._same:
+            shape = f"r[{6 + index}]"
+            lines.append(f"if p{index}.shape != {shape}: p{index} = sum_to(p{index}, {shape})")
+        if len(self._wrt) == 1:
+            lines.append(f"return p{index}")
+        else:
+            lines += [f"k = {self._key_text(index)}",
+                      f"grads[k] = {self._sum('grads[k]', f'p{index}')} if k in grads "
+                      f"else p{index}"]
+        return lines
+
+    def _sum(self, a: str, b: str) -> str:
+        return f"{a} + {b}" if self._types[0].device.maps is None else f"plus({a}, {b})"
+
+    def _guarded(self, body: list[str], printer: Printer) -> list[str]:
+        """`body`, with large arrays going block by block where the letters allow it."""
+        steps = [n for n in topological([p for _, p in self._pairs]) if n.letter is not None]
+        if not self._types[0].fast or len(steps) <= len(self._pairs):
+            return body
+        plans = [(i, schedule(p, inputs_read([p])), inputs_read([p])) for i, p in self._pairs]
+        if any(plan is None for _, plan, _ in plans):
+            return body
+        reads = [n for n in self._names if self._reads[self._names.index(n)]]
+        printer.names["fits"] = fits
+        every = ", ".join([self._g, *reads])
+        lines = [f"if {self._g}.size >= {LARGE} and fits(({every},)):"]
+        for index, plan, names in plans:
+            printer.names[f"blocks{index}"] = plan
+            lines.append(f"    p{index} = blocks{index}.run(({', '.join(names)},))")
+        return [*lines, "else:", *(f"    {line}" for line in body)]
+
+    def _tensors(self) -> Callable[..., Any]:
+        prepared: dict[Any, list[Any]] = {}
+
+        def backward(grads: Any, g: Any, record: Any) -> None:
+            keys = record[5] if type(record[5]) is tuple else (record[5],)
+            steps = prepared.get(g._t)
+            if steps is None:
+                types = self._types_for(g._t)
+                steps = prepared[g._t] = [self._step(i, part, g._t, types)
+                                          for i, part in self._pairs]
+            for op, order, picks, shape_at in steps:
+                part = g if op is None else op.apply_mixed(
+                    [g if at is None else record[at] for at in picks])
+                if shape_at is not None and part.spec.shape != record[shape_at]:
+                    part = _sum_to_tensor(part, record[shape_at])
+                add_to(grads, keys[order], part)
+
+        return backward
+
+    def _types_for(self, g_type: ArrayType) -> Sequence[ArrayType]:
+        """The input types for a cotangent of `g_type`: plans of host floats serve all of them."""
+        return (g_type,) * self._arity if self._types[0].fast and g_type.fast and len(
+            set(self._types)) == 1 else self._types
+
+    def _step(self, index: int, part: Expr, g_type: ArrayType, types: Sequence[ArrayType]) -> Any:
+        from gtape.opdef.elementwise import Derived
+
+        names = inputs_read([part])
+        named = {self._g: g_type, self._y: g_type, **dict(zip(self._op.params, types))}
+        op = None if part.is_input and part.value == self._g else Derived(
+            f"d_{self._op.params[index]} {self._op.name}", tuple(names), part, types[index],
+            tuple(named[n] for n in names))
+        picks = [None if n == self._g else self._kept_at(self._names.index(n)) for n in names]
+        shape_at = 6 + index if self._arity > 1 and not self._same else None
+        return op, self._wrt.index(index), picks, shape_at
+
+
+def _scoped(backward: Callable[..., Any], scope: Callable[[], Any]) -> Callable[..., Any]:
+    """`backward`, on the device where its arrays are."""
+    def run(grads: Any, g: Any, record: Any) -> Any:
+        with scope():
+            return backward(grads, g, record)
+
+    return run
+
+
+def _sum_to_tensor(tensor: Any, shape: tuple[int, ...]) -> Any:
+    from gtape.ops.shape.layout import sum_to as sum_to_op
+
+    return sum_to_op(tensor, shape)

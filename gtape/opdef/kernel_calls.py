@@ -1,0 +1,131 @@
+"""Elementwise ops on devices that launch kernels: one formula, one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gtape.core.device import ArrayType
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.recording import record_general
+from gtape.core.tensor import EagerTensor, noted
+from gtape.opdef.differentiate import inputs_read
+from gtape.opdef.scalar_graph import Expr
+
+#: Python integers up to here are exact as the doubles that kernels take them as.
+_EXACT = 1 << 53
+
+
+class Step(NamedTuple):
+    """What one launch computes: outputs in terms of inputs, with the types of both."""
+
+    name: str
+    outputs: tuple[Expr, ...]
+    params: tuple[str, ...]
+    types: tuple[ArrayType, ...]
+    results: tuple[ArrayType, ...]
+
+    def on(self, maps: Any) -> Any:
+        """Its map on a device; None where a letter in it has no CUDA text for these types."""
+        return maps.make(self.name, self.outputs, self.params,
+                         [t.dtype.np_dtype for t in self.types],
+                         [t.dtype.np_dtype for t in self.results])
+
+
+def forward_step(op: Any, types: Sequence[ArrayType], out: ArrayType) -> Step:
+    """The op itself."""
+    return Step(op.name, (op.body(),), tuple(op.params), tuple(types), (out,))
+
+
+def backward_step(op: Any, types: Sequence[ArrayType], pairs: Sequence[tuple[int, Expr]],
+                  cotangent: str, result: str) -> Step:
+    """The cotangents of some inputs: `pairs` of position and expression, in terms of the op's
+    inputs and of what is called `cotangent` and `result`."""
+    out = op.out_type(types)
+    named = {cotangent: out, result: out, **dict(zip(op.params, types))}
+    reads = tuple(inputs_read([p for _, p in pairs]))
+    wrt = " ".join(op.params[i] for i, _ in pairs)
+    return Step(f"d {wrt} {op.name}", tuple(p for _, p in pairs), reads,
+                tuple(named[n] for n in reads), tuple(types[i] for i, _ in pairs))
+
+
+def map_of(op: Any, types: Sequence[ArrayType], out: ArrayType) -> Any:
+    """The map of an elementwise op on inputs of these types; None where there is none."""
+    key = (*types, out)
+    try:
+        return op.maps[key]
+    except KeyError:
+        pass
+    maps = out.device.maps
+    made = None if maps is None else forward_step(op, types, out).on(maps)
+    return op.maps.setdefault(key, made)
+
+
+def mapped(op: Any, out: ArrayType, arrays: Sequence[Any]) -> Any:
+    """The op by a kernel; None where there is none for these arrays."""
+    device = out.device
+    if device.maps is None:
+        return None
+    found = map_of(op, [device.type_of(a.dtype) for a in arrays], out)
+    return None if found is None else found(*arrays)[0]
+
+
+def launched(op: Any, like: ArrayType, args: Sequence[Any]) -> Any:
+    """The op on tensors of type `like` and Python numbers, which are not copied to the device.
+
+    NotImplemented where an argument is something else, or no kernel serves it.
+    """
+    numbers = 0
+    for i, x in enumerate(args):
+        if type(x) is not EagerTensor:
+            if not _is_number(x, like):
+                return NotImplemented
+            numbers |= 1 << i
+        elif x._t is not like:
+            return NotImplemented
+    out = _out_type(op, like)
+    if out is None:
+        return NotImplemented
+    found = map_of(op, (like,) * len(args), out)
+    if found is None:
+        return NotImplemented
+    arrays = [x._a if type(x) is EagerTensor else x for x in args]
+    try:
+        with like.device.scope():
+            made = noted(EagerTensor(found.short(numbers)(*arrays)[0], out))
+    except ValueError:
+        op.infer([x.spec for x in args if type(x) is EagerTensor])
+        raise
+    record_general(op, tuple(args), (made,), ())
+    return made
+
+
+def _is_number(value: Any, like: ArrayType) -> bool:
+    return like.dtype.is_floating and (type(value) is float or (
+        type(value) is int and -_EXACT < value < _EXACT))
+
+
+def _out_type(op: Any, like: ArrayType) -> ArrayType | None:
+    try:
+        return op.out_type((like,) * len(op.params))
+    except InvalidArgumentError:
+        return None
+
+
+def unknown(op: Any, like: ArrayType) -> list[Any]:
+    """The entry of `op.short` for a type, nothing of it made yet."""
+    return op.short.setdefault(like, [None, None, None, [None] * 32])
+
+
+def shorten(op: Any, like: ArrayType, numbers: int) -> Any:
+    """The launch for arguments of which those in the mask `numbers` are Python numbers; False
+    where the op has to go another way."""
+    made: Any = False
+    if like.device.alone and like.device.maps is not None and (
+            not numbers or like.dtype.is_floating):
+        out = _out_type(op, like)
+        found = map_of(op, (like,) * len(op.params), out) if out is like else None
+        if found is not None:
+            made = found.short(numbers)
+    op.short[like][numbers] = made
+    return made

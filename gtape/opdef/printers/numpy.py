@@ -1,0 +1,78 @@
+"""Scalar expressions as Python text over whole arrays, for NumPy and CuPy alike.
+
+`tanh`'s backward prints as
+
+    def backward(g, y):
+        return g * (1 - y * y)
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.opdef.scalar_graph import Expr, topological
+
+
+def number_text(value: Any) -> str:
+    """A constant as Python text."""
+    if isinstance(value, int):
+        return repr(value)
+    if isinstance(value, complex):
+        return f"complex({number_text(value.real)}, {number_text(value.imag)})"
+    if math.isinf(value):
+        return "inf" if value > 0 else "(-inf)"
+    return "nan" if math.isnan(value) else repr(float(value))
+
+
+class Printer:
+    """Prints expressions; `names` collects the functions the text calls."""
+
+    def __init__(self, xp: Any) -> None:
+        self.names: dict[str, Any] = {"inf": math.inf, "nan": math.nan}
+        self._xp = xp
+
+    def call(self, letter: Any, args: Sequence[str]) -> str:
+        """`letter` applied to argument texts."""
+        if letter.infix is not None:
+            return "(" + letter.infix.format(*args) + ")"
+        self.names[letter.name] = letter.on(self._xp)
+        return f"{letter.name}({', '.join(args)})"
+
+    def lines(self, outputs: Sequence[Expr]) -> tuple[list[str], list[str]]:
+        """Assignments for the nodes used more than once, and the text of each output."""
+        order = topological(outputs)
+        uses: dict[int, int] = {}
+        for node in order:
+            for arg in node.args:
+                uses[id(arg)] = uses.get(id(arg), 0) + 1
+        texts: dict[int, str] = {}
+        assigned: list[str] = []
+        for node in order:
+            if node.letter is None:
+                texts[id(node)] = (node.value if node.is_input else number_text(node.value))
+                continue
+            text = self.call(node.letter, [texts[id(a)] for a in node.args])
+            if uses.get(id(node), 0) > 1:
+                name = f"t{len(assigned)}"
+                assigned.append(f"{name} = {text}")
+                text = name
+            texts[id(node)] = text
+        return assigned, [texts[id(o)] for o in outputs]
+
+
+@functools.lru_cache(maxsize=512)
+def _code(source: str, name: str) -> Any:
+    """Python's code of a source: the same text is printed again for every pass over a dataset."""
+    return compile(source, f"<gtape {name}>", "exec")
+
+
+def define(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """The function `name` that `source`, printed by this package, defines."""
+    space = dict(names)
+    exec(_code(source, name), space)
+    made = space[name]
+    made.__source__ = source
+    return made

@@ -1,0 +1,185 @@
+"""The backward of ops with declared rules: what a record keeps, and how it is pulled back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.autodiff.backward import Grads, add_to
+from gtape.autodiff.user_gradients import AppliedOp, lookup, missing_gradient, on_arrays, scatter
+from gtape.core.device import added
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.op import Rule
+from gtape.core.placement import current_device, on
+from gtape.core.tensor import EagerTensor, Tensor, wrap
+
+
+class Recipe:
+    """What is the same for all records of an op with given input types and wanted inputs."""
+
+    __slots__ = ("complex_", "groups", "wrt")
+
+    def __init__(self, groups: list[tuple[Rule, tuple[int, ...]]], wrt: list[int],
+                 complex_: bool) -> None:
+        self.groups = groups
+        self.wrt = wrt
+        self.complex_ = complex_
+
+
+class Pullbacks:
+    """The rules of one op, by input."""
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+        self._rules: dict[str, Rule] = {}
+        self._missing: Callable[..., Any] | None = None
+
+    @property
+    def any(self) -> bool:
+        return bool(self._rules)
+
+    def add(self, rule: Rule) -> None:
+        for name in rule.wrt:
+            self._rules[name] = rule
+
+    def rule_of(self, position: int) -> Rule | None:
+        params = self.op.params
+        name = params[position] if position < len(params) else params[-1]
+        return self._rules.get(name)
+
+    def recipe(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Recipe:
+        """What to do for the inputs in the bit mask `mask`."""
+        differentiable = not self.op.nondifferentiable and any(
+            o._t.differentiable for o in outputs)
+        wrt = [i for i in range(len(inputs)) if mask >> i & 1 and inputs[i]._t.differentiable]
+        groups: dict[Rule, list[int]] = {}
+        for i in wrt if differentiable else ():
+            rule = self.rule_of(i)
+            if rule is not None:
+                groups.setdefault(rule, []).append(i)
+        complex_ = bool(outputs) and self.op.holomorphic and outputs[0]._t.dtype.is_complex
+        return Recipe([(rule, tuple(at)) for rule, at in groups.items()],
+                      wrt if differentiable else [], complex_)
+
+    def record(self, recipe: Recipe, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+               attrs: tuple[Any, ...], specs: Sequence[Any]) -> Any:
+        """(backward, input keys, payload), or None when no gradient flows.
+
+        The payload is (attributes, complex?, groups); a group is
+        (rule, its wanted positions, their keys, what the rule reads).
+        """
+        if not recipe.groups:
+            if recipe.wrt and not self._rules:
+                return self._unregistered(recipe.wrt, inputs, outputs, attrs)
+            return None
+        groups = [(rule, at, tuple([inputs[i]._k for i in at]), rule.keep(inputs, outputs, specs))
+                  for rule, at in recipe.groups]
+        keys = groups[0][2] if len(groups) == 1 else tuple([k for g in groups for k in g[2]])
+        return run_rules, keys[0] if len(keys) == 1 else keys, (attrs, recipe.complex_, groups)
+
+    def _unregistered(self, wrt: list[int], inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                      attrs: tuple[Any, ...]) -> Any:
+        keys = tuple(inputs[i]._k for i in wrt)
+        in_keys = keys[0] if len(keys) == 1 else keys
+        if lookup(self.op) is None:
+            if self._missing is None:
+                self._missing = missing_gradient(self.op)
+            return self._missing, in_keys, ()
+        return _registered, in_keys, (attrs, list(inputs), list(outputs))
+
+
+def _call(rule: Rule, positions: Sequence[int], cotangent: Any, kept: tuple[Any, ...],
+          attrs: tuple[Any, ...]) -> list[Any]:
+    """The parts of the wanted positions, in order."""
+    chosen = {n: attrs[i] for n, i in rule.attrs}
+    if rule.variadic:
+        parts = rule.fn(cotangent, kept, **chosen)
+        return [parts[i] for i in positions]
+    made = rule.fn(cotangent, *kept, **chosen)
+    if len(rule.wrt) == 1:
+        return [made]
+    params = rule.op.params
+    return [made[rule.wrt.index(params[i])] for i in positions]
+
+
+def _conj(value: Any) -> Any:
+    from gtape.ops.elementwise.scalars import conj
+
+    if isinstance(value, (list, tuple)):
+        return [_conj(v) for v in value]
+    if value is None or not value.dtype.is_complex:
+        return value
+    if isinstance(value, IndexedSlices):
+        return value._with(conj(value.values))
+    return conj(value)
+
+
+def _pull(grads: Grads, g: Any, record: Any) -> None:
+    """The tensor form: the rules applied to tensors."""
+    attrs, complex_, groups = record[6], record[7], record[8]
+    gs = g if type(g) is list else [g]
+    if complex_:
+        gs = _conj(gs)
+    for rule, positions, keys, kept in groups:
+        if rule.takes_all:
+            cotangent: Any = gs
+        else:
+            cotangent = gs[0]
+            if cotangent is None:
+                continue
+        parts = _call(rule, positions, cotangent, kept, attrs)
+        for key, part in zip(keys, _conj(parts) if complex_ else parts):
+            if part is not None:
+                add_to(grads, key, part)
+
+
+def run_rules(grads: Grads, g: Any, record: Any) -> None:
+    """The array form of `_pull`."""
+    if record[7] or type(g) is list or type(g) is IndexedSlices:
+        made: Grads = {}
+        _pull(made, _wrapped(g), record)
+        for key, part in made.items():
+            add_to(grads, key, part._a if type(part) is EagerTensor else part)
+        return
+    cotangent = wrap(g)
+    attrs = record[6]
+    for rule, positions, keys, kept in record[8]:
+        parts = _call(rule, positions, [cotangent] if rule.takes_all else cotangent, kept, attrs)
+        for key, part in zip(keys, parts):
+            if part is not None:
+                array = part._a if type(part) is EagerTensor else part
+                grads[key] = added(grads[key], array) if key in grads else array
+
+
+def _wrapped(g: Any) -> Any:
+    """A cotangent's array, or the list of them, as tensors."""
+    if type(g) is IndexedSlices:
+        return g
+    if type(g) is list:
+        return [None if a is None else wrap(a) for a in g]
+    return wrap(g)
+
+
+run_rules.tensors = _pull  # type: ignore[attr-defined]
+
+
+def filled(gs: Sequence[Tensor | None], specs: Sequence[Any]) -> list[Tensor]:
+    """Cotangents with zeros where nothing arrived."""
+    from gtape.ops.shape.creation import zeros
+
+    place = next((g._t.device for g in gs if g is not None), None)
+    with on(place or current_device()):
+        return [zeros(s.shape, s.dtype) if g is None else g for g, s in zip(gs, specs)]
+
+
+def _apply_registered(grads: Grads, g: Any, record: Any) -> None:
+    attrs, inputs, outputs = record[6], record[7], record[8]
+    op = record[4]
+    applied = AppliedOp(op.tf_name, inputs, outputs, dict(zip(op.attr_names, attrs)))
+    function = lookup(op)
+    assert function is not None
+    parts = function(applied, *(g if type(g) is list else [g]))
+    scatter(grads, record[5], inputs, parts if isinstance(parts, (list, tuple)) else [parts])
+
+
+_registered = on_arrays(_apply_registered)

@@ -1,0 +1,1 @@
+"""Checks of values, types and shapes: they raise, or give None."""

@@ -1,0 +1,245 @@
+"""Assertions on values: they raise, or give None.
+
+Nothing is recorded on tapes. On traced tensors the values are checked at every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from gtape.core.context import paused, tracer_now
+from gtape.core.convert import convert, convert_like
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.opdef.eager_functions import operands
+from gtape.ops.elementwise import scalars as s
+from gtape.trace.host_callback import HostedOp, symbolic
+
+
+def _failed(message: str | None, text: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{message}: {text}" if message else text)
+
+
+def _shown(value: Any, summarize: int | None) -> str:
+    """The first elements of a value as text."""
+    array = np.asarray(value._peek() if isinstance(value, EagerTensor) else value)
+    flat = array.reshape(-1)
+    limit = flat.size if summarize == -1 else summarize or 3
+    more = " …" if flat.size > limit else ""
+    return f"[{' '.join(str(v) for v in flat[:limit])}{more}]"
+
+
+def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None,
+           ) -> None:
+    """Check a bool scalar; `data` is shown when it is false.
+
+    Raises:
+        InvalidArgumentError: the condition is false, or no scalar.
+    """
+    found = convert(condition)
+    if found.ndim:
+        raise InvalidArgumentError(f"Assert: the condition must be a scalar; got {found.spec}. "
+                                   f"Write tf.reduce_all(condition)")
+    if isinstance(found, EagerTensor) and bool(found._peek()):
+        return
+    values = [v if isinstance(v, str) else convert(v)
+              for v in (data if isinstance(data, (list, tuple)) else [data])]
+
+    def check(held: Any, *tensors: Tensor) -> None:
+        if not bool(held._peek()):
+            fresh = iter(tensors)
+            shown = ", ".join(v if isinstance(v, str) else _shown(next(fresh), summarize)
+                              for v in values)
+            raise InvalidArgumentError(f"the asserted condition is false; data: {shown}")
+
+    _at_every_call("Assert", check, found, *(v for v in values if not isinstance(v, str)))
+
+
+def _at_every_call(name: str, check: Callable[..., None], *tensors: Tensor) -> None:
+    """`check(*tensors)`: now, or in a traced function whenever it gets here, if it can fail."""
+    if tracer_now() is None:
+        check(*tensors)
+        return
+    if not symbolic(*tensors):
+        with suppress(InvalidArgumentError):
+            check(*tensors)
+            return
+
+    def run(*values: Tensor) -> list[Tensor]:
+        check(*values)
+        return []
+
+    HostedOp(name, run, (), (), lasting=True, differentiable=False)(*tensors)
+
+
+# ---------------------------------------------------------------- two values
+def _compared(name: str, relation: str, compare: Callable[..., Any], x: Any, y: Any,
+              message: str | None, summarize: int | None) -> None:
+    def check(held: Any, a: Any, b: Any) -> None:
+        if held._t.xp.all(held._a):
+            return
+        ok = np.asarray(held._peek())
+        at = tuple(int(i) for i in np.argwhere(~ok)[0])
+        left = np.broadcast_to(a._peek(), ok.shape)[at]
+        right = np.broadcast_to(b._peek(), ok.shape)[at]
+        raise _failed(message, (
+            f"{name}: x {relation} y must hold everywhere; first broken at {list(at)}: x = {left}, "
+            f"y = {right} ({int((~ok).sum())} of {ok.size} elements). x = {_shown(a, summarize)} "
+            f"{a.spec}, y = {_shown(b, summarize)} {b.spec}"))
+
+    with paused():
+        left, right = operands(name, (x, y))
+        _at_every_call(name, check, compare(left, right), left, right)
+
+
+def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+                 name: str | None = None) -> None:
+    """Check x = y element by element, broadcast.
+
+    Raises:
+        InvalidArgumentError: it does not hold, or shapes or dtypes do not fit.
+    """
+    _compared("assert_equal", "==", s.equal, x, y, message, summarize)
+
+
+def assert_none_equal(x: Any, y: Any, summarize: int | None = None, message: str | None = None,
+                      name: str | None = None) -> None:
+    """Check x ≠ y element by element, broadcast. Raises as `assert_equal`."""
+    _compared("assert_none_equal", "!=", s.not_equal, x, y, message, summarize)
+
+
+def assert_less(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+                name: str | None = None) -> None:
+    """Check x < y element by element, broadcast. Raises as `assert_equal`."""
+    _compared("assert_less", "<", s.less, x, y, message, summarize)
+
+
+def assert_less_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+                      name: str | None = None) -> None:
+    """Check x <= y element by element, broadcast. Raises as `assert_equal`."""
+    _compared("assert_less_equal", "<=", s.less_equal, x, y, message, summarize)
+
+
+def assert_greater(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+                   name: str | None = None) -> None:
+    """Check x > y element by element, broadcast. Raises as `assert_equal`."""
+    _compared("assert_greater", ">", s.greater, x, y, message, summarize)
+
+
+def assert_greater_equal(x: Any, y: Any, message: str | None = None,
+                         summarize: int | None = None, name: str | None = None) -> None:
+    """Check x >= y element by element, broadcast. Raises as `assert_equal`."""
+    _compared("assert_greater_equal", ">=", s.greater_equal, x, y, message, summarize)
+
+
+def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str | None = None,
+                summarize: int | None = None, name: str | None = None) -> None:
+    """Check |x - y| < atol + rtol |y| element by element; both are 10 machine epsilons by default.
+
+    Raises:
+        InvalidArgumentError: it does not hold, the dtypes differ, or integers.
+    """
+    def near(a: Tensor, b: Tensor) -> Tensor:
+        if not a.dtype.is_differentiable:
+            raise InvalidArgumentError(f"assert_near takes floating tensors; got {a.spec}. Use "
+                                       f"tf.debugging.assert_equal")
+        from gtape.ops.elementwise.operators import absolute
+
+        tolerance = 10 * float(np.finfo(a.dtype.real_dtype.np_dtype).eps)
+        gap = absolute(a - b)  # type: ignore[operator]
+        relative = convert_like(tolerance if rtol is None else rtol, gap._t, "assert_near")
+        allowed = s.add(s.multiply(absolute(b), relative), tolerance if atol is None else atol)
+        return s.less(gap, allowed)
+
+    _compared("assert_near", "≈", near, x, y, message, summarize)
+
+
+# ---------------------------------------------------------------- one value and zero
+def _signed(name: str, relation: str, compare: Callable[..., Any], x: Any, message: str | None,
+            summarize: int | None) -> None:
+    _compared(name, relation, compare, convert(x), 0, message, summarize)
+
+
+def assert_negative(x: Any, message: str | None = None, summarize: int | None = None,
+                    name: str | None = None) -> None:
+    """Check x < 0 everywhere. Raises InvalidArgumentError."""
+    _signed("assert_negative", "<", s.less, x, message, summarize)
+
+
+def assert_positive(x: Any, message: str | None = None, summarize: int | None = None,
+                    name: str | None = None) -> None:
+    """Check x > 0 everywhere. Raises InvalidArgumentError."""
+    _signed("assert_positive", ">", s.greater, x, message, summarize)
+
+
+def assert_non_negative(x: Any, message: str | None = None, summarize: int | None = None,
+                        name: str | None = None) -> None:
+    """Check x >= 0 everywhere. Raises InvalidArgumentError."""
+    _signed("assert_non_negative", ">=", s.greater_equal, x, message, summarize)
+
+
+def assert_non_positive(x: Any, message: str | None = None, summarize: int | None = None,
+                        name: str | None = None) -> None:
+    """Check x <= 0 everywhere. Raises InvalidArgumentError."""
+    _signed("assert_non_positive", "<=", s.less_equal, x, message, summarize)
+
+
+# ---------------------------------------------------------------- ranks
+def _rank_in(name: str, x: Any, accepts: Callable[[int], bool], wanted: str,
+             message: str | None) -> Tensor:
+    found = convert(x)
+    if not accepts(found.ndim):
+        text = f"{name}: the rank must be {wanted}; got {found.spec} of rank {found.ndim}"
+        raise ValueError(f"{message}: {text}" if message else text)
+    return found
+
+
+def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
+    """Check the number of axes.
+
+    Raises:
+        ValueError: there are more or fewer.
+    """
+    from gtape.ops.arguments import as_int
+
+    wanted = as_int(rank, "assert_rank: rank")
+    _rank_in("assert_rank", x, lambda n: n == wanted, str(wanted), message)
+
+
+def assert_rank_at_least(x: Any, rank: Any, message: str | None = None,
+                         name: str | None = None) -> None:
+    """Check that there are at least `rank` axes.
+
+    Raises:
+        ValueError: there are fewer.
+    """
+    from gtape.ops.arguments import as_int
+
+    wanted = as_int(rank, "assert_rank_at_least: rank")
+    _rank_in("assert_rank_at_least", x, lambda n: n >= wanted, f"at least {wanted}", message)
+
+
+def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | None = None,
+                   ) -> None:
+    """Check that the number of axes is one of `ranks`.
+
+    Raises:
+        ValueError: it is not.
+    """
+    from gtape.ops.arguments import as_int, as_items
+
+    wanted = [as_int(r, "assert_rank_in: rank") for r in as_items(ranks, "assert_rank_in: ranks")]
+    _rank_in("assert_rank_in", x, lambda n: n in wanted, f"one of {wanted}", message)
+
+
+def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> Tensor:
+    """`tensor`, which must have no axes.
+
+    Raises:
+        ValueError: it has some.
+    """
+    return _rank_in("assert_scalar", tensor, lambda n: n == 0, "0", message)

@@ -1,0 +1,143 @@
+"""Checks that numbers are finite: of one tensor, or after every op."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from gtape.core.context import active, push, remove
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.source_location import here, resolve
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.opdef.primitive import primitive
+
+
+def _found(xp: Any, array: Any) -> str:
+    """What is wrong with an array: 'NaN', 'Inf', both, or nothing."""
+    if bool(xp.isfinite(array).all()):
+        return ""
+    kinds = [name for name, test in (("Inf", xp.isinf), ("NaN", xp.isnan))
+             if bool(test(array).any())]
+    return " and ".join(kinds)
+
+
+@primitive(linear="x", tf_name="CheckNumerics")
+def check_numerics_(xp: Any, x: Any, *, message: str) -> Any:
+    """y = x, where every element is finite."""
+    found = _found(xp, x)
+    if found:
+        raise InvalidArgumentError(f"{message} : Tensor had {found} values "
+                                   f"(shape {list(x.shape)}, {x.dtype})")
+    return x
+
+
+@check_numerics_.infer
+def _(x: Spec, *, message: str) -> Spec:
+    if not x.dtype.is_differentiable:
+        raise InvalidArgumentError(f"check_numerics takes floating tensors; got {x}")
+    return x
+
+
+@check_numerics_.vjp("x")
+def _(g: Any, *, message: str) -> Any:
+    return check_numerics_(g, message=f"not finite in the gradient. {message}")
+
+
+#: A traced function checks even if nobody needs the result.
+check_numerics_.lasting = True
+check_numerics_.cases = [case((2, 3), message="x")]
+
+
+def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+    """`tensor`, where every element is finite; its gradient is checked too.
+
+    Raises:
+        InvalidArgumentError: there is a nan or an infinity, now or in the gradient.
+    """
+    return check_numerics_(convert(tensor), message=str(message))
+
+
+def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
+    """`check_numerics`."""
+    return check_numerics(x, message)
+
+
+class _Observer:
+    """Sees every op of its thread: a recorder that keeps nothing."""
+
+    is_tape = False
+
+    def _on_read(self, state: Any, value: Tensor) -> None:
+        """Reading a variable is no op."""
+
+    def _on_write(self, state: Any, value: Tensor) -> None:
+        """Assigning to a variable is no op."""
+
+    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                attrs: tuple[Any, ...]) -> None:
+        raise NotImplementedError
+
+
+class _FiniteCheck(_Observer):
+    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                attrs: tuple[Any, ...]) -> None:
+        for tensor in outputs:
+            if not isinstance(tensor, EagerTensor) or not tensor._t.differentiable:
+                continue
+            with tensor._t.device.scope():
+                found = _found(tensor._t.xp, tensor._a)
+            if found:
+                described = ", ".join(str(x.spec) if isinstance(x, Tensor) else repr(x)
+                                      for x in inputs)
+                raise InvalidArgumentError(
+                    f"check_numerics: {op.name}({described}) made {found} values in its result "
+                    f"{tensor.spec} at {resolve(*here())}")
+
+
+class _PlacementLog(_Observer):
+    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                attrs: tuple[Any, ...]) -> None:
+        for tensor in outputs[:1]:
+            logging.getLogger("gtape").warning("%s runs on %s", op.name, tensor.device)
+
+
+_finite_check = _FiniteCheck()
+_placement_log = _PlacementLog()
+
+
+def _is_on(observer: _Observer) -> bool:
+    return any(recorder is observer for recorder in active())
+
+
+def _turn(observer: _Observer, on: bool) -> None:
+    if on and not _is_on(observer):
+        push(observer)
+    elif not on:
+        remove(observer)
+
+
+def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
+    """From now on every op of this thread, backward passes included, checks that its results are
+    finite: the first nan or infinity raises InvalidArgumentError that names the op and the line.
+
+    Slow: every result is read once more. `disable_check_numerics` ends it.
+    """
+    _turn(_finite_check, True)
+
+
+def disable_check_numerics() -> None:
+    """End what `enable_check_numerics` began."""
+    _turn(_finite_check, False)
+
+
+def set_log_device_placement(enabled: bool) -> None:
+    """Whether the logger 'gtape' notes for every op of this thread where it runs."""
+    _turn(_placement_log, bool(enabled))
+
+
+def get_log_device_placement() -> bool:
+    """Whether `set_log_device_placement(True)` is in effect in this thread."""
+    return _is_on(_placement_log)

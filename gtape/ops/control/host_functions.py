@@ -1,0 +1,266 @@
+"""numpy_function, py_function and print: Python code among tensor code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.core.context import tracer_now
+from gtape.core.convert import convert
+from gtape.core.device import ArrayType
+from gtape.core.dtypes import DType, as_dtype
+from gtape.core.errors import InvalidArgumentError, NotTraceableError
+from gtape.core.formatting import shown
+from gtape.core.placement import current_device
+from gtape.core.source_location import here, resolve
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.ops.arguments import as_function, as_items
+from gtape.trace.host_callback import HostedOp
+
+
+def _typed(made: Any, wanted: Any, name: str) -> Any:
+    """The results as tensors of the dtypes asked for.
+
+    Raises:
+        ValueError: another number of results.
+    """
+    if wanted is None or isinstance(wanted, (list, tuple)):
+        dtypes = [_dtype(d) for d in wanted or ()]
+        results = [] if made is None else list(made) if isinstance(made, (list, tuple)) else [made]
+        if len(results) != len(dtypes):
+            raise ValueError(f"{name}: Tout names {len(dtypes)} results, the function returned "
+                             f"{len(results)}")
+        return [convert(r, d) for r, d in zip(results, dtypes)]
+    if made is None:
+        raise InvalidArgumentError(f"{name}: Tout names one result, the function returned None; "
+                                   f"return it, or write Tout=[]")
+    return convert(made, _dtype(wanted))
+
+
+def _dtype(wanted: Any) -> DType:
+    return as_dtype(getattr(wanted, "dtype", wanted))
+
+
+class _Place:
+    """Where a tensor stood in a structure."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _types(wanted: Any, name: str) -> list[tuple[Spec, ArrayType]]:
+    """The types of the results of a function that is called when the traced function runs.
+
+    Raises:
+        NotTraceableError: `wanted` does not say their shapes.
+    """
+    given = wanted if isinstance(wanted, (list, tuple)) else [] if wanted is None else [wanted]
+    found = []
+    for spec in given:
+        shape = getattr(spec, "shape", None)
+        if shape is None or not shape.is_fully_defined():
+            raise NotTraceableError(
+                f"{resolve(*here())}: {name}: the shapes of the results are known only after the "
+                f"call; give them in Tout, as in Tout=tf.TensorSpec([3], tf.float32), to have the "
+                f"function around it compiled")
+        dtype = as_dtype(spec.dtype)
+        found.append((Spec(tuple(shape.as_list()), dtype), current_device().typed(dtype)))
+    return found
+
+
+def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wanted: Any, *,
+            lasting: bool, differentiable: bool) -> Any:
+    """`call(*tensors)` at every call of the traced function, its results of the types wanted."""
+    types = _types(wanted, name)
+    single = not (wanted is None or isinstance(wanted, (list, tuple)))
+
+    def run(*tensors: Tensor) -> list[Tensor]:
+        made = call(*tensors)
+        found = [made] if single else made or []
+        for result, (spec, _) in zip(found, types):
+            if result.spec != spec:
+                raise InvalidArgumentError(f"{name}: Tout says {spec}, the function returned "
+                                           f"{result.spec}")
+        return found
+
+    op = HostedOp(name, run, [s for s, _ in types], [t for _, t in types], lasting=lasting,
+                  differentiable=differentiable)
+    made = list(op(*inputs))
+    return made[0] if single else made
+
+
+def _inputs(name: str, given: Any) -> list[Tensor]:
+    return [convert(x) for x in (() if given is None else as_items(given, f"{name}: inp"))]
+
+
+def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None,
+                   stateful: bool = True, name: str | None = None) -> Any:
+    """func(*inp as NumPy arrays), its results as tensors. No gradient flows: use `py_function`.
+
+    Args:
+        func: a function of NumPy arrays; None makes this a decorator.
+        inp: its arguments.
+        Tout: the dtype of its result, or a list of the dtypes of several. In a traced function
+            TensorSpecs, because the shapes must be known; without them that runs eagerly.
+        stateful: it is called at every call of a traced function, even if nobody needs the result.
+
+    Raises:
+        ValueError: another number of results.
+    """
+    if func is None:
+        return lambda function: lambda *args: numpy_function(function, args, Tout)
+    as_function(func, "numpy_function: func")
+    inputs = _inputs("numpy_function", inp)
+
+    def call(*tensors: Tensor) -> Any:
+        made = func(*[x.numpy() for x in tensors])
+        if made is None and not Tout:
+            return None
+        return _typed(made, Tout, "numpy_function")
+
+    if tracer_now() is None:
+        return call(*inputs)
+    return _hosted("numpy_function", call, inputs, Tout, lasting=stateful, differentiable=False)
+
+
+def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None,
+                name: str | None = None) -> Any:
+    """func(*inp as tensors), its results as tensors; gradients flow through it.
+
+    In a traced function `func` runs at every call, and once more where a gradient is computed.
+
+    Args:
+        func: a function of tensors; None makes this a decorator.
+        inp: its arguments.
+        Tout: the dtype of its result, or a list of the dtypes of several. In a traced function
+            TensorSpecs, because the shapes must be known; without them that runs eagerly.
+
+    Raises:
+        TypeError: no `Tout`.
+        ValueError: another number of results, or a tensor of another dtype.
+    """
+    if Tout is None:
+        raise TypeError("py_function: Tout, the dtypes of the results, must be given; [] for none")
+    if func is None:
+        return lambda function: lambda *args: py_function(function, args, Tout)
+    as_function(func, "py_function: func")
+    inputs = _inputs("py_function", inp)
+
+    def call(*tensors: Tensor) -> Any:
+        return _typed(func(*tensors), Tout, "py_function")
+
+    if tracer_now() is None:
+        return call(*inputs)
+    return _hosted("py_function", call, inputs, Tout, lasting=True, differentiable=True)
+
+
+def _number(value: Any) -> str:
+    """A number in the fewest digits that say it: 6 or 9 of a float, 15 or 17 of a double."""
+    if isinstance(value, (bytes, str)):
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        return f'"{text}"'
+    if isinstance(value, (bool, np.bool_)):
+        return str(int(value))
+    if isinstance(value, (np.floating, float)):
+        few, many = (15, 17) if isinstance(value, float) else (6, 9)
+        short = f"{float(value):.{few}g}"
+        return short if type(value)(short) == value else f"{float(value):.{many}g}"
+    return str(value)
+
+
+def array_text(array: np.ndarray, edge: int, depth: int = 0) -> str:
+    """Nested brackets, of each axis the first and last `edge` entries (all when negative)."""
+    if not array.ndim:
+        return _number(array[()])
+    cut = 0 <= 2 * edge < len(array)
+    shown = [*array[:edge], *array[len(array) - edge:]] if cut else list(array)
+    parts = [array_text(np.asarray(a), edge, depth + 1) if array.ndim > 1 else _number(a)
+             for a in shown]
+    if cut:
+        parts.insert(edge, "...")
+    between = "\n" * (array.ndim - 1) + " " * (depth + 1) if array.ndim > 1 else " "
+    return "[" + between.join(parts) + "]"
+
+
+def _text(value: Any, edge: int) -> str:
+    if isinstance(value, Tensor) or hasattr(value, "_read_"):
+        tensor = value._read_() if hasattr(value, "_read_") else value
+        return array_text(np.asarray(tensor._peek()), edge)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k!r}: {_text(v, edge)}" for k, v in value.items()) + "}"
+    if type(value) is list:
+        return "[" + ", ".join(_text(v, edge) for v in value) + "]"
+    if type(value) is tuple:
+        return "(" + ", ".join(_text(v, edge) for v in value) + ("," if len(value) == 1 else "") + (
+            ")")
+    return repr(value)
+
+
+def _write(text: str, stream: Any) -> None:
+    if isinstance(stream, str):
+        if not stream.startswith("file://"):
+            raise ValueError(f"print: output_stream must be a stream, a function of the text, or "
+                             f"'file://path'; got {shown(stream)}")
+        with open(stream.removeprefix("file://"), "a", encoding="utf-8") as file:
+            file.write(text)
+    elif callable(stream):
+        stream(text)
+    elif hasattr(stream, "write"):
+        stream.write(text)
+    else:
+        raise ValueError(f"print: output_stream must be a stream, a function of the text, or "
+                         f"'file://path'; got {shown(stream)}")
+
+
+def print_(*inputs: Any, output_stream: Any = None, summarize: int | None = 3, sep: str = " ",
+           end: str = "\n", name: str | None = None) -> None:
+    """Print values; tensors show their numbers, also inside lists, tuples and dicts.
+
+    In a traced function the line is printed at every call.
+
+    Args:
+        output_stream: sys.stderr unless given; another stream, 'file://path' to append to a file,
+            or a function of the text, such as a logger's method.
+        summarize: how many entries at either end of an axis are shown; -1 for all.
+
+    Raises:
+        ValueError: another `output_stream`.
+    """
+    edge = 3 if summarize is None else summarize
+
+    def run(*values: Any) -> list[Tensor]:
+        parts = [v if isinstance(v, str) else _text(v, edge) for v in values]
+        _write(sep.join(parts) + end, sys.stderr if output_stream is None else output_stream)
+        return []
+
+    if tracer_now() is None:
+        run(*inputs)
+        return
+    tensors: list[Tensor] = []
+    places = _swapped(list(inputs), lambda v: isinstance(v, Tensor) or hasattr(v, "_read_"),
+                      lambda v: _noted(v, tensors))
+    HostedOp("print", lambda *given: run(*_swapped(
+        places, lambda v: type(v) is _Place, lambda v: given[v.number])), (), (), lasting=True,
+        differentiable=False)(*tensors)
+
+
+def _noted(value: Any, tensors: list[Tensor]) -> _Place:
+    tensors.append(convert(value))
+    return _Place(len(tensors) - 1)
+
+
+def _swapped(value: Any, wanted: Callable[[Any], bool], swap: Callable[[Any], Any]) -> Any:
+    """Lists, tuples and dicts with `swap(leaf)` in the place of the leaves that are wanted."""
+    if wanted(value):
+        return swap(value)
+    if isinstance(value, dict):
+        return {k: _swapped(v, wanted, swap) for k, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_swapped(v, wanted, swap) for v in value)
+    return value

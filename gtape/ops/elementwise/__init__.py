@@ -1,0 +1,1 @@
+"""Scalar functions mapped over broadcast arrays."""

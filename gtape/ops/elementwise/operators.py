@@ -1,0 +1,180 @@
+"""Python's operators on tensors and variables, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.composite_tensor import CompositeTensor, takes_composites
+from gtape.core.convert import convert
+from gtape.core.formatting import shown
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.variable import Variable
+from gtape.opdef.eager_functions import operands
+from gtape.ops.elementwise import bitwise
+from gtape.ops.elementwise import scalars as s
+from gtape.ops.linalg.products import matmul
+from gtape.ops.shape.casting import cast
+
+_SLOTS: dict[str, Any] = {
+    "__add__": s.add, "__sub__": s.subtract, "__mul__": s.multiply, "__pow__": s.power,
+    "__floordiv__": s.floordiv, "__mod__": s.floormod, "__matmul__": matmul,
+    "__lt__": s.less, "__le__": s.less_equal, "__gt__": s.greater, "__ge__": s.greater_equal,
+    "__neg__": s.negative}
+
+
+@takes_composites
+def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y; integers are divided as floating numbers (float64, 8 and 16 bits float32).
+
+    Raises:
+        TypeError: the dtypes differ.
+    """
+    return s.divide(*_quotient("truediv", x, y))
+
+
+def _quotient(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Dividend and divisor of one floating or complex dtype."""
+    a, b = operands(name, (x, y))
+    if a.dtype is not b.dtype:
+        raise TypeError(f"{name}: x and y must have the same dtype; got {a.dtype.name} and "
+                        f"{b.dtype.name}. Write tf.cast(y, tf.{a.dtype.name})")
+    if a.dtype.is_integer:
+        wide = dtypes.float32 if a.dtype.size <= 2 else dtypes.float64
+        a, b = cast(a, wide), cast(b, wide)
+    return a, b
+
+
+@takes_composites
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y, and 0 where y is 0; integers are divided as by `truediv`.
+
+    Raises:
+        TypeError: the dtypes differ.
+    """
+    return s.divide_no_nan(*_quotient("divide_no_nan", x, y))
+
+
+def _divide(x: Any, y: Any) -> Any:
+    t = getattr(x, "_t", None) or getattr(y, "_t", None)
+    known = t is not None and (t.fast or (t.device.maps is not None and t.dtype.is_floating))
+    if known and _same_float(x, t) and _same_float(y, t):
+        return s.divide(x, y)
+    return truediv(x, y)
+
+
+def _same_float(value: Any, array_type: Any) -> bool:
+    return getattr(value, "_t", array_type) is array_type and (
+        isinstance(value, (Tensor, Variable)) or type(value) in (float, int))
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    return lambda self, other: function(other, self)
+
+
+def _compare(self: Any, other: Any, function: Any, unequal: bool) -> Any:
+    """Elementwise; None and values of other shapes are simply not equal."""
+    if other is None:
+        return unequal
+    if isinstance(other, CompositeTensor):
+        return NotImplemented
+    a, b = operands("equal", (self, other))
+    try:
+        np.broadcast_shapes(a.spec.shape, b.spec.shape)
+    except ValueError:
+        return convert(unequal, dtypes.bool_, a._t.device)
+    return function(a, b)
+
+
+def _string_guard(function: Any) -> Callable[[Any, Any], Any]:
+    def compare(self: Any, other: Any) -> Any:
+        if isinstance(other, (str, bytes)) and self.dtype is not dtypes.string:
+            raise TypeError(f"a {self.dtype.name} tensor cannot be compared with a string: "
+                            f"{shown(other)}")
+        return function(self, other)
+
+    return compare
+
+
+def _abs(self: Any) -> Any:
+    return absolute(self)
+
+
+def absolute(x: Any, name: str | None = None) -> Tensor:
+    """|x|; for complex values the magnitude, real. The gradient at 0 is 0."""
+    if type(x) is EagerTensor and x._t.fast:
+        return s.real_abs(x)
+    if isinstance(x, CompositeTensor):
+        return s.real_abs(x)
+    found = convert(x)
+    return s.complex_abs(found) if found.dtype.is_complex else s.real_abs(found)
+
+
+def signum(x: Any, name: str | None = None) -> Tensor:
+    """-1, 0 or 1, with the gradient 0; z / |z| for complex z, and 0 at 0."""
+    found: Any = x if isinstance(x, CompositeTensor) else convert(x)
+    return s.unit(found) if found.dtype.is_complex else s.sign(found)
+
+
+def _invert(self: Any) -> Any:
+    return s.logical_not(self) if self.dtype.is_bool else bitwise.invert(self)
+
+
+def _bits(logical: Any, integer: Any) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        like = self if isinstance(self, (Tensor, Variable)) else other
+        return (logical if like.dtype.is_bool else integer)(self, other)
+
+    return operator
+
+
+def round_(x: Any, name: str | None = None) -> Tensor:
+    """The nearest integer, halves to even; integers are given back. Not differentiable."""
+    found: Any = x if isinstance(x, CompositeTensor) else convert(x)
+    return s.rint(found) if found.dtype.is_floating else found
+
+
+def _round(self: Any, digits: int | None = None) -> Any:
+    if digits is None:
+        return round_(self)
+    scale = float(10 ** digits)
+    return s.rint(self * scale) / scale
+
+
+def _divmod(self: Any, other: Any) -> tuple[Any, Any]:
+    return s.floordiv(self, other), s.floormod(self, other)
+
+
+def _install(cls: type) -> None:
+    for slot, function in _SLOTS.items():
+        setattr(cls, slot, function)
+    for slot in ("add", "sub", "mul", "pow", "floordiv", "mod", "matmul"):
+        setattr(cls, f"__r{slot}__", _reflected(_SLOTS[f"__{slot}__"]))
+    for slot in ("lt", "le", "gt", "ge"):
+        setattr(cls, f"__{slot}__", _string_guard(_SLOTS[f"__{slot}__"]))
+    for slot, logical, integer in (("and", s.logical_and, bitwise.bitwise_and),
+                                   ("or", s.logical_or, bitwise.bitwise_or),
+                                   ("xor", s.logical_xor, bitwise.bitwise_xor)):
+        setattr(cls, f"__{slot}__", _bits(logical, integer))
+        setattr(cls, f"__r{slot}__", _reflected(_bits(logical, integer)))
+    for slot, shift in (("lshift", bitwise.left_shift), ("rshift", bitwise.right_shift)):
+        setattr(cls, f"__{slot}__", shift)
+        setattr(cls, f"__r{slot}__", _reflected(shift))
+    members: dict[str, Any] = {
+        "__truediv__": _divide, "__rtruediv__": _reflected(_divide), "__abs__": _abs,
+        "__invert__": _invert, "__round__": _round, "__divmod__": _divmod,
+        "__pos__": lambda self: self + 0,
+        "__eq__": _string_guard(lambda a, b: _compare(a, b, s.equal, False)),
+        "__ne__": _string_guard(lambda a, b: _compare(a, b, s.not_equal, True))}
+    for name, member in members.items():
+        setattr(cls, name, member)
+
+
+for _class in (Tensor, Variable):
+    _hash = _class.__hash__
+    _install(_class)
+    _class.__hash__ = _hash  # type: ignore[method-assign]
+

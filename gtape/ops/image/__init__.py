@@ -1,0 +1,1 @@
+"""Images: colours, geometry, sizes, and how alike two of them are."""

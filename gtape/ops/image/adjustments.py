@@ -1,0 +1,218 @@
+"""Brightness, contrast and colour of images, which are [n, h, w, c] or [h, w, c]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert, convert_like
+from gtape.core.dtypes import as_dtype, float32, running_type
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.introspection import is_tensor
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.numerics.sums import total
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import as_float
+from gtape.ops.elementwise import scalars as s
+from gtape.ops.elementwise.operators import absolute
+from gtape.ops.reductions.more_reductions import reduce_std
+from gtape.ops.reductions.reductions import reduce_mean_, reduce_sum_
+from gtape.ops.shape.casting import cast, saturate_cast
+from gtape.ops.shape.packing import concat_
+
+
+def images(name: str, value: Any, ranks: tuple[int, ...] = (3, 4)) -> Tensor:
+    """A tensor of images.
+
+    Raises:
+        ValueError: it has another rank.
+    """
+    x = convert(value)
+    if x.ndim not in ranks:
+        raise ValueError(f"{name} takes images [n, h, w, c] or [h, w, c]; got {x.spec}")
+    return x
+
+
+def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None,
+                        ) -> Tensor:
+    """`image` in another dtype, its values rescaled.
+
+    Floating images have values in [0, 1); those of integer images go up to the largest integer.
+
+    Args:
+        saturate: bring values out of range to the nearest bound.
+    """
+    x, wanted = convert(image), as_dtype(dtype)
+    to = saturate_cast if saturate else cast
+    if x.dtype is wanted:
+        return x
+    if x.dtype.is_integer and wanted.is_integer:
+        before, after = int(x.dtype.max) + 1, int(wanted.max) + 1
+        if before > after:
+            return to(s.floordiv(x, before // after), wanted)
+        return s.multiply(cast(x, wanted), after // before)
+    if x.dtype.is_integer:
+        return s.multiply(cast(x, wanted), 1.0 / float(x.dtype.max))
+    if wanted.is_integer:
+        return to(s.multiply(x, float(wanted.max) + 0.5), wanted)
+    return cast(x, wanted)
+
+
+def in_float(image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """`change` on a float32 (or float16) form of `image`, and back to its dtype."""
+    if image.dtype.name in ("float16", "float32"):
+        return change(image)
+    return convert_image_dtype(change(convert_image_dtype(image, float32)), image.dtype,
+                               saturate=True)
+
+
+# ---------------------------------------------------------------- brightness and contrast
+@primitive(tf_name="AdjustContrastv2")
+def adjust_contrast_(xp: Any, images: Any, contrast_factor: Any) -> Any:
+    """y = (x - mean) factor + mean, the mean over height and width. No gradient is registered."""
+    wide = images.astype(running_type(images.dtype), copy=False)
+    count = images.shape[-3] * images.shape[-2]
+    mean = total(wide, (images.ndim - 3, images.ndim - 2), True) / (count or np.nan)
+    return ((wide - mean) * contrast_factor + mean).astype(images.dtype)
+
+
+@adjust_contrast_.infer
+def _(images: Spec, contrast_factor: Spec) -> Spec:
+    if images.ndim < 3:
+        raise InvalidArgumentError(f"adjust_contrast takes images [..., h, w, c]; got {images}")
+    if contrast_factor.ndim or not contrast_factor.dtype.is_floating:
+        raise InvalidArgumentError(f"adjust_contrast: the factor must be a floating scalar; got "
+                                   f"{contrast_factor}")
+    return images
+
+
+def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
+    """(x - mean) factor + mean for each image and channel, the mean over height and width.
+
+    No gradient is registered for it: differentiating it is a LookupError, until
+    `tf.RegisterGradient("AdjustContrastv2")` gives one.
+
+    Raises:
+        InvalidArgumentError: fewer than three axes, or the factor is no floating scalar.
+    """
+    x = convert(images)
+    factor = convert(contrast_factor if is_tensor(contrast_factor) else as_float(
+        contrast_factor, "adjust_contrast: contrast_factor"), float32, x._t.device)
+    return in_float(x, lambda image: adjust_contrast_(image, factor))
+
+
+def adjust_brightness(image: Any, delta: Any) -> Tensor:
+    """image + delta; integer images are scaled to [0, 1], changed, and scaled back."""
+    return in_float(convert(image), lambda x: s.add(x, delta))
+
+
+def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
+    """gain · image ** gamma, for values in [0, 1].
+
+    Raises:
+        InvalidArgumentError: a negative gamma, where it is known while tracing.
+    """
+    given = convert(gamma)
+    if not given.dtype.is_integer and not given.dtype.is_floating:
+        raise InvalidArgumentError(f"adjust_gamma: gamma must be real; got {given.spec}")
+    if type(given) is EagerTensor and bool(
+            np.any(given._peek() < 0)):
+        raise InvalidArgumentError(f"adjust_gamma: gamma must not be negative; got {shown(gamma)}")
+    return in_float(convert(image), lambda x: s.multiply(
+        convert_like(gain, x._t, "adjust_gamma"), s.power(x, gamma)))
+
+
+def per_image_standardization(image: Any) -> Tensor:
+    """(x - mean) / max(std, 1 / √n) for each image of n numbers, float32 (float16 stays).
+
+    Raises:
+        ValueError: fewer than three axes.
+    """
+    x = convert(image)
+    if x.ndim < 3:
+        raise ValueError(f"per_image_standardization takes images [..., h, w, c]; got {x.spec}")
+    if x.dtype.name not in ("float16", "float32"):
+        x = cast(x, float32)
+    axes = (x.ndim - 3, x.ndim - 2, x.ndim - 1)
+    count = math.prod(x.spec.shape[-3:])
+    spread = s.maximum(reduce_std(x, axes, True), 1 / math.sqrt(count) if count else 0.0)
+    return (x - reduce_mean_(x, axis=axes, keepdims=True)) / spread  # type: ignore[operator]
+
+
+_images = images
+
+
+def total_variation(images: Any, name: str | None = None) -> Tensor:
+    """Σ |differences of neighbouring pixels|: a number for each image.
+
+    Raises:
+        ValueError: not three or four axes.
+        InvalidArgumentError: unsigned integers, whose differences would wrap around.
+    """
+    x = _images("total_variation", images)
+    if x.dtype.is_unsigned:
+        raise InvalidArgumentError(f"total_variation: differences of {x.dtype!r} would wrap "
+                                   f"around; use tf.image.convert_image_dtype(x, tf.float32)")
+    down = x[..., 1:, :, :] - x[..., :-1, :, :]  # type: ignore[index]
+    right = x[..., 1:, :] - x[..., :-1, :]  # type: ignore[index]
+    axes = tuple(range(x.ndim))[-3:]
+    return (reduce_sum_(absolute(down), axis=axes)
+            + reduce_sum_(absolute(right), axis=axes))  # type: ignore[operator]
+
+
+# ---------------------------------------------------------------- colour
+_LUMA = np.array([0.2989, 0.5870, 0.1140], np.float32)
+
+
+def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
+    """0.2989 red + 0.5870 green + 0.1140 blue, with one channel.
+
+    Raises:
+        ValueError: the last axis has not three channels.
+    """
+    x = convert(images)
+    if not x.ndim or x.spec.shape[-1] != 3:
+        raise ValueError(f"rgb_to_grayscale takes images with 3 channels in the last axis; got "
+                         f"{x.spec}")
+
+    def grey(image: Tensor) -> Tensor:
+        weights = convert(_LUMA.astype(image.dtype.np_dtype), None, image._t.device)
+        return reduce_sum_(image * weights, axis=(image.ndim - 1,),  # type: ignore[operator]
+                           keepdims=True)
+
+    if x.dtype.is_floating:
+        return grey(x)
+    return convert_image_dtype(grey(convert_image_dtype(x, float32)), x.dtype)
+
+
+def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
+    """The one channel three times.
+
+    Raises:
+        ValueError: the last axis has not one channel.
+    """
+    x = convert(images)
+    if not x.ndim or x.spec.shape[-1] != 1:
+        raise ValueError(f"grayscale_to_rgb takes images with 1 channel in the last axis; got "
+                         f"{x.spec}")
+    return concat_(x, x, x, axis=x.ndim - 1)
+
+
+def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
+    """20 log₁₀(max) - 10 log₁₀(mean (a - b)²) in dB, for each pair of images.
+
+    Raises:
+        InvalidArgumentError: the shapes do not broadcast.
+    """
+    peak = as_float(max_val, "psnr: max_val")
+    x, y = convert(a), convert(b)
+    top = peak / float(x.dtype.max) if x.dtype.is_integer else peak
+    x, y = convert_image_dtype(x, float32), convert_image_dtype(y, float32)
+    axes = tuple(range(max(x.ndim, y.ndim)))[-3:]
+    error = reduce_mean_(s.squared_difference(x, y), axis=axes)
+    return s.subtract(20 * math.log10(top), s.log(error) * (10 / math.log(10)))

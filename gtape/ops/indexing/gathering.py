@@ -1,0 +1,368 @@
+"""gather and scatter: rows picked by index, rows added at an index; each the other's adjoint.
+
+The gradient of a gather along axis 0 is an IndexedSlices: the rows that were used, not the table.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes, indexed_slices
+from gtape.core.composite_tensor import takes_composites
+from gtape.core.convert import convert
+from gtape.core.device import CPU
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.op import case, ints
+from gtape.core.spec import Spec, normal_axes
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.numerics.scatter import segment_sum
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import as_int, as_shape, index_tensor
+from gtape.ops.checks.ranges import check_rows, checked_rows
+from gtape.ops.shape.layout import broadcast_to_, reshape_, transpose_
+from gtape.ops.shape.packing import concat_
+
+
+def take_rows(xp: Any, params: Any, indices: Any, axis: int) -> Any:
+    """params taken at indices along axis; on a GPU, zeros where an index is out of range."""
+    if xp is np:
+        return np.take(params, indices, axis=axis)
+    valid = (indices >= 0) & (indices < params.shape[axis])
+    made = xp.take(params, xp.where(valid, indices, 0), axis=axis)
+    shape = (1,) * axis + valid.shape + (1,) * (params.ndim - axis - 1)
+    return xp.where(valid.reshape(shape), made, xp.zeros((), params.dtype))
+
+
+@primitive(linear="params", tf_name="GatherV2")
+def gather_(xp: Any, params: Any, indices: Any, *, axis: int) -> Any:
+    """y[…, *I, …] = params[…, indices[I], …] along `axis`."""
+    check_rows(xp, indices, params.shape[axis], "gather")
+    return take_rows(xp, params, indices, axis)
+
+
+@gather_.infer
+def _(params: Spec, indices: Spec, *, axis: int) -> Spec:
+    if not params.ndim:
+        raise InvalidArgumentError("gather: params must not be a scalar")
+    return params.reshaped((*params.shape[:axis], *indices.shape, *params.shape[axis + 1:]))
+
+
+@gather_.on("cuda")
+def _(gpu: Any, params: Any, indices: Any, *, axis: int) -> Any:
+    from gtape.devices.cuda.kernels import gathering as kernels
+
+    return kernels.gather(gpu, params, indices, axis)
+
+
+@gather_.vjp("params")
+def _(g: Any, params: Spec, indices: Any, *, axis: int) -> Any:
+    count = math.prod(indices.spec.shape)
+    flat = reshape_(indices, shape=(count,))
+    if axis == 0:
+        values = reshape_(g, shape=(count, *params.shape[1:]))
+        return IndexedSlices(values, flat, np.array(params.shape, np.int32))
+    rank = len(indices.spec.shape)
+    order = (*range(axis, axis + rank), *range(axis), *range(axis + rank, g.ndim))
+    rest = params.shape[:axis] + params.shape[axis + 1:]
+    rows = reshape_(transpose_(g, perm=order), shape=(count, *rest))
+    made = scatter_rows_(rows, flat, rows=params.shape[axis])
+    back = (*range(1, axis + 1), 0, *range(axis + 1, len(params.shape)))
+    return transpose_(made, perm=back)
+
+
+gather_.refuses = True
+gather_.cases = [case((5, 3), ints(4, below=5), axis=0), case((2, 4), ints(2, 2, below=4), axis=1)]
+
+
+@primitive(linear="x", tf_name="UnsortedSegmentSum")
+def scatter_rows_(xp: Any, x: Any, indices: Any, *, rows: int) -> Any:
+    """y[r, …] = Σ x[i, …] over i with indices[i] = r; indices out of range are dropped."""
+    return segment_sum(xp, x, indices, rows)
+
+
+@scatter_rows_.infer
+def _(x: Spec, indices: Spec, *, rows: int) -> Spec:
+    return x.reshaped((rows, *x.shape[1:]))
+
+
+@scatter_rows_.on("cuda")
+def _(gpu: Any, x: Any, indices: Any, *, rows: int) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    return kernels.scatter_add(gpu, x, indices, rows)
+
+
+@scatter_rows_.vjp("x")
+def _(g: Any, indices: Any) -> Any:
+    return rows_or_zero_(g, indices)
+
+
+scatter_rows_.cases = [case((4, 3), ints(4, below=5), rows=5)]
+
+
+@primitive(linear="params", tf_name="GatherV2")
+def rows_or_zero_(xp: Any, params: Any, indices: Any) -> Any:
+    """params[indices[i]], and zeros where an index is out of range: scatter_rows' adjoint."""
+    rows = params.shape[0]
+    if not rows:  # NumPy takes nothing of an empty axis
+        return xp.zeros((*indices.shape, *params.shape[1:]), params.dtype)
+    valid = (indices >= 0) & (indices < rows)
+    made = xp.take(params, xp.where(valid, indices, 0), axis=0)
+    made[~valid] = 0
+    return made
+
+
+@rows_or_zero_.infer
+def _(params: Spec, indices: Spec) -> Spec:
+    return params.reshaped((*indices.shape, *params.shape[1:]))
+
+
+@rows_or_zero_.on("cuda")
+def _(gpu: Any, params: Any, indices: Any) -> Any:
+    from gtape.devices.cuda.kernels import gathering as kernels
+
+    return kernels.gather(gpu, params, indices)
+
+
+@rows_or_zero_.vjp("params")
+def _(g: Any, params: Spec, indices: Any) -> Any:
+    return scatter_rows_(g, indices, rows=params.shape[0])
+
+
+rows_or_zero_.cases = [case((5, 3), ints(4, below=5))]
+
+
+@takes_composites
+def gather(params: Any, indices: Any, validate_indices: bool | None = None, axis: Any = None,
+           batch_dims: int = 0, name: str | None = None) -> Tensor:
+    """Slices of `params` at `indices` along `axis`; the first `batch_dims` axes go together.
+
+    Returns:
+        params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]. The gradient
+        with respect to `params` is an IndexedSlices for axis 0.
+
+    Raises:
+        InvalidArgumentError: an index out of range (in host memory; a GPU gives zeros), or
+            indices that are not integers.
+    """
+    x = convert(params.to_dense() if isinstance(params, IndexedSlices) else params)
+    index = index_tensor(indices, "gather", x)
+    batch = as_int(batch_dims, "gather: batch_dims")
+    batch = batch + index.ndim if batch < 0 else batch
+    if axis is None:
+        axis = batch
+    if not x.ndim:
+        raise InvalidArgumentError("gather: params must not be a scalar")
+    (at,) = normal_axes("gather", as_int(axis, "gather: axis"), x.ndim)
+    return gather_(x, index, axis=at) if batch == 0 else _batched(x, index, at, batch)
+
+
+def _batched(x: Tensor, index: Tensor, axis: int, batch: int) -> Tensor:
+    """Gather within each batch, as one gather from all batches laid end to end."""
+    shape, chosen = x.spec.shape, index.spec.shape
+    if axis < batch or shape[:batch] != chosen[:batch]:
+        raise InvalidArgumentError(f"gather: the first {batch} axes must be equal and come before "
+                                   f"axis {axis}; got {x.spec} and {index.spec}")
+    order = (*range(batch), axis, *range(batch, axis), *range(axis + 1, len(shape)))
+    moved = transpose_(x, perm=order)
+    count, length = math.prod(shape[:batch]), shape[axis]
+    rest = moved.spec.shape[batch + 1:]
+    table = reshape_(moved, shape=(count * length, *rest))
+    index = checked_rows(index, length, "gather")
+    starts = np.arange(count, dtype=index.dtype.np_dtype) * length
+    offset = convert(starts.reshape(chosen[:batch] + (1,) * (len(chosen) - batch)), None,
+                     x._t.device)
+    made = gather_(table, index + offset, axis=0)  # type: ignore[operator]
+    picked = len(chosen) - batch
+    middle = axis - batch
+    n = len(chosen)
+    back = (*range(batch), *range(n, n + middle), *range(batch, batch + picked),
+            *range(n + middle, made.ndim))
+    return transpose_(made, perm=back)
+
+
+def _flat_rows(xp: Any, indices: Any, shape: tuple[int, ...]) -> Any:
+    """Index tuples [N, k] as numbers of flattened leading cells; -1 where out of range."""
+    depth = indices.shape[-1]
+    flat = xp.zeros(indices.shape[:-1], np.int64)
+    valid = xp.ones(indices.shape[:-1], bool)
+    for k in range(depth):
+        part = indices[..., k]
+        flat = flat * shape[k] + part
+        valid &= (part >= 0) & (part < shape[k])
+    return xp.where(valid, flat, -1)
+
+
+def _checked_rows(xp: Any, indices: Any, shape: tuple[int, ...], name: str) -> Any:
+    flat = _flat_rows(xp, indices, shape)
+    if xp is np and flat.size and int(flat.min()) < 0:
+        bad = indices.reshape(-1, indices.shape[-1])[int(np.argmin(flat.reshape(-1)))]
+        raise InvalidArgumentError(f"{name}: the index {bad.tolist()} is outside the shape "
+                                   f"{list(shape[:indices.shape[-1]])}")
+    return flat
+
+
+@primitive(linear="params", tf_name="GatherNd")
+def gather_nd_(xp: Any, params: Any, indices: Any) -> Any:
+    """y[*I, …] = params[indices[I, 0], …, indices[I, k - 1], …]."""
+    depth = indices.shape[-1]
+    flat = _checked_rows(xp, indices, params.shape, "gather_nd")
+    table = params.reshape((math.prod(params.shape[:depth]), *params.shape[depth:]))
+    return take_rows(xp, table, flat, 0)
+
+
+@gather_nd_.infer
+def _(params: Spec, indices: Spec) -> Spec:
+    if not indices.ndim:
+        raise InvalidArgumentError("gather_nd: indices must have a last axis that holds the index "
+                                   "tuples; got a scalar. Write [[i]], or use tf.gather")
+    depth = indices.shape[-1]
+    if depth > params.ndim:
+        raise InvalidArgumentError(f"gather_nd: the last axis of indices is {depth} long, more "
+                                   f"than the rank of {params}")
+    return params.reshaped((*indices.shape[:-1], *params.shape[depth:]))
+
+
+@gather_nd_.on("cuda")
+def _(gpu: Any, params: Any, indices: Any) -> Any:
+    from gtape.devices.cuda.kernels import gathering as kernels
+
+    return kernels.gather_nd(gpu, params, indices)
+
+
+@gather_nd_.vjp("params")
+def _(g: Any, params: Spec, indices: Any) -> Any:
+    if indices.spec.shape[-1] == 1:
+        count = math.prod(indices.spec.shape[:-1])
+        values = reshape_(g, shape=(count, *params.shape[1:]))
+        return IndexedSlices(values, reshape_(indices, shape=(count,)),
+                             np.array(params.shape, np.int32))
+    return scatter_nd_(indices, g, shape=params.shape)
+
+
+gather_nd_.refuses = True
+gather_nd_.cases = [case((3, 4), ints(5, 2, below=3)), case((3, 4), ints(2, 1, below=3))]
+
+
+def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Tensor:
+    """Slices of `params` at the index tuples in the last axis of `indices`.
+
+    Raises:
+        InvalidArgumentError: a tuple out of range, or longer than the rank of `params`.
+    """
+    x = convert(params.to_dense() if isinstance(params, IndexedSlices) else params)
+    index = index_tensor(indices, "gather_nd", x)
+    batch = as_int(batch_dims, "gather_nd: batch_dims")
+    if batch == 0:
+        return gather_nd_(x, index)
+    shape = index.spec.shape
+    if not 0 < batch < min(len(shape), x.ndim + 1):
+        raise InvalidArgumentError(f"gather_nd: batch_dims must be 0 or more, less than the rank "
+                                   f"of the indices, and no more than that of the parameters; got "
+                                   f"{batch} for {index.spec} and {x.spec}")
+    grid = np.meshgrid(*[np.arange(n) for n in shape[:batch]], indexing="ij")
+    cells = np.stack(grid, -1).reshape(*shape[:batch], *(1,) * (len(shape) - 1 - batch), batch)
+    where = convert(cells.astype(index.dtype.np_dtype), None, x._t.device)
+    full = concat_(broadcast_to_(where, shape=(*shape[:-1], batch)), index, axis=len(shape) - 1)
+    return gather_nd_(x, full)
+
+
+@primitive(linear="updates", tf_name="ScatterNd")
+def scatter_nd_(xp: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) -> Any:
+    """y = zeros(shape) with updates[I] added at indices[I]."""
+    depth = indices.shape[-1]
+    rows = math.prod(shape[:depth])
+    flat = _checked_rows(xp, indices, shape, "scatter_nd").reshape(-1)
+    values = updates.reshape((flat.size, *shape[depth:]))
+    return segment_sum(xp, values, flat, rows).reshape(shape)
+
+
+@scatter_nd_.infer
+def _(indices: Spec, updates: Spec, *, shape: tuple[int, ...]) -> Spec:
+    if not indices.ndim:
+        raise InvalidArgumentError(f"scatter_nd: indices must have rank 1 or more; got {indices}")
+    depth = indices.shape[-1]
+    wanted = (*indices.shape[:-1], *shape[depth:])
+    if depth > len(shape) or updates.shape != wanted:
+        raise InvalidArgumentError(f"scatter_nd: for indices {indices} and the shape {list(shape)} "
+                                   f"the updates must have shape {list(wanted)}; got {updates}")
+    return updates.reshaped(shape)
+
+
+@scatter_nd_.on("cuda")
+def _(gpu: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    return kernels.scatter_nd(gpu, indices, updates, shape)
+
+
+@scatter_nd_.vjp("updates")
+def _(g: Any, indices: Any) -> Any:
+    return gather_nd_(g, indices)
+
+
+scatter_nd_.refuses = True
+scatter_nd_.cases = [case(ints(5, 2, below=3), (5,), shape=(3, 4)),
+                     case(ints(4, 1, below=3), (4, 2), shape=(3, 2))]
+
+
+def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
+    """`updates` added into zeros of `shape` at `indices`; repeated indices add up.
+
+    Of strings that have one index the last counts.
+
+    Raises:
+        InvalidArgumentError: an index out of range, or shapes that do not fit.
+    """
+    values = convert(updates)
+    if values.dtype is dtypes.string:
+        from gtape.ops.indexing.scattering import tensor_scatter_nd_update
+        from gtape.ops.shape.creation import zeros
+
+        return tensor_scatter_nd_update(zeros(as_shape(shape), dtypes.string), indices, values)
+    return scatter_nd_(index_tensor(indices, "scatter_nd", values), values, shape=as_shape(shape))
+
+
+def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None,
+                     name: str | None = None) -> Tensor:
+    """Rows of the table `params` [rows, …] at `ids`; rows longer than `max_norm` are scaled to it.
+
+    A list of tables is one table, their rows one after another. The gradient of a single table is
+    an IndexedSlices.
+
+    Raises:
+        InvalidArgumentError: an id out of range.
+    """
+    if isinstance(params, (list, tuple)):
+        from gtape.ops.shape.packing import concat
+
+        params = params[0] if len(params) == 1 else concat(params, 0)
+    found = gather(params, ids)
+    if max_norm is None:
+        return found
+    from gtape.ops.elementwise.clipping import clip_by_norm
+
+    rank = convert(ids).ndim
+    return clip_by_norm(found, max_norm, axes=list(range(rank, found.ndim)))
+
+
+def _dense_rows(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:
+    if type(indices) is EagerTensor:
+        check_rows(values._t.xp, indices._a, shape[0], "IndexedSlices")
+    return scatter_rows_(values, indices, rows=shape[0])
+
+
+def _slice_tensor(value: Any) -> Tensor:
+    if isinstance(value, np.ndarray) and value.dtype == np.int32:
+        return EagerTensor(value, _HOST_INT)
+    return convert(value)
+
+
+_HOST_INT = CPU.typed(dtypes.int32)
+indexed_slices.hooks.update(
+    convert=_slice_tensor, scatter=_dense_rows,
+    concat=lambda parts: concat_(*parts, axis=0))

@@ -1,0 +1,315 @@
+"""tensor_scatter_nd_*: a tensor with some of its slices added to, replaced or bounded."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert, convert_like
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.op import case, ints
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import index_tensor
+from gtape.ops.indexing.gathering import _checked_rows, gather_, gather_nd_, scatter_nd_
+from gtape.ops.shape.layout import reshape_
+
+_POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
+
+
+def rows_of(xp: Any, indices: Any, shape: tuple[int, ...], name: str) -> Any:
+    """Index tuples as a vector of row numbers of the flattened leading axes.
+
+    Out of range raises InvalidArgumentError in host memory and gives -1 on a GPU.
+    """
+    return _checked_rows(xp, indices, shape, name).reshape(-1)
+
+
+def _table(xp: Any, x: Any, depth: int) -> Any:
+    """A copy of x with its first `depth` axes made one."""
+    return xp.array(x.reshape((math.prod(x.shape[:depth]), *x.shape[depth:])))
+
+
+def _inside(xp: Any, rows: Any, values: Any) -> tuple[Any, Any]:
+    """Rows and values without those out of range; in host memory there are none."""
+    if xp is np:
+        return rows, values
+    kept = rows >= 0
+    return rows[kept], values[kept]
+
+
+def last_writers(xp: Any, rows: Any, count: int) -> Any:
+    """Whether each update is the last one of its row."""
+    order = xp.arange(rows.size)
+    last = xp.full(count + 1, -1, order.dtype)
+    xp.maximum.at(last, rows, order)
+    return last[rows] == order
+
+
+def _fitting(name: str, x: Spec, indices: Spec, updates: Spec) -> Spec:
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not indices.ndim or not 0 <= depth <= x.ndim:
+        raise InvalidArgumentError(f"{name}: the last axis of indices holds an index tuple of at "
+                                   f"most {x.ndim} entries for {x}; got {indices}. Write [[0], "
+                                   f"[2]] for rows 0 and 2")
+    wanted = (*indices.shape[:-1], *x.shape[depth:])
+    if updates.shape != wanted or updates.dtype is not x.dtype:
+        raise InvalidArgumentError(f"{name}: for {x} and indices {indices} the updates must be "
+                                   f"{x.reshaped(wanted)}; got {updates}")
+    return x
+
+
+@primitive(linear="tensor updates", tf_name="TensorScatterUpdate")
+def tensor_scatter_update_(xp: Any, tensor: Any, indices: Any, updates: Any) -> Any:
+    """y = tensor, with y[indices[I]] = updates[I]; the last of equal indices counts."""
+    depth = indices.shape[-1]
+    rows = rows_of(xp, indices, tensor.shape, "tensor_scatter_nd_update")
+    made = _table(xp, tensor, depth)
+    rows, values = _inside(xp, rows, updates.reshape((rows.size, *made.shape[1:])))
+    if xp is not np:
+        kept = last_writers(xp, rows, made.shape[0])
+        rows, values = rows[kept], values[kept]
+    made[rows] = values
+    return made.reshape(tensor.shape)
+
+
+@tensor_scatter_update_.infer
+def _(tensor: Spec, indices: Spec, updates: Spec) -> Spec:
+    return _fitting("tensor_scatter_nd_update", tensor, indices, updates)
+
+
+@tensor_scatter_update_.on("cuda")
+def _(gpu: Any, tensor: Any, indices: Any, updates: Any) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    made = gpu.xp.array(gpu.contiguous(tensor))
+    return kernels.scatter_update(gpu, made, indices, updates)
+
+
+@tensor_scatter_update_.vjp("tensor")
+def _(g: Any, indices: Any) -> Any:
+    return cleared_(g, indices)
+
+
+@tensor_scatter_update_.vjp("updates")
+def _(g: Any, indices: Any) -> Any:
+    return gather_last_(g, indices)
+
+
+_CASES = [case((3, 4), ints(5, 2, below=3), (5,)), case((3, 2), ints(2, 1, below=3), (2, 2))]
+tensor_scatter_update_.refuses = True
+tensor_scatter_update_.cases = _CASES
+
+
+@primitive(linear="x", tf_name="TensorScatterUpdate")
+def cleared_(xp: Any, x: Any, indices: Any) -> Any:
+    """y = x, with 0 at the indices; its own adjoint."""
+    rows = rows_of(xp, indices, x.shape, "tensor_scatter_nd_update")
+    made = _table(xp, x, indices.shape[-1])
+    made[rows if xp is np else rows[rows >= 0]] = 0
+    return made.reshape(x.shape)
+
+
+@cleared_.infer
+def _(x: Spec, indices: Spec) -> Spec:
+    return x
+
+
+@cleared_.vjp("x")
+def _(g: Any, indices: Any) -> Any:
+    return cleared_(g, indices)
+
+
+cleared_.cases = [case((3, 4), ints(5, 2, below=3))]
+
+
+@primitive(linear="x", tf_name="GatherNd")
+def gather_last_(xp: Any, x: Any, indices: Any) -> Any:
+    """y[I] = x[indices[I]], and 0 where a later index is the same."""
+    rows = rows_of(xp, indices, x.shape, "tensor_scatter_nd_update")
+    found = gather_nd_.value(xp, x, indices)
+    count = math.prod(x.shape[:indices.shape[-1]])
+    kept = last_writers(xp, rows, count).reshape(indices.shape[:-1])
+    return found * kept.reshape(kept.shape + (1,) * (found.ndim - kept.ndim)).astype(x.dtype)
+
+
+@gather_last_.infer
+def _(x: Spec, indices: Spec) -> Spec:
+    return x.reshaped((*indices.shape[:-1], *x.shape[indices.shape[-1]:]))
+
+
+@gather_last_.vjp("x")
+def _(g: Any, x: Spec, indices: Any) -> Any:
+    return put_last_(indices, g, shape=x.shape)
+
+
+gather_last_.cases = [case((3, 4), ints(5, 2, below=3))]
+
+
+@primitive(linear="updates", tf_name="ScatterNd")
+def put_last_(xp: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with y[indices[I]] = updates[I]: the adjoint of gather_last."""
+    return tensor_scatter_update_.value(xp, xp.zeros(shape, updates.dtype), indices, updates)
+
+
+@put_last_.infer
+def _(indices: Spec, updates: Spec, *, shape: tuple[int, ...]) -> Spec:
+    return updates.reshaped(shape)
+
+
+@put_last_.on("cuda")
+def _(gpu: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    return kernels.scatter_update(gpu, gpu.zeros(shape, updates.dtype), indices, updates)
+
+
+@put_last_.vjp("updates")
+def _(g: Any, indices: Any) -> Any:
+    return gather_last_(g, indices)
+
+
+put_last_.cases = [case(ints(5, 2, below=3), (5,), shape=(3, 4))]
+
+
+def _bounded(xp: Any, tensor: Any, indices: Any, updates: Any, combine: Any, name: str) -> Any:
+    rows = rows_of(xp, indices, tensor.shape, name)
+    made = _table(xp, tensor, indices.shape[-1])
+    rows, values = _inside(xp, rows, updates.reshape((rows.size, *made.shape[1:])))
+    combine.at(made, rows, values)
+    return made.reshape(tensor.shape)
+
+
+def _bounded_grads(g: Any, tensor: Any, indices: Any, updates: Any, y: Any) -> tuple[Any, Any]:
+    """Equal candidates, of the tensor and of the updates, share the gradient."""
+    from gtape.ops.elementwise.scalars import equal
+    from gtape.ops.shape.casting import cast_
+
+    own = cast_(equal(tensor, y), dtype=tensor.dtype)
+    hits = cast_(equal(updates, gather_nd_(y, indices)), dtype=tensor.dtype)
+    shared = g / (own + scatter_nd_(indices, hits, shape=tensor.spec.shape))
+    return shared * own, gather_nd_(shared, indices) * hits
+
+
+@primitive(tf_name="TensorScatterMax")
+def tensor_scatter_max_(xp: Any, tensor: Any, indices: Any, updates: Any) -> Any:
+    """y = tensor, with y[indices[I]] the largest of it and its updates."""
+    return _bounded(xp, tensor, indices, updates, xp.maximum, "tensor_scatter_nd_max")
+
+
+@tensor_scatter_max_.infer
+def _(tensor: Spec, indices: Spec, updates: Spec) -> Spec:
+    return _fitting("tensor_scatter_nd_max", tensor, indices, updates)
+
+
+@tensor_scatter_max_.vjp("tensor", "updates")
+def _(g: Any, tensor: Any, indices: Any, updates: Any, y: Any) -> Any:
+    return _bounded_grads(g, tensor, indices, updates, y)
+
+
+tensor_scatter_max_.refuses = True
+tensor_scatter_max_.cases = _CASES
+
+
+@primitive(tf_name="TensorScatterMin")
+def tensor_scatter_min_(xp: Any, tensor: Any, indices: Any, updates: Any) -> Any:
+    """y = tensor, with y[indices[I]] the smallest of it and its updates."""
+    return _bounded(xp, tensor, indices, updates, xp.minimum, "tensor_scatter_nd_min")
+
+
+@tensor_scatter_min_.infer
+def _(tensor: Spec, indices: Spec, updates: Spec) -> Spec:
+    return _fitting("tensor_scatter_nd_min", tensor, indices, updates)
+
+
+@tensor_scatter_min_.vjp("tensor", "updates")
+def _(g: Any, tensor: Any, indices: Any, updates: Any, y: Any) -> Any:
+    return _bounded_grads(g, tensor, indices, updates, y)
+
+
+tensor_scatter_min_.refuses = True
+tensor_scatter_min_.cases = _CASES
+
+
+def _arguments(name: str, tensor: Any, indices: Any, updates: Any, policy: str,
+               ) -> tuple[Tensor, Tensor, Tensor]:
+    if policy not in _POLICIES:
+        raise InvalidArgumentError(f"{name}: bad_indices_policy must be one of {_POLICIES}; got "
+                                   f"{shown(policy)}")
+    x = convert(tensor)
+    index = index_tensor(indices, name, x)
+    values = convert_like(updates, x._t, name)
+    _fitting(name, x.spec, index.spec, values.spec)
+    return (x, index, values) if policy != "IGNORE" else (x, *_without_bad(x, index, values))
+
+
+def _without_bad(x: Tensor, index: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """The index tuples inside x, and their updates."""
+    xp, array = x._t.xp, index._array_()
+    limits = xp.asarray(x.spec.shape[:array.shape[-1]])
+    kept = xp.flatnonzero(((array >= 0) & (array < limits)).all(axis=-1).reshape(-1))
+    rest = values.spec.shape[array.ndim - 1:]
+    rows = convert(kept, None, x._t.device)
+    flat = reshape_(values, shape=(math.prod(array.shape[:-1]), *rest))
+    picked = reshape_(index, shape=(math.prod(array.shape[:-1]), array.shape[-1]))
+    return gather_(picked, rows, axis=0), gather_(flat, rows, axis=0)
+
+
+def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "",
+                          name: str | None = None) -> Tensor:
+    """`tensor` with `updates` added at `indices`; repeated indices add up.
+
+    Args:
+        indices: integers [*I, k]: index tuples of the first k axes.
+        updates: [*I, *tensor.shape[k:]].
+        bad_indices_policy: "IGNORE" drops indices out of range.
+
+    Raises:
+        InvalidArgumentError: shapes or dtypes do not fit, or an index is out of range.
+    """
+    x, index, values = _arguments("tensor_scatter_nd_add", tensor, indices, updates,
+                                  bad_indices_policy)
+    return x + scatter_nd_(index, values, shape=x.spec.shape)  # type: ignore[operator]
+
+
+def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "",
+                          name: str | None = None) -> Tensor:
+    """`tensor` with `updates` subtracted at `indices`. Raises as `tensor_scatter_nd_add`."""
+    x, index, values = _arguments("tensor_scatter_nd_sub", tensor, indices, updates,
+                                  bad_indices_policy)
+    return x - scatter_nd_(index, values, shape=x.spec.shape)  # type: ignore[operator]
+
+
+def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None,
+                             ) -> Tensor:
+    """`tensor` with `updates` in place of its values at `indices`.
+
+    Of equal indices the last counts, and it alone gets the gradient. Raises as
+    `tensor_scatter_nd_add`.
+    """
+    return tensor_scatter_update_(*_arguments("tensor_scatter_nd_update", tensor, indices, updates,
+                                              ""))
+
+
+def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "",
+                          name: str | None = None) -> Tensor:
+    """`tensor` with the larger of its value and the updates at `indices`.
+
+    Equal values share the gradient. Raises as `tensor_scatter_nd_add`.
+    """
+    return tensor_scatter_max_(*_arguments("tensor_scatter_nd_max", tensor, indices, updates,
+                                           bad_indices_policy))
+
+
+def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "",
+                          name: str | None = None) -> Tensor:
+    """`tensor` with the smaller of its value and the updates at `indices`.
+
+    Equal values share the gradient. Raises as `tensor_scatter_nd_add`.
+    """
+    return tensor_scatter_min_(*_arguments("tensor_scatter_nd_min", tensor, indices, updates,
+                                           bad_indices_policy))

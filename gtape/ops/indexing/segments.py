@@ -1,0 +1,336 @@
+"""segment_*: sums, means, extremes and products of the rows that share an id.
+
+The segment_* functions take sorted ids and number the segments up to the last id; the
+unsorted_segment_* functions take any ids, drop negative ones and are told how many segments there
+are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gtape.core.composite_tensor import takes_composites
+from gtape.core.convert import convert
+from gtape.core.dtypes import DType, float32, int64, string
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.op import case, ints
+from gtape.core.placement import at_home
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.numerics import scatter
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import as_int, index_tensor
+from gtape.ops.checks.ranges import within
+from gtape.ops.elementwise.scalars import greater_equal, where
+from gtape.ops.indexing.gathering import rows_or_zero_, scatter_rows_
+from gtape.ops.shape.creation import ones_like, zeros_like
+from gtape.ops.shape.layout import broadcast_to_, reshape_
+
+
+@primitive(tf_name="UnsortedSegmentMax")
+def segment_extreme_(xp: Any, x: Any, ids: Any, *, count: int, largest: bool,
+                     zeros: bool = False) -> Any:
+    """y[s] = the largest or smallest x[i] with ids[i] = s.
+
+    Where there is none: the lowest or highest finite value, or 0 if `zeros`.
+    """
+    made = (scatter.segment_max if largest else scatter.segment_min)(xp, x, ids, count)
+    if zeros:
+        present = scatter.segment_count(xp, ids, count) > 0
+        made = xp.where(present.reshape((count,) + (1,) * (x.ndim - 1)), made,
+                        xp.zeros((), x.dtype))
+    return made
+
+
+@segment_extreme_.on("cuda")
+def _(gpu: Any, x: Any, ids: Any, *, count: int, largest: bool, zeros: bool) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    # What has no rows is a finite value, which only the array function tells from the extremes.
+    return None if zeros else kernels.segment_reduce(gpu, x, ids, count,
+                                                     "max" if largest else "min")
+
+
+@segment_extreme_.infer
+def _(x: Spec, ids: Spec, *, count: int, largest: bool, zeros: bool) -> Spec:
+    if not (x.dtype.is_floating or x.dtype.is_integer):
+        raise InvalidArgumentError(f"segment_max and segment_min take real numbers; got {x}")
+    return x.reshaped((count, *x.shape[1:]))
+
+
+@segment_extreme_.vjp("x")
+def _(g: Any, x: Any, ids: Any, y: Any, *, count: int) -> Any:
+    from gtape.ops.elementwise.scalars import equal, maximum
+    from gtape.ops.shape.casting import cast_
+
+    hit = cast_(equal(x, rows_or_zero_(y, ids)), dtype=x.dtype)
+    equals = rows_or_zero_(scatter_rows_(hit, ids, rows=count), ids)
+    return rows_or_zero_(g, ids) * hit / maximum(equals, 1.0)
+
+
+segment_extreme_.cases = [case((6, 2), ints(6, below=3), count=3, largest=True),
+                          case((6,), ints(6, below=4), count=5, largest=False, zeros=True)]
+
+
+@primitive(tf_name="UnsortedSegmentProd")
+def segment_prod_(xp: Any, x: Any, ids: Any, *, count: int) -> Any:
+    """y[s] = Π x[i] over i with ids[i] = s; 1 where there is none."""
+    return scatter.segment_prod(xp, x, ids, count)
+
+
+@segment_prod_.on("cuda")
+def _(gpu: Any, x: Any, ids: Any, *, count: int) -> Any:
+    from gtape.devices.cuda.kernels import scattering as kernels
+
+    return kernels.segment_reduce(gpu, x, ids, count, "product")
+
+
+@segment_prod_.infer
+def _(x: Spec, ids: Spec, *, count: int) -> Spec:
+    return x.reshaped((count, *x.shape[1:]))
+
+
+@segment_prod_.vjp("x")
+def _(g: Any, x: Any, ids: Any) -> Any:
+    # Rows that no segment takes have no gradient, whatever they are.
+    spread = rows_or_zero_(g, ids)
+    taken = reshape_(greater_equal(ids, 0), shape=(ids.spec.shape[0], *(1,) * (x.ndim - 1)))
+    taken = broadcast_to_(taken, shape=x.spec.shape)
+    return where(taken, spread * _product_of_others(x, ids), zeros_like(x))
+
+
+segment_prod_.cases = [case((6, 2), ints(6, below=3), count=3), case((5,), ints(5, below=2),
+                                                                     count=3)]
+
+
+@primitive(nondifferentiable=True, outputs="order place before behind", tf_name="Sort")
+def group_(xp: Any, ids: Any) -> Any:
+    """The order that brings equal ids together, its inverse, and how many rows of the same id come
+    before and behind each in this order."""
+    order = xp.argsort(ids, kind="stable")
+    ranked, at = ids[order], xp.arange(ids.size)
+    before = at - xp.searchsorted(ranked, ranked)
+    behind = xp.searchsorted(ranked, ranked, side="right") - 1 - at
+    return tuple(v.astype(np.int64) for v in (order, xp.argsort(order), before, behind))
+
+
+@group_.infer
+def _(ids: Spec) -> tuple[Spec, ...]:
+    return (Spec(ids.shape, int64),) * 4
+
+
+def _product_of_others(x: Tensor, ids: Tensor) -> Tensor:
+    """Π x[j] over the other rows j of the segment of i: no division, so zeros are exact, and no
+    number of another segment, so that nan and infinity stay in their own."""
+    order, place, before, behind = group_(ids)
+    rows = rows_or_zero_(x, order)
+    return rows_or_zero_(_product_before(rows, before, -1) * _product_before(rows, behind, 1),
+                         place)
+
+
+def _product_before(x: Tensor, count: Tensor, way: int) -> Tensor:
+    """Π of the `count[i]` rows next to row i on one side, without it: -1 before, 1 behind it.
+
+    The product of a stretch is that of its two halves, longer by twice in every step.
+    """
+    n, step = x.spec.shape[0], 1
+    made = _near(x, count, way)
+    while step < n:
+        made = made * _near(made, count, way * step)  # type: ignore[operator]
+        step *= 2
+    return made
+
+
+def _near(x: Tensor, count: Tensor, distance: int) -> Tensor:
+    """x[i + distance], and 1 where fewer rows of the segment than that lie on that side."""
+    n = x.spec.shape[0]
+    inside = greater_equal(count, abs(distance))
+    at = convert(np.arange(n) + distance, None, x._t.device)
+    found = rows_or_zero_(x, where(inside, at, convert(-1, at.dtype, x._t.device)))
+    shape = (n, *(1,) * (x.ndim - 1))
+    return where(broadcast_to_(reshape_(inside, shape=shape), shape=x.spec.shape), found,
+                 ones_like(x))
+
+
+def _numeric(name: str, data: Any) -> Tensor:
+    x = convert(data)
+    if x.dtype is string or x.dtype.is_bool:
+        raise InvalidArgumentError(f"{name}: data must be numbers; got {x.spec}")
+    return x
+
+
+@at_home
+def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int]:
+    """Rows, ids and the number of segments."""
+    x = _numeric(name, data)
+    ids = index_tensor(segment_ids, name, x)
+    if not x.ndim or ids.spec.shape != x.spec.shape[:1]:
+        raise InvalidArgumentError(f"{name}: segment_ids must be a vector with one id for each row "
+                                   f"of data; got data {x.spec}, segment_ids {ids.spec}")
+    array = ids._array_()
+    if not array.size:
+        return x, ids, 0
+    if int(array[0]) < 0 or bool((array[1:] < array[:-1]).any()):
+        raise InvalidArgumentError(f"{name}: segment_ids must be >= 0 and must not decrease; got "
+                                   f"{shown(ids._peek())}. Use tf.math.unsorted_{name} for others")
+    return x, ids, int(array[-1]) + 1
+
+
+@at_home
+def _unsorted(name: str, data: Any, segment_ids: Any, num_segments: Any,
+              ) -> tuple[Tensor, Tensor, int]:
+    """Rows [n, …], ids [n] and the number of segments."""
+    x = _numeric(name, data)
+    ids = index_tensor(segment_ids, name, x)
+    count = as_int(num_segments, f"{name}: num_segments")
+    shape, lead = x.spec.shape, ids.spec.shape
+    if shape[:len(lead)] != lead or count < 0:
+        raise InvalidArgumentError(f"{name}: the shape of data must begin with that of segment_ids,"
+                                   f" and num_segments must be >= 0; got data {x.spec}, "
+                                   f"segment_ids {ids.spec}, num_segments={count}")
+    if ids._t.device.is_host:
+        ids = within(ids, None, count, f"{name}: with num_segments={count}, segment_ids")
+    if len(lead) != 1:
+        total = math.prod(lead)
+        x = reshape_(x, shape=(total, *shape[len(lead):]))
+        ids = reshape_(ids, shape=(total,))
+    return x, ids, count
+
+
+@primitive(nondifferentiable=True)
+def sizes_(xp: Any, ids: Any, *, count: int, axes: int, dtype: DType) -> Any:
+    """The number of rows of each segment, at least 1, with so many axes of length 1 behind."""
+    found = xp.maximum(scatter.segment_count(xp, ids, count), 1)
+    return found.reshape((count,) + (1,) * axes).astype(dtype.np_dtype)
+
+
+@sizes_.infer
+def _(ids: Spec, *, count: int, axes: int, dtype: DType) -> Spec:
+    return Spec((count,) + (1,) * axes, dtype)
+
+
+sizes_.cases = [case(ints(6, below=4), count=5, axes=1, dtype=float32)]
+
+
+def _sizes(x: Tensor, ids: Tensor, count: int) -> Tensor:
+    """The number of rows of each segment, at least 1, beside sums of x."""
+    return sizes_(ids, count=count, axes=x.ndim - 1, dtype=x.dtype)
+
+
+def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """y[s, …] = Σ data[i, …] over i with segment_ids[i] = s, 0 where there is none.
+
+    Args:
+        segment_ids: integers [n], >= 0, not decreasing; the last gives the number of segments.
+
+    Raises:
+        InvalidArgumentError: ids that decrease, are negative, or do not fit `data`.
+    """
+    x, ids, count = _sorted("segment_sum", data, segment_ids)
+    return scatter_rows_(x, ids, rows=count)
+
+
+def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The mean of the rows of each segment, 0 where there is none. See `segment_sum`."""
+    x, ids, count = _sorted("segment_mean", data, segment_ids)
+    total, sizes = scatter_rows_(x, ids, rows=count), _sizes(x, ids, count)
+    if x.dtype.is_integer:
+        from gtape.ops.elementwise.scalars import truncatediv
+
+        return truncatediv(total, sizes)
+    return total / sizes
+
+
+def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The largest of the rows of each segment, 0 where there is none; ties share the gradient.
+
+    See `segment_sum`.
+    """
+    x, ids, count = _sorted("segment_max", data, segment_ids)
+    return segment_extreme_(x, ids, count=count, largest=True, zeros=True)
+
+
+def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The smallest of the rows of each segment, 0 where there is none; ties share the gradient.
+
+    See `segment_sum`.
+    """
+    x, ids, count = _sorted("segment_min", data, segment_ids)
+    return segment_extreme_(x, ids, count=count, largest=False, zeros=True)
+
+
+def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The product of the rows of each segment, 1 where there is none; exact gradient at zeros.
+
+    See `segment_sum`.
+    """
+    x, ids, count = _sorted("segment_prod", data, segment_ids)
+    return segment_prod_(x, ids, count=count)
+
+
+@takes_composites
+def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
+                         ) -> Tensor:
+    """y[s, …] = Σ data[I, …] over I with segment_ids[I] = s, 0 where there is none.
+
+    Args:
+        data: [*I, …].
+        segment_ids: integers [*I], below `num_segments`; negative ones are dropped.
+
+    Returns:
+        [num_segments, …].
+
+    Raises:
+        InvalidArgumentError: shapes that do not fit, or (in host memory) an id too large.
+    """
+    x, ids, count = _unsorted("unsorted_segment_sum", data, segment_ids, num_segments)
+    return scatter_rows_(x, ids, rows=count)
+
+
+@takes_composites
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
+                          ) -> Tensor:
+    """The mean of each segment, 0 where there is none. See `unsorted_segment_sum`."""
+    x, ids, count = _unsorted("unsorted_segment_mean", data, segment_ids, num_segments)
+    return scatter_rows_(x, ids, rows=count) / _sizes(x, ids, count)
+
+
+@takes_composites
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any,
+                            name: str | None = None) -> Tensor:
+    """The sum of each segment divided by √(number of rows). See `unsorted_segment_sum`."""
+    from gtape.ops.elementwise.scalars import sqrt
+
+    x, ids, count = _unsorted("unsorted_segment_sqrt_n", data, segment_ids, num_segments)
+    return scatter_rows_(x, ids, rows=count) / sqrt(_sizes(x, ids, count))
+
+
+@takes_composites
+def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
+                         ) -> Tensor:
+    """The largest of each segment, the lowest finite value where there is none; ties share the
+    gradient. See `unsorted_segment_sum`."""
+    x, ids, count = _unsorted("unsorted_segment_max", data, segment_ids, num_segments)
+    return segment_extreme_(x, ids, count=count, largest=True)
+
+
+@takes_composites
+def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
+                         ) -> Tensor:
+    """The smallest of each segment, the highest finite value where there is none; ties share the
+    gradient. See `unsorted_segment_sum`."""
+    x, ids, count = _unsorted("unsorted_segment_min", data, segment_ids, num_segments)
+    return segment_extreme_(x, ids, count=count, largest=False)
+
+
+@takes_composites
+def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
+                          ) -> Tensor:
+    """The product of each segment, 1 where there is none; exact gradient at zeros. See
+    `unsorted_segment_sum`."""
+    x, ids, count = _unsorted("unsorted_segment_prod", data, segment_ids, num_segments)
+    return segment_prod_(x, ids, count=count)

@@ -1,0 +1,280 @@
+"""einsum and tensordot: sums of products over named axes."""
+
+from __future__ import annotations
+
+import re
+import string
+from functools import lru_cache
+from typing import Any
+
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.op import case
+from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.tensor import Tensor
+from gtape.numerics.contraction import contract, sizes_of
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import as_int, as_ints, as_tensors, host_value, one_dtype
+from gtape.ops.linalg.products import pair
+from gtape.ops.shape.layout import broadcast_to_, reshape_
+
+_FORM = re.compile(r"(?:[a-zA-Z]*(?:\.\.\.)?[a-zA-Z]*,)*[a-zA-Z]*(?:\.\.\.)?[a-zA-Z]*"
+                   r"(?:->[a-zA-Z]*(?:\.\.\.)?[a-zA-Z]*)?")
+
+
+@primitive(tf_name="Einsum")
+def einsum_(xp: Any, *values: Any, equation: str) -> Any:
+    """y = Σ over the letters not in the result of the product of `values`; no ellipsis."""
+    terms, _, result = equation.partition("->")
+    return contract(xp, list(values), tuple(terms.split(",")), result)
+
+
+@einsum_.infer
+def _(*values: Spec, equation: str) -> Spec:
+    dtype = one_dtype("einsum", values)
+    if not (dtype.is_differentiable or dtype.is_integer):
+        raise InvalidArgumentError(f"einsum takes numbers; got {', '.join(map(str, values))}")
+    terms, _, result = equation.partition("->")
+    try:
+        sizes = sizes_of(tuple(terms.split(",")), tuple(v.shape for v in values))
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"einsum '{equation}': {error}; the tensors are {', '.join(map(str, values))}"
+        ) from None
+    return Spec(tuple(sizes[x] for x in result), dtype)
+
+
+@einsum_.on("cuda")
+def _(gpu: Any, *values: Any, equation: str) -> Any:
+    from gtape.devices.cuda.gemm import einsum
+
+    return einsum.einsum(gpu, *values, equation) if len(values) == 2 else None
+
+
+@einsum_.vjp("values")
+def _(g: Any, values: Any, *, equation: str) -> Any:
+    return _Parts(g, values, equation)
+
+
+class _Parts:
+    """The cotangents of an einsum's operands, each computed when it is asked for."""
+
+    def __init__(self, g: Tensor, values: Any, equation: str) -> None:
+        self.g, self.values = g, values
+        terms, _, self.result = equation.partition("->")
+        self.terms = terms.split(",")
+
+    def __getitem__(self, i: int) -> Tensor:
+        term = self.terms[i]
+        others = [v for j, v in enumerate(self.values) if j != i]
+        names = [t for j, t in enumerate(self.terms) if j != i]
+        return _transposed(self.g, self.result, others, names, term, self.values[i].spec)
+
+
+def _transposed(g: Tensor, result: str, others: list[Tensor], names: list[str], term: str,
+                spec: Spec) -> Tensor:
+    """Σ g Π others with the axes of `term`: letters nobody else has are broadcast, and a repeated
+    letter puts the cotangent on the diagonal."""
+    distinct = "".join(dict.fromkeys(term))
+    found = set(result).union(*names)
+    kept = "".join(x for x in distinct if x in found)
+    made = einsum_(g, *others, equation=f"{','.join([result, *names])}->{kept}")
+    lengths = dict(zip(term, spec.shape))
+    if kept != distinct:
+        made = reshape_(made, shape=tuple(lengths[x] if x in found else 1 for x in distinct))
+        made = broadcast_to_(made, shape=tuple(lengths[x] for x in distinct))
+    return made if distinct == term else _on_diagonals(made, distinct, term, spec)
+
+
+def _on_diagonals(made: Tensor, distinct: str, term: str, spec: Spec) -> Tensor:
+    """`made` placed where all axes of a repeated letter have one index."""
+    from gtape.core.convert import convert
+
+    spare = (x for x in string.ascii_letters if x not in term)
+    target, names, eyes = "", [distinct], [made]
+    xp = made._t.xp
+    for letter, length in zip(term, spec.shape):
+        if letter not in target:
+            target += letter
+            continue
+        fresh = next(spare)
+        target += fresh
+        names.append(letter + fresh)
+        eye = xp.eye(length, dtype=spec.dtype.np_dtype)
+        eyes.append(convert(eye, spec.dtype, made._t.device))
+    return einsum_(*eyes, equation=f"{','.join(names)}->{target}")
+
+
+einsum_.cases = [
+    case((2, 3), (3, 4), equation="ij,jk->ik"), case((3, 3), equation="ii->i"),
+    case((3, 3), equation="ii->"), case((2, 3), equation="ij->j"),
+    case((2, 3, 4), (2, 4, 3), equation="bij,bji->b"), case((3,), (2,), equation="i,j->ji"),
+    case((2,), (2, 3), (3, 2), equation="i,ij,jk->k"), case((2, 3), (4,), equation="ij,k->"),
+    case((2, 3, 2), (2, 2), equation="iji,ik->jk"), case((), (2,), equation=",i->i"),
+    case((2, 3), (3,), equation="ij,j->i", dtypes=("complex128",))]
+
+
+def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
+    """Sums of products over named axes: 'ij,jk->ik' is a matrix product.
+
+    A letter names an axis; a letter that is missing in the result is summed; a letter that a term
+    repeats takes the diagonal; '...' stands for the axes not named, which broadcast. Without
+    '->' the result has the letters that occur once, in alphabetic order, after '...'.
+
+    Args:
+        equation: the terms, one for each tensor, and the result.
+        inputs: tensors of one dtype.
+        optimize: accepted; the order is always chosen to keep intermediate results small.
+
+    Raises:
+        ValueError: the equation is malformed, or its terms differ in number from the tensors.
+        InvalidArgumentError: it does not fit the shapes, or dtypes differ.
+    """
+    unknown = set(kwargs) - {"optimize", "name"}
+    if unknown:
+        raise TypeError(f"einsum takes the keywords optimize and name; got {sorted(unknown)}")
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum: the equation must be a string such as 'ij,jk->ik'; got "
+                        f"{shown(equation)}")
+    tensors = as_tensors(list(inputs), "einsum")
+    canonical, shapes = _resolved(equation, tuple(x.spec.shape for x in tensors))
+    if shapes:
+        tensors = [x if s is None else reshape_(x, shape=s) for x, s in zip(tensors, shapes)]
+    return einsum_(*tensors, equation=canonical)
+
+
+@lru_cache(4096)
+def _resolved(equation: str, shapes: tuple[tuple[int, ...], ...],
+              ) -> tuple[str, list[tuple[int, ...] | None]]:
+    """The equation without '...', and the shape each tensor takes (None: its own)."""
+    terms, result = _parsed(equation, len(shapes))
+    if "..." not in equation:
+        return f"{','.join(terms)}->{result}", []
+    ranks = [len(s) - len(t.replace("...", "")) if "..." in t else 0
+             for t, s in zip(terms, shapes)]
+    if min(ranks) < 0:
+        at = ranks.index(min(ranks))
+        raise InvalidArgumentError(f"einsum '{equation}': the term '{terms[at]}' names more axes "
+                                   f"than the shape {list(shapes[at])} has")
+    spare = [x for x in string.ascii_letters if x not in equation]
+    names = "".join(spare[:max(ranks)])
+    if names and "..." not in result:
+        raise InvalidArgumentError(f"einsum '{equation}': '...' stands for {len(names)} axes, so "
+                                   f"the result must name it")
+    whole = _broadcast(equation, terms, shapes, ranks)
+    made, reshaped = [], []
+    for term, shape, rank in zip(terms, shapes, ranks):
+        filled, kept = _filled(term, shape, names[len(names) - rank:], whole[len(whole) - rank:])
+        made.append(filled)
+        reshaped.append(None if kept == shape else kept)
+    return f"{','.join(made)}->{result.replace('...', names)}", reshaped
+
+
+def _parsed(equation: str, count: int) -> tuple[list[str], str]:
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum: the equation must be a string such as 'ij,jk->ik'; got "
+                        f"{shown(equation)}")
+    text = equation.replace(" ", "")
+    if not _FORM.fullmatch(text):
+        raise ValueError(f"einsum: the equation must look like 'ij,jk->ik', with letters and at "
+                         f"most one '...' in a term; got '{equation}'")
+    left, arrow, result = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != count:
+        raise ValueError(f"einsum '{equation}': {len(terms)} terms need {len(terms)} tensors; got "
+                         f"{count}")
+    letters = left.replace(",", "").replace(".", "")
+    if not arrow:
+        once = "".join(sorted(x for x in set(letters) if letters.count(x) == 1))
+        result = ("..." if "..." in left else "") + once
+    named = result.replace("...", "")
+    for letter in named:
+        if letter not in letters:
+            raise ValueError(f"einsum '{equation}': the result names '{letter}', which no term has")
+        if named.count(letter) > 1:
+            raise ValueError(f"einsum '{equation}': the result names '{letter}' more than once")
+    return terms, result
+
+
+def _broadcast(equation: str, terms: list[str], shapes: tuple[tuple[int, ...], ...],
+               ranks: list[int]) -> tuple[int, ...]:
+    """The common shape of the axes that '...' stands for."""
+    from gtape.core.dtypes import float32
+
+    parts = []
+    for term, shape, rank in zip(terms, shapes, ranks):
+        at = max(term.find("..."), 0)
+        parts.append(Spec(shape[at:at + rank], float32))
+    return broadcast_shapes(f"einsum '{equation}' (the axes of '...')", *parts)
+
+
+def _filled(term: str, shape: tuple[int, ...], names: str, whole: tuple[int, ...],
+            ) -> tuple[str, tuple[int, ...]]:
+    """The term with letters for '...', and the shape without the axes that broadcast."""
+    if "..." not in term:
+        return term, shape
+    at = term.index("...")
+    part = shape[at:at + len(names)]
+    used = [i for i, n in enumerate(part) if n == whole[i]]
+    letters = "".join(names[i] for i in used)
+    kept = (*shape[:at], *[part[i] for i in used], *shape[at + len(names):])
+    return term.replace("...", letters), kept
+
+
+def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
+    """Σ over pairs of axes of a and b; the result has the other axes of a, then those of b.
+
+    Args:
+        axes: an integer N, for the last N axes of a with the first N of b; or two integers or
+            two lists, the axes of a and those of b.
+
+    Raises:
+        ValueError: the axes do not fit.
+        InvalidArgumentError: lengths or dtypes differ.
+    """
+    x, y = pair("tensordot", a, b)
+    left, right = _axes_pair(axes, x.ndim, y.ndim)
+    first = list(string.ascii_letters[:x.ndim])
+    second = list(string.ascii_letters[x.ndim:x.ndim + y.ndim])
+    for i, j in zip(left, right):
+        if x.spec.shape[i] != y.spec.shape[j]:
+            raise InvalidArgumentError(f"tensordot: axis {i} of {x.spec} and axis {j} of {y.spec} "
+                                       f"must have one length")
+        second[j] = first[i]
+    result = [c for i, c in enumerate(first) if i not in left]
+    result += [c for j, c in enumerate(second) if j not in right]
+    return einsum_(x, y, equation=f"{''.join(first)},{''.join(second)}->{''.join(result)}")
+
+
+def _axes_pair(axes: Any, rank_a: int, rank_b: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if not isinstance(axes, (list, tuple)):
+        found = host_value(axes, "tensordot: axes")
+        if not found.ndim:
+            return _last_with_first(as_int(axes, "tensordot: axes"), rank_a, rank_b)
+        axes = list(found)
+    if len(axes) != 2:
+        raise ValueError(f"tensordot: axes must be an integer or two lists; got {shown(axes)}")
+    left = _normal(as_ints(axes[0], "tensordot: axes"), rank_a)
+    right = _normal(as_ints(axes[1], "tensordot: axes"), rank_b)
+    if len(left) != len(right):
+        raise ValueError(f"tensordot: as many axes of a as of b are needed; got {len(left)} and "
+                         f"{len(right)}")
+    return left, right
+
+
+def _last_with_first(count: int, rank_a: int, rank_b: int,
+                     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if not 0 <= count <= min(rank_a, rank_b):
+        raise ValueError(f"tensordot: axes={count} must lie between 0 and the smaller rank, "
+                         f"{min(rank_a, rank_b)}")
+    return tuple(range(rank_a - count, rank_a)), tuple(range(count))
+
+
+def _normal(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    for a in axes:
+        if not -rank <= a < rank:
+            raise ValueError(f"tensordot: an axis must lie in [{-rank}, {rank}); got {a}")
+    found = tuple(a % rank for a in axes)
+    if len(set(found)) != len(found):
+        raise ValueError(f"tensordot: the axes must be distinct; got {list(axes)}")
+    return found

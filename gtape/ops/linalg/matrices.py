@@ -1,0 +1,90 @@
+"""What the ops on matrices share: checks of shape and dtype, small floats, and failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from gtape.core.dtypes import DType
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.numerics import nonfinite
+from gtape.numerics.precision import is_short
+from gtape.ops.shape.layout import swap_last
+
+_NOTHING = nullcontext()
+
+
+def check_matrix(name: str, x: Spec, square: bool = False) -> None:
+    """Raises InvalidArgumentError unless `x` holds floating or complex (square) matrices."""
+    if not x.dtype.is_differentiable:
+        raise InvalidArgumentError(f"{name} takes floating or complex matrices; got {x}. "
+                                   f"Write tf.cast(x, tf.float32)")
+    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
+        what = "square matrices [..., n, n]" if square else "rank 2 or more"
+        raise InvalidArgumentError(f"{name} needs {what}; got {x}")
+
+
+def _failures_told(xp: Any) -> AbstractContextManager[Any]:
+    """Inside, CuPy raises LinAlgError as NumPy does; it must be asked to, since it then waits for
+    the device."""
+    if xp is np:
+        return _NOTHING
+    import cupyx
+
+    return cupyx.errstate(linalg="raise")
+
+
+def computed(xp: Any, failure: str, routine: Callable[..., Any], *arrays: Any,
+             rule: nonfinite.Rule | None = nonfinite.NAN) -> Any:
+    """routine(*arrays), float16 computed in float32; the first array holds the matrices.
+
+    Args:
+        rule: what a matrix that holds nan or inf gives instead, each matrix of a batch for itself;
+            None for a routine whose own arithmetic carries them through.
+
+    Raises:
+        InvalidArgumentError: the routine fails for a finite matrix; the message starts with
+            `failure`.
+    """
+    dtype = arrays[0].dtype
+    short = is_short(dtype)
+    work = [a.astype(np.float32) for a in arrays] if short else arrays
+    try:
+        with _failures_told(xp):
+            made = routine(*work) if rule is None else nonfinite.guarded(xp, routine, work, rule)
+    except np.linalg.LinAlgError as error:
+        raise InvalidArgumentError(f"{failure} ({error})") from None
+    return _narrowed(made, dtype) if short else made
+
+
+def _narrowed(made: Any, dtype: np.dtype) -> Any:
+    if isinstance(made, tuple):
+        return tuple([_narrowed(m, dtype) for m in made])
+    return made.astype(dtype) if made.dtype == np.float32 else made
+
+
+def adjoint_of(x: Tensor) -> Tensor:
+    """The conjugate transpose."""
+    from gtape.ops.elementwise.scalars import conj
+
+    moved = swap_last(x)
+    return conj(moved) if x.dtype.is_complex else moved
+
+
+def as_dtype_of(x: Tensor, dtype: DType) -> Tensor:
+    """`x` in another dtype, real parts only where it is real."""
+    from gtape.ops.shape.casting import cast_
+
+    return x if x.dtype is dtype else cast_(x, dtype=dtype)
+
+
+def reciprocal_or_zero(x: Tensor) -> Tensor:
+    """1 / x, and 0 where x is 0."""
+    from gtape.ops.elementwise.scalars import divide_no_nan
+
+    return divide_no_nan(1.0, x)

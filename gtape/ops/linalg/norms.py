@@ -1,0 +1,216 @@
+"""norm, normalize, l2_normalize and global_norm.
+
+The norm of a whole tensor has gradient 0 at zero. The norm along an axis has gradient nan in a row
+of zeros, as TensorFlow's, unless the cotangent is 0; `tf.math.reduce_euclidean_norm` gives 0 there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.op import case
+from gtape.core.spec import Spec, normal_axes, reduced
+from gtape.core.tensor import Tensor
+from gtape.numerics.sums import total
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import axes_of
+from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
+from gtape.ops.shape.layout import reshape_
+
+Axes = tuple[int, ...]
+
+
+@primitive(tf_name="EuclideanNorm", holomorphic=False)
+def euclidean_norm_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
+    """y = √Σ|x|² over `axis`. The gradient x / y at y = 0 is 0 over all axes, nan over some."""
+    if x.dtype.name in ("float16", "bfloat16"):
+        wide = x.astype("float32")
+        return xp.sqrt(total(wide * wide, axis, keepdims)).astype(x.dtype)
+    squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
+    return xp.sqrt(total(squares, axis, keepdims))
+
+
+@euclidean_norm_.infer
+def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
+    if not x.dtype.is_differentiable:
+        raise InvalidArgumentError(f"norm takes floating or complex tensors; got {x}. "
+                                   f"Write tf.cast(x, tf.float32)")
+    return Spec(reduced(x.shape, axis, keepdims), x.dtype.real_dtype)
+
+
+@euclidean_norm_.vjp("x")
+def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
+    from gtape.ops.elementwise.scalars import divide_no_nan, over
+
+    kept = reduced(x.spec.shape, axis, True)
+    whole = len(axis) == x.ndim
+    scale = (divide_no_nan if whole else over)(reshape_(g, shape=kept), reshape_(y, shape=kept))
+    return x * _as(scale, x.dtype)
+
+
+euclidean_norm_.cases = [
+    case((2, 3), axis=(0, 1)), case((2, 3), axis=(1,), keepdims=True), case((2, 3, 2), axis=(0, 2)),
+    case((2, 3), axis=(1,), dtypes=("complex128",))]
+
+
+def _as(x: Tensor, dtype: Any) -> Tensor:
+    from gtape.ops.shape.casting import cast_
+
+    return x if x.dtype is dtype else cast_(x, dtype=dtype)
+
+
+def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None,
+         name: str | None = None) -> Tensor:
+    """The norm of vectors or matrices.
+
+    Args:
+        ord: for vectors 'euclidean', np.inf, or a number p > 0 for (Σ|x|ᵖ)^(1/p); for matrices
+            'euclidean' or 'fro' (√Σ|x|²), 1 (the largest column sum), np.inf (the largest row
+            sum), 2 (the largest singular value).
+        axis: None takes all elements as one vector, an integer vectors along it, and a pair the
+            matrices in these two axes.
+        keepdims: keep the axes as length 1.
+
+    Returns:
+        A tensor of the dtype of `tensor`, real for a complex one. The gradient of a whole norm at
+        zero is 0.
+
+    Raises:
+        ValueError: an unknown `ord`, or an axis that is not None, an integer or a pair.
+        InvalidArgumentError: no such axis, or integers.
+    """
+    x = convert(tensor)
+    found = axes_of(axis)
+    is_matrix = isinstance(found, tuple) and len(found) > 1
+    if isinstance(found, tuple) and (len(found) > 2 or len(set(found)) != len(found)
+                                     or not found):
+        raise ValueError(f"norm: axis must be None, an integer or two distinct integers; got "
+                         f"{shown(axis)}")
+    axes = normal_axes("norm", found, x.ndim)
+    _check_order(ord, is_matrix)
+    order = tuple(a % x.ndim for a in found) if is_matrix else axes  # type: ignore[union-attr]
+    made = _matrix_norm(x, ord, order) if is_matrix else _vector_norm(x, ord, axes)
+    if not keepdims:
+        made = reshape_(made, shape=reduced(x.spec.shape, axes, False))
+    return made
+
+
+def _check_order(order: Any, is_matrix: bool) -> None:
+    if is_matrix:
+        if order not in ("euclidean", "fro", 1, 2, math.inf):
+            raise ValueError(f"norm: 'ord' must be one of 'euclidean', 'fro', 1, 2, np.inf for "
+                             f"matrices; got {shown(order)}")
+    elif order != "euclidean" and (not isinstance(order, (int, float)) or order <= 0):
+        raise ValueError(f"norm: 'ord' must be 'euclidean', np.inf or a positive number for "
+                         f"vectors; got {shown(order)}. For a matrix norm give two axes")
+
+
+def _vector_norm(x: Tensor, order: Any, axes: Axes) -> Tensor:
+    """The norm over `axes`, kept as length 1."""
+    if order in ("euclidean", 2):
+        return euclidean_norm_(x, axis=axes, keepdims=True)
+    size = _magnitude(x)
+    if order == 1:
+        return reduce_sum_(size, axis=axes, keepdims=True)
+    if order == math.inf:
+        return reduce_max_(size, axis=axes, keepdims=True)
+    from gtape.ops.elementwise.scalars import power
+
+    return _root(reduce_sum_(power(size, float(order)), axis=axes, keepdims=True), float(order))
+
+
+def _root(total: Tensor, order: float) -> Tensor:
+    """total^(1/order), with gradient 0 where total is 0."""
+    from gtape.ops.elementwise.scalars import where
+    from gtape.ops.shape.creation import ones_like, zeros_like
+
+    positive = total > 0  # type: ignore[operator]
+    safe = where(positive, total, ones_like(total))
+    return where(positive, safe ** (1 / order), zeros_like(total))
+
+
+def _magnitude(x: Tensor) -> Tensor:
+    from gtape.ops.elementwise.scalars import complex_abs, real_abs
+
+    if not x.dtype.is_differentiable:
+        raise InvalidArgumentError(f"norm takes floating or complex tensors; got {x.spec}. "
+                                   f"Write tf.cast(x, tf.float32)")
+    return complex_abs(x) if x.dtype.is_complex else real_abs(x)
+
+
+def _matrix_norm(x: Tensor, order: Any, axes: Axes) -> Tensor:
+    """The norm of the matrices whose rows and columns lie along `axes`, kept as length 1."""
+    if order in ("euclidean", "fro"):
+        return euclidean_norm_(x, axis=tuple(sorted(axes)), keepdims=True)
+    rows, columns = axes
+    if order in (1, math.inf):
+        inner, outer = (rows, columns) if order == 1 else (columns, rows)
+        sums = reduce_sum_(_magnitude(x), axis=(inner,), keepdims=True)
+        return reduce_max_(sums, axis=(outer,), keepdims=True)
+    from gtape.ops.linalg.eigen import singular_values
+    from gtape.ops.shape.layout import transpose_
+
+    rest = tuple(i for i in range(x.ndim) if i not in axes)
+    found = singular_values(transpose_(x, perm=(*rest, rows, columns)))
+    largest = reduce_max_(found, axis=(found.ndim - 1,))
+    return reshape_(largest, shape=reduced(x.spec.shape, axes, True))
+
+
+def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None,
+              ) -> tuple[Tensor, Tensor]:
+    """(tensor / norm, norm), the norm with its axes kept as length 1.
+
+    Raises:
+        ValueError, InvalidArgumentError: as `norm`.
+    """
+    x = convert(tensor)
+    length = norm(x, ord=ord, axis=axis, keepdims=True)
+    return x / _as(length, x.dtype), length  # type: ignore[operator]
+
+
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None,
+                 dim: Any = None) -> Tensor:
+    """x / √max(Σ|x|², epsilon) over `axis` (all axes when None).
+
+    Raises:
+        InvalidArgumentError: no such axis, or not floating or complex.
+    """
+    from gtape.ops.elementwise.scalars import imag_part, maximum, real_part, rsqrt, square
+
+    tensor = convert(x)
+    axes = normal_axes("l2_normalize", axes_of(dim if axis is None else axis), tensor.ndim)
+    if not tensor.dtype.is_complex:
+        total = reduce_sum_(square(tensor), axis=axes, keepdims=True)
+        return tensor * rsqrt(maximum(total, epsilon))  # type: ignore[operator]
+    real, imag = real_part(tensor), imag_part(tensor)
+    total = reduce_sum_(square(real) + square(imag), axis=axes, keepdims=True)
+    return tensor * _as(rsqrt(maximum(total, epsilon)), tensor.dtype)  # type: ignore[operator]
+
+
+def global_norm(t_list: Any, name: str | None = None) -> Tensor:
+    """√Σ‖t‖² over the tensors of a list; None entries are skipped, and of IndexedSlices the
+    values are taken as they are, repeated rows not added.
+
+    Raises:
+        TypeError: `t_list` is not a sequence.
+    """
+    if isinstance(t_list, (str, Tensor)) or not isinstance(t_list, (list, tuple)):
+        raise TypeError(f"global_norm takes a list of tensors; got {type(t_list).__name__}")
+    lengths = []
+    for item in t_list:
+        if item is not None:
+            x = convert(item.values if isinstance(item, IndexedSlices) else item)
+            lengths.append(euclidean_norm_(x, axis=tuple(range(x.ndim))))
+    if not lengths:
+        return convert(0.0, dtypes.float32)
+    if len(lengths) == 1:
+        return lengths[0]
+    from gtape.ops.shape.packing import stack_
+
+    return euclidean_norm_(stack_(*lengths, axis=0), axis=(0,))

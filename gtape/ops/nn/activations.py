@@ -1,0 +1,320 @@
+"""Activation functions: the nonlinearities of neural networks, element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gtape.core.dtypes import float32
+from gtape.core.tensor import Tensor
+from gtape.ops.elementwise import scalar_numpy as spelled
+from gtape.ops.elementwise.scalars import (
+    clip,
+    exp,
+    expm1,
+    letter,
+    minimum,
+    negative,
+    real_abs,
+    sigmoid,
+    sqrt,
+    square,
+    tanh,
+    where,
+    word,
+    zero,
+)
+
+_FEATURES = ("features",)
+_SLOPE = 2 * math.sqrt(2 / math.pi)
+_SELU_SCALE = 1.0507009873554805
+_SELU_TAIL = _SELU_SCALE * 1.6732632423543772
+
+
+def _selu(xp: Any, x: Any) -> Any:
+    return xp.where(x > 0, _SELU_SCALE * x, _SELU_TAIL * xp.expm1(xp.minimum(x, 0)))
+
+
+def _softsign(xp: Any, x: Any) -> Any:
+    return x / (1 + xp.abs(x))
+
+
+def _normal_cdf(xp: Any, x: Any) -> Any:
+    from gtape.numerics.special import normal_cdf
+
+    return normal_cdf(xp, xp.asarray(x))
+
+
+def _normal_cdf_out(x: Any, out: Any) -> None:
+    out[...] = _normal_cdf(np, x)
+
+
+_normal_cdf.with_out = _normal_cdf_out  # type: ignore[attr-defined]
+
+
+def _real_word(fn: Callable[..., Any]) -> Any:
+    return word(fn, types="real_float", name=fn.__name__.rstrip("_"))
+
+
+# ---------------------------------------------------------------- rectifiers
+relu_gate: Any = letter("relu_gate(a, b)", numpy=spelled.relu_gate, cuda="b > 0 ? a : 0",
+                   types="real", doc="a where b is positive, else 0: the gradient of relu.",
+                   d_a=lambda g, b: relu_gate(g, b), d_b=lambda g: zero(g))
+relu = letter("relu(x)", numpy=spelled.relu, cuda="larger(x, 0)", types="real", names=_FEATURES,
+              doc="max(x, 0); its gradient at 0 is 0.", d_x=lambda g, y: relu_gate(g, y))
+relu6_gate: Any = letter("relu6_gate(a, b)", numpy=spelled.relu6_gate,
+                    cuda="b > 0 && b < 6 ? a : 0", types="real",
+                    doc="a where b lies in (0, 6), else 0: the gradient of relu6.",
+                    d_a=lambda g, b: relu6_gate(g, b), d_b=lambda g: zero(g))
+relu6 = letter("relu6(x)", numpy=spelled.relu6, cuda="smaller(larger(x, 0), 6)", types="real",
+               names=_FEATURES, doc="min(max(x, 0), 6); its gradient at 0 and 6 is 0.",
+               d_x=lambda g, y: relu6_gate(g, y))
+leaky_gate: Any = letter("leaky_gate(a, x, alpha)", numpy=spelled.leaky_gate,
+                    cuda="x > 0 ? a : a * alpha", types="real_float",
+                    doc="a where x is positive, else alpha a: the gradient of leaky_relu.",
+                    d_a=lambda g, x, alpha: leaky_gate(g, x, alpha), d_x=lambda g: zero(g),
+                    d_alpha=lambda g, a, x: where(x > 0, 0, g * a))
+leaky_relu_ = letter("leaky_relu(x, alpha)", numpy=spelled.leaky_relu,
+                     cuda="x > 0 ? x : x * alpha", types="real_float",
+                     doc="x where it is positive, else alpha x.",
+                     d_x=lambda g, x, alpha: leaky_gate(g, x, alpha),
+                     d_alpha=lambda g, x: where(x > 0, 0, g * x))
+
+
+def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
+    """x where it is positive, else alpha x; the slope at 0 is alpha. Integers give float32.
+
+    Maas, Hannun & Ng 2013, "Rectifier nonlinearities improve neural network acoustic models".
+    """
+    from gtape.core.convert import convert
+    from gtape.ops.shape.casting import cast
+
+    x = convert(features)
+    return leaky_relu_(cast(x, float32) if x.dtype.is_integer else x, alpha)
+
+
+def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Tensor:
+    """relu(x) and relu(-x), one after another along `axis`, which doubles in length.
+
+    Shang, Sohn, Almeida & Lee 2016, arXiv:1603.05201.
+    """
+    from gtape.core.convert import convert
+    from gtape.ops.shape.packing import concat
+
+    x = convert(features)
+    return relu(concat([x, negative(x)], axis))
+
+
+# ---------------------------------------------------------------- exponential units
+elu = letter("elu(x)", numpy=spelled.elu, cuda="x > 0 ? x : expm1(x)", types="real_float",
+             names=_FEATURES, doc="x where it is positive, else eˣ - 1 (arXiv:1511.07289).",
+             d_x=lambda g, y: where(y > 0, g, g * (y + 1)))
+selu = letter("selu(x)", numpy=_selu,
+              cuda=f"x > 0 ? {_SELU_SCALE} * x : {_SELU_TAIL} * expm1(x)", types="real_float",
+              names=_FEATURES, doc="The scaled elu, which keeps mean 0 and variance 1 "
+              "(arXiv:1706.02515).",
+              d_x=lambda g, y: where(y < 0, g * (y + _SELU_TAIL), g * _SELU_SCALE))
+
+
+@_real_word
+def celu_(x: Any, alpha: Any) -> Any:
+    """x where it is positive, else alpha (e^(x / alpha) - 1)."""
+    return where(x > 0, x, alpha * expm1(minimum(x, 0) / alpha))
+
+
+def celu(x: Any, alpha: float = 1.0) -> Tensor:
+    """x where it is positive, else alpha (e^(x / alpha) - 1). Barron 2017, arXiv:1704.07483."""
+    return celu_(x, alpha)
+
+
+# ---------------------------------------------------------------- sigmoid units
+softplus = letter("softplus(x)", numpy=spelled.softplus,
+                  cuda="larger(x, 0) + log1p(exp(-absolute(x)))", types="real_float",
+                  names=_FEATURES, doc="log(1 + eˣ), without overflow.",
+                  d_x=lambda g, x: g * sigmoid(x))
+log_sigmoid = letter("log_sigmoid(x)", numpy=spelled.log_sigmoid,
+                     cuda="smaller(x, 0) - log1p(exp(-absolute(x)))", types="real_float",
+                     doc="log(sigmoid(x)), without overflow.",
+                     d_x=lambda g, x: g * sigmoid(-x))
+softsign = letter("softsign(x)", numpy=_softsign, cuda="x / (1 + absolute(x))", types="real_float",
+                  names=_FEATURES, doc="x / (1 + |x|).",
+                  d_x=lambda g, x: g / square(1 + real_abs(x)))
+normal_cdf = letter("normal_cdf(x)", numpy=_normal_cdf, cuda="normcdf(x)", types="real_float",
+                    doc="The distribution function of the standard normal distribution.",
+                    d_x=lambda g, x: g * exp(-0.5 * (x * x)) * (0.5 * math.sqrt(2 / math.pi)))
+
+
+@_real_word
+def gelu_(x: Any) -> Any:
+    """x Φ(x)."""
+    return x * normal_cdf(x)
+
+
+def _gelu_tanh(x: Any) -> Any:
+    """x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2."""
+    return x * _gelu_gate(x, square(x))
+
+
+def _gelu_gate(x: Any, w: Any) -> Any:
+    # (1 + tanh u) / 2 = sigmoid(2u), which does not cancel where u is far below 0.
+    return sigmoid(x * (_SLOPE + (0.044715 * _SLOPE) * w))
+
+
+def _gelu_tanh_gradient(g: Any, x: Any) -> Any:
+    """g times the slope of gelu, in its form with tanh, at x."""
+    w = square(x)
+    gate = _gelu_gate(x, w)
+    inner = _SLOPE + (3 * 0.044715 * _SLOPE) * w
+    y = x * gate  # the value itself, which a compiler finds here again
+    return g * (gate + (y - y * gate) * inner)
+
+
+gelu_tanh_ = word(_gelu_tanh, types="real_float", name="gelu_tanh", pullback=_gelu_tanh_gradient)
+gelu_tanh_gradient = word(_gelu_tanh_gradient, types="real_float", name="gelu_tanh_gradient")
+
+
+def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:
+    """x Φ(x), Φ the normal distribution function, or its approximation by tanh.
+
+    Hendrycks & Gimpel 2016, arXiv:1606.08415.
+
+    Raises:
+        InvalidArgumentError: not real floating numbers.
+    """
+    return gelu_tanh_(features) if approximate else gelu_(features)
+
+
+@_real_word
+def silu_(x: Any) -> Any:
+    """x sigmoid(x)."""
+    return x * sigmoid(x)
+
+
+@_real_word
+def swish_(x: Any, beta: Any) -> Any:
+    """x sigmoid(beta x)."""
+    return x * sigmoid(beta * x)
+
+
+def silu(features: Any, beta: Any = 1.0) -> Tensor:
+    """x sigmoid(beta x). Ramachandran, Zoph & Le 2017, arXiv:1710.05941."""
+    if type(beta) in (float, int) and beta == 1:
+        return silu_(features)
+    return swish_(features, beta)
+
+
+swish = silu
+
+
+@_real_word
+def mish(x: Any) -> Any:
+    """x tanh(softplus(x)). Misra 2019, arXiv:1908.08681."""
+    return x * tanh(softplus(x))
+
+
+def _squareplus(x: Any, b: Any) -> Any:
+    """(x + √(x² + b)) / 2."""
+    return 0.5 * (x + sqrt(x * x + b))
+
+
+squareplus_ = word(_squareplus, types="real_float", name="squareplus", domain=(0.5, 2.0))
+
+
+def squareplus(x: Any, b: float = 4) -> Tensor:
+    """(x + √(x² + b)) / 2. Barron 2021, arXiv:2112.11687."""
+    return squareplus_(x, b)
+
+
+@_real_word
+def tanh_shrink(x: Any) -> Any:
+    """x - tanh x."""
+    return x - tanh(x)
+
+
+def glu(x: Any, axis: Any = -1) -> Tensor:
+    """a sigmoid(b), where a and b are the halves of x along `axis` (arXiv:1612.08083).
+
+    Raises:
+        InvalidArgumentError: an odd length along `axis`.
+    """
+    from gtape.ops.elementwise.scalars import multiply
+    from gtape.ops.shape.packing import split
+
+    a, b = split(x, 2, axis)
+    return multiply(a, sigmoid(b))
+
+
+# ---------------------------------------------------------------- pieces of straight lines
+@_real_word
+def hard_sigmoid(x: Any) -> Any:
+    """x / 6 + 1/2, held between 0 and 1."""
+    return clip(x / 6 + 0.5, 0, 1)
+
+
+@_real_word
+def hard_silu(x: Any) -> Any:
+    """x hard_sigmoid(x). Howard et al. 2019, arXiv:1905.02244."""
+    return x * clip(x / 6 + 0.5, 0, 1)
+
+
+@_real_word
+def hard_tanh(x: Any) -> Any:
+    """x held between -1 and 1."""
+    return clip(x, -1, 1)
+
+
+@_real_word
+def hard_shrink_(x: Any, limit: Any) -> Any:
+    """x where |x| > limit, else 0."""
+    return where(real_abs(x) > limit, x, 0)
+
+
+def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
+    """x where |x| > threshold, else 0."""
+    return hard_shrink_(x, threshold)
+
+
+@_real_word
+def soft_shrink_(x: Any, limit: Any) -> Any:
+    """x moved towards 0 by limit."""
+    return where(x > limit, x - limit, where(x < -limit, x + limit, 0))
+
+
+def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
+    """x moved towards 0 by `threshold`, and 0 where |x| is at most that."""
+    return soft_shrink_(x, threshold)
+
+
+@_real_word
+def sparse_plus(x: Any) -> Any:
+    """0 up to -1, (x + 1)² / 4 up to 1, then x."""
+    return where(x <= -1, 0, where(x < 1, 0.25 * square(x + 1), x))
+
+
+@_real_word
+def sparse_sigmoid(x: Any) -> Any:
+    """0 up to -1, (x + 1) / 2 up to 1, then 1."""
+    return where(x <= -1, 0, where(x >= 1, 1, 0.5 * (x + 1)))
+
+
+@_real_word
+def threshold_(x: Any, limit: Any, other: Any) -> Any:
+    """x where it is above limit, else other."""
+    return where(x > limit, x, other)
+
+
+def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
+    """x where it is above `threshold`, else `default_value`."""
+    return threshold_(x, threshold, default_value)
+
+
+exponential = exp
+hard_swish = hard_silu
+
+
+def linear(x: Any) -> Any:
+    """x itself."""
+    return x

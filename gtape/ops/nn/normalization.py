@@ -1,0 +1,297 @@
+"""Normalization: batch, layer, root mean square, and local response."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from gtape.core import dtypes
+from gtape.core.convert import convert, convert_like
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.shape import Dims
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.numerics.sums import total
+from gtape.opdef.composite import composite
+from gtape.opdef.primitive import primitive
+from gtape.ops.elementwise.scalars import add, multiply, power, rsqrt, square, subtract
+from gtape.ops.reductions.reductions import reduce_mean_, reduce_sum_
+from gtape.ops.shape.casting import cast
+from gtape.ops.shape.layout import reshape, sum_to
+
+Axes = tuple[int, ...]
+
+
+def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any,
+                        variance_epsilon: Any, name: str | None = None) -> Tensor:
+    """(x - mean) / √(variance + ε) · scale + offset; offset and scale may be None.
+
+    Ioffe & Szegedy 2015, arXiv:1502.03167.
+
+    Raises:
+        InvalidArgumentError: shapes or dtypes that do not combine.
+    """
+    given = convert(x)
+    name = "batch_normalization"
+    parts = (mean, variance, offset, scale)
+    if given._t.device.executor is not None and type(variance_epsilon) is float and (
+            offset is not None and scale is not None):
+        made: Tensor = batch_norm_(given, *(convert_like(p, given._t, name) for p in parts),
+                                   eps=variance_epsilon)
+        return made
+    return _batch_normalized(given, *parts, variance_epsilon)
+
+
+def _batch_normalized(given: Tensor, mean: Any, variance: Any, offset: Any, scale: Any,
+                      variance_epsilon: Any) -> Tensor:
+    name = "batch_normalization"
+    factor = rsqrt(add(convert_like(variance, given._t, name), variance_epsilon))
+    if scale is not None:
+        factor = multiply(factor, scale)
+    shift = multiply(convert_like(mean, given._t, name), factor)
+    shift = -shift if offset is None else subtract(convert_like(offset, given._t, name), shift)
+    return add(multiply(given, factor), shift)
+
+
+@composite
+def batch_norm_(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, *, eps: float) -> Any:
+    """(x - mean) / √(variance + ε) · scale + offset."""
+    return _batch_normalized(x, mean, variance, offset, scale, eps)
+
+
+@batch_norm_.on("cuda")
+def _(gpu: Any, x: Any, mean: Any, variance: Any, offset: Any, scale: Any, *, eps: float) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.batch_norm(gpu, x, mean, variance, offset, scale, eps)
+
+
+def batch_norm_with_global_normalization(
+        input: Any, mean: Any, variance: Any, beta: Any, gamma: Any, variance_epsilon: Any,
+        scale_after_normalization: bool, name: str | None = None) -> Tensor:
+    """`batch_normalization` with offset beta, and with scale gamma only where asked."""
+    return batch_normalization(input, mean, variance, beta,
+                               gamma if scale_after_normalization else None, variance_epsilon)
+
+
+@primitive(linear="a")
+def normal_grad_(xp: Any, a: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
+    """The cotangent of x where normal = (x - mean) · factor, for the cotangent a of normal.
+
+    factor (a - mean a - normal · mean(a normal)), with means over `axes`; self-adjoint in a.
+    """
+    count = max(math.prod(a.shape[i] for i in axes), 1)
+    along = total(a * normal, axes, True) / count
+    made = normal * along
+    xp.subtract(a, made, out=made)
+    made -= total(a, axes, True) / count
+    made *= factor
+    return made
+
+
+@normal_grad_.infer
+def _(a: Spec, normal: Spec, factor: Spec, *, axes: Axes) -> Spec:
+    return a
+
+
+@normal_grad_.vjp("a")
+def _(g: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
+    return normal_grad_(g, normal, factor, axes=axes)
+
+
+@normal_grad_.vjp("normal")
+def _(g: Any, a: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
+    scaled = multiply(g, factor)
+    of_a, of_g = (reduce_mean_(multiply(v, normal), axis=axes, keepdims=True) for v in (a, scaled))
+    return -add(multiply(scaled, of_a), multiply(a, of_g))
+
+
+@normal_grad_.vjp("factor")
+def _(g: Any, a: Any, normal: Any, factor: Spec, *, axes: Axes) -> Any:
+    along = reduce_mean_(multiply(a, normal), axis=axes, keepdims=True)
+    centred = subtract(a, reduce_mean_(a, axis=axes, keepdims=True))
+    return sum_to(multiply(g, subtract(centred, multiply(normal, along))), factor.shape)
+
+
+normal_grad_.cases = [case((4, 3), (4, 3), (4, 1), axes=(1,))]
+
+
+def along(x: Any, axis: int | Sequence[int], parameters: Sequence[Any],
+          ) -> tuple[Any, Axes, list[Any]]:
+    """What normalises x along axes by vectors of their lengths: x in the wider dtype of both, the
+    axes from 0, and the vectors in shapes that broadcast with x."""
+    given = [convert(p) for p in parameters]
+    dtype = max([x.dtype, given[0].dtype], key=lambda d: d.size)
+    axes = tuple(sorted(i % x.ndim for i in ([axis] if isinstance(axis, int) else axis)))
+    shape = [n if i in axes else 1 for i, n in enumerate(x.shape)]
+    return cast(x, dtype), axes, [reshape(cast(p, dtype), shape) for p in given]
+
+
+def _wide(x: Any) -> Any:
+    """Statistics of two-byte floats as float32, in which kernels give them."""
+    return cast(x, dtypes.float32) if x.dtype.size == 2 else x
+
+
+@composite(saves="mean variance")
+def batch_norm_training(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
+    """(x - μ) / √(σ² + ε) · scale + shift with μ and σ² of x over `axes`.
+
+    Ioffe & Szegedy 2015, arXiv:1502.03167. scale and shift broadcast with x. `run` gives the mean
+    and the variance too, with their axes kept, in float32 for two-byte floats.
+    """
+    mean = reduce_mean_(x, axis=axes, keepdims=True)
+    centred = subtract(x, mean)
+    variance = reduce_mean_(square(centred), axis=axes, keepdims=True)
+    factor = multiply(rsqrt(add(variance, eps)), scale)
+    return add(multiply(centred, factor), shift), _wide(mean), _wide(variance)
+
+
+@batch_norm_training.on("cuda")
+def _(gpu: Any, x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.batch_norm_training(gpu, x, scale, shift, axes, eps)
+
+
+@batch_norm_training.vjp("x", "scale", "shift")
+def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, variance: Any, *, axes: Axes,
+      eps: float) -> Any:
+    return batch_norm_grad_.results(g, x, scale, mean, variance, axes=axes, eps=eps,
+                                    shift_shape=shift.shape)
+
+
+@composite(saves="d_scale d_shift")
+def batch_norm_grad_(g: Any, x: Any, scale: Any, mean: Any, variance: Any, *, axes: Axes,
+                     eps: float, shift_shape: Dims) -> Any:
+    """The cotangents of x, scale and shift of `batch_norm_training`."""
+    factor = rsqrt(add(cast(variance, x.dtype), eps))
+    normal = multiply(subtract(x, cast(mean, x.dtype)), factor)
+    d_x = normal_grad_(multiply(g, scale), normal, factor, axes=axes)
+    return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift_shape)
+
+
+@batch_norm_grad_.on("cuda")
+def _(gpu: Any, g: Any, x: Any, scale: Any, mean: Any, variance: Any, *, axes: Axes, eps: float,
+      shift_shape: Dims) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.batch_norm_grad(gpu, g, x, scale, mean, variance, axes, eps, shift_shape)
+
+
+@composite(saves="mean factor")
+def layer_norm(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
+    """(x - μ) / √(σ² + ε) · scale + shift with μ and σ² of each example over `axes`.
+
+    Ba, Kiros & Hinton 2016, arXiv:1607.06450. scale and shift broadcast with x.
+    """
+    mean = reduce_mean_(x, axis=axes, keepdims=True)
+    centred = subtract(x, mean)
+    factor = rsqrt(add(reduce_mean_(square(centred), axis=axes, keepdims=True), eps))
+    return (add(multiply(multiply(centred, factor), scale), shift), _wide(mean), _wide(factor))
+
+
+@layer_norm.on("cuda")
+def _(gpu: Any, x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.layer_norm(gpu, x, scale, shift, axes, eps)
+
+
+@layer_norm.vjp("x", "scale", "shift")
+def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, factor: Any, *, axes: Axes) -> Any:
+    return layer_norm_grad_.results(g, x, scale, mean, factor, axes=axes,
+                                    shift_shape=shift.shape)
+
+
+@composite(saves="d_scale d_shift")
+def layer_norm_grad_(g: Any, x: Any, scale: Any, mean: Any, factor: Any, *, axes: Axes,
+                     shift_shape: Dims) -> Any:
+    """The cotangents of x, scale and shift of `layer_norm`."""
+    factor = cast(factor, x.dtype)
+    normal = multiply(subtract(x, cast(mean, x.dtype)), factor)
+    d_x = normal_grad_(multiply(g, scale), normal, factor, axes=axes)
+    return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift_shape)
+
+
+@layer_norm_grad_.on("cuda")
+def _(gpu: Any, g: Any, x: Any, scale: Any, mean: Any, factor: Any, *, axes: Axes,
+      shift_shape: Dims) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.layer_norm_grad(gpu, g, x, scale, mean, factor, axes, shift_shape)
+
+
+@composite(saves="factor")
+def rms_norm(x: Any, scale: Any, *, axes: Axes, eps: float) -> Any:
+    """x / √(mean x² + ε) · scale over `axes`. Zhang & Sennrich 2019, arXiv:1910.07467."""
+    factor = rsqrt(add(reduce_mean_(square(x), axis=axes, keepdims=True), eps))
+    return multiply(multiply(x, factor), scale), _wide(factor)
+
+
+@rms_norm.on("cuda")
+def _(gpu: Any, x: Any, scale: Any, *, axes: Axes, eps: float) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.rms_norm(gpu, x, scale, axes, eps)
+
+
+@rms_norm.vjp("x", "scale")
+def _(g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
+    return rms_norm_grad_.results(g, x, scale, factor, axes=axes)
+
+
+@composite(saves="d_scale")
+def rms_norm_grad_(g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
+    """The cotangents of x and scale of `rms_norm`."""
+    factor = cast(factor, x.dtype)
+    normal = multiply(x, factor)
+    g_normal = multiply(g, scale)
+    along = reduce_mean_(multiply(g_normal, normal), axis=axes, keepdims=True)
+    d_x = multiply(factor, subtract(g_normal, multiply(normal, along)))
+    return d_x, sum_to(multiply(g, normal), scale.spec.shape)
+
+
+@rms_norm_grad_.on("cuda")
+def _(gpu: Any, g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
+    from gtape.devices.cuda.kernels import norm_ops
+
+    return norm_ops.rms_norm_grad(gpu, g, x, scale, factor, axes)
+
+
+_CASE = case((4, 3), (3,), (3,), axes=(0,), eps=1e-3)
+batch_norm_training.cases = [_CASE, case((2, 3, 4), (3, 1), (3, 1), axes=(0, 2), eps=1e-3)]
+layer_norm.cases = [case((4, 3), (3,), (3,), axes=(1,), eps=1e-3)]
+rms_norm.cases = [case((4, 3), (3,), axes=(1,), eps=1e-3)]
+
+
+def local_response_normalization(input: Any, depth_radius: int = 5, bias: float = 1,
+                                 alpha: float = 1, beta: float = 0.5,
+                                 name: str | None = None) -> Tensor:
+    """x / (bias + α Σ x²)^β, summed over the channels at most `depth_radius` away.
+
+    Krizhevsky, Sutskever & Hinton 2012, "ImageNet classification with deep convolutional neural
+    networks".
+
+    Raises:
+        InvalidArgumentError: `input` is not [N, H, W, C].
+    """
+    x = convert(input)
+    if x.ndim != 4:
+        raise InvalidArgumentError(f"local_response_normalization: the input must have rank 4, "
+                                   f"[N, H, W, C]; got {x.spec}")
+    from gtape.ops.shape.packing import stack
+    from gtape.ops.shape.padding import pad
+
+    radius, channels = int(depth_radius), x.spec.shape[-1]
+    padded = pad(square(x), [[0, 0], [0, 0], [0, 0], [radius, radius]])
+    near = stack([padded[..., i:i + channels]  # type: ignore[index]
+                  for i in range(2 * radius + 1)])
+    total = reduce_sum_(near, axis=(0,))
+    return multiply(x, power(add(multiply(total, alpha), bias), -beta))
+batch_norm_.cases = [case((4, 3), (3,), (3,), (3,), (3,), domain=(0.5, 2.0), eps=1e-3)]
+batch_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (1, 3), (1, 3), domain=(0.5, 2.0), axes=(0,),
+                               eps=1e-3, shift_shape=(3,))]
+layer_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (4, 1), (4, 1), axes=(1,), shift_shape=(3,))]
+rms_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (4, 1), axes=(1,))]

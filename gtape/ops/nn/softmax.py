@@ -1,0 +1,234 @@
+"""softmax, log_softmax and sparsemax: scores to probabilities along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.core.composite_tensor import takes_composites
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec, normal_axes
+from gtape.core.tensor import Tensor
+from gtape.numerics.precision import working
+from gtape.numerics.sums import total
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import as_int
+from gtape.ops.reductions.reductions import reduce_sum_
+
+
+def shifted(xp: Any, x: Any, axis: int) -> Any:
+    """x minus its largest value along `axis`: exponentials of it cannot overflow."""
+    wide = working(xp, x)
+    if not wide.size:
+        return wide.copy()
+    return wide - wide.max(axis=axis, keepdims=True)
+
+
+def scores_spec(name: str, x: Spec) -> Spec:
+    """`x`, when it can be scores. Raises InvalidArgumentError for other than real floats."""
+    if not x.dtype.is_floating:
+        raise InvalidArgumentError(f"{name} takes real floating tensors; got {x}. "
+                                   f"Write tf.cast(logits, tf.float32)")
+    if not x.ndim:
+        raise InvalidArgumentError(f"{name} needs at least one axis; got the scalar {x}")
+    return x
+
+
+def _prepared(name: str, logits: Any, axis: Any) -> tuple[Tensor, int]:
+    x = convert(logits)
+    scores_spec(name, x.spec)
+    at = -1 if axis is None else as_int(axis, f"{name}: axis")
+    return x, normal_axes(name, at, x.ndim)[0]
+
+
+@primitive(tf_name="Softmax")
+def softmax_(xp: Any, x: Any, *, axis: int) -> Any:
+    """y = eˣ / Σ eˣ along `axis`."""
+    y = shifted(xp, x, axis)
+    xp.exp(y, out=y)
+    y /= total(y, (axis,), True)
+    return y.astype(x.dtype, copy=False)
+
+
+@softmax_.infer
+def _(x: Spec, *, axis: int) -> Spec:
+    return scores_spec("softmax", x)
+
+
+@softmax_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: int) -> Any:
+    from gtape.devices.cuda.kernels import softmax as kernels
+
+    return kernels.softmax(gpu, x, axis)
+
+
+@softmax_.vjp("x")
+def _(g: Any, y: Any, *, axis: int) -> Any:
+    return softmax_grad_(g, y, axis=axis)
+
+
+@primitive(linear="a", tf_name="SoftmaxGrad")
+def softmax_grad_(xp: Any, a: Any, p: Any, *, axis: int) -> Any:
+    """p (a - Σ a p): the derivative of softmax at the result p, applied to a; self-adjoint."""
+    weighted = working(xp, a * p)
+    made = weighted - p * total(weighted, (axis,), True)
+    return made.astype(p.dtype, copy=False)
+
+
+@softmax_grad_.infer
+def _(a: Spec, p: Spec, *, axis: int) -> Spec:
+    return p
+
+
+@softmax_grad_.on("cuda")
+def _(gpu: Any, a: Any, p: Any, *, axis: int) -> Any:
+    from gtape.devices.cuda.kernels import softmax as kernels
+
+    return kernels.softmax_grad(gpu, a, p, axis)
+
+
+@softmax_grad_.vjp("a")
+def _(g: Any, p: Any, *, axis: int) -> Any:
+    return softmax_grad_(g, p, axis=axis)
+
+
+@softmax_grad_.vjp("p")
+def _(g: Any, a: Any, p: Any, *, axis: int) -> Any:
+    inner = a - reduce_sum_(a * p, axis=(axis,), keepdims=True)
+    return g * inner - a * reduce_sum_(g * p, axis=(axis,), keepdims=True)
+
+
+softmax_.cases = [case((2, 3), axis=1), case((3, 2, 2), axis=0), case((1,), axis=0)]
+softmax_grad_.cases = [case((2, 3), (2, 3), axis=1), case((2, 3), (2, 3), axis=0)]
+
+
+@takes_composites
+def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """eˣ / Σ eˣ along `axis` (the last one when None), without overflow.
+
+    Raises:
+        InvalidArgumentError: no such axis, a scalar, or not real floating numbers.
+    """
+    x, at = _prepared("softmax", logits, axis)
+    return softmax_(x, axis=at)
+
+
+@primitive(tf_name="LogSoftmax")
+def log_softmax_(xp: Any, x: Any, *, axis: int) -> Any:
+    """y = x - log Σ eˣ along `axis`."""
+    y = shifted(xp, x, axis)
+    y -= xp.log(total(xp.exp(y), (axis,), True))
+    return y.astype(x.dtype, copy=False)
+
+
+@log_softmax_.infer
+def _(x: Spec, *, axis: int) -> Spec:
+    return scores_spec("log_softmax", x)
+
+
+@log_softmax_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: int) -> Any:
+    from gtape.devices.cuda.kernels import softmax as kernels
+
+    return kernels.log_softmax(gpu, x, axis)
+
+
+@log_softmax_.vjp("x")
+def _(g: Any, y: Any, *, axis: int) -> Any:
+    return log_softmax_grad_(g, y, axis=axis)
+
+
+@primitive(linear="a", tf_name="LogSoftmaxGrad")
+def log_softmax_grad_(xp: Any, a: Any, q: Any, *, axis: int) -> Any:
+    """a - e^q Σ a: the adjoint derivative of log_softmax at the result q, applied to a."""
+    wide = working(xp, a)
+    made = wide - xp.exp(working(xp, q)) * total(wide, (axis,), True)
+    return made.astype(q.dtype, copy=False)
+
+
+@log_softmax_grad_.infer
+def _(a: Spec, q: Spec, *, axis: int) -> Spec:
+    return q
+
+
+@log_softmax_grad_.on("cuda")
+def _(gpu: Any, a: Any, q: Any, *, axis: int) -> Any:
+    from gtape.devices.cuda.kernels import softmax as kernels
+
+    return kernels.log_softmax_grad(gpu, a, q, axis)
+
+
+@log_softmax_grad_.vjp("a")
+def _(g: Any, q: Any, *, axis: int) -> Any:
+    from gtape.ops.elementwise.scalars import exp
+
+    return g - reduce_sum_(g * exp(q), axis=(axis,), keepdims=True)
+
+
+@log_softmax_grad_.vjp("q")
+def _(g: Any, a: Any, q: Any, *, axis: int) -> Any:
+    from gtape.ops.elementwise.scalars import exp
+
+    return -(g * exp(q) * reduce_sum_(a, axis=(axis,), keepdims=True))
+
+
+log_softmax_.cases = [case((2, 3), axis=1), case((3, 2, 2), axis=0), case((1,), axis=0)]
+log_softmax_grad_.cases = [case((2, 3), (2, 3), axis=1), case((2, 3), (2, 3), axis=0)]
+
+
+def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """x - log Σ eˣ along `axis` (the last one when None), without overflow.
+
+    Raises:
+        InvalidArgumentError: no such axis, a scalar, or not real floating numbers.
+    """
+    x, at = _prepared("log_softmax", logits, axis)
+    return log_softmax_(x, axis=at)
+
+
+@primitive
+def sparsemax_(xp: Any, x: Any, *, axis: int) -> Any:
+    """The point of the probability simplex nearest to x along `axis`."""
+    z = shifted(xp, x, axis)
+    ordered = xp.flip(xp.sort(z, axis=axis), axis=axis)
+    shape = [1] * z.ndim
+    shape[axis] = z.shape[axis]
+    rank = xp.arange(1, z.shape[axis] + 1).reshape(shape).astype(z.dtype)
+    sums = xp.cumsum(ordered, axis=axis)
+    kept = 1 + rank * ordered > sums
+    count = xp.sum(kept, axis=axis, keepdims=True).astype(z.dtype)
+    level = (total(xp.where(kept, ordered, 0), (axis,), True) - 1) / count
+    return xp.maximum(z - level, 0).astype(x.dtype)
+
+
+@sparsemax_.infer
+def _(x: Spec, *, axis: int) -> Spec:
+    return scores_spec("sparsemax", x)
+
+
+@sparsemax_.vjp("x")
+def _(g: Any, y: Any, *, axis: int) -> Any:
+    from gtape.ops.elementwise.scalars import greater
+    from gtape.ops.shape.casting import cast_
+    from gtape.ops.shape.identity import stop_gradient
+
+    support = cast_(greater(stop_gradient(y), 0), dtype=y.dtype)
+    inside = g * support
+    count = reduce_sum_(support, axis=(axis,), keepdims=True)
+    return inside - support * (reduce_sum_(inside, axis=(axis,), keepdims=True) / count)
+
+
+sparsemax_.cases = [case((2, 3), axis=1), case((3, 2, 2), axis=0)]
+
+
+def sparsemax(x: Any, axis: Any = -1) -> Tensor:
+    """The probabilities nearest to x along `axis`, many of them exactly 0.
+
+    Martins & Astudillo 2016, arXiv:1602.02068.
+
+    Raises:
+        InvalidArgumentError: no such axis, a scalar, or not real floating numbers.
+    """
+    found, at = _prepared("sparsemax", x, axis)
+    return sparsemax_(found, axis=at)

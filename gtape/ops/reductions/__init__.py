@@ -1,0 +1,1 @@
+"""Many elements to fewer: sums, extremes, moments, running totals, histograms."""

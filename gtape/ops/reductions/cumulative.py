@@ -1,0 +1,259 @@
+"""cumsum, cumprod and cumulative_logsumexp: running totals along an axis.
+
+An exclusive total is the inclusive one, moved by one place.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.dtypes import float32, running_type
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec, normal_axes
+from gtape.core.tensor import Tensor
+from gtape.numerics.running_sums import running_sum
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import as_int
+
+
+def _along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
+    return (slice(None),) * axis + (part,) + (slice(None),) * (ndim - axis - 1)
+
+
+@primitive(linear="x", tf_name="Roll")
+def shift_(xp: Any, x: Any, *, axis: int, by: int, fill: float = 0.0) -> Any:
+    """y[j] = x[j - by] along `axis`, and `fill` where there is none; `by` is 1 or -1."""
+    made = xp.full(x.shape, fill, x.dtype)
+    later, sooner = slice(1, None), slice(None, -1)
+    into, of = (later, sooner) if by == 1 else (sooner, later)
+    made[_along(x.ndim, axis, into)] = x[_along(x.ndim, axis, of)]
+    return made
+
+
+@shift_.infer
+def _(x: Spec, *, axis: int, by: int, fill: float) -> Spec:
+    return x
+
+
+@shift_.vjp("x")
+def _(g: Any, *, axis: int, by: int) -> Any:
+    return shift_(g, axis=axis, by=-by)
+
+
+shift_.cases = [case((3, 2), axis=0, by=1, fill=1.0), case((2, 3), axis=1, by=-1)]
+
+
+@primitive(tf_name="LinearScan")
+def linear_scan_(xp: Any, a: Any, b: Any, *, axis: int, reverse: bool = False) -> Any:
+    """y[j] = b[j] + a[j] y[j - 1] along `axis` (y[j + 1] when reverse), in log₂ n steps.
+
+    Pairs (a, b) of neighbouring stretches are joined, doubling the stretch in every step (Hillis
+    and Steele 1986, "Data parallel algorithms").
+    """
+    a, b = (xp.moveaxis(v, axis, 0) for v in (a, b))
+    if reverse:
+        a, b = a[::-1], b[::-1]
+    step = 1
+    while step < b.shape[0]:
+        # A product of many factors can overflow; beside 0 it must still give 0.
+        carried = xp.where(b[:-step] == 0, xp.zeros((), b.dtype), a[step:] * b[:-step])
+        b = xp.concatenate([b[:step], b[step:] + carried])
+        a = xp.concatenate([a[:step], a[step:] * a[:-step]])
+        step *= 2
+    return xp.moveaxis(b[::-1] if reverse else b, 0, axis)
+
+
+@linear_scan_.infer
+def _(a: Spec, b: Spec, *, axis: int, reverse: bool) -> Spec:
+    return b
+
+
+@linear_scan_.vjp("a", "b")
+def _(g: Any, a: Any, y: Any, *, axis: int, reverse: bool) -> Any:
+    back = -1 if not reverse else 1
+    total = linear_scan_(shift_(a, axis=axis, by=back), g, axis=axis, reverse=not reverse)
+    return total * shift_(y, axis=axis, by=-back), total
+
+
+linear_scan_.cases = [case((5, 2), (5, 2), axis=0), case((2, 4), (2, 4), axis=1, reverse=True)]
+
+
+def _running(xp: Any, function: Any, x: Any, axis: int, reverse: bool) -> Any:
+    wide = x.astype(running_type(x.dtype), copy=False)
+    if reverse:
+        return xp.flip(function(xp.flip(wide, axis), axis), axis).astype(x.dtype, copy=False)
+    return function(wide, axis).astype(x.dtype, copy=False)
+
+
+def _number(name: str, x: Spec) -> Spec:
+    if not (x.dtype.is_differentiable or x.dtype.is_integer):
+        raise InvalidArgumentError(f"{name} takes numbers; got {x}. Write tf.cast(x, tf.int32)")
+    return x
+
+
+@primitive(linear="x", tf_name="Cumsum")
+def cumsum_(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """y[j] = Σ x[k] over k <= j along `axis` (k >= j when reverse)."""
+    function = running_sum if xp is np else partial(xp.cumsum, dtype=running_type(x.dtype))
+    return _running(xp, function, x, axis, reverse)
+
+
+@cumsum_.infer
+def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
+    return _number("cumsum", x)
+
+
+@cumsum_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    from gtape.devices.cuda.kernels import cumulative as kernels
+
+    return kernels.cumulative(gpu, x, axis, "sum", reverse=reverse)
+
+
+@cumsum_.vjp("x")
+def _(g: Any, *, axis: int, reverse: bool) -> Any:
+    return cumsum_(g, axis=axis, reverse=not reverse)
+
+
+_CASES = [case((4, 2), axis=0), case((2, 5), axis=1, reverse=True), case((0, 2), axis=0)]
+cumsum_.cases = _CASES
+
+
+@primitive(tf_name="Cumprod")
+def cumprod_(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """y[j] = Π x[k] over k <= j along `axis` (k >= j when reverse)."""
+    return _running(xp, partial(xp.cumprod, dtype=running_type(x.dtype)), x, axis, reverse)
+
+
+@cumprod_.infer
+def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
+    return _number("cumprod", x)
+
+
+@cumprod_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    from gtape.devices.cuda.kernels import cumulative as kernels
+
+    return kernels.cumulative(gpu, x, axis, "product", reverse=reverse)
+
+
+@cumprod_.vjp("x")
+def _(g: Any, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
+    # dx[j] = y[j - 1] s[j] with s[j] = g[j] + x[j + 1] s[j + 1]: no division, so zeros are exact.
+    ahead = 1 if reverse else -1
+    sums = linear_scan_(shift_(x, axis=axis, by=ahead), g, axis=axis, reverse=not reverse)
+    return shift_(y, axis=axis, by=-ahead, fill=1.0) * sums
+
+
+cumprod_.cases = _CASES
+
+
+@primitive(tf_name="CumulativeLogsumexp")
+def cumulative_logsumexp_(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """y[j] = log Σ exp x[k] over k <= j along `axis` (k >= j when reverse)."""
+    moved = xp.moveaxis(x.astype(running_type(x.dtype), copy=False), axis, 0)
+    moved = moved[::-1] if reverse else moved
+    if xp is np:
+        made = np.logaddexp.accumulate(moved, axis=0)
+    else:
+        made, step = moved, 1
+        while step < made.shape[0]:
+            made = xp.concatenate([made[:step], xp.logaddexp(made[step:], made[:-step])])
+            step *= 2
+    return xp.moveaxis(made[::-1] if reverse else made, 0, axis).astype(x.dtype, copy=False)
+
+
+@cumulative_logsumexp_.infer
+def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
+    if not x.dtype.is_floating:
+        raise InvalidArgumentError(f"cumulative_logsumexp takes real floating tensors; got {x}")
+    return x
+
+
+@cumulative_logsumexp_.on("cuda")
+def _(gpu: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    from gtape.devices.cuda.kernels import cumulative as kernels
+
+    return kernels.cumulative(gpu, x, axis, "logsumexp", reverse=reverse)
+
+
+@cumulative_logsumexp_.vjp("x")
+def _(g: Any, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
+    # dx[j] = exp(x[j] - y[j]) t[j] with t[j] = g[j] + exp(y[j] - y[j + 1]) t[j + 1]: every
+    # exponent is <= 0, so nothing overflows.
+    from gtape.ops.elementwise.scalars import exp, maximum
+    from gtape.ops.shape.casting import cast
+
+    dtype, ahead = x.dtype, 1 if reverse else -1
+    if dtype.size == 2:  # as sums of them
+        g, x, y = cast(g, float32), cast(x, float32), cast(y, float32)
+    finite = maximum(y, float(np.finfo(y.dtype.np_dtype).min))
+    weight = exp(finite - shift_(finite, axis=axis, by=ahead, fill=np.inf))
+    return cast(exp(x - finite) * linear_scan_(weight, g, axis=axis, reverse=not reverse), dtype)
+
+
+cumulative_logsumexp_.cases = _CASES
+
+
+def _prepared(name: str, x: Any, axis: Any) -> tuple[Tensor, int]:
+    found = convert(x)
+    if not found.ndim:
+        raise InvalidArgumentError(f"{name}: a scalar has no axis to run along; got {found.spec}")
+    return found, normal_axes(name, as_int(axis, f"{name}: axis"), found.ndim)[0]
+
+
+def _moved(made: Tensor, axis: int, reverse: bool, fill: float) -> Tensor:
+    return shift_(made, axis=axis, by=-1 if reverse else 1, fill=fill)
+
+
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
+           name: str | None = None) -> Tensor:
+    """y[j] = Σ x[k] over k <= j along `axis`.
+
+    Args:
+        exclusive: over k < j, so that y begins with 0.
+        reverse: from the end: k >= j, or k > j.
+
+    Raises:
+        InvalidArgumentError: a scalar, no such axis, or bools.
+    """
+    found, at = _prepared("cumsum", x, axis)
+    made = cumsum_(found, axis=at, reverse=bool(reverse))
+    return _moved(made, at, reverse, 0.0) if exclusive else made
+
+
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
+            name: str | None = None) -> Tensor:
+    """y[j] = Π x[k] over k <= j along `axis`; the gradient is exact where x is 0.
+
+    Args:
+        exclusive: over k < j, so that y begins with 1.
+        reverse: from the end: k >= j, or k > j.
+
+    Raises:
+        InvalidArgumentError: a scalar, no such axis, or bools.
+    """
+    found, at = _prepared("cumprod", x, axis)
+    made = cumprod_(found, axis=at, reverse=bool(reverse))
+    return _moved(made, at, reverse, 1.0) if exclusive else made
+
+
+def cumulative_logsumexp(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
+                         name: str | None = None) -> Tensor:
+    """y[j] = log Σ exp x[k] over k <= j along `axis`, without overflow.
+
+    Args:
+        exclusive: over k < j, so that y begins with -inf.
+        reverse: from the end: k >= j, or k > j.
+
+    Raises:
+        InvalidArgumentError: a scalar, no such axis, or not real floating numbers.
+    """
+    found, at = _prepared("cumulative_logsumexp", x, axis)
+    made = cumulative_logsumexp_(found, axis=at, reverse=bool(reverse))
+    return _moved(made, at, reverse, -np.inf) if exclusive else made

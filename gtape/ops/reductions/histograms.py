@@ -1,0 +1,151 @@
+"""Histograms: how many values fall into each of some equal bins, or are each integer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.composite_tensor import takes_composites
+from gtape.core.context import paused
+from gtape.core.convert import convert
+from gtape.core.dtypes import as_dtype
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.op import case, ints
+from gtape.core.placement import at_home
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.numerics.scatter import segment_count
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import as_float, as_int, host_value
+from gtape.ops.checks.ranges import within
+from gtape.ops.elementwise.scalars import where
+from gtape.ops.indexing.gathering import scatter_rows_
+from gtape.ops.shape.casting import cast
+from gtape.ops.shape.layout import reshape, reshape_
+
+
+@primitive(nondifferentiable=True, tf_name="HistogramFixedWidth")
+def bins_(xp: Any, x: Any, *, low: float, high: float, count: int) -> Any:
+    """⌊count (x - low) / (high - low)⌋, at least 0 and at most count - 1."""
+    wide = x if x.dtype.kind == "f" else x.astype(np.float64)
+    kind = wide.dtype.type
+    place = xp.floor((wide - kind(low)) / kind(high - low) * kind(count))
+    return xp.clip(place, 0, count - 1).astype(np.int32)
+
+
+@bins_.infer
+def _(x: Spec, *, low: float, high: float, count: int) -> Spec:
+    if not (x.dtype.is_floating or x.dtype.is_integer):
+        raise InvalidArgumentError(f"histogram_fixed_width takes real numbers; got {x}")
+    if not low < high or count < 1:
+        raise InvalidArgumentError(f"histogram_fixed_width: value_range must increase and nbins "
+                                   f"must be at least 1; got [{low}, {high}] and {count}")
+    return Spec(x.shape, dtypes.int32)
+
+
+bins_.cases = [case((2, 3), low=0.0, high=1.0, count=4)]
+
+
+def histogram_fixed_width_bins(values: Any, value_range: Any, nbins: Any = 100,
+                               dtype: Any = dtypes.int32, name: str | None = None) -> Tensor:
+    """The number of the bin, of `nbins` equal ones over `value_range`, that each value falls into.
+
+    Values outside fall into the first or last bin. Not differentiable.
+
+    Raises:
+        InvalidArgumentError: a range that does not increase, or fewer than one bin.
+    """
+    bounds = host_value(value_range, "histogram_fixed_width: value_range")
+    if bounds.shape != (2,):
+        raise InvalidArgumentError(f"histogram_fixed_width: value_range must hold two numbers; got "
+                                   f"{bounds.tolist()}")
+    count = as_int(nbins, "histogram_fixed_width: nbins")
+    found = bins_(convert(values), low=as_float(bounds[0], "histogram_fixed_width: value_range"),
+                  high=as_float(bounds[1], "histogram_fixed_width: value_range"), count=count)
+    return cast(found, dtype)
+
+
+def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = 100,
+                          dtype: Any = dtypes.int32, name: str | None = None) -> Tensor:
+    """How many values fall into each of `nbins` equal bins over `value_range`.
+
+    Values outside count in the first or last bin. Not differentiable. Raises as
+    `histogram_fixed_width_bins`.
+    """
+    found = histogram_fixed_width_bins(values, value_range, nbins)
+    return cast(counts_(found, count=as_int(nbins, "histogram_fixed_width: nbins")), dtype)
+
+
+@primitive(nondifferentiable=True)
+def counts_(xp: Any, ids: Any, *, count: int) -> Any:
+    """How often each of 0 … count - 1 occurs; other integers are not counted."""
+    return segment_count(xp, ids.reshape(-1), count)
+
+
+@counts_.infer
+def _(ids: Spec, *, count: int) -> Spec:
+    return Spec((count,), dtypes.int64)
+
+
+counts_.cases = [case(ints(6, below=4), count=3)]
+
+
+@takes_composites
+@at_home
+def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None,
+             dtype: Any = dtypes.int32, name: str | None = None, axis: int | None = None,
+             binary_output: bool = False) -> Tensor:
+    """How often each integer 0, 1, … occurs in `arr`, or the sum of the weights where it does.
+
+    Args:
+        weights: as many as `arr` has elements; the result has their dtype, and their gradient.
+        minlength, maxlength: bounds for the length of the result, which else is max(arr) + 1;
+            larger integers are not counted.
+        dtype: of the counts.
+        axis: -1 counts each row of a matrix by itself; None or 0 counts all.
+        binary_output: 1 where an integer occurs, however often.
+
+    Raises:
+        InvalidArgumentError: negative integers, or weights of another shape.
+        ValueError: weights together with binary_output, or another axis.
+    """
+    if weights is not None and binary_output:
+        raise ValueError("bincount: ask for weights or binary_output, not both")
+    if axis not in (None, 0, -1):
+        raise ValueError(f"bincount: axis must be None, 0 or -1; got {shown(axis)}")
+    x = cast(convert(arr), dtypes.int64)
+    with paused():
+        ids = within(x, 0, None, "bincount: the integers")
+        least = None if minlength is None else as_int(minlength, "bincount: minlength")
+        most = None if maxlength is None else as_int(maxlength, "bincount: maxlength")
+        length = most if most is not None and least is not None and least >= most else _length(
+            ids, least, most)
+        rows = x.spec.shape[0] if axis == -1 and x.ndim == 2 else 1
+        ids = where(ids < length, ids, -1)  # type: ignore[operator]
+        if rows > 1:
+            starts = convert(np.arange(rows)[:, None] * length, dtypes.int64, x._t.device)
+            ids = where(ids < 0, -1, ids + starts)  # type: ignore[operator]
+        index = reshape(ids, (-1,))
+    shape = (rows, length) if axis == -1 and x.ndim == 2 else (length,)
+    if weights is not None:
+        return _weighted(index, weights, x, rows * length, shape)
+    made = reshape_(counts_(index, count=rows * length), shape=shape)
+    return cast(made > 0 if binary_output else made, as_dtype(dtype))  # type: ignore[operator]
+
+
+def _length(ids: Tensor, least: int | None, most: int | None) -> int:
+    """The length of the counts: one more than the largest integer, within bounds."""
+    array = ids._array_()
+    length = max(int(array.max()) + 1 if array.size else 0, least or 0)
+    return length if most is None else min(length, most)
+
+
+def _weighted(index: Tensor, weights: Any, x: Tensor, count: int, shape: tuple[int, ...]) -> Tensor:
+    values = convert(weights)
+    if values.spec.shape != x.spec.shape:
+        raise InvalidArgumentError(f"bincount: the weights must have the shape of arr, "
+                                   f"{list(x.spec.shape)}; got {values.spec}")
+    return reshape_(scatter_rows_(reshape(values, (-1,)), index, rows=count), shape=shape)

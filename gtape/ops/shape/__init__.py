@@ -1,0 +1,1 @@
+"""Tensors made, cast, moved and rearranged."""

@@ -1,0 +1,246 @@
+"""tile, repeat, reverse, roll and meshgrid: the same elements, repeated or moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gtape.core.composite_tensor import takes_composites
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.op import case
+from gtape.core.placement import at_home
+from gtape.core.spec import Spec, normal_axes
+from gtape.core.tensor import Tensor
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import as_int, as_ints, host_value, index_tensor
+from gtape.ops.checks.ranges import within
+from gtape.ops.indexing.gathering import gather_, rows_or_zero_
+from gtape.ops.reductions.reductions import reduce_sum_
+from gtape.ops.shape.layout import broadcast_to_, reshape, reshape_
+
+Ints = tuple[int, ...]
+
+
+@primitive(linear="x", tf_name="Tile")
+def tile_(xp: Any, x: Any, *, multiples: Ints) -> Any:
+    """x, multiples[i] times along axis i."""
+    return xp.tile(x, multiples)
+
+
+@tile_.infer
+def _(x: Spec, *, multiples: Ints) -> Spec:
+    if len(multiples) != x.ndim or any(m < 0 for m in multiples):
+        raise InvalidArgumentError(f"tile: multiples must hold {x.ndim} numbers >= 0, one for each "
+                                   f"axis of {x}; got {list(multiples)}")
+    return x.reshaped(tuple(n * m for n, m in zip(x.shape, multiples)))
+
+
+@tile_.vjp("x")
+def _(g: Any, x: Spec, *, multiples: Ints) -> Any:
+    split = tuple(n for pair in zip(multiples, x.shape) for n in pair)
+    return reduce_sum_(reshape_(g, shape=split), axis=tuple(range(0, len(split), 2)))
+
+
+tile_.cases = [case((2, 3), multiples=(2, 1)), case((), multiples=()), case((2,), multiples=(0,))]
+
+
+@takes_composites
+def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
+    """`input` laid side by side, multiples[i] times along axis i.
+
+    Raises:
+        InvalidArgumentError: `multiples` does not hold one number >= 0 for each axis.
+    """
+    return tile_(convert(input), multiples=as_ints(multiples, "tile: multiples"))
+
+
+@primitive(linear="x", tf_name="Repeat")
+def repeat_(xp: Any, x: Any, *, repeats: int, axis: int) -> Any:
+    """Every slice along `axis`, `repeats` times in a row."""
+    return xp.repeat(x, repeats, axis=axis)
+
+
+@repeat_.infer
+def _(x: Spec, *, repeats: int, axis: int) -> Spec:
+    return x.reshaped((*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1:]))
+
+
+@repeat_.vjp("x")
+def _(g: Any, x: Spec, *, repeats: int, axis: int) -> Any:
+    split = (*x.shape[:axis + 1], repeats, *x.shape[axis + 1:])
+    return reduce_sum_(reshape_(g, shape=split), axis=(axis + 1,))
+
+
+repeat_.cases = [case((2, 3), repeats=2, axis=1), case((3,), repeats=0, axis=0)]
+
+
+def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """Every slice of `input` along `axis` repeated in place.
+
+    Args:
+        repeats: how often: one number, or one for each slice.
+        axis: the axis; None flattens `input` first.
+
+    Raises:
+        InvalidArgumentError: a negative number, another count of them, or no such axis.
+    """
+    x = convert(input)
+    if axis is None:
+        x, at = reshape(x, (-1,)), 0
+    else:
+        (at,) = normal_axes("repeat", as_int(axis, "repeat: axis"), x.ndim)
+    times = host_value(repeats, "repeat: repeats")
+    if times.dtype.kind not in "iu" or times.ndim > 1 or bool((times < 0).any()):
+        raise InvalidArgumentError(f"repeat: repeats must be one integer >= 0 or a vector of them; "
+                                   f"got {shown(times)}")
+    if times.size == 1:
+        return repeat_(x, repeats=int(times.reshape(-1)[0]), axis=at)
+    length = x.spec.shape[at]
+    if times.size != length:
+        raise InvalidArgumentError(f"repeat: axis {at} of {x.spec} has {length} slices; got "
+                                   f"{times.size} repeats")
+    index = convert(np.repeat(np.arange(length), times), None, x._t.device)
+    return rows_or_zero_(x, index) if at == 0 else gather_(x, index, axis=at)
+
+
+@primitive(linear="x", tf_name="ReverseV2")
+def reverse_(xp: Any, x: Any, *, axis: Ints) -> Any:
+    """x backwards along `axis`; its own adjoint."""
+    return xp.flip(x, axis)
+
+
+@reverse_.infer
+def _(x: Spec, *, axis: Ints) -> Spec:
+    return x
+
+
+@reverse_.vjp("x")
+def _(g: Any, *, axis: Ints) -> Any:
+    return reverse_(g, axis=axis)
+
+
+reverse_.cases = [case((2, 3), axis=(0, 1)), case((2, 3), axis=())]
+
+
+@takes_composites
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+    """`tensor` backwards along the axes in the list `axis`.
+
+    Raises:
+        InvalidArgumentError: no such axis, or one named twice.
+    """
+    x = convert(tensor)
+    return reverse_(x, axis=normal_axes("reverse", as_ints(axis, "reverse: axis"), x.ndim))
+
+
+@primitive(linear="x", tf_name="ReverseSequence")
+def reverse_sequence_(xp: Any, x: Any, lengths: Any, *, seq_axis: int, batch_axis: int) -> Any:
+    """Row b of x along `batch_axis`: its first lengths[b] entries backwards; its own adjoint."""
+    moved = xp.moveaxis(x, (batch_axis, seq_axis), (0, 1))
+    place, ends = xp.arange(moved.shape[1]), lengths[:, None]
+    order = xp.where(place < ends, ends - 1 - place, place)
+    made = moved[xp.arange(moved.shape[0])[:, None], order]
+    return xp.moveaxis(made, (0, 1), (batch_axis, seq_axis))
+
+
+@reverse_sequence_.infer
+def _(x: Spec, lengths: Spec, *, seq_axis: int, batch_axis: int) -> Spec:
+    if seq_axis == batch_axis or lengths.shape != (x.shape[batch_axis],):
+        raise InvalidArgumentError(f"reverse_sequence: seq_lengths must have shape "
+                                   f"[{x.shape[batch_axis]}], the length of axis {batch_axis} of "
+                                   f"{x}, and seq_axis must be another; got {lengths} and seq_axis "
+                                   f"{seq_axis}")
+    return x
+
+
+@reverse_sequence_.vjp("x")
+def _(g: Any, lengths: Any, *, seq_axis: int, batch_axis: int) -> Any:
+    return reverse_sequence_(g, lengths, seq_axis=seq_axis, batch_axis=batch_axis)
+
+
+reverse_sequence_.cases = [case((2, 4), np.array([3, 1]), seq_axis=1, batch_axis=0),
+                           case((3, 2, 2), np.array([2, 3]), seq_axis=0, batch_axis=2)]
+
+
+@at_home
+def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None,
+                     name: str | None = None) -> Tensor:
+    """Each row along `batch_axis` (0 unless given) with its first seq_lengths[row] entries along
+    `seq_axis` backwards, and the rest unchanged.
+
+    Raises:
+        InvalidArgumentError: lengths do not fit.
+        TypeError: no `seq_axis`.
+    """
+    x = convert(input)
+    lengths = index_tensor(seq_lengths, "reverse_sequence", x)
+    (along,) = normal_axes("reverse_sequence", as_int(seq_axis, "reverse_sequence: seq_axis"),
+                           x.ndim)
+    batch = 0 if batch_axis is None else as_int(batch_axis, "reverse_sequence: batch_axis")
+    (rows,) = normal_axes("reverse_sequence", batch, x.ndim)
+    lengths = within(lengths, 0, x.spec.shape[along] + 1, "reverse_sequence: seq_lengths")
+    return reverse_sequence_(x, lengths, seq_axis=along, batch_axis=rows)
+
+
+@primitive(linear="x", tf_name="Roll")
+def roll_(xp: Any, x: Any, *, shift: Ints, axis: Ints) -> Any:
+    """x moved by shift[i] along axis[i]; what leaves at one end enters at the other."""
+    return xp.roll(x, shift, axis)
+
+
+@roll_.infer
+def _(x: Spec, *, shift: Ints, axis: Ints) -> Spec:
+    return x
+
+
+@roll_.vjp("x")
+def _(g: Any, *, shift: Ints, axis: Ints) -> Any:
+    return roll_(g, shift=tuple(-n for n in shift), axis=axis)
+
+
+roll_.cases = [case((2, 3), shift=(1, -2), axis=(0, 1)), case((4,), shift=(1, 1), axis=(0, 0))]
+
+
+def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+    """`input` moved by shift[i] places along axis[i]; what leaves at one end enters at the other.
+
+    Raises:
+        InvalidArgumentError: a scalar, no such axis, or unequal numbers of shifts and axes.
+    """
+    x = convert(input)
+    shifts, axes = as_ints(shift, "roll: shift"), as_ints(axis, "roll: axis")
+    if not x.ndim or len(shifts) != len(axes):
+        raise InvalidArgumentError(f"roll: needs a rank of 1 or more, and one shift for each axis; "
+                                   f"got {x.spec}, shift={list(shifts)}, axis={list(axes)}")
+    normal = tuple(normal_axes("roll", a, x.ndim)[0] for a in axes)
+    return roll_(x, shift=shifts, axis=normal)
+
+
+def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
+    """The coordinates of a grid: each vector repeated along the axes of the others.
+
+    Args:
+        indexing: 'ij' gives [len(a), len(b), …]; 'xy' exchanges the first two axes.
+
+    Raises:
+        ValueError: another `indexing`.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij'; got {shown(indexing)}")
+    vectors = [reshape(convert(a), (-1,)) for a in args]
+    count = len(vectors)
+    places = list(range(count))
+    if indexing == "xy" and count > 1:
+        places[:2] = [1, 0]
+    lengths = [0] * count
+    for place, v in zip(places, vectors):
+        lengths[place] = v.spec.shape[0]
+    made = []
+    for place, v in zip(places, vectors):
+        stretched = [1] * count
+        stretched[place] = v.spec.shape[0]
+        made.append(broadcast_to_(reshape_(v, shape=tuple(stretched)), shape=tuple(lengths)))
+    return made

@@ -1,0 +1,96 @@
+"""Ops that pass values on: stop_gradient and the identities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gtape.core import nest
+from gtape.core.convert import convert
+from gtape.core.op import case
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.opdef.primitive import Primitive, primitive
+from gtape.ops.arguments import as_items
+from gtape.ops.shape.layout import identity
+
+
+@primitive(nondifferentiable=True, tf_name="StopGradient")
+def stop_gradient_(xp: Any, x: Any) -> Any:
+    """y = x; no gradient flows back."""
+    return x
+
+
+@stop_gradient_.infer
+def _(x: Spec) -> Spec:
+    return x
+
+
+stop_gradient_.cases = [case((2, 3))]
+
+
+def assigned_(xp: Any, value: Any, previous: Any) -> Any:
+    """`value`: what a Variable whose value was `previous` was given while a function is traced.
+
+    The gradient goes to `previous`: one by the Variable is the sum of those by all its values.
+    """
+    return value
+
+
+_assigned = Primitive(assigned_, tf_name="AssignVariableOp")
+
+
+@_assigned.infer
+def _(value: Spec, previous: Spec) -> Spec:
+    return value
+
+
+@_assigned.vjp("previous")
+def _(g: Any) -> Any:
+    return g
+
+
+def renewed(value: Tensor, previous: Tensor) -> Tensor:
+    """The new value of a Variable, which no gradient of what it was computed from reaches."""
+    cut = stop_gradient_(value)
+    if cut.spec != previous.spec or cut._t is not previous._t or not cut._t.differentiable:
+        return cut
+    return _assigned(cut, previous)
+
+
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+    """The value of `input` as a new tensor through which no gradient flows.
+
+    A Variable is not watched by being passed here.
+    """
+    resource = getattr(input, "_resource_", None)
+    if resource is not None:
+        value = resource()._value
+        if type(value) is EagerTensor:
+            value = EagerTensor(value._a, value._t)
+        return stop_gradient_(value)
+    return stop_gradient_(convert(input))
+
+
+def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
+    """Each tensor as a new tensor."""
+    return [identity(x) for x in as_items(input, "identity_n: input")]
+
+
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+    """`input` as a new tensor."""
+    return identity(input)
+
+
+def tuple(tensors: Any, control_inputs: Any = None, name: str | None = None) -> list[Any]:
+    """Each tensor as a new tensor; None stays None. Everything was computed already."""
+    return [None if t is None else identity(t) for t in as_items(tensors, "tuple: tensors")]
+
+
+def group(*inputs: Any, **kwargs: Any) -> None:
+    """Nothing: eager operations have run when this is called."""
+    nest.flatten(inputs)
+
+
+def no_op(name: str | None = None) -> None:
+    """Nothing."""

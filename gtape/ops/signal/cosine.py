@@ -1,0 +1,181 @@
+"""Cosine transforms: dct of four types, and the modified one that audio codecs use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.tensor import Tensor
+from gtape.ops.arguments import as_function, as_int
+from gtape.ops.shape.packing import concat_
+from gtape.ops.signal.fourier import _real_input, _sized, irfft, rfft
+from gtape.ops.signal.frames import frame, overlap_and_add
+from gtape.ops.signal.windows import vorbis_window
+
+_INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
+
+
+def _like(array: np.ndarray, x: Tensor) -> Tensor:
+    """`array` in the precision and on the device of x, complex if it is."""
+    wide = np.result_type(x.dtype.np_dtype, np.complex64) if array.dtype.kind == "c" else (
+        x.dtype.real_dtype.np_dtype)
+    return convert(array.astype(wide), None, x._t.device)
+
+
+def _check(name: str, kind: Any, n: Any, axis: Any, norm: Any) -> None:
+    if not isinstance(kind, int) or kind not in _INVERSE:
+        raise ValueError(f"{name}: type must be 1, 2, 3 or 4; got {shown(kind)}")
+    if axis != -1:
+        raise NotImplementedError(f"{name}: axis must be -1; got "
+                                  f"{shown(axis)}. Use tf.transpose first")
+    if n is not None and as_int(n, f"{name}: n") < 1:
+        raise ValueError(f"{name}: n must be at least 1; got {n}")
+    if norm not in (None, "ortho"):
+        raise ValueError(f"{name}: norm must be None or 'ortho'; got {shown(norm)}")
+    if kind == 1 and norm == "ortho":
+        raise ValueError(f"{name}: type 1 has no norm='ortho'")
+
+
+def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None,
+        name: str | None = None) -> Tensor:
+    """The discrete cosine transform of the last axis.
+
+    Type 2: y[k] = 2 Σₙ x[n] cos(π k (n + ½) / N). Type 3 is its inverse but for a factor 2N, type
+    4 has half steps in both, and type 1 takes the end points once and the others twice.
+
+    Args:
+        n: cut or pad the input to this length.
+        norm: 'ortho' makes the transform orthonormal (types 2, 3 and 4).
+
+    Raises:
+        InvalidArgumentError: not float32 or float64, or type 1 of fewer than 2 places.
+        ValueError: an unknown type or norm.
+        NotImplementedError: another axis than the last.
+    """
+    size = None if n is None else as_int(n, "dct: n")
+    _check("dct", type, size, axis, norm)
+    x = _real_input("dct", input)
+    if not x.ndim:
+        raise InvalidArgumentError("dct needs rank 1 or more; got a scalar")
+    if size is not None:
+        x = _sized(x, (size,), (x.ndim - 1,))
+    return {1: _first, 2: _second, 3: _third, 4: _fourth}[type](x, norm)
+
+
+def idct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None,
+         name: str | None = None) -> Tensor:
+    """The inverse of `dct` of the same type, but for a factor 2N (2(N - 1) for type 1) without
+    norm='ortho'. Raises as `dct`."""
+    _check("idct", type, None if n is None else as_int(n, "idct: n"), axis, norm)
+    return dct(input, type=_INVERSE[type], n=n, norm=norm)
+
+
+def _first(x: Tensor, norm: str | None) -> Tensor:
+    from gtape.ops.elementwise.scalars import real_part
+
+    n = x.spec.shape[-1]
+    if n < 2:
+        raise InvalidArgumentError(f"dct: type 1 needs 2 places or more; got {x.spec}")
+    mirrored = concat_(x, x[..., n - 2:0:-1], axis=x.ndim - 1)
+    return real_part(rfft(mirrored))
+
+
+def _second(x: Tensor, norm: str | None) -> Tensor:
+    from gtape.ops.elementwise.scalars import real_part
+
+    n = x.spec.shape[-1]
+    turn = _like(2 * np.exp(-0.5j * math.pi * np.arange(n) / max(n, 1)), x)
+    made = real_part(rfft(x, [2 * n])[..., :n] * turn)
+    if norm == "ortho":
+        made = made * _like(_orthonormal(n), x)
+    return made
+
+
+def _third(x: Tensor, norm: str | None) -> Tensor:
+    from gtape.ops.elementwise.scalars import make_complex, zero
+
+    n = x.spec.shape[-1]
+    if norm == "ortho":
+        scale = _orthonormal(n)
+        scale[:1] *= 2
+        x = x * _like(scale, x)  # type: ignore[operator]
+    turn = _like(2 * n * np.exp(0.5j * math.pi * np.arange(n) / max(n, 1)), x)
+    return irfft(make_complex(x, zero(x)) * turn, [2 * n])[..., :n]
+
+
+def _fourth(x: Tensor, norm: str | None) -> Tensor:
+    from gtape.ops.elementwise.scalars import real_part
+
+    n = x.spec.shape[-1]
+    turn = _like(2 * np.exp(-0.5j * math.pi * (np.arange(n) + 0.5) / max(n, 1)), x)
+    made = real_part(rfft(x, [4 * n])[..., 1:2 * n:2] * turn)
+    return made * math.sqrt(0.5 / max(n, 1)) if norm == "ortho" else made
+
+
+def _orthonormal(n: int) -> np.ndarray:
+    """What makes the rows of type 2 orthonormal."""
+    scale = np.full(n, math.sqrt(0.5 / max(n, 1)))
+    scale[:1] = 0.5 / math.sqrt(max(n, 1))
+    return scale
+
+
+def _reversed(x: Tensor) -> Tensor:
+    return x[..., ::-1]
+
+
+def mdct(signals: Any, frame_length: Any, window_fn: Callable[..., Tensor] | None = vorbis_window,
+         pad_end: bool = False, norm: str | None = None, name: str | None = None) -> Tensor:
+    """The modified discrete cosine transform of frames that overlap by half (Princen & Bradley
+    1986).
+
+    Returns:
+        [..., frames, frame_length // 2].
+
+    Raises:
+        ValueError: frame_length is not a multiple of 4, or an unknown norm.
+        InvalidArgumentError: not float32 or float64.
+    """
+    x = _real_input("mdct", signals)
+    length = as_int(frame_length, "mdct: frame_length")
+    if length < 4 or length % 4:
+        raise ValueError(f"mdct: frame_length must be a multiple of 4; got {length}")
+    framed = frame(x, length, length // 2, pad_end=pad_end)
+    framed = _weighted(framed, window_fn)
+    quarter = length // 4
+    a, b, c, d = (framed[..., i * quarter:(i + 1) * quarter] for i in range(4))
+    folded = concat_(-_reversed(c) - d, a - _reversed(b), axis=framed.ndim - 1)
+    return dct(folded, type=4, norm=norm)
+
+
+def _weighted(frames: Tensor, window_fn: Callable[..., Tensor] | None) -> Tensor:
+    if window_fn is None:
+        return frames * math.sqrt(0.5)  # type: ignore[operator]
+    window = as_function(window_fn, "window_fn")(frames.spec.shape[-1], dtype=frames.dtype)
+    return frames * window  # type: ignore[operator]
+
+
+def inverse_mdct(mdcts: Any, window_fn: Callable[..., Tensor] | None = vorbis_window,
+                 norm: str | None = None, name: str | None = None) -> Tensor:
+    """The signal of which `mdct` gave the frames, but for the first and last half frame.
+
+    Raises:
+        InvalidArgumentError: not float32 or float64, or a rank below 2.
+        ValueError: an unknown norm.
+    """
+    x = _real_input("inverse_mdct", mdcts)
+    half = x.spec.shape[-1] if x.ndim else 0
+    if x.ndim < 2 or half % 2:
+        raise InvalidArgumentError(f"inverse_mdct needs [..., frames, an even number]; got "
+                                   f"{x.spec}")
+    folded = dct(x, type=4, norm=norm)
+    if norm is None:
+        folded = folded * (0.5 / max(half, 1))  # type: ignore[operator]
+    first, second = folded[..., :half // 2], folded[..., half // 2:]
+    frames = concat_(second, -_reversed(second), -_reversed(first), -first, axis=x.ndim - 1)
+    return overlap_and_add(_weighted(frames, window_fn), half)

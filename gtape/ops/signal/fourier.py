@@ -1,0 +1,370 @@
+"""Fourier transforms over the last axes, over chosen axes, and shifts of their zero frequency.
+
+The transform matrix F is symmetric, so the rule of fft is fft again (the conjugates that complex
+gradients need are added by the kind). A real transform keeps half the spectrum: its adjoint counts
+the kept frequencies that stand for two twice, or not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.op import case
+from gtape.core.spec import Spec, normal_axes
+from gtape.core.tensor import Tensor
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import as_ints, axes_of
+from gtape.ops.indexing.getitem import getitem_, put_
+
+Axes = tuple[int, ...]
+_COMPLEX = ("complex128",)
+_NORMS = (None, "backward", "ortho", "forward")
+
+
+def _count(x: Spec, axes: Axes) -> int:
+    return math.prod(x.shape[a] for a in axes)
+
+
+@primitive(linear="x", tf_name="FFTND")
+def fft_(xp: Any, x: Any, *, axes: Axes) -> Any:
+    """y[k] = Σₙ x[n] exp(-2πi k·n/N) over `axes`."""
+    if not x.size:
+        return x
+    return xp.fft.fftn(x, axes=axes).astype(x.dtype)
+
+
+@fft_.infer
+def _(x: Spec, *, axes: Axes) -> Spec:
+    return x
+
+
+@fft_.vjp("x")
+def _(g: Any, *, axes: Axes) -> Any:
+    return fft_(g, axes=axes)
+
+
+fft_.cases = [case((4,), axes=(0,), dtypes=_COMPLEX), case((2, 3, 2), axes=(0, 1), dtypes=_COMPLEX)]
+
+
+@primitive(linear="x", tf_name="IFFTND")
+def ifft_(xp: Any, x: Any, *, axes: Axes) -> Any:
+    """y[n] = 1/N Σₖ x[k] exp(2πi k·n/N) over `axes`."""
+    if not x.size:
+        return x
+    return xp.fft.ifftn(x, axes=axes).astype(x.dtype)
+
+
+@ifft_.infer
+def _(x: Spec, *, axes: Axes) -> Spec:
+    return x
+
+
+@ifft_.vjp("x")
+def _(g: Any, *, axes: Axes) -> Any:
+    return ifft_(g, axes=axes)
+
+
+ifft_.cases = [case((4,), axes=(0,), dtypes=_COMPLEX), case((3, 2), axes=(0, 1), dtypes=_COMPLEX)]
+
+
+@primitive(linear="x", tf_name="RFFTND", holomorphic=False)
+def rfft_(xp: Any, x: Any, *, axes: Axes) -> Any:
+    """The spectrum of real x over `axes`; of the last axis only the frequencies 0 … N/2."""
+    wide = np.complex64 if x.dtype == np.float32 else np.complex128
+    if not x.size:
+        shape = list(x.shape)
+        shape[axes[-1]] = _half(x.shape[axes[-1]])
+        return xp.zeros(tuple(shape), wide)
+    return xp.fft.rfftn(x, axes=axes).astype(wide)
+
+
+def _half(length: int) -> int:
+    """How many frequencies a real signal of `length` has."""
+    return length // 2 + 1 if length else 0
+
+
+@rfft_.infer
+def _(x: Spec, *, axes: Axes) -> Spec:
+    shape = list(x.shape)
+    shape[axes[-1]] = _half(shape[axes[-1]])
+    wide = dtypes.complex64 if x.dtype is dtypes.float32 else dtypes.complex128
+    return Spec(tuple(shape), wide)
+
+
+@rfft_.vjp("x")
+def _(g: Any, x: Spec, *, axes: Axes) -> Any:
+    length = x.shape[axes[-1]]
+    weighted = g * _weights(g, length, axes[-1], 0.5)
+    return irfft_(weighted, length=length, axes=axes) * float(_count(x, axes))
+
+
+rfft_.cases = [case((5,), axes=(0,)), case((2, 4), axes=(1,)), case((3, 4, 2), axes=(0, 1))]
+
+
+@primitive(linear="x", tf_name="IRFFTND", holomorphic=False)
+def irfft_(xp: Any, x: Any, *, length: int, axes: Axes) -> Any:
+    """The real signal whose half spectrum is x; `length` along the last of `axes`."""
+    lengths = [*[x.shape[a] for a in axes[:-1]], length]
+    real = np.float32 if x.dtype == np.complex64 else np.float64
+    if not x.size or not length:
+        shape = list(x.shape)
+        shape[axes[-1]] = length
+        return xp.zeros(tuple(shape), real)
+    return xp.fft.irfftn(x, s=lengths, axes=axes).astype(real)
+
+
+@irfft_.infer
+def _(x: Spec, *, length: int, axes: Axes) -> Spec:
+    shape = list(x.shape)
+    shape[axes[-1]] = length
+    return Spec(tuple(shape), x.dtype.real_dtype)
+
+
+@irfft_.vjp("x")
+def _(g: Any, x: Spec, *, length: int, axes: Axes) -> Any:
+    made = rfft_(g, axes=axes)
+    return made * _weights(made, length, axes[-1], 2.0) / float(max(_count(g.spec, axes), 1))
+
+
+irfft_.cases = [case((3,), length=5, axes=(0,), dtypes=_COMPLEX),
+                case((2, 3), length=4, axes=(1,), dtypes=_COMPLEX),
+                case((2, 3), length=5, axes=(0, 1), dtypes=_COMPLEX)]
+
+
+def _weights(like: Tensor, length: int, axis: int, inner: float) -> Tensor:
+    """`inner` for the frequencies that stand for two, 1 for the rest, along `axis`."""
+    kept = _half(length)
+    weights = np.full(kept, inner)
+    weights[:1] = 1
+    if length % 2 == 0:
+        weights[-1:] = 1
+    shape = [1] * like.ndim
+    shape[axis] = kept
+    return convert(weights.reshape(shape).astype(like.dtype.np_dtype), None, like._t.device)
+
+
+# ---------------------------------------------------------------- arguments
+
+def _sized(x: Tensor, lengths: tuple[int, ...], axes: Axes) -> Tensor:
+    """`x` cut or padded with zeros at the end to `lengths` along `axes`."""
+    shape = x.spec.shape
+    wanted = list(shape)
+    for axis, n in zip(axes, lengths):
+        wanted[axis] = n
+    if tuple(wanted) == shape:
+        return x
+    key = tuple([("slice", 0, min(n, m), None) for n, m in zip(shape, wanted)])
+    cut = getitem_(x, key=key)
+    return cut if cut.spec.shape == tuple(wanted) else put_(cut, key=key, shape=tuple(wanted))
+
+
+def _last_axes(name: str, x: Tensor, count: int) -> Axes:
+    if x.ndim < count:
+        raise InvalidArgumentError(f"{name} needs rank {count} or more; got {x.spec}")
+    return tuple(range(x.ndim - count, x.ndim))
+
+
+def _lengths(name: str, fft_length: Any, count: int) -> tuple[int, ...] | None:
+    if fft_length is None:
+        return None
+    found = as_ints(fft_length, f"{name}: fft_length")
+    if len(found) != count or any(n < 0 for n in found):
+        raise InvalidArgumentError(f"{name}: fft_length must hold {count} lengths; got {found}")
+    return found
+
+
+def _complex_input(name: str, value: Any) -> Tensor:
+    x = convert(value)
+    if not x.dtype.is_complex:
+        raise InvalidArgumentError(f"{name} takes complex tensors; got {x.spec}. Write "
+                                   f"tf.cast(x, tf.complex64), or use tf.signal.rfft")
+    return x
+
+
+def _real_input(name: str, value: Any) -> Tensor:
+    x = convert(value)
+    if x.dtype not in (dtypes.float32, dtypes.float64):
+        raise InvalidArgumentError(f"{name} takes float32 or float64 tensors; got {x.spec}. Write "
+                                   f"tf.cast(x, tf.float32)")
+    return x
+
+
+def _complex_transform(name: str, value: Any, count: int, op: Any) -> Tensor:
+    x = _complex_input(name, value)
+    return op(x, axes=_last_axes(name, x, count))
+
+
+def _forward(name: str, value: Any, fft_length: Any, count: int) -> Tensor:
+    x = _real_input(name, value)
+    axes = _last_axes(name, x, count)
+    lengths = _lengths(name, fft_length, count)
+    return rfft_(x if lengths is None else _sized(x, lengths, axes), axes=axes)
+
+
+def _backward(name: str, value: Any, fft_length: Any, count: int) -> Tensor:
+    x = _complex_input(name, value)
+    axes = _last_axes(name, x, count)
+    return _real_signal(x, _lengths(name, fft_length, count), axes)
+
+
+def _real_signal(x: Tensor, lengths: tuple[int, ...] | None, axes: Axes) -> Tensor:
+    shape = x.spec.shape
+    if lengths is None:
+        lengths = (*[shape[a] for a in axes[:-1]], max(2 * (shape[axes[-1]] - 1), 0))
+    halved = (*lengths[:-1], _half(lengths[-1]))
+    return irfft_(_sized(x, halved, axes), length=lengths[-1], axes=axes)
+
+
+# ---------------------------------------------------------------- over the last axes
+
+def fft(input: Any, name: str | None = None) -> Tensor:
+    """y[k] = Σₙ x[n] exp(-2πi k n/N) over the last axis, for complex input.
+
+    Raises:
+        InvalidArgumentError: not complex, or a scalar.
+    """
+    return _complex_transform("fft", input, 1, fft_)
+
+
+def ifft(input: Any, name: str | None = None) -> Tensor:
+    """The inverse of `fft`."""
+    return _complex_transform("ifft", input, 1, ifft_)
+
+
+def fft2d(input: Any, name: str | None = None) -> Tensor:
+    """`fft` over the last two axes."""
+    return _complex_transform("fft2d", input, 2, fft_)
+
+
+def ifft2d(input: Any, name: str | None = None) -> Tensor:
+    """The inverse of `fft2d`."""
+    return _complex_transform("ifft2d", input, 2, ifft_)
+
+
+def fft3d(input: Any, name: str | None = None) -> Tensor:
+    """`fft` over the last three axes."""
+    return _complex_transform("fft3d", input, 3, fft_)
+
+
+def ifft3d(input: Any, name: str | None = None) -> Tensor:
+    """The inverse of `fft3d`."""
+    return _complex_transform("ifft3d", input, 3, ifft_)
+
+
+def rfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """The frequencies 0 … N/2 of `fft`, for real input, which is cut or padded to `fft_length`.
+
+    Raises:
+        InvalidArgumentError: not float32 or float64, or a scalar.
+    """
+    return _forward("rfft", input_tensor, fft_length, 1)
+
+
+def irfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `rfft`: real, of length `fft_length`, 2 (K - 1) unless given.
+
+    Raises:
+        InvalidArgumentError: not complex, or a scalar.
+    """
+    return _backward("irfft", input_tensor, fft_length, 1)
+
+
+def rfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """`rfft` over the last axis and `fft` over the one before."""
+    return _forward("rfft2d", input_tensor, fft_length, 2)
+
+
+def irfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `rfft2d`."""
+    return _backward("irfft2d", input_tensor, fft_length, 2)
+
+
+def rfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """`rfft` over the last axis and `fft` over the two before."""
+    return _forward("rfft3d", input_tensor, fft_length, 3)
+
+
+def irfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `rfft3d`."""
+    return _backward("irfft3d", input_tensor, fft_length, 3)
+
+
+# ---------------------------------------------------------------- over chosen axes
+
+def _chosen(name: str, x: Tensor, fft_length: Any, axes: Any, norm: Any,
+            ) -> tuple[Axes, tuple[int, ...] | None]:
+    if norm not in _NORMS:
+        raise ValueError(f"{name}: norm must be one of None, 'backward', 'ortho', 'forward'; got "
+                         f"{shown(norm)}")
+    found = axes_of(axes)
+    if found is None and fft_length is not None:
+        found = tuple(range(-len(as_ints(fft_length, f"{name}: fft_length")), 0))
+    normal_axes(name, found, x.ndim)
+    if found is None:
+        chosen: Axes = tuple(range(x.ndim))
+    else:
+        chosen = tuple([a % x.ndim for a in ((found,) if isinstance(found, int) else found)])
+    if not chosen:
+        raise InvalidArgumentError(f"{name} needs at least one axis; got {x.spec}")
+    return chosen, _lengths(name, fft_length, len(chosen))
+
+
+def _scaled(made: Tensor, count: int, norm: str | None, inverse: bool) -> Tensor:
+    """`made`, scaled as `norm` says; 1/N is on the inverse already."""
+    power = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}[norm]
+    if not power:
+        return made
+    factor = float(max(count, 1)) ** (power if inverse else -power)
+    return made * factor  # type: ignore[operator]
+
+
+def _transform_nd(name: str, value: Any, fft_length: Any, axes: Any, norm: Any, op: Any) -> Tensor:
+    x = _complex_input(name, value)
+    chosen, lengths = _chosen(name, x, fft_length, axes, norm)
+    x = x if lengths is None else _sized(x, lengths, chosen)
+    return _scaled(op(x, axes=chosen), _count(x.spec, chosen), norm, op is ifft_)
+
+
+def fftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None,
+          name: str | None = None) -> Tensor:
+    """`fft` over `axes`, all unless given, each cut or padded to its entry of `fft_length`.
+
+    Args:
+        norm: None or 'backward' divides the inverse by N, 'forward' this, 'ortho' both by √N.
+
+    Raises:
+        InvalidArgumentError: not complex, or no such axis.
+        ValueError: an unknown `norm`.
+    """
+    return _transform_nd("fftnd", input_tensor, fft_length, axes, norm, fft_)
+
+
+def ifftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None,
+           name: str | None = None) -> Tensor:
+    """The inverse of `fftnd`."""
+    return _transform_nd("ifftnd", input_tensor, fft_length, axes, norm, ifft_)
+
+
+def rfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None,
+           name: str | None = None) -> Tensor:
+    """`rfft` over the last of `axes` and `fft` over the others; see `fftnd`."""
+    x = _real_input("rfftnd", input_tensor)
+    chosen, lengths = _chosen("rfftnd", x, fft_length, axes, norm)
+    x = x if lengths is None else _sized(x, lengths, chosen)
+    return _scaled(rfft_(x, axes=chosen), _count(x.spec, chosen), norm, False)
+
+
+def irfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None,
+            name: str | None = None) -> Tensor:
+    """The inverse of `rfftnd`."""
+    x = _complex_input("irfftnd", input_tensor)
+    chosen, lengths = _chosen("irfftnd", x, fft_length, axes, norm)
+    made = _real_signal(x, lengths, chosen)
+    return _scaled(made, _count(made.spec, chosen), norm, True)

@@ -1,0 +1,211 @@
+"""Overlapping frames of signals, and the Fourier transform of each frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import case
+from gtape.core.spec import Spec, normal_axes
+from gtape.core.tensor import Tensor
+from gtape.numerics import frames as formulas
+from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import as_function, as_int, host_value
+from gtape.ops.shape.layout import transpose_
+from gtape.ops.signal.fourier import irfft, rfft
+from gtape.ops.signal.windows import hann_window
+
+Window = Callable[..., Tensor] | None
+
+
+@primitive(linear="x", tf_name="Frame")
+def frames_(xp: Any, x: Any, *, length: int, step: int, count: int) -> Any:
+    """y[…, i, j] = x[…, i step + j]."""
+    return formulas.cut(xp, x, length, step, count)
+
+
+@frames_.infer
+def _(x: Spec, *, length: int, step: int, count: int) -> Spec:
+    return x.reshaped((*x.shape[:-1], count, length))
+
+
+@frames_.vjp("x")
+def _(g: Any, x: Spec, *, step: int) -> Any:
+    return overlap_(g, step=step, size=x.shape[-1])
+
+
+frames_.cases = [case((7,), length=3, step=2, count=3), case((2, 6), length=2, step=3, count=2)]
+
+
+@primitive(linear="x", tf_name="OverlapAndAdd")
+def overlap_(xp: Any, x: Any, *, step: int, size: int) -> Any:
+    """y[…, i step + j] = Σ x[…, i, j]."""
+    return formulas.overlap(xp, x, step, size)
+
+
+@overlap_.infer
+def _(x: Spec, *, step: int, size: int) -> Spec:
+    return x.reshaped((*x.shape[:-2], size))
+
+
+@overlap_.vjp("x")
+def _(g: Any, x: Spec, *, step: int) -> Any:
+    from gtape.ops.signal.fourier import _sized
+
+    count, length = x.shape[-2:]
+    needed = max((count - 1) * step + length, 0)
+    whole = _sized(g, (max(needed, g.spec.shape[-1]),), (g.ndim - 1,))
+    return frames_(whole, length=length, step=step, count=count)
+
+
+overlap_.cases = [case((3, 4), step=2, size=8), case((2, 3, 5), step=2, size=9),
+                  case((2, 2), step=3, size=5)]
+
+
+def _positive(value: Any, what: str) -> int:
+    found = as_int(value, what)
+    if not 1 <= found < 2 ** 62:
+        raise InvalidArgumentError(f"{what} must be at least 1, and below 2**62; got {found}")
+    return found
+
+
+def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False,
+          pad_value: Any = 0, axis: Any = -1, name: str | None = None) -> Tensor:
+    """Frames of `frame_length`, each `frame_step` after the one before, along `axis`.
+
+    Args:
+        pad_end: fill the end with `pad_value`, so that every step begins a frame; frames that do
+            not fit are left out otherwise.
+
+    Returns:
+        The axis replaced by two: frames, and places in a frame.
+
+    Raises:
+        InvalidArgumentError: a length or step below 1, or no such axis.
+    """
+    x = convert(signal)
+    length = _positive(frame_length, "frame: frame_length")
+    step = _positive(frame_step, "frame: frame_step")
+    if not x.ndim:
+        raise InvalidArgumentError("frame needs rank 1 or more; got a scalar")
+    (at,) = normal_axes("frame", as_int(axis, "frame: axis"), x.ndim)
+    last = x.ndim - 1
+    if at != last:
+        x = transpose_(x, perm=(*range(at), *range(at + 1, x.ndim), at))
+    size = x.spec.shape[-1]
+    count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
+    if pad_end:
+        x = _filled_end(x, max(0, (count - 1) * step + length - size), pad_value)
+    made = frames_(x, length=length, step=step, count=count)
+    if at == last:
+        return made
+    return transpose_(made, perm=(*range(at), last, last + 1, *range(at, last)))
+
+
+def _filled_end(x: Tensor, count: int, value: Any) -> Tensor:
+    if not count:
+        return x
+    from gtape.ops.shape.packing import concat_
+
+    number = host_value(value, "frame: pad_value")[()]
+    blank = np.full((*x.spec.shape[:-1], count), number, x.dtype.np_dtype)
+    return concat_(x, convert(blank, x.dtype, x._t.device), axis=x.ndim - 1)
+
+
+def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
+    """The signal whose frames [..., frames, frame_length] are `frame_step` apart, overlaps added.
+
+    Raises:
+        InvalidArgumentError: a rank below 2, or a step below 1.
+    """
+    x = convert(signal)
+    if x.ndim < 2:
+        raise InvalidArgumentError(f"overlap_and_add needs rank 2 or more; got {x.spec}")
+    step = _positive(frame_step, "overlap_and_add: frame_step")
+    count, length = x.spec.shape[-2:]
+    return overlap_(x, step=step, size=max(0, (count - 1) * step + length))
+
+
+def _transform_length(fft_length: Any, length: int, name: str) -> int:
+    """`fft_length`, or the power of two that a frame fits in."""
+    if fft_length is None:
+        return 1 << max(length - 1, 0).bit_length()
+    return _positive(fft_length, f"{name}: fft_length")
+
+
+def stft(signals: Any, frame_length: Any, frame_step: Any, fft_length: Any = None,
+         window_fn: Window = hann_window, pad_end: bool = False, name: str | None = None,
+         ) -> Tensor:
+    """The short-time Fourier transform: `rfft` of each windowed frame.
+
+    Args:
+        signals: float32 or float64 [..., samples].
+        fft_length: frames are padded to it; the next power of two unless given.
+        window_fn: (length, dtype=) -> window; None for none.
+
+    Returns:
+        Complex [..., frames, fft_length // 2 + 1].
+
+    Raises:
+        InvalidArgumentError: not real floating, or a length or step below 1.
+    """
+    x = convert(signals)
+    length = _positive(frame_length, "stft: frame_length")
+    made = frame(x, length, frame_step, pad_end=pad_end)
+    if window_fn is not None:
+        made = made * as_function(window_fn, "stft: window_fn")(length, dtype=x.dtype)  # type: ignore[operator]
+    return rfft(made, [_transform_length(fft_length, length, "stft")])
+
+
+def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any = None,
+                 window_fn: Window = hann_window, name: str | None = None) -> Tensor:
+    """The signal of frames' spectra, overlaps added; exact when `window_fn` is that of
+    `inverse_stft_window_fn`.
+
+    Raises:
+        InvalidArgumentError: not complex, or a length or step below 1.
+    """
+    from gtape.ops.signal.fourier import _sized
+
+    spectra = convert(stfts)
+    length = _positive(frame_length, "inverse_stft: frame_length")
+    made = irfft(spectra, [_transform_length(fft_length, length, "inverse_stft")])
+    made = _sized(made, (length,), (made.ndim - 1,))
+    if window_fn is not None:
+        made = made * as_function(window_fn, "stft: window_fn")(length, dtype=made.dtype)  # type: ignore[operator]
+    return overlap_and_add(made, frame_step)
+
+
+def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Callable[..., Tensor] = hann_window,
+                           name: str | None = None) -> Callable[..., Tensor]:
+    """The window for `inverse_stft` that undoes `stft` with `forward_window_fn`: the forward
+    window divided by the sum of squares of all windows over a place, and 0 where that is 0
+    (Griffin & Lim 1984).
+
+    Raises:
+        InvalidArgumentError: a step below 1.
+    """
+    step = _positive(frame_step, "inverse_stft_window_fn: frame_step")
+
+    def window(frame_length: Any, dtype: Any = dtypes.float32) -> Tensor:
+        from gtape.ops.elementwise.scalars import divide_no_nan
+        from gtape.ops.reductions.reductions import reduce_sum_
+        from gtape.ops.shape.layout import reshape_
+        from gtape.ops.shape.packing import concat_
+        from gtape.ops.signal.fourier import _sized
+
+        length = _positive(frame_length, "inverse_stft_window_fn: frame_length")
+        forward = forward_window_fn(length, dtype=dtype)
+        count = -(-length // step)
+        squares = _sized(forward * forward, (count * step,), (0,))  # type: ignore[operator]
+        total = reduce_sum_(reshape_(squares, shape=(count, step)), axis=(0,))
+        whole = concat_(*[total] * count, axis=0)
+        # Where all windows are 0, nothing of the signal came through.
+        return divide_no_nan(forward, whole[:length])  # type: ignore[index]
+
+    return window

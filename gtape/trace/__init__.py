@@ -1,0 +1,1 @@
+"""Traces: the graphs that functions become while they run on symbolic tensors."""

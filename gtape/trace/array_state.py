@@ -1,0 +1,61 @@
+"""ArrayCell: state in an array that stays where it is and is written in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gtape.core.context import new_key, tracer_now
+from gtape.core.device import ArrayType
+from gtape.core.tensor import EagerTensor, Tensor
+
+
+class ArrayCell:
+    """A cell of traces (see `core.tracer`) over an array. Reads copy it, writes go into it."""
+
+    __slots__ = ("__weakref__", "_k")
+
+    #: What tapes ask of state that is read.
+    trainable = False
+
+    def __init__(self) -> None:
+        self._k = new_key()
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    def _array(self) -> Any:
+        """The array, always the same memory."""
+        raise NotImplementedError
+
+    def _type(self) -> ArrayType:
+        raise NotImplementedError
+
+    def _start_(self) -> EagerTensor:
+        """For a trace: a copy of the state at this moment."""
+        array_type = self._type()
+        return EagerTensor(array_type.xp.array(self._array()), array_type)
+
+    @property
+    def _value(self) -> Tensor:
+        tracer = tracer_now()
+        return self._start_() if tracer is None else tracer.read(self)
+
+    @_value.setter
+    def _value(self, value: Any) -> None:
+        tracer = tracer_now()
+        if tracer is not None:
+            tracer.write(self, value)
+        else:
+            self._array()[...] = value._array_()
+
+    def _read_(self) -> Tensor:
+        return self._value
+
+    def _store_(self, value: Any) -> None:
+        """A traced function left this value."""
+        self._value = value
+
+    def _storage_(self, writer: Any) -> Any:
+        """The array that a compiled program reads, and in which it leaves new values."""
+        return self._array()

@@ -1,0 +1,116 @@
+"""Graph: a traced function. Calling it applies its nodes again: eagerly, on a tape, in a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gtape.core.errors import InternalError
+from gtape.core.tensor import Tensor
+from gtape.trace.symbolic_tensor import SymbolicTensor
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """One application of an op."""
+
+    op: Any
+    inputs: tuple[Tensor, ...]
+    attrs: tuple[Any, ...]
+    outputs: tuple[SymbolicTensor, ...]
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it does something besides making its outputs: it is never left out."""
+        return bool(getattr(self.op, "lasting", False))
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is kept where nobody reads what it makes: it does something else, or may raise
+        for the values that it reads."""
+        return self.lasting or self.op.may_refuse(self.inputs)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Graph:
+    """Inputs, nodes in order, outputs. Eager tensors among the nodes' inputs are constants."""
+
+    inputs: tuple[SymbolicTensor, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Tensor, ...]
+
+    def __call__(self, *args: Tensor) -> tuple[Tensor, ...]:
+        env: dict[int, Tensor] = {id(v): a for v, a in zip(self.inputs, args)}
+        for node in self.nodes:
+            made = node.op.reapply([env.get(id(v), v) for v in node.inputs], node.attrs)
+            env.update({id(v): o for v, o in zip(node.outputs, made)})
+        return tuple(env.get(id(v), v) for v in self.outputs)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """Every tensor in it, some more than once: constants too."""
+        between = (t for node in self.nodes for t in (*node.inputs, *node.outputs))
+        return [*self.inputs, *between, *self.outputs]
+
+    def live(self) -> Graph:
+        """The same graph without the nodes that neither an output needs nor do anything else."""
+        needed = {id(v) for v in self.outputs}
+        kept = []
+        for node in reversed(self.nodes):
+            if node.stays or any(id(o) in needed for o in node.outputs):
+                kept.append(node)
+                needed |= {id(v) for v in node.inputs}
+        return Graph(self.inputs, tuple(reversed(kept)), self.outputs)
+
+    def needed(self) -> Graph:
+        """The same graph without the nodes that no output needs, whatever else they do."""
+        wanted = {id(v) for v in self.outputs}
+        kept = []
+        for node in reversed(self.nodes):
+            if any(id(o) in wanted for o in node.outputs):
+                kept.append(node)
+                wanted |= {id(v) for v in node.inputs}
+        return Graph(self.inputs, tuple(reversed(kept)), self.outputs)
+
+    def check(self) -> None:
+        """Infer every node again and compare; every value is made once, before it is read.
+
+        Raises:
+            InternalError: the graph contradicts itself.
+        """
+        from gtape.trace.tracer import trace
+
+        made = {id(v) for v in self.inputs}
+        for node in self.nodes:
+            for value in node.inputs:
+                if isinstance(value, SymbolicTensor) and id(value) not in made:
+                    raise InternalError(f"{node.op.name} reads a value before it is made")
+            for value in node.outputs:
+                if id(value) in made:
+                    raise InternalError(f"{node.op.name} makes a value that is there already")
+                made.add(id(value))
+            if not any(isinstance(v, SymbolicTensor) for v in node.inputs):
+                continue
+            again = trace(lambda *xs, node=node: node.op.reapply(_refill(node, xs), node.attrs),
+                          [v.spec for v in node.inputs if isinstance(v, SymbolicTensor)],
+                          checked=False)
+            if [v.spec for v in again.outputs] != [v.spec for v in node.outputs]:
+                raise InternalError(f"{node.op.name} infers other specs the second time")
+
+    def __str__(self) -> str:
+        names = {id(v): f"%{i}" for i, v in enumerate(self.inputs)}
+        lines = [f"inputs {', '.join(f'{names[id(v)]}: {v.spec}' for v in self.inputs)}"]
+        for node in self.nodes:
+            for value in node.outputs:
+                names[id(value)] = f"%{len(names)}"
+            outs = ", ".join(f"{names[id(v)]}: {v.spec}" for v in node.outputs)
+            ins = ", ".join(names.get(id(v), "constant") for v in node.inputs)
+            lines.append(f"{outs} = {node.op.name}({ins}) {node.attrs or ''}".rstrip())
+        lines.append(f"outputs {', '.join(names.get(id(v), 'constant') for v in self.outputs)}")
+        return "\n".join(lines)
+
+
+def _refill(node: Node, symbols: Sequence[Tensor]) -> list[Tensor]:
+    fresh = iter(symbols)
+    return [next(fresh) if isinstance(v, SymbolicTensor) else v for v in node.inputs]

@@ -1,0 +1,124 @@
+"""Hosted ops: steps of a traced function that are Python code, run at every call.
+
+A loop whose length depends on values, a user's NumPy function, a printed line: they have no array
+function that could be compiled. The code is written in eager gtape operations, so its derivative
+is had by running it again under a tape, at every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.autodiff.backward import Grads, add_to
+from gtape.core.context import tracer_now
+from gtape.core.device import ArrayType
+from gtape.core.op import Op
+from gtape.core.recording import record_general
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.trace.symbolic_tensor import SymbolicTensor
+
+Run = Callable[..., Sequence[Tensor]]
+
+
+class HostedOp(Op):
+    """`run(*tensors)` gives the results as eager tensors.
+
+    Args:
+        specs, types: of the results.
+        lasting: it does something besides making its results, and is never left out.
+        refuses: it raises for some values, and is never left out either.
+        differentiable: False for a step that no gradient flows through.
+        parts: graphs that `run` applies, for whoever shows or compiles them.
+        rows: `run` for many at once, along a first axis of all arguments and results.
+    """
+
+    attr_names: tuple[str, ...] = ()
+    has_gradient = True
+    holomorphic = False
+
+    def __init__(self, name: str, run: Run, specs: Sequence[Spec], types: Sequence[ArrayType], *,
+                 lasting: bool = False, refuses: bool = False, differentiable: bool = True,
+                 parts: Sequence[Any] = (), rows: Run | None = None) -> None:
+        super().__init__(name, ("args",), "A step that is Python code.", name)
+        self.run = run
+        self.specs, self.types = tuple(specs), tuple(types)
+        self.lasting = lasting
+        self.refuses = refuses
+        self.nondifferentiable = not differentiable
+        self.parts = tuple(parts)
+        self.rows = rows
+
+    def __call__(self, *inputs: Any) -> tuple[Tensor, ...]:
+        """The results: symbols while a function is traced."""
+        tracer = tracer_now()
+        if tracer is None:
+            return tuple(self.run(*inputs))
+        outputs = tracer.emit(self, inputs, (), self.specs, self.types)
+        record_general(self, tuple(inputs), outputs, ())
+        return outputs
+
+    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        return self(*inputs)
+
+    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+               attrs: tuple[Any, ...]) -> Any:
+        """The (backward, input keys, payload) of a record; None when no gradient flows."""
+        if self.nondifferentiable or not any(o._t.differentiable for o in outputs):
+            return None
+        wanted = [i for i, x in enumerate(inputs) if mask >> i & 1 and x._t.differentiable]
+        if not wanted:
+            return None
+        keys = tuple(inputs[i]._k for i in wanted)
+        return _pull, keys[0] if len(keys) == 1 else keys, (wanted, keys, inputs)
+
+    def gradient(self, wanted: Sequence[int], inputs: Sequence[Tensor],
+                 given: Sequence[int]) -> HostedOp:
+        """The op (*inputs, *cotangents of the results in `given`) -> cotangents of the inputs in
+        `wanted`."""
+        count = len(inputs)
+
+        def run(*values: Tensor) -> list[Tensor]:
+            from gtape.autodiff.tape import GradientTape
+
+            with GradientTape() as tape:
+                sources = [_again(values[i]) for i in wanted]
+                tape.watch(sources)
+                primals = list(values[:count])
+                for i, source in zip(wanted, sources):
+                    primals[i] = source
+                made = self.run(*primals)
+            found = tape.gradient([made[i] for i in given], sources, list(values[count:]),
+                                  unconnected_gradients="zero")
+            return [g.to_dense() if hasattr(g, "to_dense") else g for g in found]
+
+        return HostedOp(f"gradient of {self.name}", run, [inputs[i].spec for i in wanted],
+                        [inputs[i]._t for i in wanted], parts=self.parts)
+
+
+def _again(tensor: Tensor) -> Tensor:
+    from gtape.ops.shape.layout import identity_
+
+    return identity_(tensor)
+
+
+def _pull(grads: Grads, g: Any, record: Any) -> None:
+    raise AssertionError("a hosted op is recorded only while it is traced")
+
+
+def _tensors(grads: Grads, g: Any, record: Any) -> None:
+    op, wanted, keys, inputs = record[4], record[6], record[7], record[8]
+    gs = g if type(g) is list else [g]
+    given = [i for i, part in enumerate(gs) if part is not None]
+    made = op.gradient(wanted, inputs, given)(*inputs, *[gs[i] for i in given])
+    for key, part in zip(keys, made):
+        add_to(grads, key, part)
+
+
+_pull.tensors = _tensors  # type: ignore[attr-defined]
+
+
+def symbolic(*values: Any) -> bool:
+    """Whether a value among these is known only when the traced function runs."""
+    return any(type(v) is SymbolicTensor for v in values)

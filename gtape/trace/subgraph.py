@@ -1,0 +1,231 @@
+"""Bodies: functions traced as parts of a trace, applied by hosted steps as often as values say.
+
+A branch or the body of a loop is a graph of its own. What it uses of the trace around it, and the
+state that it touches, are further inputs of the step that applies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.core import nest
+from gtape.core.context import active, paused, tracer_now
+from gtape.core.convert import convert
+from gtape.core.device import ArrayType
+from gtape.core.formatting import shown
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.trace.graph import Graph
+from gtape.trace.host_callback import HostedOp
+from gtape.trace.symbolic_tensor import SymbolicTensor
+from gtape.trace.tracer import CellUse, Tracer
+
+Type = tuple[Spec, ArrayType]
+
+#: What runs the graph of a body where nothing records: a compiler may put a better one here.
+runner: list[Callable[[Graph], Callable[..., Sequence[Tensor]]]] = [lambda graph: graph]
+
+
+class Body:
+    """The graph of `fn` on symbols of `types`.
+
+    Inputs: the arguments, what was captured, the cells' values. Outputs: the results, then the new
+    values of the cells it writes. `structure` is the result with a number for every tensor.
+    """
+
+    def __init__(self, fn: Callable[..., Any], types: Sequence[Type], name: str) -> None:
+        tracer = Tracer(tracer_now(), own_cells=True)
+        arguments = [tracer.symbol(*t) for t in types]
+        with paused():
+            try:
+                self.structure, results = tracer.run(
+                    lambda: flat_tensors(fn(*arguments), name, tracer))
+            finally:
+                tracer.finished = True
+        self.results = tuple(results)
+        uses = list(tracer.cells.values())
+        self.written = [use for use in uses if use.written]
+        outputs = (*results, *(use.present for use in self.written))
+        graph = Graph((), tuple(tracer.nodes), outputs).live()
+        read = {id(v) for v in outputs} | {id(v) for node in graph.nodes for v in node.inputs}
+        #: Those that matter: of others only the dtype or shape was asked for.
+        self.cells: list[CellUse] = [u for u in uses if u.written or id(u.start) in read]
+        watched = _watched(graph)
+        self.captured = [*(outer for outer, _ in tracer.captures.values()), *watched]
+        inner = [symbol for _, symbol in tracer.captures.values()]
+        inputs = (*arguments, *inner, *watched, *(use.start for use in self.cells))
+        self.graph = Graph(inputs, graph.nodes, outputs)  # type: ignore[arg-type]
+        self._quiet: Graph | None = None
+        self._program: Callable[..., Sequence[Tensor]] | None = None
+
+    @property
+    def lasting(self) -> bool:
+        return any(node.lasting for node in self.graph.nodes)
+
+    def __call__(self, values: Sequence[Tensor], again: bool = False) -> Sequence[Tensor]:
+        """The outputs. `again`: it ran before, and what it does besides is not done again."""
+        if again and self.lasting:
+            if self._quiet is None:
+                self._quiet = self.graph.needed()
+            return self._quiet(*values)
+        if active() or tracer_now() is not None:
+            return self.graph(*values)
+        if self._program is None:
+            self._program = runner[0](self.graph)
+        return self._program(*values)
+
+
+def flat_tensors(value: Any, name: str, tracer: Any = None) -> tuple[Any, list[Tensor]]:
+    """A structure with a number in place of every tensor, None left as it is, and the tensors.
+
+    Raises:
+        TypeError: something in it is no tensor, nor becomes one.
+    """
+    tensors: list[Tensor] = []
+
+    def place(leaf: Any) -> Any:
+        if leaf is None:
+            return None
+        if hasattr(leaf, "to_dense"):
+            leaf = leaf.to_dense()
+        try:
+            made = convert(leaf)
+        except (ValueError, TypeError) as error:
+            raise TypeError(f"{name}: results must be tensors, numbers, arrays, None, and nests of "
+                            f"these; got {shown(leaf)} ({error})") from None
+        tensors.append(made if tracer is None else tracer.local(made))
+        return len(tensors) - 1
+
+    return nest.map_structure(place, value), tensors
+
+
+def packed(structure: Any, tensors: Sequence[Any]) -> Any:
+    """`structure` with the tensors in the place of their numbers."""
+    return nest.map_structure(lambda at: at if at is None else tensors[at], structure)
+
+
+def _watched(graph: Graph) -> list[EagerTensor]:
+    """The constants that a tape knows: gradients may flow to them."""
+    found: dict[int, EagerTensor] = {}
+    for tensor in (*(t for node in graph.nodes for t in node.inputs), *graph.outputs):
+        if type(tensor) is EagerTensor and tensor._k and tensor._t.differentiable:
+            found[id(tensor)] = tensor
+    return list(found.values())
+
+
+class Inputs:
+    """The further inputs of a step that applies bodies: captured values, and cells."""
+
+    def __init__(self, bodies: Sequence[Body]) -> None:
+        self.bodies = tuple(bodies)
+        captured = {id(t): t for body in bodies for t in body.captured}
+        self.cells = list({use.cell._k: use.cell for b in bodies for use in b.cells}.values())
+        written = {use.cell._k for body in bodies for use in body.written}
+        #: The positions of the cells that a body writes.
+        self.written = [i for i, cell in enumerate(self.cells) if cell._k in written]
+        self._captured = list(captured.values())
+        places = {key: i for i, key in enumerate(captured)}
+        cell_places = {cell._k: i for i, cell in enumerate(self.cells)}
+        self._places = {id(body): ([places[id(t)] for t in body.captured],
+                                   [cell_places[use.cell._k] for use in body.cells],
+                                   [cell_places[use.cell._k] for use in body.written])
+                        for body in bodies}
+
+    @property
+    def lasting(self) -> bool:
+        return any(body.lasting for body in self.bodies)
+
+    @property
+    def refuses(self) -> bool:
+        return any(node.op.may_refuse(node.inputs) for b in self.bodies for node in b.graph.nodes)
+
+    def values(self) -> list[Tensor]:
+        """The tensors for the inputs, in the trace around the bodies."""
+        return [*self._captured, *(cell._read_() for cell in self.cells)]
+
+    def split(self, values: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """(captured, state) of what `values` gave."""
+        count = len(self._captured)
+        return list(values[:count]), list(values[count:])
+
+    def apply(self, body: Body, arguments: Sequence[Tensor], captured: Sequence[Tensor],
+              state: list[Tensor], again: bool) -> Sequence[Tensor]:
+        """The results of a body; `state` becomes what it leaves."""
+        shared, cells, written = self._places[id(body)]
+        made = body([*arguments, *(captured[i] for i in shared), *(state[i] for i in cells)],
+                    again)
+        count = len(body.results)
+        for i, value in zip(written, made[count:]):
+            state[i] = value
+        return made[:count]
+
+    def state_types(self) -> list[Type]:
+        """The types of the cells that are written; a body must keep them.
+
+        Raises:
+            ValueError: it does not.
+        """
+        found = []
+        for i in self.written:
+            key = self.cells[i]._k
+            uses = [use for body in self.bodies for use in body.cells if use.cell._k == key]
+            start = uses[0].start
+            for use in uses:
+                if use.present.spec != start.spec:
+                    raise ValueError(
+                        f"a Variable that is assigned in a branch or a loop of a traced function "
+                        f"must keep its shape: it has {start.spec}, and is given "
+                        f"{use.present.spec}")
+            found.append((start.spec, start._t))
+        return found
+
+    def store(self, values: Sequence[Tensor]) -> None:
+        """Make `values` the state of the cells that are written."""
+        for i, value in zip(self.written, values):
+            cell = self.cells[i]
+            if hasattr(cell, "_written"):
+                cell._store_(value)
+            else:
+                tracer_now().write(cell, _cut(value))
+
+
+def _cut(value: Tensor) -> Tensor:
+    """The value as a state keeps it: no gradient flows through an assignment."""
+    from gtape.ops.shape.identity import stop_gradient_
+
+    with paused():
+        return stop_gradient_(value)
+
+
+class BodyOp(HostedOp):
+    """A step that applies bodies: `run(*values, again)`."""
+
+    def __init__(self, name: str, run: Callable[..., Sequence[Tensor]], types: Sequence[Type],
+                 inputs: Inputs) -> None:
+        super().__init__(name, lambda *values: run(values, False), [s for s, _ in types],
+                         [t for _, t in types], lasting=inputs.lasting, refuses=inputs.refuses,
+                         parts=[body.graph for body in inputs.bodies])
+        self._again = run
+        self.inputs = inputs
+
+    def gradient(self, wanted: Sequence[int], inputs: Sequence[Tensor],
+                 given: Sequence[int]) -> HostedOp:
+        quiet = HostedOp(self.name, lambda *values: self._again(values, True), self.specs,
+                         self.types, parts=self.parts)
+        return quiet.gradient(wanted, inputs, given)
+
+
+def depends(fn: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    """Whether the result of `fn` on these arguments is known only when the traced function runs.
+
+    `fn` runs on trial: what it emits or writes is forgotten.
+    """
+    tracer = tracer_now()
+    if tracer is None:
+        return False
+    trial = Tracer(tracer)
+    with paused():
+        made = trial.run(fn, *[trial.local(a) if isinstance(a, Tensor) else a for a in arguments])
+    trial.finished = True
+    return any(type(leaf) is SymbolicTensor for leaf in nest.flatten(made))

@@ -1,0 +1,202 @@
+"""Tracer: collects nodes while a Python function runs on symbols, and knows the state it touches.
+
+A *cell* is state that outlives a call: a Variable, a slot of an optimizer. Reading one during a
+trace gives the symbol of its present value; writing one makes another tensor its present value. At
+every call of the traced function the values at the start come from the cells, and those at the end
+go back to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtape.core.context import init_scope, tracer_now, tracing
+from gtape.core.device import ArrayType
+from gtape.core.formatting import shown
+from gtape.core.placement import current_device
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.trace.graph import Graph, Node
+from gtape.trace.symbolic_tensor import SymbolicTensor
+
+
+class CellUse:
+    """A cell in a trace: the symbol of its value at the start, and its present value."""
+
+    __slots__ = ("cell", "present", "start")
+
+    def __init__(self, cell: Any, start: Tensor) -> None:
+        self.cell = cell
+        self.start = start
+        self.present: Tensor = start
+
+    @property
+    def written(self) -> bool:
+        return self.present is not self.start
+
+
+class Tracer:
+    """Collects nodes while a function runs on symbols.
+
+    `outer` is the trace around it: values of that one become captures, which the traced function
+    takes as further inputs. With `own_cells`, cells are not captured but used as by a trace without
+    another around it: the traced function reads and writes them itself wherever it is applied.
+    """
+
+    def __init__(self, outer: Tracer | None = None, *, own_cells: bool = False) -> None:
+        self.nodes: list[Node] = []
+        self.outer = outer
+        self.own_cells = own_cells or outer is None
+        #: By id: the outer tensor and the symbol that stands for it here.
+        self.captures: dict[int, tuple[Tensor, SymbolicTensor]] = {}
+        #: By the key of the cell.
+        self.cells: dict[int, CellUse] = {}
+        #: Variables that the function created.
+        self.created: list[Any] = []
+        #: None, or why no Variable may be created now.
+        self.no_creation: str | None = None
+        self.finished = False
+        #: What is traced, by which a function knows that it calls itself.
+        self.origin: Any = None
+        #: Traces of other functions that are of use only here, because they captured values.
+        self.inlined: dict[Any, Any] = {}
+
+    # ------------------------------------------------------------------ nodes
+
+    def symbol(self, spec: Spec, array_type: ArrayType | None = None) -> SymbolicTensor:
+        return SymbolicTensor(spec, array_type or current_device().typed(spec.dtype), self)
+
+    def emit(self, op: Any, inputs: Sequence[Any], attrs: tuple[Any, ...],
+             specs: Sequence[Spec], types: Sequence[ArrayType] | None = None,
+             ) -> tuple[SymbolicTensor, ...]:
+        """Add a node and give its results."""
+        found = tuple(self.local(t) for t in inputs)
+        if types is None:
+            device = next((t._t.device for t in found), None) or current_device()
+            types = [device.typed(s.dtype) for s in specs]
+        outputs = tuple(SymbolicTensor(s, t, self) for s, t in zip(specs, types))
+        self.nodes.append(Node(op, found, attrs, outputs))
+        return outputs
+
+    def local(self, tensor: Any) -> Tensor:
+        """`tensor` as a value of this trace.
+
+        Raises:
+            TypeError: it belongs to a trace that has ended.
+        """
+        if type(tensor) is not SymbolicTensor or tensor._tracer is self:
+            return tensor
+        found = self.captures.get(id(tensor))
+        if found is None:
+            if not self._around(tensor._tracer):
+                raise TypeError(
+                    f"{tensor!r} is out of scope: it belongs to a function that was traced before "
+                    f"or elsewhere, and has no value here. Return it from that function, or keep "
+                    f"it in a tf.Variable")
+            assert self.outer is not None
+            outer = self.outer.local(tensor)
+            inner = SymbolicTensor(tensor._spec, tensor._t, self)
+            inner._shown = tensor._shown
+            found = self.captures[id(tensor)] = (outer, inner)
+        return found[1]
+
+    def _around(self, other: Any) -> bool:
+        tracer = self.outer
+        while tracer is not None and tracer is not other:
+            tracer = tracer.outer
+        return tracer is not None
+
+    def filled(self, spec: Spec, array_type: ArrayType, value: int) -> Tensor:
+        """A tensor of one number, which takes no memory while it is a symbol."""
+        from gtape.ops.shape.layout import broadcast_to_
+
+        one = EagerTensor(np.asarray(value, spec.dtype.np_dtype)[()], array_type)
+        if not array_type.device.is_host:
+            one = EagerTensor(array_type.xp.asarray(value, spec.dtype.np_dtype), array_type)
+        if not spec.shape:
+            return one
+        tracer = tracer_now() or self
+        return tracer.emit(broadcast_to_, (one,), (spec.shape,), [spec], [array_type])[0]
+
+    # ------------------------------------------------------------------ state
+
+    def use(self, cell: Any) -> CellUse:
+        """The cell in this trace; `cell` has `_k`, `_start_`, which gives its tensor now."""
+        found = self.cells.get(cell._k)
+        if found is None:
+            if self.outer is None:
+                with init_scope():
+                    value = cell._start_()
+            else:
+                value = self.outer.use(cell).present
+            start = self.symbol(value.spec, value._t) if self.own_cells else self.local(value)
+            found = self.cells[cell._k] = CellUse(cell, start)
+        return found
+
+    def read(self, cell: Any) -> Tensor:
+        return self.use(cell).present
+
+    def write(self, cell: Any, value: Tensor) -> None:
+        self.use(cell).present = self.local(value)
+
+    def creating(self, variable: Any) -> None:
+        """A Variable is being created during this trace, and during those around it.
+
+        Raises:
+            ValueError: now none may be.
+        """
+        tracers = [self]
+        while tracers[-1].outer is not None:
+            tracers.append(tracers[-1].outer)
+        for tracer in tracers:
+            if tracer.no_creation is not None:
+                raise ValueError(tracer.no_creation)
+        for tracer in tracers:
+            tracer.created.append(variable)
+
+    def lifted(self, value: Any) -> Any:
+        """`value`, computed now if it is a symbol.
+
+        Raises:
+            ValueError: it depends on an argument, on a Variable, or on a loop's values.
+        """
+        if type(value) is not SymbolicTensor:
+            return value
+        graph = Graph((), tuple(self.nodes), (value,)).needed()
+        known = {id(o) for node in graph.nodes for o in node.outputs}
+        needed = [value, *(t for node in graph.nodes for t in node.inputs)]
+        if any(type(t) is SymbolicTensor and id(t) not in known for t in needed):
+            raise ValueError(
+                f"the initial value {shown(value)} of a Variable depends on the arguments of the "
+                f"function that creates it, and they change from call to call. Create the "
+                f"Variable outside the function, or give a function of no arguments")
+        with init_scope():
+            return graph()[0]
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """`fn(*args)` as part of this trace."""
+        token = tracing.set(self)
+        try:
+            return fn(*args)
+        finally:
+            tracing.reset(token)
+
+
+def trace(fn: Callable[..., Any], specs: Sequence[Spec], *, checked: bool = True) -> Graph:
+    """The graph of `fn` on symbols of `specs`; `fn` returns a tensor or a tuple of tensors.
+
+    What `fn` captures of a trace around it are further inputs, found by id in no particular place:
+    use a Tracer where they matter.
+    """
+    tracer = Tracer(tracer_now())
+    inputs = tuple(tracer.symbol(s) for s in specs)
+    made = tracer.run(fn, *inputs)
+    outputs = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+    captured = tuple(symbol for _, symbol in tracer.captures.values())
+    graph = Graph((*inputs, *captured), tuple(tracer.nodes), outputs)
+    return graph.live() if checked else graph

@@ -1,0 +1,263 @@
+"""Batch: a function of one element applied to many at once.
+
+A Batch is a trace whose values are one element's; behind every value stands a tensor with the
+values of all elements along a new first axis. An op on such values is applied to the tensors
+behind them at once, by the batching rule of the op (`ops.batching`), as ordinary operations: they
+run, are recorded by tapes, or become nodes of the trace around, as any others. What depends on no
+element is computed once and stays as it is.
+
+Values that are one-hot, such as the cotangents of a Jacobian, are kept as diagonals while ops allow
+it: of the whole only the elements that are not zero are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.core.context import active, recorders, tracer_now, tracing
+from gtape.core.device import ArrayType
+from gtape.core.errors import InternalError, NotTraceableError
+from gtape.core.recording import record_general
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
+from gtape.opdef.composite import Composite
+from gtape.opdef.elementwise import Elementwise
+from gtape.trace.graph import Graph, Node
+from gtape.trace.host_callback import HostedOp
+from gtape.trace.symbolic_tensor import SymbolicTensor
+from gtape.trace.tracer import CellUse, Tracer
+from gtape.vmap.one_hot import elementwise_diagonal
+from gtape.vmap.operand import Operand
+
+Attrs = dict[str, Any]
+#: (op, operands, attributes) -> the results, each with all elements along the first axis; None
+#: where the rule does not serve these operands, and the elements go one by one.
+Rule = Callable[[Any, Sequence[Operand], Attrs], Any]
+
+_rules: dict[str, Rule] = {}
+
+
+def batches(*names: str) -> Callable[[Rule], Rule]:
+    """Decorator: the batching rule of the primitives of these names."""
+    def declare(rule: Rule) -> Rule:
+        _rules.update(dict.fromkeys(names, rule))
+        return rule
+
+    return declare
+
+
+def rules() -> dict[str, Rule]:
+    """The batching rules by the names of their ops."""
+    if not _rules:
+        from gtape.vmap import rules  # noqa: F401  (declares the rules)
+    return _rules
+
+
+class _Outside:
+    """Stands for the recorders around a batch: they see what is done with tensors of their own.
+
+    What is done with values of the batch they see as what it is made of.
+    """
+
+    is_tape = False
+    __slots__ = ("_batch", "_recorders")
+
+    def __init__(self, batch: Batch, around: tuple[Any, ...]) -> None:
+        self._batch, self._recorders = batch, around
+
+    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                context: Any) -> None:
+        if self._recorders and outputs and outputs[0] is not self._batch.emitted:
+            token = recorders.set(self._recorders)
+            try:
+                record_general(op, inputs, outputs, context)
+            finally:
+                recorders.reset(token)
+
+    def _on_read(self, state: Any, value: Tensor) -> None:
+        for recorder in self._recorders:
+            recorder._on_read(state, value)
+
+    def _on_write(self, state: Any, value: Tensor) -> None:
+        """Nothing is assigned in a batch."""
+
+
+class Batch(Tracer):
+    """The trace of a function of one of `size` elements; `results` gives those for all.
+
+    Ops are noted while the function runs, and only those that matter are applied to all elements.
+    `lead`: so many axes of an element would better come before that of the elements in memory.
+    """
+
+    def __init__(self, size: int, lead: int = 0) -> None:
+        super().__init__(tracer_now())
+        self.size = size
+        self.lead = lead
+        self._observers = active()
+        self._outside = (_Outside(self, self._observers),)
+        #: By id, with the symbols of one element: what stands behind them.
+        self._operands: dict[int, Operand] = {}
+        self._entered: list[SymbolicTensor] = []
+        #: The first of the results that `emit` gave last: they are recorded already.
+        self.emitted: Any = None
+
+    # ------------------------------------------------------------------ elements
+
+    def enter(self, whole: Tensor | Operand) -> SymbolicTensor:
+        """The value of one element, for a tensor with those of all along its first axis."""
+        operand = whole if isinstance(whole, Operand) else Operand.of(whole)
+        symbol = SymbolicTensor(operand.spec, operand.array_type, self)
+        self._operands[id(symbol)] = operand
+        self._entered.append(symbol)
+        return symbol
+
+    def run(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """`fn(*args)`, where values of the batch stand for all elements."""
+        token = recorders.set(self._outside)
+        try:
+            return super().run(fn, *args)
+        finally:
+            recorders.reset(token)
+
+    def results(self, values: Sequence[Tensor], axis: int = 0) -> list[Tensor]:
+        """The tensors with the values of all elements along `axis`, and the end of the batch."""
+        self.finished = True
+        needed = Graph((), tuple(self.nodes), tuple(values)).live().nodes
+        self.nodes.clear()
+        self._around_it(lambda: self._apply(needed, values))
+        found = [self._operands.get(id(v)) or Operand(self.local(v), self.size, False)
+                 for v in values]
+        return [x.along(axis) for x in found]
+
+    def _apply(self, nodes: Sequence[Node], values: Sequence[Tensor]) -> None:
+        """Find the operands of the nodes' results; each is forgotten when nothing needs it."""
+        operands, size = self._operands, self.size
+        last = {id(x): node for node in nodes for x in node.inputs}
+        kept = {id(v) for v in values}
+        for node in nodes:
+            found = applied(node.op, [operands.get(id(x)) or Operand(x, size, False)
+                                      for x in node.inputs], node.attrs, node.outputs)
+            for value, made in zip(node.outputs, found, strict=True):
+                operand = made if isinstance(made, Operand) else Operand.of(made)
+                if operand.shape != value._spec.shape or operand.size != size:
+                    raise InternalError(f"the batching rule of {node.op.name} makes {size} times "
+                                        f"{operand.spec}, not {value._spec}")
+                if operand.diagonal is None:
+                    operand.lead = min(self.lead, len(operand.shape))
+                operands[id(value)] = operand
+            for x in node.inputs:
+                if last[id(x)] is node and id(x) not in kept:
+                    operands.pop(id(x), None)
+
+    def _own(self, value: Any) -> bool:
+        return type(value) is SymbolicTensor and value._tracer is self
+
+    # ------------------------------------------------------------------ what a trace does
+
+    def emit(self, op: Any, inputs: Sequence[Any], attrs: tuple[Any, ...],
+             specs: Sequence[Spec], types: Sequence[ArrayType] | None = None) -> tuple[Any, ...]:
+        """The results of an op: values of the batch if one of the inputs is."""
+        own = next((x for x in inputs if self._own(x)), None)
+        found = tuple([self.local(x) for x in inputs])
+        if own is None:
+            made = tuple(self._around_it(lambda: op.reapply(found, attrs)))
+        elif isinstance(op, Composite):
+            made = self._opened(op, inputs, attrs)
+        else:
+            if types is None:
+                types = [own._t.device.typed(s.dtype) for s in specs]
+            made = tuple([SymbolicTensor(s, t, self) for s, t in zip(specs, types)])
+            self.nodes.append(Node(op, found, attrs, made))
+        self.emitted = made[0] if made else None
+        return made
+
+    def _opened(self, op: Composite, inputs: Sequence[Any], attrs: tuple[Any, ...],
+                ) -> tuple[Any, ...]:
+        """A composite by its definition."""
+        token = recorders.set(self._outside)
+        try:
+            made = op.definition(*inputs, **dict(zip(op.attr_names, attrs)))
+        finally:
+            recorders.reset(token)
+        return tuple(made) if len(op.outputs) > 1 else (made,)
+
+    def _around_it(self, fn: Callable[[], Any]) -> Any:
+        """`fn()` as if called around the batch."""
+        traced, recorded = tracing.set(self.outer), recorders.set(self._observers)
+        try:
+            return fn()
+        finally:
+            recorders.reset(recorded)
+            tracing.reset(traced)
+
+    def local(self, tensor: Any) -> Any:
+        """`tensor`, which may belong to the batch, or to a trace around it.
+
+        Raises:
+            TypeError: it belongs to a trace that has ended.
+        """
+        if type(tensor) is not SymbolicTensor or tensor._tracer is self or self.outer is None:
+            return tensor
+        return self.outer.local(tensor)
+
+    # ------------------------------------------------------------------ state
+
+    def use(self, cell: Any) -> CellUse:
+        if self.outer is not None:
+            return self.outer.use(cell)
+        return CellUse(cell, self._around_it(cell._start_))
+
+    def write(self, cell: Any, value: Tensor) -> None:
+        raise NotTraceableError("state that changes with every element, such as a Variable that is "
+                                "assigned or a stream of random numbers, has no value for all "
+                                "elements at once")
+
+    def creating(self, variable: Any) -> None:
+        raise NotTraceableError("a Variable cannot be created for every element at once")
+
+
+def applied(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
+            outputs: Sequence[Tensor]) -> Sequence[Tensor | Operand]:
+    """The results of `op` for all elements; `outputs` are of the types of those for one."""
+    if isinstance(op, Elementwise):
+        return [_elementwise(op, operands)]
+    rule = rules().get(op.name)
+    if rule is not None:
+        made = rule(op, operands, dict(zip(op.attr_names, attrs)))
+        if made is not None:
+            return [made] if isinstance(made, (Tensor, Operand)) else made
+    return one_by_one(op, operands, attrs, outputs)
+
+
+def _elementwise(op: Elementwise, operands: Sequence[Operand]) -> Tensor | Operand:
+    """Broadcasting does it: axes of length 1 go between the first axis and those of an element."""
+    made = elementwise_diagonal(op, operands)
+    if made is not None:
+        return made
+    rank = max(len(x.shape) for x in operands)
+    return op.apply([x.aligned(rank) for x in operands])
+
+
+def one_by_one(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
+               outputs: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The op applied to one element after another, as one step of the trace around; at once where
+    it says how."""
+    from gtape.ops.shape.packing import stack_, unstack_
+
+    size = operands[0].size
+
+    def run(*values: Tensor) -> list[Tensor]:
+        columns = [unstack_(v, axis=0) if x.batched else (v,) * size
+                   for v, x in zip(values, operands)]
+        rows = [op.reapply(list(row), attrs) for row in zip(*columns)]
+        return [stack_(*column, axis=0) for column in zip(*rows)]
+
+    specs = [o.spec.reshaped((size, *o.spec.shape)) for o in outputs]
+    if getattr(op, "rows", None) is not None and all(x.batched for x in operands):
+        run = op.rows
+    step = HostedOp(f"{op.name} of each element", run, specs, [o._t for o in outputs],
+                    lasting=bool(getattr(op, "lasting", False)), refuses=op.refuses,
+                    differentiable=not getattr(op, "nondifferentiable", False),
+                    parts=getattr(op, "parts", ()))
+    return step(*[x.tensor for x in operands])

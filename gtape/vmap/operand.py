@@ -1,0 +1,127 @@
+"""Operand: what stands behind a value of a batch, and the forms in which rules take it."""
+
+from __future__ import annotations
+
+import math
+
+from gtape.core.device import ArrayType
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
+
+
+def broadcast_rows(tensor: Tensor, size: int) -> Tensor:
+    """`size` times the tensor, along a new first axis."""
+    from gtape.ops.shape.layout import broadcast_to_
+
+    return broadcast_to_(tensor, shape=(size, *tensor.spec.shape))
+
+
+class Operand:
+    """An input of an op in a batch: with the elements along the first axis, or the same for all.
+
+    `shape` and `spec` are those for one element. With a `diagonal` d, a tensor of the shape of one
+    element, element i is d at the flat position i, not counting the first `lead` axes, and zero
+    elsewhere; the tensor is made when it is asked for. `ones`: d holds nothing else.
+    """
+
+    __slots__ = ("_axis", "_made", "_tensor", "batched", "diagonal", "lead", "ones", "shape",
+                 "size")
+
+    def __init__(self, tensor: Tensor | None, size: int, batched: bool,
+                 diagonal: Tensor | None = None, lead: int = 0, ones: bool = False,
+                 axis: int = 0) -> None:
+        self._made = self._tensor = tensor
+        self._axis = axis
+        self.size = size
+        self.batched = batched
+        self.diagonal = diagonal
+        self.lead = lead
+        self.ones = ones
+        shape = self._known.spec.shape
+        if batched and diagonal is None:
+            shape = (*shape[:axis], *shape[axis + 1:])
+        self.shape = shape
+
+    @staticmethod
+    def of(whole: Tensor, axis: int = 0) -> Operand:
+        """The operand of a tensor with the elements along one of its axes."""
+        return Operand(whole, whole.spec.shape[axis], True, axis=axis)
+
+    @staticmethod
+    def onehot(diagonal: Tensor, lead: int = 0, ones: bool = False) -> Operand:
+        """The operand of a diagonal."""
+        size = math.prod(diagonal.spec.shape[lead:])
+        return Operand(None, size, True, diagonal, lead, ones)
+
+    @property
+    def array_type(self) -> ArrayType:
+        return self._known._t
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self.shape, self._known.dtype)
+
+    @property
+    def _known(self) -> Tensor:
+        made = self._tensor if self.diagonal is None else self.diagonal
+        assert made is not None
+        return made
+
+    @property
+    def tensor(self) -> Tensor:
+        """As it is, with the first axis if `batched`."""
+        if self._tensor is None:
+            self._tensor = self._made = self._spread()
+        elif self._axis and self._made is self._tensor:
+            self._tensor = moved(self._tensor, self._axis, 0)
+        return self._tensor
+
+    def along(self, axis: int) -> Tensor:
+        """The full tensor with the elements along `axis`."""
+        if self._axis == axis and self._made is not None and self.batched:
+            return self._made
+        return moved(self.full(), 0, axis)
+
+    def _spread(self) -> Tensor:
+        from gtape.ops.elementwise.scalars import multiply
+        from gtape.ops.shape.layout import broadcast_to_
+
+        assert self.diagonal is not None
+        array_type, shape = self.array_type, self.shape
+        with array_type.device.scope():
+            eye = array_type.xp.eye(self.size, dtype=array_type.dtype.np_dtype)
+            eye = eye.reshape((self.size, *(1,) * self.lead, *shape[self.lead:]))
+        hot = EagerTensor(eye, array_type)
+        if not self.ones:
+            # Not a choice: what is infinite makes nan of the zeros beside it, as in any product.
+            return multiply(hot, self.diagonal)
+        return broadcast_to_(hot, shape=(self.size, *shape)) if self.lead else hot
+
+    def full(self) -> Tensor:
+        """With the elements along the first axis, whether they differ or not."""
+        return self.tensor if self.batched else broadcast_rows(self.tensor, self.size)
+
+    def aligned(self, rank: int) -> Tensor:
+        """To be broadcast with operands whose elements have `rank` axes."""
+        missing = rank - len(self.shape)
+        if not self.batched or missing <= 0:
+            return self.tensor
+        return self.reshaped((1,) * missing + tuple(self.shape))
+
+    def reshaped(self, shape: tuple[int, ...]) -> Tensor:
+        """The tensor with another shape for one element."""
+        from gtape.ops.shape.layout import reshape_
+
+        made = (self.size, *shape) if self.batched else shape
+        tensor = self.tensor
+        return tensor if tensor.spec.shape == made else reshape_(tensor, shape=made)
+
+
+def moved(tensor: Tensor, source: int, target: int) -> Tensor:
+    """The tensor with one axis at another position."""
+    from gtape.ops.shape.layout import transpose_
+
+    order = [i for i in range(tensor.ndim) if i != source]
+    order.insert(target, source)
+    return tensor if source == target else transpose_(tensor, perm=tuple(order))
+

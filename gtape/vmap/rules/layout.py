@@ -1,0 +1,75 @@
+"""Batching rules of ops that rearrange elements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gtape.ops.shape.layout import broadcast_to_, reshape_, sum_to_
+from gtape.vmap.batch_trace import Attrs, batches
+from gtape.vmap.operand import Operand
+from gtape.vmap.rules.axes import Operands, behind, run
+
+_ALL = ("slice", None, None, None)
+
+
+@batches("reshape_")
+def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+    (x,), shape = xs, attrs["shape"]
+    if x.diagonal is not None:
+        lead = x.shape[:x.lead]
+        if shape[:x.lead] == lead:
+            return Operand.onehot(reshape_(x.diagonal, shape=shape), x.lead, x.ones)
+    return x.reshaped(shape)
+
+
+@batches("broadcast_to_")
+def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+    (x,), shape = xs, attrs["shape"]
+    return broadcast_to_(x.aligned(len(shape)), shape=(x.size, *shape))
+
+
+@batches("sum_to_")
+def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+    (x,), shape = xs, attrs["shape"]
+    padded = (1,) * (len(x.shape) - len(shape)) + tuple(shape)
+    made = sum_to_(x.tensor, shape=(x.size, *padded))
+    return made if padded == shape else reshape_(made, shape=(x.size, *shape))
+
+
+@batches("spread_")
+def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+    (x,) = xs
+    return run(op, [x.tensor], {"shape": (x.size, *attrs["shape"]), "axis": behind(attrs["axis"])})
+
+
+@batches("transpose_")
+def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+    return run(op, [xs[0].tensor], {"perm": (0, *behind(attrs["perm"]))})
+
+
+@batches("tile_")
+def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+    return run(op, [xs[0].tensor], {"multiples": (1, *attrs["multiples"])})
+
+
+@batches("pad_", "mirror_pad_", "mirror_fold_")
+def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+    return run(op, [xs[0].tensor], attrs | {"paddings": ((0, 0), *attrs["paddings"])})
+
+
+@batches("getitem_")
+def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+    return run(op, [xs[0].tensor], {"key": (_ALL, *attrs["key"])})
+
+
+@batches("put_")
+def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+    (x,), shape = xs, tuple(attrs["shape"])
+    everything = math.prod(shape) == math.prod(x.shape) and all(
+        e is None or type(e) is int or e == _ALL for e in attrs["key"])
+    if everything and x.diagonal is not None and not x.lead:
+        return Operand.onehot(reshape_(x.diagonal, shape=shape), 0, x.ones)
+    if everything:
+        return x.reshaped(shape)
+    return run(op, [x.tensor], {"key": (_ALL, *attrs["key"]), "shape": (x.size, *shape)})

@@ -1,0 +1,38 @@
+"""A function of one element applied to all elements at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gtape.core import nest
+from gtape.core.convert import convert
+from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
+from gtape.core.symbolic_dim import known
+from gtape.core.tensor import Tensor
+from gtape.ops.indexing.getitem import getitem_
+from gtape.vmap.batch_trace import Batch
+
+#: What a function says that needs the numbers of an element, or draws other ones for each.
+NEEDS_ELEMENTS = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplementedError,
+                  AttributeError)
+
+
+def batch_of(fn: Callable[[Any], Any], elems: Any, leaves: Sequence[Tensor], count: int,
+             ) -> tuple[Batch, list[Tensor], Any]:
+    """A batch of the elements of `elems`, whose tensors are `leaves`, with fn's results: flat, and
+    as they are.
+
+    Raises:
+        NEEDS_ELEMENTS: `fn` cannot be applied to all elements at once.
+    """
+    (size,) = known((count,))
+    batch = Batch(size)
+    elements = [getitem_(x, key=(0,)) if x.spec.shape[0] == 1 != size else batch.enter(x)
+                for x in leaves]
+    made = batch.run(fn, nest.pack_sequence_as(elems, elements))
+    return batch, batch.run(lambda: [_tensor(leaf) for leaf in nest.flatten(made)]), made
+
+
+def _tensor(leaf: Any) -> Tensor:
+    return convert(leaf.to_dense() if hasattr(leaf, "to_dense") else leaf)
