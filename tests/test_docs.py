@@ -24,7 +24,7 @@ import gtape as tf
 from gtape.cli import checkout
 from gtape.core import op
 from gtape.devices.cpu import toolchain
-from gtape.devices.emulator.build import why_not
+from gtape.kernelcheck.emulator.build import why_not
 
 pytestmark = pytest.mark.native(required=False, zones=False)
 

@@ -55,8 +55,8 @@ def test_a_formula_declared_as_one_op_agrees_too():
 @pytest.mark.parametrize("number", ["G3", "G4", "G6"])
 def test_kernels_agree_with_the_reference(number):
     from gtape.core.errors import KernelError
-    from gtape.devices.emulator.build import runtime
-    from gtape.devices.emulator.executor import emulated_bench
+    from gtape.kernelcheck.emulator.build import runtime
+    from gtape.kernelcheck.emulator.executor import emulated_bench
 
     try:
         runtime()

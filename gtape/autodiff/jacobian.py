@@ -1,7 +1,7 @@
 """jacobian and batch_jacobian: one backward walk for all elements of the target at once.
 
 The walk pulls back one cotangent that stands for all: the one-hot cotangents of the elements form a
-batch (`kinds.batching`).
+batch (`vmap.batch_trace`).
 """
 
 from __future__ import annotations

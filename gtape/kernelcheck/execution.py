@@ -75,7 +75,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _run_sanitized(options: argparse.Namespace) -> int | None:
     """The status of this command run again in the sanitizers' environment; None inside it."""
-    from gtape.devices.emulator.build import sanitized_environment
+    from gtape.kernelcheck.emulator.build import sanitized_environment
 
     if options.on == GPU:
         raise CommandError("--sanitize checks memory in the emulator; leave out --on gpu")
@@ -148,7 +148,7 @@ def _watched(bench: Bench) -> set[str]:
 
 def emulator_bench(job: Job) -> Bench:
     """A bench in the emulator that builds, with a kernel, all that the family has of its text."""
-    from gtape.devices.emulator.executor import EmulatedExecutor, emulated_bench
+    from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_bench
 
     bench = emulated_bench(job.place, sanitize=job.sanitize)
     assert isinstance(bench.gpu, EmulatedExecutor)

@@ -34,7 +34,7 @@ class Plan:
         self.reads = tuple(reads)
 
     def entry(self, inputs: tuple[Any, ...], y: Any) -> Any:
-        """(backward, input keys, payload), laid out as `kinds.functions` does."""
+        """(backward, input keys, payload), laid out as `opdef.eager_functions` does."""
         kept = [v if read else None for v, read in zip((*inputs, y), self.reads)]
         wrt = self._wrt
         in_keys = inputs[wrt[0]]._k if len(wrt) == 1 else tuple([inputs[i]._k for i in wrt])

@@ -15,7 +15,7 @@ import fake_cupyx
 import pytest
 
 from gtape.devices import probe
-from gtape.devices.emulator.build import why_not
+from gtape.kernelcheck.emulator.build import why_not
 
 
 @pytest.fixture(params=["functions", "kernels"])

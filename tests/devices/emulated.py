@@ -10,7 +10,7 @@ import fake_cupyx
 
 from gtape.devices import probe
 from gtape.devices.cuda.runtime.executor import Executor
-from gtape.devices.emulator.executor import Emulator
+from gtape.kernelcheck.emulator.executor import Emulator
 
 _MULTIPROCESSORS = 4
 _SHARED_BYTES = 227 * 1024

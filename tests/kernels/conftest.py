@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gtape.devices.emulator.build import why_not
-from gtape.devices.emulator.executor import (
+from gtape.kernelcheck.checks.bench import Bench
+from gtape.kernelcheck.emulator.build import why_not
+from gtape.kernelcheck.emulator.executor import (
     SCHEDULES,
     EmulatedExecutor,
     emulated_bench,
     emulated_executor,
 )
-from gtape.kernelcheck.checks.bench import Bench
 
 
 @pytest.fixture

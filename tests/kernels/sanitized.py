@@ -8,7 +8,7 @@ import numpy as np
 
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.devices.cuda.runtime.kernel_source import expand
-from gtape.devices.emulator.executor import SCHEDULES, emulated_executor
+from gtape.kernelcheck.emulator.executor import SCHEDULES, emulated_executor
 
 TEXT = expand(r"""
 #include "gtape.cuh"

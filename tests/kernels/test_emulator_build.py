@@ -12,7 +12,7 @@ from gtape.core.errors import KernelError
 from gtape.devices import cache
 from gtape.devices.compiler import compiler
 from gtape.devices.cuda.runtime.kernel_source import expand
-from gtape.devices.emulator.build import library
+from gtape.kernelcheck.emulator.build import library
 
 
 def test_text_that_does_not_compile_shows_its_line(emulator: None) -> None:
@@ -34,7 +34,7 @@ def test_no_compiler(emulator: None, monkeypatch: pytest.MonkeyPatch) -> None:
 SCRIPT = """
 import numpy as np
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.emulator.executor import emulated_executor
+from gtape.kernelcheck.emulator.executor import emulated_executor
 gpu = emulated_executor()
 x = gpu.zeros(4, np.float32)
 kernel = Kernel("__global__ void f(float* x) { x[threadIdx.x] = 1; }", "f")

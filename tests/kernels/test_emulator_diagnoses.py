@@ -8,15 +8,15 @@ import pytest
 from gtape.core.errors import InternalError, InvalidArgumentError, KernelError
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.devices.cuda.runtime.kernel_source import expand
-from gtape.devices.emulator import build
-from gtape.devices.emulator.executor import (
+from gtape.kernelcheck.checks.bench import Bench, Wrong
+from gtape.kernelcheck.emulator import build
+from gtape.kernelcheck.emulator.executor import (
     SCHEDULES,
     EmulatedExecutor,
     Emulator,
     emulated_bench,
     emulated_executor,
 )
-from gtape.kernelcheck.checks.bench import Bench, Wrong
 
 TEXT = expand(r"""
 #include "gtape.cuh"

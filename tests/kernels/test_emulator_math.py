@@ -10,7 +10,7 @@ from scipy import special
 
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.devices.cuda.runtime.kernel_source import expand
-from gtape.devices.emulator.executor import EmulatedExecutor, emulated_executor
+from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_executor
 
 FUNCTIONS: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {
     "rsqrt": (lambda x: 1 / np.sqrt(x), 1e-3, 1e6), "rcbrt": (lambda x: 1 / np.cbrt(x), 1e-3, 1e6),

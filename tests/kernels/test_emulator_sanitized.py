@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gtape.core.errors import KernelError
-from gtape.devices.emulator.build import library, sanitized_environment
+from gtape.kernelcheck.emulator.build import library, sanitized_environment
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pytest
 from gtape.core.errors import InternalError, InvalidArgumentError
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.devices.cuda.runtime.kernel_source import expand
-from gtape.devices.emulator.executor import emulated_executor
+from gtape.kernelcheck.emulator.executor import emulated_executor
 
 _TEXT = expand('''#include "gtape.cuh"
 template <typename T> __global__ void scale(const T* __restrict__ x, T* y, double factor,

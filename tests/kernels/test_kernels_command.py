@@ -296,7 +296,7 @@ def test_on_a_gpu_each_family_is_run_once_in_this_process(
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def test_a_kernel_is_built_in_the_emulator_with_all_of_its_text(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from gtape.devices.emulator.executor import Emulator
+    from gtape.kernelcheck.emulator.executor import Emulator
 
     text = expand(TEXT, "text.cu")
     whole = [Kernel(text, "copy<float, 4>"), Kernel(text, "copy<half, 8>")]

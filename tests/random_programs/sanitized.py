@@ -28,7 +28,7 @@ from gtape.compile.schedule.plan import nbytes
 from gtape.core import guard_zones
 from gtape.devices.compiler import Recipe
 from gtape.devices.cpu import options, runtime, toolchain
-from gtape.devices.emulator.build import sanitized_environment
+from gtape.kernelcheck.emulator.build import sanitized_environment
 
 from .compare import Finding, findings
 from .elaborate import Elaborated

@@ -13,9 +13,9 @@ from gtape.core.errors import InternalError, InvalidArgumentError, KernelError
 from gtape.devices.cuda.runtime.addresses import address
 from gtape.devices.cuda.runtime.executor import Executor, Function, Grid
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.emulator.build import Entry, Library, library, runtime
-from gtape.devices.emulator.memory import Memory, damage
 from gtape.kernelcheck.checks.bench import Bench
+from gtape.kernelcheck.emulator.build import Entry, Library, library, runtime
+from gtape.kernelcheck.emulator.memory import Memory, damage
 
 SCHEDULES = ("ascending", "descending", "random")
 #: What a block of a Hopper GPU can have, so that the larger tiles run.
