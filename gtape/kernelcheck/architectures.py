@@ -42,7 +42,7 @@ class Row(NamedTuple):
     file: str
     entry: str
     arch: str
-    ptxas_report: ptxas_report.Proof | None
+    proof: ptxas_report.Proof | None
     seconds: float
     problems: list[str]
 
