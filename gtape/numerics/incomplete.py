@@ -1,7 +1,7 @@
 """The regularised incomplete gamma and beta functions.
 
 Each is a front factor times a series or a continued fraction, iterated on all elements until
-every one has converged.  The front factors are written with the deviance
+every one has converged; of a gamma function of large order, Temme's expansion.  The front factors are written with the deviance
 x * log(x / m) + m - x, which loses nothing where x is near m (Loader 2000, "Fast and accurate
 computation of binomial probabilities").
 """
@@ -10,15 +10,23 @@ from collections.abc import Callable
 from math import pi
 from types import ModuleType
 
+from .error_function import erfc
 from .gamma_function import ASYMPTOTIC, lbeta64, lgamma64, stirling_correction
-from .series import Array, evaluate
+from .series import Array, evaluate, horner
 
 #: What is smaller, relative to the sum, does not change the sum any more.
 EPSILON = 2.0**-53
 #: What Lentz's method puts in the place of 0: so small that no other value is changed by it.
 TINY = 1e-300
-#: Where x is near a the series takes about sqrt(73 a) steps: enough for a up to 5e6.
-MOST_STEPS = 20000
+#: Where x is near a the series takes about sqrt(73 a) steps: enough for a up to `UNIFORM`.
+MOST_STEPS = 10000
+#: From here on two terms of Temme's expansion are exact: the third is below 1 / a**2.5.
+UNIFORM = 1e6
+#: Taylor coefficients of DLMF 8.12.9 and 8.12.10, c0(eta) and c1(eta), and how far from 0 eta is
+#: where the expansion does not underflow: exp(-a * eta**2 / 2) does beyond 38.6 / sqrt(a).
+_C0 = (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515)
+_C1 = (-1 / 540, -1 / 288, 1 / 378, -77 / 77760)
+_NEAR = 0.04
 #: To look whether all elements have converged is to wait for the device.
 CHECK_EVERY = 16
 
@@ -53,7 +61,9 @@ def betainc(xp: ModuleType, a: Array, b: Array, x: Array) -> Array:
 
 def _gamma_ratio(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:
     valid = (a > 0.0) & (x > 0.0) & xp.isfinite(a) & xp.isfinite(x)
-    a_in, x_in = xp.where(valid, a, 1.0), xp.where(valid, x, 1.0)
+    large = valid & (a >= UNIFORM)
+    iterated = valid & ~large
+    a_in, x_in = xp.where(iterated, a, 1.0), xp.where(iterated, x, 1.0)
     series_side = x_in < a_in + 1.0
     # Each side computes all elements: the other's become some that converge soon.
     front = _gamma_front(xp, a_in, x_in)
@@ -63,7 +73,26 @@ def _gamma_ratio(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:
     lower_value = xp.where(series_side, series, 1.0 - fraction)
     upper_value = xp.where(series_side, 1.0 - series, fraction)
     value = xp.clip(upper_value if upper else lower_value, 0.0, 1.0)
+    if bool(large.any()):
+        value = xp.where(large, _gamma_uniform(xp, xp.where(large, a, UNIFORM),
+                                               xp.where(large, x, UNIFORM), upper), value)
     return xp.where(valid, value, _gamma_limits(xp, a, x, upper))
+
+
+def _gamma_uniform(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:
+    """The ratio for a >= `UNIFORM`: erfc(eta * sqrt(a / 2)) / 2 with a correction.
+
+    DLMF 8.12.3 to 8.12.8 (Temme 1979, "The asymptotic expansion of the incomplete gamma
+    functions"); eta**2 / 2 = x / a - 1 - log(x / a), with the sign of x - a.
+    """
+    gap = (x - a) / a
+    half_square = _log_excess(xp, gap)
+    eta = xp.copysign(xp.sqrt(2.0 * half_square), gap)
+    near = xp.clip(eta, -_NEAR, _NEAR)
+    terms = horner(xp, _C0, near) + horner(xp, _C1, near) / a
+    rest = xp.exp(-a * half_square) / xp.sqrt(2.0 * pi * a) * terms
+    sign = 1.0 if upper else -1.0
+    return xp.clip(0.5 * erfc(xp, sign * eta * xp.sqrt(0.5 * a)) + sign * rest, 0.0, 1.0)
 
 
 def _gamma_density(xp: ModuleType, a: Array, x: Array) -> Array:

@@ -41,6 +41,16 @@ def test_two_and_three_arguments():
     np.testing.assert_allclose(tf.math.polygamma(order, x), special.polygamma(2, x), rtol=1e-12)
 
 
+@pytest.mark.parametrize("a", [9.9e5, 1e6, 4e7, 1e10])
+def test_igamma_of_large_orders(a):
+    x = a + np.array([-2.0, -1.0, -0.1, 0.0, 0.1, 1.0, 2.0]) * np.sqrt(a)
+    np.testing.assert_allclose(tf.math.igamma(np.full(7, a), x), special.gammainc(a, x), rtol=1e-12)
+    np.testing.assert_allclose(tf.math.igammac(np.full(7, a), x), special.gammaincc(a, x),
+                               rtol=1e-12)
+    far = tf.math.igamma(np.full(2, a), [1.0, 3 * a])
+    np.testing.assert_array_equal(far, [0, 1])
+
+
 @pytest.mark.parametrize("a", [0.2, 1.0, 5.0, 40.0])
 def test_gradient_of_igamma_in_its_order(a):
     x = np.array([0.1, 1.0, 6.0, 38.0, 60.0])
