@@ -8,13 +8,13 @@ from typing import Any
 from gtape.core.context import walking
 from gtape.core.device import added
 from gtape.core.errors import ResourceExhaustedError
-from gtape.core.fp_errors import hush, unhush
+from gtape.core.fp_errors import ignore, restore
 from gtape.core.source_location import user_frame
 
 Grads = dict[int, Any]
 
 
-def useful_keys(records: list[Any], sources: set[int]) -> set[int]:
+def keys_depending_on(records: list[Any], sources: set[int]) -> set[int]:
     """The keys that depend on a source: the only ones worth a backward step."""
     found = set(sources)
     for record in records:
@@ -28,7 +28,7 @@ def useful_keys(records: list[Any], sources: set[int]) -> set[int]:
     return found
 
 
-def _prunable(record: Any, useful: set[int] | None) -> bool:
+def _leads_nowhere(record: Any, useful: set[int] | None) -> bool:
     if useful is None:
         return False
     ins = record[5]
@@ -45,11 +45,11 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
         consume: take the records off the list, so what they hold is freed on the way.
         tensors: `grads` holds tensors, and every step is itself recorded by other tapes.
     """
-    state = hush()
+    state = ignore()
     site = walking.set(user_frame(sys._getframe(1))) if tensors else None
     try:
         if consume and useful is None and not tensors:
-            consume_all(records, grads, keep, sparse_type)
+            backward_freeing(records, grads, keep, sparse_type)
             return
         index = len(records)
         while index:
@@ -58,13 +58,13 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
             out = record[1]
             if type(out) is int:
                 g = grads.get(out) if out in keep else grads.pop(out, None)
-                if g is None or _prunable(record, useful):
+                if g is None or _leads_nowhere(record, useful):
                     continue
                 if type(g) is sparse_type and not record[4].sparse:
                     g = g.dense(tensors)
             else:
                 g = [grads.get(k) if k in keep else grads.pop(k, None) for k in out]
-                if all(part is None for part in g) or _prunable(record, useful):
+                if all(part is None for part in g) or _leads_nowhere(record, useful):
                     continue
                 g = [p.dense(tensors) if type(p) is sparse_type else p for p in g]
             if tensors:
@@ -80,12 +80,12 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
 
         raise exhausted(error, "the backward pass ran out of memory", records) from error
     finally:
-        unhush(state)
+        restore(state)
         if site is not None:
             walking.reset(site)
 
 
-def consume_all(records: list[Any], grads: Grads, keep: set[int], sparse_type: Any) -> None:
+def backward_freeing(records: list[Any], grads: Grads, keep: set[int], sparse_type: Any) -> None:
     """The common case of `walk`: bare arrays, every record wanted.
 
     The gradient that a record gives to its one input is mostly what the record before it waits

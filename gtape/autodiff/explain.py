@@ -14,7 +14,7 @@ import numpy as np
 
 from gtape.autodiff import gradient_request
 from gtape.core import recording
-from gtape.core.source_location import Site, resolve
+from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import EagerTensor, Tensor
 
 NOT_WATCHED = "NOT_WATCHED"
@@ -39,7 +39,7 @@ class Step:
     """One link of the path, from source to target."""
 
     op: str
-    site: Site | None
+    site: SourceLocation | None
     broken: bool
 
 
@@ -50,7 +50,7 @@ class Explanation:
     cause: str
     text: str
     steps: tuple[Step, ...] = ()
-    site: Site | None = None
+    site: SourceLocation | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for logs."""
@@ -104,7 +104,7 @@ def _name(leaf: Any) -> str:
     return f"Variable '{leaf.name}'" if not isinstance(leaf, Tensor) else f"tensor {leaf.spec}"
 
 
-def _at(site: Site | None) -> str:
+def _at(site: SourceLocation | None) -> str:
     if site is None:
         return ""
     return f" at {site}" + (f"\n    {site.text}" if site.text else "")
@@ -222,7 +222,7 @@ class _Search:
                 f"tensor itself instead of assigning it."), steps, site)
         return self._cut(link, steps, site)
 
-    def _cut(self, link: _Link, steps: tuple[Step, ...], site: Site) -> Explanation:
+    def _cut(self, link: _Link, steps: tuple[Step, ...], site: SourceLocation) -> Explanation:
         where = _at(site)
         if link.name == "stop_gradient":
             return Explanation(STOP_GRADIENT, f"tf.stop_gradient cuts the path{where}", steps, site)
@@ -242,13 +242,13 @@ class _Search:
             f"and complex values have gradients{_at(site)}\n  Make it floating: "
             f"tf.Variable(30.0), or dtype=tf.float32."), steps, site)
 
-    def _unknown(self, link: _Link, steps: tuple[Step, ...], site: Site) -> Explanation:
+    def _unknown(self, link: _Link, steps: tuple[Step, ...], site: SourceLocation) -> Explanation:
         """An op ran on inputs that the tape did not know."""
         if link.source not in self.source_keys:
             return self._cut(link, steps, site)
         return self._not_watched(steps, site)
 
-    def _not_watched(self, steps: tuple[Step, ...], site: Site | None) -> Explanation:
+    def _not_watched(self, steps: tuple[Step, ...], site: SourceLocation | None) -> Explanation:
         where = _at(site)
         if not isinstance(self.source, Tensor):
             if not self.source.trainable:
@@ -366,7 +366,7 @@ class _Search:
                          steps, None)
 
     def _gradient(self) -> Any:
-        from gtape.autodiff.backward import useful_keys, walk
+        from gtape.autodiff.backward import keys_depending_on, walk
         from gtape.core.context import paused
         from gtape.core.indexed_slices import IndexedSlices
 
@@ -380,7 +380,7 @@ class _Search:
                 grads[self.tape._target_key(leaf)] = seed._array_()
         with paused():
             walk(list(self.records), grads, self.source_keys,
-                 useful_keys(self.records, self.source_keys), False, False, IndexedSlices)
+                 keys_depending_on(self.records, self.source_keys), False, False, IndexedSlices)
         found = self.tape._answer(grads, tuple(self.source_keys), False)
         if found is None:
             return None

@@ -149,7 +149,7 @@ def _shape_of(leaf: Any) -> tuple[int, ...]:
     return value.spec.shape
 
 
-class Request:
+class GradientRequest:
     """Targets, sources and seeds of one call, as flat lists."""
 
     __slots__ = ("_composites", "_given", "_structure", "_zero", "sources", "targets")
@@ -165,7 +165,7 @@ class Request:
 
     @staticmethod
     def of(target: Any, sources: Any, output_gradients: Any, unconnected_gradients: Any,
-           ) -> Request:
+           ) -> GradientRequest:
         """Check the arguments.
 
         Raises:
@@ -179,7 +179,7 @@ class Request:
         given = None
         if output_gradients is not None:
             given = _cotangents(output_gradients, targets)
-        return Request(targets, found, sources, given, zero, composites)
+        return GradientRequest(targets, found, sources, given, zero, composites)
 
     @property
     def symbolic(self) -> bool:

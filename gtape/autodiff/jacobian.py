@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.autodiff import gradient_request
-from gtape.autodiff.backward import useful_keys, walk
+from gtape.autodiff.backward import keys_depending_on, walk
 from gtape.core import nest
 from gtape.core.context import active
 from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
@@ -57,7 +57,7 @@ class _Rows:
         self.tensors = bool(active()) or not isinstance(self.value, EagerTensor)
         self.groups = [tape._keys_of(s) for s in sources]
         self.wanted = {k for group in self.groups for k in group}
-        self.useful = useful_keys(tape._records, self.wanted)
+        self.useful = keys_depending_on(tape._records, self.wanted)
         self.key = tape._target_key(target)
         self.records = list(tape._records)
         self.sources = sources
@@ -212,7 +212,7 @@ def jacobian(tape: Any, target: Any, sources: Any, unconnected_gradients: Any,
     """See `GradientTape.jacobian`."""
     zero = gradient_request.unconnected(unconnected_gradients)
     leaf = _single(target, "target")
-    ask = gradient_request.Request.of(target, sources, None, unconnected_gradients)
+    ask = gradient_request.GradientRequest.of(target, sources, None, unconnected_gradients)
     _check_flags(tape, use_pfor)
     work = _Rows(tape, leaf, ask.sources)
     shape = known(work.value.spec.shape)

@@ -6,14 +6,14 @@ import warnings
 from typing import Any
 
 from gtape.autodiff import gradient_request
-from gtape.autodiff.backward import consume_all, useful_keys, walk
+from gtape.autodiff.backward import backward_freeing, keys_depending_on, walk
 from gtape.autodiff.gradient_request import UnconnectedGradients, on_none_now
 from gtape.autodiff.tape_recording import SPENT, Recording, stack_level
 from gtape.core.context import active, new_key
 from gtape.core.device import added
 from gtape.core.errors import GradientNoneError, GradientNoneWarning, TapeUseWarning
 from gtape.core.formatting import say
-from gtape.core.fp_errors import hush, unhush
+from gtape.core.fp_errors import ignore, restore
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 
@@ -66,7 +66,8 @@ class GradientTape(Recording):
             found = self._single(target, sources)
             if found is not self:
                 return found
-        ask = gradient_request.Request.of(target, sources, output_gradients, unconnected_gradients)
+        ask = gradient_request.GradientRequest.of(target, sources, output_gradients,
+                                                  unconnected_gradients)
         if self._spent or not self._entered:
             self._check_usable()
         if on_none is None:
@@ -104,11 +105,11 @@ class GradientTape(Recording):
         grads: dict[int, Any] = {target._k: gradient_request.ones_array(target)}
         records = self._records
         self._spend()
-        state = hush()
+        state = ignore()
         try:
-            consume_all(records, grads, _NOTHING, IndexedSlices)
+            backward_freeing(records, grads, _NOTHING, IndexedSlices)
         finally:
-            unhush(state)
+            restore(state)
         found = grads.get(key)
         if found is None or type(found) is IndexedSlices:
             return found
@@ -129,7 +130,7 @@ class GradientTape(Recording):
         tensors = bool(active()) or ask.symbolic
         groups = [self._keys_of(source) for source in ask.sources]
         wanted = {key for group in groups for key in group}
-        useful = None if self._leaves <= wanted else useful_keys(self._records, wanted)
+        useful = None if self._leaves <= wanted else keys_depending_on(self._records, wanted)
         grads = self._seed(ask, tensors)
         records = self._records
         if not self._persistent:

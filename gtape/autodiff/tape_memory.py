@@ -8,7 +8,7 @@ from typing import Any
 
 from gtape.core.context import active
 from gtape.core.errors import ResourceExhaustedError
-from gtape.core.source_location import Site, resolve
+from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import EagerTensor
 
 #: How many lines an error shows.
@@ -24,7 +24,7 @@ class Kept:
     """
 
     op: str
-    site: Site
+    site: SourceLocation
     bytes: int
     variables: tuple[str, ...] = ()
 
@@ -44,14 +44,14 @@ class MemoryBill:
         """Bytes kept altogether; a tensor that several ops keep counts once."""
         return sum(row.bytes for row in self.rows)
 
-    def by_line(self) -> list[tuple[Site, int]]:
+    def by_line(self) -> list[tuple[SourceLocation, int]]:
         """Bytes for each source line, largest first."""
-        sums: dict[Site, int] = {}
+        sums: dict[SourceLocation, int] = {}
         for row in self.rows:
             sums[row.site] = sums.get(row.site, 0) + row.bytes
         return sorted(sums.items(), key=lambda item: -item[1])
 
-    def ops_at(self, site: Site) -> list[str]:
+    def ops_at(self, site: SourceLocation) -> list[str]:
         """The ops that keep something at a line, each once."""
         return list(dict.fromkeys(row.op for row in self.rows if row.site == site and row.bytes))
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
-from gtape.core.context import inside, new_key, push, push_around, remove
+from gtape.core.context import inside, new_key, push, push_outside, remove
 from gtape.core.errors import NonFloatWarning
 from gtape.core.recording import READ, mark
 from gtape.core.source_location import user_frame
@@ -181,7 +181,7 @@ class Recording:
             yield
         finally:
             self._recording = True
-            push_around(self, inner)
+            push_outside(self, inner)
 
     def reset(self) -> None:
         """Forget everything recorded and watched; the tape goes on recording.

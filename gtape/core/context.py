@@ -46,7 +46,7 @@ def inside(recorder: Any) -> tuple[Any, ...] | None:
     return next((stack[i + 1:] for i, r in enumerate(stack) if r is recorder), None)
 
 
-def push_around(recorder: Any, inner: tuple[Any, ...]) -> None:
+def push_outside(recorder: Any, inner: tuple[Any, ...]) -> None:
     """Push `recorder` outside those of `inner` that are still recording."""
     stack = active()
     at = next((i for i, r in enumerate(stack) if any(r is x for x in inner)), len(stack))

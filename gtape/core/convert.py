@@ -18,10 +18,10 @@ from gtape.core.device import CPU, ArrayType, Device, registered
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.fp_errors import quiet
+from gtape.core.fp_errors import ignored_context
 from gtape.core.placement import current_device
 from gtape.core.shape import TensorShape
-from gtape.core.symbolic_dim import Length, tensor_of
+from gtape.core.symbolic_dim import SymbolicDim, dim_tensor
 from gtape.core.tensor import EagerTensor, Tensor, noted
 
 #: NumPy's limit.
@@ -154,7 +154,7 @@ def _from_python(value: Any, dtype: DType | None) -> np.ndarray:
 
 def _cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A number too large for `dtype` becomes inf, without a warning."""
-    return quiet.call(array.astype, dtype, copy=False)
+    return ignored_context.call(array.astype, dtype, copy=False)
 
 
 def check_weak(array: np.ndarray, dtype: DType, value: Any) -> None:
@@ -188,7 +188,7 @@ def _from_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
             f"{type(leaves[0]).__name__ if len(leaves) else 'none'}); convert it to numbers first, "
             f"as with array.astype(np.float32)")
     wanted = dtypes.of_numpy(array.dtype) if dtype is None else dtypes.require_usable(dtype)
-    return quiet.call(np.array, array, dtype=wanted.np_dtype, order="C")
+    return ignored_context.call(np.array, array, dtype=wanted.np_dtype, order="C")
 
 
 def _asked(value: Any) -> np.ndarray:
@@ -262,8 +262,8 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         return hooks["pack"](value, dtype)
     place = device or current_device()
-    if type(value) is Length:
-        return tensor_of(value, dtype or dtypes.int32, place)
+    if type(value) is SymbolicDim:
+        return dim_tensor(value, dtype or dtypes.int32, place)
     if type(value) is TensorShape:
         value = _lengths(value)
     foreign = None

@@ -19,10 +19,10 @@ def _fast() -> tuple[Callable[[], Any], Callable[[Any], Any]]:
     from numpy._core import umath
 
     variable: Any = umath._extobj_contextvar
-    ignore = umath._make_extobj(all="ignore")
-    variable.reset(variable.set(ignore))
+    silent = umath._make_extobj(all="ignore")
+    variable.reset(variable.set(silent))
     put = variable.set
-    return (lambda: put(ignore)), variable.reset
+    return (lambda: put(silent)), variable.reset
 
 
 def _plain() -> tuple[Callable[[], Any], Callable[[Any], Any]]:
@@ -35,13 +35,13 @@ def _plain() -> tuple[Callable[[], Any], Callable[[Any], Any]]:
 
 
 try:
-    hush, unhush = _fast()
+    ignore, restore = _fast()
 except (ImportError, AttributeError, TypeError):
-    hush, unhush = _plain()
+    ignore, restore = _plain()
 
 
-class _Quiet(threading.local):
-    """`quiet.run(function, *arrays)` calls NumPy in a context whose error state ignores all.
+class _IgnoredContext(threading.local):
+    """`ignored_context.run(function, *arrays)` calls NumPy with an error state that ignores all.
 
     Entering a context that stands ready costs 0.05 us, half of setting and resetting. A context
     can be entered once at a time, so each thread has one. A signal handler or finalizer that
@@ -50,7 +50,7 @@ class _Quiet(threading.local):
 
     def __init__(self) -> None:
         context = contextvars.Context()
-        context.run(hush)
+        context.run(ignore)
         self.run = context.run
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -58,11 +58,11 @@ class _Quiet(threading.local):
         try:
             return self.run(function, *args, **options)
         except RuntimeError:
-            state = hush()
+            state = ignore()
             try:
                 return function(*args, **options)
             finally:
-                unhush(state)
+                restore(state)
 
 
-quiet = _Quiet()
+ignored_context = _IgnoredContext()

@@ -15,7 +15,7 @@ from gtape.core.recording import STATE, mark_all
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.core.variable import Variable
-from gtape.core.variable_buffer import Pinned
+from gtape.core.variable_buffer import SharedBuffer
 
 _NOTHING: Any = nullcontext()
 
@@ -31,8 +31,16 @@ def _full_name(name: str | None) -> str:
 class ResourceVariable(Variable):
     """The variable that `tf.Variable(...)` makes: it owns the state."""
 
-    __slots__ = ("__weakref__", "_constraint", "_declared", "_held", "_k", "_name", "_pinned",
-                 "_trainable")
+    __slots__ = (
+        "__weakref__",
+        "_buffer",
+        "_constraint",
+        "_declared",
+        "_held",
+        "_k",
+        "_name",
+        "_trainable",
+    )
 
     def __init__(self, initial_value: Any = None, trainable: bool | None = None,
                  validate_shape: bool = True, caching_device: Any = None,
@@ -62,7 +70,7 @@ class ResourceVariable(Variable):
         self._trainable = True if trainable is None else bool(trainable)
         self._constraint = constraint
         self._held = noted(EagerTensor(value._array_(), value._t))
-        self._pinned: Pinned | None = None
+        self._buffer: SharedBuffer | None = None
         if value._k:
             mark_all(STATE, full_name, (value,), (self._held,))
         #: Later variables have larger keys, so keys sort by creation.
@@ -76,9 +84,9 @@ class ResourceVariable(Variable):
         tracer = tracer_now()
         if tracer is not None:
             return tracer.read(self)
-        pinned = self._pinned
-        if pinned is not None:
-            self._held = pinned.fresh()
+        shared = self._buffer
+        if shared is not None:
+            self._held = shared.fresh()
         return self._held
 
     @_value.setter
@@ -87,11 +95,11 @@ class ResourceVariable(Variable):
         if tracer is not None:
             tracer.write(self, value)
             return
-        if self._pinned is not None:
-            if value._a.shape == self._pinned.array.shape:
-                self._pinned.put(value)
+        if self._buffer is not None:
+            if value._a.shape == self._buffer.array.shape:
+                self._buffer.put(value)
             else:
-                self._pinned = None
+                self._buffer = None
         self._held = value
 
     def _start_(self) -> EagerTensor:
@@ -104,15 +112,15 @@ class ResourceVariable(Variable):
 
     def _storage_(self, writer: Any) -> Any:
         """The array in which a compiled program finds the value, and where `writer` leaves it."""
-        if self._pinned is None:
+        if self._buffer is None:
             value = self._held
             guarded = value._t.device.is_host and guard_zones.wanted()
             array = guard_zones.copied(value._a) if guarded else (
                 value._t.xp.array(value._a, order="C"))
-            self._pinned = Pinned(array, value)
+            self._buffer = SharedBuffer(array, value)
         if writer is not None:
-            self._pinned.join(writer)
-        return self._pinned.array
+            self._buffer.join(writer)
+        return self._buffer.array
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ResourceVariable:
         made = _rebuild(self._read_(), self._name, self._trainable, self._constraint,

@@ -45,7 +45,7 @@ def here() -> tuple[CodeType, int]:
     return frame.f_code, frame.f_lasti
 
 
-class Site(NamedTuple):
+class SourceLocation(NamedTuple):
     """A line of the user's program."""
 
     file: str
@@ -62,10 +62,10 @@ class Site(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-def resolve(code: CodeType, lasti: int) -> Site:
+def resolve(code: CodeType, lasti: int) -> SourceLocation:
     """The line of an instruction."""
     line = code.co_firstlineno
     for start, end, number in code.co_lines():
         if start <= lasti < end and number is not None:
             line = number
-    return Site(code.co_filename, line, code.co_name)
+    return SourceLocation(code.co_filename, line, code.co_name)

@@ -1,11 +1,11 @@
-"""Length: the length of an axis that a trace leaves open.
+"""SymbolicDim: the length of an axis that a trace leaves open.
 
-While a function is traced for open lengths, the shapes inside hold Lengths: numbers with a
+While a function is traced for open lengths, the shapes inside hold SymbolicDims: numbers with a
 polynomial over the open lengths, which arithmetic carries along. A stand-in answers comparisons,
-and what it answered is noted as a condition: for other lengths the trace is right where the
-conditions come out the same, and there the polynomials give the shapes. A Length is no `int`, so
-that nothing can use the stand-in in silence: whatever asks for a plain number gets `SizeNeeded`,
-and the function is traced for the lengths of the call.
+and what it answered is noted as a guard: for other lengths the trace is right where the guards come
+out the same, and there the polynomials give the shapes. A SymbolicDim is no `int`, so that nothing
+can use the stand-in in silence: whatever asks for a plain number gets `ConcreteDimNeeded`, and the
+function is traced for the lengths of the call.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ Polynomial = tuple[tuple[tuple[Any, ...], int], ...]
 _DIVISIONS = {"//": operator.floordiv, "%": operator.mod}
 
 
-class SizeNeeded(BaseException):
+class ConcreteDimNeeded(BaseException):
     """A trace for open lengths met code that needs the lengths. No `except Exception` stops it."""
 
 
-class Sizes:
-    """The open lengths of one trace, and the conditions under which it is right."""
+class ShapeEnv:
+    """The open lengths of one trace, and the guards under which it is right."""
 
     def __init__(self) -> None:
-        self.conditions: set[tuple[Any, Polynomial, bool]] = set()
+        self.guards: set[tuple[Any, Polynomial, bool]] = set()
         #: Whether some code needed the lengths, even if it went on.
         self.needed = False
         self.closed = False
 
-    def length(self, index: int, value: int) -> Length:
+    def length(self, index: int, value: int) -> SymbolicDim:
         """The open length `index`, for which `value` stands in."""
-        return Length(value, (((index,), 1),), self)
+        return SymbolicDim(value, (((index,), 1),), self)
 
     def hold(self, lengths: Sequence[int]) -> bool:
-        """Whether every condition comes out as it did."""
+        """Whether every guard comes out as it did."""
         try:
             return all(compare(evaluated(p, lengths), 0) is outcome
-                       for compare, p, outcome in self.conditions)
+                       for compare, p, outcome in self.guards)
         except ZeroDivisionError:
             return False
 
@@ -77,7 +77,9 @@ def _made(terms: Iterable[tuple[tuple[Any, ...], int]]) -> Polynomial:
 
 
 def _polynomial(value: Any) -> Polynomial:
-    return value._polynomial if type(value) is Length else ((((), int(value)),) if value else ())
+    if type(value) is SymbolicDim:
+        return value._polynomial
+    return ((((), int(value)),) if value else ())
 
 
 def _times(a: Polynomial, b: Polynomial) -> Polynomial:
@@ -105,15 +107,15 @@ def _quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
     return _made(terms)
 
 
-class Length:
+class SymbolicDim:
     """An open length of an axis, or what was computed from some."""
 
-    __slots__ = ("_polynomial", "_sizes", "_value")
+    __slots__ = ("_env", "_polynomial", "_value")
 
-    def __init__(self, value: int, polynomial: Polynomial, sizes: Sizes) -> None:
+    def __init__(self, value: int, polynomial: Polynomial, env: ShapeEnv) -> None:
         self._value = value
         self._polynomial = polynomial
-        self._sizes = sizes
+        self._env = env
 
     def at(self, lengths: Sequence[int]) -> int:
         """The value for these open lengths."""
@@ -122,7 +124,7 @@ class Length:
     def _with(self, value: int, polynomial: Polynomial) -> Any:
         if all(not atoms for atoms, _ in polynomial):
             return value
-        return Length(value, polynomial, self._sizes)
+        return SymbolicDim(value, polynomial, self._env)
 
     # ------------------------------------------------------------------ arithmetic
 
@@ -130,7 +132,7 @@ class Length:
         """Whether `other` is a whole number; with fractions the number is needed."""
         if isinstance(other, (float, complex)):
             needed(self)
-        return isinstance(other, (int, Length))
+        return isinstance(other, (int, SymbolicDim))
 
     def __add__(self, other: Any) -> Any:
         if not self._pairs(other):
@@ -187,11 +189,11 @@ class Length:
         if not self._pairs(other):
             return NotImplemented
         outcome = compare(_value(self), _value(other))
-        if type(other) is Length and other._sizes is not self._sizes:
+        if type(other) is SymbolicDim and other._env is not self._env:
             return outcome
         difference = _plus(self._polynomial, _polynomial(other), -1)
-        if not self._sizes.closed and any(atoms for atoms, _ in difference):
-            self._sizes.conditions.add((compare, difference, outcome))
+        if not self._env.closed and any(atoms for atoms, _ in difference):
+            self._env.guards.add((compare, difference, outcome))
         return outcome
 
     def __eq__(self, other: object) -> bool:
@@ -199,8 +201,8 @@ class Length:
         # after its trace.
         if self is other:
             return True
-        sizes = self._sizes
-        if sizes.closed or (type(other) is Length and other._sizes is not sizes):
+        env = self._env
+        if env.closed or (type(other) is SymbolicDim and other._env is not env):
             return False
         return self._compared(other, operator.eq)
 
@@ -241,8 +243,8 @@ class Length:
 
 
 def _value(n: Any) -> int:
-    """The bare number, of a Length the one that stands in."""
-    return n._value if type(n) is Length else n
+    """The bare number, of a SymbolicDim the one that stands in."""
+    return n._value if type(n) is SymbolicDim else n
 
 
 def _divided(a: Any, b: Any, how: str) -> Any:
@@ -250,7 +252,7 @@ def _divided(a: Any, b: Any, how: str) -> Any:
     if b == 0:
         raise ZeroDivisionError("division by a length of 0")
     value = _DIVISIONS[how](_value(a), _value(b))
-    length = a if type(a) is Length else b
+    length = a if type(a) is SymbolicDim else b
     exact = _quotient(pa, pb)
     if exact is not None:
         return length._with(value, exact) if how == "//" else 0
@@ -259,39 +261,39 @@ def _divided(a: Any, b: Any, how: str) -> Any:
 
 def is_open(shape: Iterable[Any]) -> bool:
     """Whether a length in `shape` is open."""
-    return any(type(n) is Length for n in shape)
+    return any(type(n) is SymbolicDim for n in shape)
 
 
 def comparable(shape: Iterable[int]) -> tuple[Any, ...]:
-    """A shape as a key, whose comparison notes no conditions."""
-    return tuple([n._polynomial if type(n) is Length else n for n in shape])
+    """A shape as a key, whose comparison notes no guards."""
+    return tuple([n._polynomial if type(n) is SymbolicDim else n for n in shape])
 
 
-def needed(length: Length) -> NoReturn:
-    """The number of a Length is needed.
+def needed(length: SymbolicDim) -> NoReturn:
+    """The number of a SymbolicDim is needed.
 
     Raises:
-        SizeNeeded: always.
+        ConcreteDimNeeded: always.
     """
-    length._sizes.needed = True
-    raise SizeNeeded
+    length._env.needed = True
+    raise ConcreteDimNeeded
 
 
 def known(lengths: tuple[int, ...]) -> tuple[int, ...]:
     """`lengths`, of which none may be open, because code is about to depend on every one.
 
     Raises:
-        SizeNeeded: one is open.
+        ConcreteDimNeeded: one is open.
     """
     for n in lengths:
-        if type(n) is Length:
+        if type(n) is SymbolicDim:
             needed(n)
     return lengths
 
 
 def sliced(length: Any, start: int | None, stop: int | None, step: int | None) -> Any:
     """How many items of an axis a slice takes."""
-    if type(length) is not Length:
+    if type(length) is not SymbolicDim:
         return len(range(*slice(start, stop, step).indices(length)))
     step = 1 if step is None else step
     lowest, highest = (0, length) if step > 0 else (-1, length - 1)
@@ -306,8 +308,8 @@ def sliced(length: Any, start: int | None, stop: int | None, step: int | None) -
     return max(-(-span // step), 0)
 
 
-class _Number(Op):
-    """The number of a Length as a scalar: attributes (length, dtype, device), no inputs."""
+class _DimValue(Op):
+    """The number of a SymbolicDim as a scalar: attributes (length, dtype, device), no inputs."""
 
     nondifferentiable = True
     has_gradient = True
@@ -318,13 +320,13 @@ class _Number(Op):
         return (convert(*attrs),)
 
 
-number = _Number("length", (), "The length of an axis.")
+dim_value = _DimValue("length", (), "The length of an axis.")
 
 
-def tensor_of(length: Length, dtype: Any, device: Any) -> Any:
+def dim_tensor(length: SymbolicDim, dtype: Any, device: Any) -> Any:
     """A scalar that has another value where the lengths are others."""
     tracer = tracer_now()
     if tracer is None:
         needed(length)
-    return tracer.emit(number, (), (length, dtype, device), [Spec((), dtype)],
+    return tracer.emit(dim_value, (), (length, dtype, device), [Spec((), dtype)],
                        [device.typed(dtype)])[0]

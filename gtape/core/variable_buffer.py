@@ -1,4 +1,4 @@
-"""Pinned: the array in which compiled programs keep the value of a variable, and update it.
+"""SharedBuffer: the array in which compiled programs keep the value of a variable, and update it.
 
 A tensor somebody read must never change, so eager code gets copies: one for each time that a
 program has written since the last copy. Programs count their runs; nothing else is done per run.
@@ -14,7 +14,7 @@ import numpy as np
 from gtape.core.tensor import EagerTensor
 
 
-class Writer:
+class BufferWriter:
     """What a variable knows of a program that writes to it, and keeps when the program is gone:
     `runs`, how often it wrote, and `lock`, which is held while it does."""
 
@@ -25,14 +25,14 @@ class Writer:
         self.runs = 0
 
 
-class Pinned:
+class SharedBuffer:
     """`array` never moves; `writers` write to it."""
 
     __slots__ = ("_copy", "array", "writers")
 
     def __init__(self, value: Any, held: EagerTensor) -> None:
         self.array = value
-        self.writers: list[Writer] = []
+        self.writers: list[BufferWriter] = []
         #: How often programs had written when the tensor was copied, and the tensor: one object,
         #: so that no thread sees one without the other.
         self._copy = (0, held)
@@ -43,7 +43,7 @@ class Pinned:
             runs += writer.runs
         return runs
 
-    def join(self, writer: Writer) -> None:
+    def join(self, writer: BufferWriter) -> None:
         """`writer` writes to the array from now on."""
         if not any(w is writer for w in self.writers):
             self.writers.append(writer)

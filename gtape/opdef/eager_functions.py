@@ -15,7 +15,7 @@ from gtape.core.composite_tensor import CompositeOperand, elementwise
 from gtape.core.context import active, new_key
 from gtape.core.convert import convert, convert_like
 from gtape.core.device import others
-from gtape.core.fp_errors import quiet
+from gtape.core.fp_errors import ignored_context
 from gtape.core.recording import CUT, UNKNOWN, _seen_globals, mark, user_of
 from gtape.core.source_location import here
 from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor, noted
@@ -111,9 +111,9 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
         if array_type.fast:
             plans = fast
             try:
-                y._a = quiet.run(compute, x._a)
+                y._a = ignored_context.run(compute, x._a)
             except RuntimeError:
-                y._a = quiet.call(compute, x._a)
+                y._a = ignored_context.call(compute, x._a)
             except MemoryError:
                 return general(op, (x,))
             if others:
@@ -210,11 +210,11 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str],
         else:
             plans = fast
             try:
-                z._a = quiet.run(compute, a, b)
+                z._a = ignored_context.run(compute, a, b)
             except (ValueError, OverflowError, MemoryError):
                 return general(op, (x, y))
             except RuntimeError:
-                z._a = quiet.call(compute, a, b)
+                z._a = ignored_context.call(compute, a, b)
             if others:
                 noted(z)
         z._t = array_type

@@ -18,7 +18,7 @@ from gtape.core.convert import convert_like
 from gtape.core.device import ArrayType
 from gtape.core.dispatch import emit_or_none
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.fp_errors import hush, quiet, unhush
+from gtape.core.fp_errors import ignore, ignored_context, restore
 from gtape.core.op import Op, positional_names
 from gtape.core.recording import record_general
 from gtape.core.size_limits import check_size, exhausted, outgrows
@@ -186,7 +186,7 @@ class Elementwise(Op):
 
     def _evaluate(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Any:
         arrays = [x._array_() for x in inputs]
-        state = hush()
+        state = ignore()
         try:
             with out_type.device.scope():
                 made = mapped(self, out_type, arrays)
@@ -195,7 +195,7 @@ class Elementwise(Op):
             self._result(out_type, inputs)
             raise InvalidArgumentError(f"{self.name}: {error}") from None
         finally:
-            unhush(state)
+            restore(state)
 
     def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
         return (self.apply(inputs),)
@@ -390,10 +390,10 @@ class Derived(Formula):
         arrays = [v._a for v in values]
         array = None
         if arrays[0].size < LARGE:
-            array = quiet.call(self.function(np), *arrays)
+            array = ignored_context.call(self.function(np), *arrays)
         if array is None or getattr(array, "shape", None) != arrays[-1].shape or (
                 array.shape != arrays[0].shape):
-            array = quiet.call(self.compute, self._out_type, arrays)
+            array = ignored_context.call(self.compute, self._out_type, arrays)
         made = EagerTensor(array, self._out_type)
         if active():
             record_general(self, tuple(values), (made,), ())

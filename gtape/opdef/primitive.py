@@ -29,7 +29,7 @@ from gtape.core.device import ArrayType, Device, others
 from gtape.core.dispatch import emit_or_none
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.fp_errors import hush, quiet, unhush
+from gtape.core.fp_errors import ignore, ignored_context, restore
 from gtape.core.op import Op, Rule, keyword_names, positional_names, variadic_name
 from gtape.core.recording import record_general
 from gtape.core.size_limits import check_size, exhausted, outgrows
@@ -139,9 +139,9 @@ class Primitive(Op):
         if eager and shaped.plain and not others:
             arrays = [x._a for x in inputs]  # type: ignore[attr-defined]
             try:
-                made = quiet.run(self._fn, np, *arrays, **shaped.attrs)
+                made = ignored_context.run(self._fn, np, *arrays, **shaped.attrs)
             except RuntimeError:
-                made = quiet.call(self._fn, np, *arrays, **shaped.attrs)
+                made = ignored_context.call(self._fn, np, *arrays, **shaped.attrs)
             except MemoryError as error:
                 raise exhausted(self.name.rstrip("_"), shaped.specs, error) from error
             outputs: tuple[Any, ...] = self._wrapped(made, shaped)
@@ -221,7 +221,7 @@ class Primitive(Op):
             except MemoryError:
                 # Tried again below, where what fails is reported.
                 pass
-        state = hush()
+        state = ignore()
         try:
             with device.scope():
                 if kernel is not None:
@@ -231,7 +231,7 @@ class Primitive(Op):
         except MemoryError as error:
             raise exhausted(self.name.rstrip("_"), shaped.specs, error) from error
         finally:
-            unhush(state)
+            restore(state)
         return tuple([noted(x) for x in self._wrapped(made, shaped)])
 
     def value(self, xp: Any, *arrays: Any, **attrs: Any) -> Any:

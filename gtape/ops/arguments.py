@@ -14,7 +14,7 @@ from gtape.core.dtypes import DType, as_dtype, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
-from gtape.core.symbolic_dim import Length
+from gtape.core.symbolic_dim import SymbolicDim
 from gtape.core.tensor import Tensor
 
 
@@ -36,7 +36,7 @@ def host_value(value: Any, what: str) -> np.ndarray:
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         raise InvalidArgumentError(f"{what} must be a number or a list of numbers; got "
                                    f"{shown(value)} ({error})") from None
-    if found.dtype.kind == "O" and not any(type(n) is Length for n in found.flat):
+    if found.dtype.kind == "O" and not any(type(n) is SymbolicDim for n in found.flat):
         raise InvalidArgumentError(f"{what} must be a number or a list of numbers; got "
                                    f"{shown(value)}")
     return found
@@ -51,7 +51,7 @@ def as_int(value: Any, what: str) -> int:
     if isinstance(value, Tensor) or hasattr(value, "_read_"):
         value = host_value(value, what)[()]
     try:
-        return value if type(value) is Length else operator.index(value)  # type: ignore[return-value]
+        return value if type(value) is SymbolicDim else operator.index(value)  # type: ignore[return-value]
     except TypeError:
         raise TypeError(f"{what} must be an integer; got {shown(value)}") from None
 

@@ -11,7 +11,7 @@ from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
 from gtape.core.shape import TensorShape
 from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec
-from gtape.core.symbolic_dim import Length
+from gtape.core.symbolic_dim import SymbolicDim
 from gtape.core.tensor import Tensor
 
 _ADVICE = {
@@ -38,7 +38,7 @@ class SymbolicTensor(Tensor):
     def shape(self) -> TensorShape:
         if self._shown is not None:
             return self._shown
-        return TensorShape([None if type(n) is Length else n for n in self._spec.shape])
+        return TensorShape([None if type(n) is SymbolicDim else n for n in self._spec.shape])
 
     @property
     def spec(self) -> Spec:

@@ -15,7 +15,7 @@ import gtape as tf
 from gtape.core import symbolic_dim
 from gtape.core.convert import convert
 from gtape.core.op import Bools, Case, Ints
-from gtape.core.symbolic_dim import Length, SizeNeeded, Sizes, sliced
+from gtape.core.symbolic_dim import ConcreteDimNeeded, ShapeEnv, SymbolicDim, sliced
 from gtape.ops import every_module
 from gtape.testing import call, declared, draw
 
@@ -45,30 +45,30 @@ def _expression(rng, values):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_where_the_conditions_hold_the_polynomials_give_the_numbers(seed):
-    sizes, trusted = Sizes(), 0
-    start = [sizes.length(0, 1009), sizes.length(1, 1113), 1, 3, 4]
+    env, trusted = ShapeEnv(), 0
+    start = [env.length(0, 1009), env.length(1, 1113), 1, 3, 4]
     try:
         made = _expression(random.Random(seed), start)
     except ZeroDivisionError:
         return
-    sizes.closed = True
+    env.closed = True
     for n, m in itertools.product(range(7), [0, 1, 2, 5, 1009, 2000]):
-        if not sizes.hold([n, m]):
+        if not env.hold([n, m]):
             continue
         trusted += 1
         wanted = _expression(random.Random(seed), [n, m, 1, 3, 4])
-        assert [v.at([n, m]) if type(v) is Length else v for v in made] == wanted
-    assert trusted or sizes.conditions
+        assert [v.at([n, m]) if type(v) is SymbolicDim else v for v in made] == wanted
+    assert trusted or env.guards
 
 
 def test_a_wrong_condition_would_be_noticed():
-    sizes = Sizes()
-    n = sizes.length(0, 1009)
+    env = ShapeEnv()
+    n = env.length(0, 1009)
     assert max(n, 4) is n
-    assert sizes.hold([7])
-    assert not sizes.hold([3])
-    sizes.conditions.clear()
-    assert sizes.hold([3])  # then n itself would stand where 4 is right
+    assert env.hold([7])
+    assert not env.hold([3])
+    env.guards.clear()
+    assert env.hold([3])  # then n itself would stand where 4 is right
 
 
 @pytest.mark.parametrize("use", [
@@ -78,18 +78,18 @@ def test_a_wrong_condition_would_be_noticed():
     lambda n: [1, 2, 3][:n], lambda n: n == 2.5, lambda n: n < 2.5, round, complex,
 ], ids=lambda f: getattr(f, "__name__", "f"))
 def test_nothing_gets_the_number_in_silence(use):
-    sizes = Sizes()
-    with pytest.raises(SizeNeeded):
-        use(sizes.length(0, 1009))
-    assert sizes.needed
+    env = ShapeEnv()
+    with pytest.raises(ConcreteDimNeeded):
+        use(env.length(0, 1009))
+    assert env.needed
 
 
 def test_a_length_is_no_key_of_another_trace():
-    first, second = Sizes(), Sizes()
+    first, second = ShapeEnv(), ShapeEnv()
     a, b = first.length(0, 1009), second.length(0, 1009)
     assert len({(a, 3): 1, (b, 3): 2}) == 2
     assert a == first.length(0, 1009)
-    assert not first.conditions
+    assert not first.guards
     first.closed = True
     assert a != 1009
     assert 1009 not in {a: 1}
@@ -98,13 +98,13 @@ def test_a_length_is_no_key_of_another_trace():
 def test_slices_of_open_axes():
     bounds = [None, 0, 1, 3, -1, -3, 7, -8]
     for start, stop, step in itertools.product(bounds, bounds, [None, 1, 2, 3, -1, -2]):
-        sizes = Sizes()
-        made = sliced(sizes.length(0, 1009), start, stop, step)
+        env = ShapeEnv()
+        made = sliced(env.length(0, 1009), start, stop, step)
         for n in (*range(12), 1009):
-            if sizes.hold([n]):
-                value = made.at([n]) if type(made) is Length else made
+            if env.hold([n]):
+                value = made.at([n]) if type(made) is SymbolicDim else made
                 assert value == len(range(n)[slice(start, stop, step)])
-        assert sizes.hold([1009])
+        assert env.hold([1009])
 
 
 # ---------------------------------------------------------------------- functions
@@ -337,7 +337,7 @@ def test_common_ops_are_served_by_one_run(name):
 def test_the_check_sees_a_length_that_is_not_carried_along(monkeypatch):
     op, case = _CASES["reduce_mean_"][0]
     _check(op, case, Counter())
-    monkeypatch.setattr(type(symbolic_dim.number), "reapply",
+    monkeypatch.setattr(type(symbolic_dim.dim_value), "reapply",
                         lambda self, inputs, attrs: (convert(2, attrs[1]),))
     with pytest.raises(AssertionError):
         _check(op, case, Counter())

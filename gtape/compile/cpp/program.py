@@ -32,7 +32,7 @@ from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError, KernelError, NativeCodeWarning
 from gtape.core.locks import lock
 from gtape.core.tensor import EagerTensor
-from gtape.core.variable_buffer import Writer
+from gtape.core.variable_buffer import BufferWriter
 from gtape.devices.compiler import Library
 
 #: Held while a program writes to cells, and while they are copied; never while Python code runs,
@@ -55,7 +55,7 @@ class Program:
 
     def __init__(self, traced: Traced, plan: Plan, source: Source, library: Library) -> None:
         self.traced, self.plan, self.source = traced, plan, source
-        self.writer = Writer(_LOCK)
+        self.writer = BufferWriter(_LOCK)
         self._library = library
         empty = guard_zones.empty if plan.guarded else np.empty
         self._results = [Result(v.shape, numpy_dtype(v.dtype), empty) for v in plan.outputs]

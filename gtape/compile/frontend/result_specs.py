@@ -12,7 +12,7 @@ from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.context import init_scope, paused, tracer_now
 from gtape.core.introspection import is_tensor
 from gtape.core.spec import Spec
-from gtape.core.symbolic_dim import SizeNeeded, Sizes
+from gtape.core.symbolic_dim import ConcreteDimNeeded, ShapeEnv
 from gtape.core.type_specs import TensorSpec, TypeSpec
 from gtape.ops.shape.creation import zeros
 from gtape.ops.sparse.tensor import SparseTensor, SparseTensorSpec
@@ -49,7 +49,7 @@ def specs(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         NotTraceableError: shapes depend on the numbers in tensors.
         whatever `fn` raises.
     """
-    fn, sizes = callee(fn), Sizes()
+    fn, env = callee(fn), ShapeEnv()
 
     def found(length: Callable[[int], Any]) -> Any:
         tracer = Tracer(tracer_now())
@@ -63,9 +63,9 @@ def specs(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         with paused():
             return tracer.run(run)
 
-    with suppress(SizeNeeded):
-        made = found(lambda i: sizes.length(i, _STAND_INS[i]))
-        if not sizes.needed:
+    with suppress(ConcreteDimNeeded):
+        made = found(lambda i: env.length(i, _STAND_INS[i]))
+        if not env.needed:
             return made
     return common(*(found(lengths.__getitem__) for lengths in (_STAND_INS, _STAND_INS[::-1])))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gtape.compile.frontend.signature import Arguments, array_like, named_leaves
 from gtape.core.convert import convert
 from gtape.core.formatting import shown
-from gtape.core.source_location import Site, resolve
+from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import Tensor
 from gtape.core.type_specs import TensorSpec
 
@@ -137,7 +137,7 @@ class Entry:
     calls: int = 0
 
     @property
-    def site(self) -> Site:
+    def site(self) -> SourceLocation:
         """The line of the call that made the trace."""
         return resolve(self.code, self.offset)
 

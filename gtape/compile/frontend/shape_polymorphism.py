@@ -14,7 +14,7 @@ from gtape.core.device import ArrayType, Device
 from gtape.core.dtypes import DType
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
-from gtape.core.symbolic_dim import Length, SizeNeeded, Sizes, is_open, number
+from gtape.core.symbolic_dim import ConcreteDimNeeded, ShapeEnv, SymbolicDim, dim_value, is_open
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise, Formula
@@ -37,24 +37,24 @@ class Template:
         run: gives the trace for shapes.
 
     Raises:
-        SizeNeeded: the function, or an operation in it, needs the lengths.
+        ConcreteDimNeeded: the function, or an operation in it, needs the lengths.
     """
 
     def __init__(self, shapes: Sequence[Any], open_axes: Sequence[tuple[int, int]],
                  run: Callable[[Sequence[Any]], Traced]) -> None:
         self.open_axes = tuple(open_axes)
         self.alike = alike(shapes, open_axes)
-        self.sizes = Sizes()
+        self.env = ShapeEnv()
         stand_ins = dict(zip(sorted(set(self.alike)), itertools.count(_FIRST, _STEP)))
         wide = [list(dims) for dims in shapes]
         for i, ((tensor, axis), group) in enumerate(zip(open_axes, self.alike)):
-            wide[tensor][axis] = self.sizes.length(i, stand_ins[group])
+            wide[tensor][axis] = self.env.length(i, stand_ins[group])
         try:
             self.traced = run([tuple(dims) for dims in wide])
         finally:
-            self.sizes.closed = True
-        if self.sizes.needed or not self._sound():
-            raise SizeNeeded
+            self.env.closed = True
+        if self.env.needed or not self._sound():
+            raise ConcreteDimNeeded
 
     # ------------------------------------------------------------------ trust
 
@@ -71,7 +71,7 @@ class Template:
     def at(self, shapes: Sequence[Any]) -> Traced | None:
         """The trace for other shapes; None where the Python code might have done otherwise."""
         lengths = [shapes[tensor][axis] for tensor, axis in self.open_axes]
-        if not self.sizes.hold(lengths):
+        if not self.env.hold(lengths):
             return None
         with paused():
             try:
@@ -84,20 +84,20 @@ class Template:
 def _can_be_applied(node: Node) -> bool:
     """Whether a node is all in its inputs and attributes: a hosted step may hide lengths."""
     op = node.op
-    if op is number:
+    if op is dim_value:
         return True
     if not isinstance(op, (Primitive, Elementwise, Composite)) or node.lasting:
         return False
     return _is_plain(node.attrs) and not (isinstance(op, Formula) and any(
-        type(e.value) is Length for e in topological([op.body()])))
+        type(e.value) is SymbolicDim for e in topological([op.body()])))
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether an attribute is something in which every Length is found."""
+    """Whether an attribute is something in which every SymbolicDim is found."""
     if isinstance(value, (tuple, frozenset)):
         return all(_is_plain(v) for v in value)
     return value is None or value is ... or isinstance(
-        value, (Length, str, bytes, bool, int, float, complex, DType, ArrayType, Device,
+        value, (SymbolicDim, str, bytes, bool, int, float, complex, DType, ArrayType, Device,
                 np.dtype, np.number, type))
 
 
@@ -134,7 +134,7 @@ def _again(node: Node, values: dict[int, Tensor], lengths: Sequence[int]) -> boo
 
 def _at(value: Any, lengths: Sequence[int]) -> Any:
     """An attribute for these open lengths."""
-    if type(value) is Length:
+    if type(value) is SymbolicDim:
         return value.at(lengths)
     if type(value) is tuple:
         return tuple([_at(v, lengths) for v in value])

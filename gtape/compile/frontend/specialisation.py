@@ -11,7 +11,7 @@ from gtape.compile.frontend.retrace_log import Entry
 from gtape.compile.frontend.shape_polymorphism import Template, alike, open_axes
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.shape import TensorShape
-from gtape.core.symbolic_dim import SizeNeeded
+from gtape.core.symbolic_dim import ConcreteDimNeeded
 from gtape.core.type_specs import TensorSpec
 
 #: Gives the trace of a Python function for shapes.
@@ -83,7 +83,7 @@ class Trace:
             return None
         try:
             made = Template(shapes, axes, run)
-        except (Exception, SizeNeeded):
+        except (Exception, ConcreteDimNeeded):
             # With the lengths of the call the function is right, or says itself what is wrong.
             self._refused = True
             return None

@@ -28,7 +28,7 @@ from gtape.compile.numpy.values import (
     View,
 )
 from gtape.core.device import CPU
-from gtape.core.fp_errors import hush, unhush
+from gtape.core.fp_errors import ignore, restore
 from gtape.core.tensor import EagerTensor
 from gtape.numerics.sums import BLOCK
 from gtape.opdef.printers.numpy import define
@@ -50,9 +50,9 @@ class Writer:
         self._units = units_of(made.steps, made.outputs)
         self._lines: list[str] = []
         alone = not any(isinstance(s, Applied) for u in self._units for s in u.steps)
-        self._last = "" if alone else "if quiet is not None: "
+        self._last = "" if alone else "if errors is not None: "
         self._names.space.update(
-            Tensor=EagerTensor, hush=hush, unhush=unhush, pack=traced.packed)
+            Tensor=EagerTensor, ignore=ignore, restore=restore, pack=traced.packed)
         self._inputs()
         self._body()
         self._stores()
@@ -68,8 +68,8 @@ class Writer:
         lines = [*self._lines, f"return {packed}"]
         body = "".join(f"        {line}\n" for line in lines)
         tensors = ", ".join(f"t{i}" for i in range(len(traced.arguments)))
-        source = (f"def program({tensors}):\n    quiet = hush()\n    try:\n{body}"
-                  f"    finally:\n        {self._last}unhush(quiet)\n")
+        source = (f"def program({tensors}):\n    errors = ignore()\n    try:\n{body}"
+                  f"    finally:\n        {self._last}restore(errors)\n")
         return define(source, "program", names.space)
 
     # ------------------------------------------------------------------ begin and end
@@ -191,8 +191,8 @@ class Writer:
         call = f"{names.bound(step.op.reapply, names.fresh('apply'))}([{tensors}], " \
                f"{self._attribute(step.attrs)})"
         made = [names.give(v) for v in step.outputs]
-        lines = ["unhush(quiet)", "quiet = None",
-                 f"{', '.join(made)}, = {call}" if made else call, "quiet = hush()"]
+        lines = ["restore(errors)", "errors = None",
+                 f"{', '.join(made)}, = {call}" if made else call, "errors = ignore()"]
         return lines + [f"{n} = {n}._a{_scalar(v)}" for n, v in zip(made, step.outputs)]
 
     def _spread(self, step: Spread, text: str) -> str:

@@ -13,7 +13,7 @@ from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.formatting import shown
 from gtape.core.placement import on
 from gtape.core.shape import TensorShape
-from gtape.core.symbolic_dim import Length, is_open, known
+from gtape.core.symbolic_dim import SymbolicDim, is_open, known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec, fully_known
 from gtape.ops.arguments import as_shape
@@ -107,7 +107,7 @@ class SparseTensor(CompositeTensor):
     @property
     def shape(self) -> TensorShape:
         """The shape of the whole."""
-        return TensorShape([None if type(n) is Length else n for n in self._lengths])
+        return TensorShape([None if type(n) is SymbolicDim else n for n in self._lengths])
 
     def get_shape(self) -> TensorShape:
         return self.shape
