@@ -32,11 +32,10 @@ cd "$root" || exit 2
 SECONDS=0
 failed=()
 scratch=$(mktemp -d)
-warming= linked=
+warming=
 
 clean_up() {
     [[ -n $warming ]] && kill "$warming" 2>/dev/null
-    [[ -n $linked ]] && rm -f gtape/_kernels
     rm -rf "$scratch"
 }
 trap clean_up EXIT
@@ -64,12 +63,6 @@ fi
 export GTAPE_COMMIT=${GTAPE_COMMIT:-$(git describe --always --dirty=+changes 2>/dev/null || true)}
 export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 export GTAPE_CACHE_DIR=${GTAPE_CACHE_DIR:-$scratch/gtape}
-
-# An installed gtape brings the text of its kernels along as gtape._kernels; in a checkout that is
-# not installed it lies in kernels/.
-if ! "$python" -c 'import gtape._kernels' 2>/dev/null && [[ ! -e gtape/_kernels ]]; then
-    ln -s ../kernels gtape/_kernels && linked=yes
-fi
 
 say "Versions"
 GTAPE_DEVICE=gpu "$python" - <<'PYTHON' || exit 2

@@ -61,7 +61,7 @@ def planted(folder: Path) -> Path:
 
 def _binary(folder: Path, number: int) -> bytes:
     from gtape.devices.cpu.options import recipe
-    from gtape.devices.cuda.runtime.kernel_source import expand
+    from gtape.devices.kernel_source import expand
 
     key = recipe().key(expand(ANSWER % number, "answer"))
     (path,) = (folder / "cpu" / key).iterdir()

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.kernelcheck.emulator.executor import SCHEDULES, emulated_executor
 
 TEXT = expand(r"""

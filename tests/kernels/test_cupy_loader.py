@@ -15,7 +15,7 @@ from gtape.core.errors import KernelError, UnavailableError
 from gtape.devices.cuda.runtime import cubins, cupy_loader, nvrtc
 from gtape.devices.cuda.runtime.cupy_loader import CupyLoader, architecture, cuda_executor
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 
 PLAIN = Kernel(expand("""#include "gtape.cuh"
 __global__ void scale(float* x, double by, long long n) {

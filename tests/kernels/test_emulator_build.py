@@ -11,7 +11,7 @@ import pytest
 from gtape.core.errors import KernelError
 from gtape.devices import cache
 from gtape.devices.compiler import compiler
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.kernelcheck.emulator.build import library
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gtape.core.errors import InternalError, InvalidArgumentError, KernelError
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.kernelcheck.checks.bench import Bench, Wrong
 from gtape.kernelcheck.emulator import build
 from gtape.kernelcheck.emulator.executor import (

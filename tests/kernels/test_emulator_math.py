@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_executor
 
 FUNCTIONS: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {

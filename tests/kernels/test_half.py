@@ -8,7 +8,7 @@ import pytest
 
 from gtape.devices.cuda.elementwise.maps import Maps
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_executor
 from gtape.opdef.scalar_graph import Expr, Scope
 from gtape.ops.elementwise import scalars

@@ -7,7 +7,7 @@ import pytest
 
 from gtape.core.errors import InternalError, InvalidArgumentError
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.kernelcheck.emulator.executor import emulated_executor
 
 _TEXT = expand('''#include "gtape.cuh"

@@ -18,7 +18,7 @@ from gtape.devices import cache
 from gtape.devices.cuda.runtime import nvrtc
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.kernelcheck import execution, pool, ptxas_report, sources
 from gtape.kernelcheck.checks.bench import Bench, Check
 from gtape.kernelcheck.sources import Family

@@ -10,7 +10,7 @@ import pytest
 
 from gtape.core.errors import KernelError, UnavailableError
 from gtape.devices.cuda.runtime import compiler_errors, nvrtc, toolkit
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 
 SAXPY = """\
 #include "gtape.cuh"

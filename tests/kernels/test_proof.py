@@ -7,7 +7,7 @@ import pytest
 from gtape.core.errors import InternalError, UnavailableError
 from gtape.devices.cuda.runtime import nvrtc
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.kernelcheck import ptxas_report
 from gtape.kernelcheck.text_dependencies import reached
 

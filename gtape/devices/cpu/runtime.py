@@ -10,7 +10,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.devices.compiler import function, load
 from gtape.devices.cpu.cores import MOST, wanted
 from gtape.devices.cpu.options import recipe
-from gtape.devices.cuda.runtime.kernel_source import expanded
+from gtape.devices.kernel_source import expanded
 
 
 class _Threads:

@@ -10,7 +10,7 @@ from gtape.core.errors import KernelError, MissingError, NativeCodeWarning, Pass
 from gtape.devices.compiler import Library, load
 from gtape.devices.cpu.options import recipe, switched_off
 from gtape.devices.cpu.runtime import runtime
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 
 #: The reason that was warned of; there is one warning in a process.
 _WARNED: list[str] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from gtape.devices.cuda.kernels.reduction_geometry import Stage, plan
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.kernelcheck.checks.bench import Bench, Check, drawn
 
 _TEXT = """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gtape.core.errors import KernelError
 from gtape.devices.compiler import Compiler, Recipe, compiler, load, output
-from gtape.devices.cuda.runtime.kernel_source import expand, expanded
+from gtape.devices.kernel_source import expand, expanded
 
 _STRICT = ("-std=c++17", "-fPIC", "-w", "-fsigned-char", "-fno-strict-aliasing",
            "-ffp-contract=off")

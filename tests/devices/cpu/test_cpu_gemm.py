@@ -18,7 +18,7 @@ from gtape.devices.compiler import load
 from gtape.devices.cpu import runtime
 from gtape.devices.cpu.options import recipe
 from gtape.devices.cpu.toolchain import library
-from gtape.devices.cuda.runtime.kernel_source import expanded
+from gtape.devices.kernel_source import expanded
 
 pytestmark = pytest.mark.native
 

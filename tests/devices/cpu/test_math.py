@@ -26,7 +26,7 @@ from math_loops import (
 
 from gtape.devices.cpu import toolchain
 from gtape.devices.cpu.options import recipe
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 
 pytestmark = [
     pytest.mark.native,

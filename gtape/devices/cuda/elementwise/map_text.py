@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.opdef.printers.cuda import C_SIZES, C_TYPES, NARROW, CudaPrinter, compute_dtype, rounded
 from gtape.opdef.scalar_graph import Expr
 

@@ -15,7 +15,7 @@ from gtape.devices.cuda.elementwise.map_text import (
     entry_of,
     number_text,
 )
-from gtape.devices.cuda.runtime.kernel_source import expand
+from gtape.devices.kernel_source import expand
 from gtape.opdef.printers.cuda import C_TYPES, compute_dtype
 
 

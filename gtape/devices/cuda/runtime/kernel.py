@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gtape.core.errors import InternalError, InvalidArgumentError
 from gtape.devices.cuda.runtime.addresses import overlap, span
-from gtape.devices.cuda.runtime.kernel_source import expanded
+from gtape.devices.kernel_source import expanded
 from gtape.opdef.printers.cuda import C_TYPES
 
 _DTYPES = {c: name for name, c in C_TYPES.items()}

@@ -5,14 +5,35 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from gtape.core.errors import KernelError
 
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', re.MULTILINE)
+#: Where the files lie in a checkout, which need not be installed.
+_CHECKOUT = Path(__file__).resolve().parents[2] / "kernels"
 
 
 @cache
 def shipped(name: str) -> str:
-    """The file `name` of `kernels/`, as it is."""
-    return files("gtape._kernels").joinpath(name).read_text("utf-8")
+    """The file `name` of `kernels/`, as it is.
+
+    Raises:
+        KernelError: the folder is neither installed with gtape nor beside it.
+    """
+    return _folder().joinpath(name).read_text("utf-8")
+
+
+def _folder() -> Traversable:
+    try:
+        return files("gtape._kernels")
+    except ModuleNotFoundError as error:
+        if _CHECKOUT.is_dir():
+            return _CHECKOUT
+        raise KernelError(f"programs and kernels need gtape's folder of kernels, as gtape._kernels "
+                          f"or at {_CHECKOUT}: install gtape with pip, or copy `kernels` beside "
+                          "`gtape`") from error
 
 
 @cache
