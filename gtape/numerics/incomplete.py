@@ -1,9 +1,9 @@
 """The regularised incomplete gamma and beta functions.
 
 Each is a front factor times a series or a continued fraction, iterated on all elements until
-every one has converged; of a gamma function of large order, Temme's expansion.  The front factors are written with the deviance
-x * log(x / m) + m - x, which loses nothing where x is near m (Loader 2000, "Fast and accurate
-computation of binomial probabilities").
+every one has converged; gamma functions of large order are Temme's expansion.  The front factors
+are written with the deviance x * log(x / m) + m - x, which loses nothing where x is near m (Loader
+2000, "Fast and accurate computation of binomial probabilities").
 """
 
 from collections.abc import Callable
