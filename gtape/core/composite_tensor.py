@@ -37,6 +37,10 @@ class CompositeTensor:
         """The value with this frame, made of these tensors."""
         raise NotImplementedError
 
+    def _mapped_(self, function: Callable[[Any], Any]) -> Any:
+        """The same value made of `function` of each of its tensors, which has the same numbers."""
+        return self._of_(self._frame_(), [function(part) for part in self._parts_()])
+
     def _source_(self) -> Any:
         """The tensor that stands for it among the targets and sources of gradients."""
         raise ValueError(f"a {type(self).__name__} is no target or source of a gradient; give its "

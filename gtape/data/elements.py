@@ -6,14 +6,16 @@ describe themselves by a `_type_spec`, as ragged and sparse tensors do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from gtape.core import nest
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.device import CPU
+from gtape.core.placement import on
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import NoneTensorSpec, TensorSpec
 from gtape.data.arranging import flattener, packer
@@ -50,13 +52,30 @@ def on_host(value: Any) -> Any:
     """An element with its tensors in host memory, where pipelines compute."""
     if type(value) is EagerTensor and value._t.device.is_host:
         return value
-    return nest.map_structure(_leaf_on_host, value)
+    return nest.map_structure(lambda leaf: leaf_mapped(_downloaded, leaf), value)
 
 
-def _leaf_on_host(leaf: Any) -> Any:
-    if type(leaf) is EagerTensor and not leaf._t.device.is_host:
-        return EagerTensor(leaf._t.device.download(leaf._a), CPU.typed(leaf.dtype))
-    return leaf
+@on(CPU)
+def hosted(value: Any) -> Any:
+    """`value` as an element in host memory; what is no tensor goes to no other device first.
+
+    Raises as `element_of`.
+    """
+    return on_host(element_of(value))
+
+
+def _downloaded(tensor: EagerTensor) -> EagerTensor:
+    if tensor._t.device.is_host:
+        return tensor
+    return EagerTensor(tensor._t.device.download(tensor._a), CPU.typed(tensor.dtype))
+
+
+def leaf_mapped(function: Callable[[EagerTensor], EagerTensor], leaf: Any) -> Any:
+    """A leaf with `function` of its tensor; of each that it is made of, where it is a composite.
+    Other leaves are left as they are."""
+    if type(leaf) is EagerTensor:
+        return function(leaf)
+    return leaf._mapped_(function) if isinstance(leaf, CompositeTensor) else leaf
 
 
 def spec_of(element: Any) -> Any:
@@ -97,5 +116,5 @@ def arguments(element: Any) -> tuple[Any, ...]:
     return element if type(element) is tuple else (element,)
 
 
-__all__ = ["arguments", "element_of", "flatten", "flattener", "is_leaf", "leaf_spec", "on_host",
-           "packer", "row", "spec_of", "tensor"]
+__all__ = ["arguments", "element_of", "flatten", "flattener", "hosted", "is_leaf",
+           "leaf_mapped", "leaf_spec", "on_host", "packer", "row", "spec_of", "tensor"]

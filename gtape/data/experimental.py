@@ -158,8 +158,8 @@ class _Moved(Dataset):
         self._size = size
 
     def _iterate(self) -> Elements[Any]:
-        from gtape.data.iterators import uploaded
         from gtape.data.prefetching import ahead
+        from gtape.data.sending import uploaded
 
         upstream = self._inputs[0]._iterate()
         if self._device.is_host:

@@ -102,7 +102,7 @@ def _fit(spec: Any) -> Callable[[Any], Any]:
 def _leaf(value: Any, spec: Any) -> Any:
     if not isinstance(spec, TensorSpec):
         if spec.is_compatible_with(value):
-            return value
+            return elements.on_host(value)
         raise TypeError(f"`generator` yielded {shown(value)} where {spec} was expected.")
     try:
         made = _tensor(value, spec)

@@ -12,9 +12,9 @@ from gtape.core.context import active, init_scope, tracer_now
 from gtape.core.device import CPU, Device
 from gtape.core.errors import NotTraceableError, OutOfRangeError
 from gtape.core.placement import current_device, on
-from gtape.core.tensor import EagerTensor
 from gtape.data.arranging import flattener
 from gtape.data.optional import Optional
+from gtape.data.sending import uploaded
 
 
 class Iterator:
@@ -145,16 +145,6 @@ class FedIterator(Fed, Iterator):
 
 FED.add(OwnedIterator)
 stand_in.append(FedIterator)
-
-
-def uploaded(element: Any, device: Device) -> Any:
-    """An element with its tensors on a device, but for strings."""
-    def moved(leaf: Any) -> Any:
-        if type(leaf) is not EagerTensor or leaf._a.dtype == object:
-            return leaf
-        return EagerTensor(device.upload(leaf._a), device.typed(leaf.dtype))
-
-    return nest.map_structure(moved, element)
 
 
 class NumpyIterator:

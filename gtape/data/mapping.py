@@ -8,13 +8,16 @@ from collections.abc import Iterator as Elements
 from typing import Any
 
 from gtape.core import nest
+from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.placement import current_device, on
 from gtape.data import elements
 from gtape.data.calls import Call
 from gtape.data.dataset import Dataset
 from gtape.data.failures import failed
 from gtape.data.fetching import refuse
 from gtape.data.rows import Rows
+from gtape.data.sending import uploaded
 from gtape.data.stacking import loosened
 from gtape.data.workers import in_threads
 
@@ -139,7 +142,7 @@ class Scan(Mapped):
     """(state, element) -> (state, result), the results."""
 
     def __init__(self, dataset: Any, initial: Any, function: Callable[..., Any]) -> None:
-        self._initial = elements.on_host(elements.element_of(initial))
+        self._initial = elements.hosted(initial)
         call = Call(function, _with_state(self._initial, dataset), "scan")
         if call.spec is not None and (type(call.spec) is not tuple or len(call.spec) != 2):
             raise TypeError(f"scan: the function must return a pair, (state, result); got "
@@ -203,9 +206,15 @@ def _content(leaf: Any) -> Any:
 
 
 def reduced(dataset: Any, initial: Any, function: Callable[..., Any]) -> Any:
-    """function(... function(function(initial, e0), e1) ...)."""
+    """function(... function(function(initial, e0), e1) ...), on the current device."""
     refuse("reduce")
-    state = elements.on_host(elements.element_of(initial))
+    home = current_device()
+    with on(CPU):
+        state = _reduced(dataset, elements.hosted(initial), function)
+    return state if home.is_host else uploaded(state, home)
+
+
+def _reduced(dataset: Any, state: Any, function: Callable[..., Any]) -> Any:
     call = Call(function, _with_state(state, dataset), "reduce")
     if call.spec is not None:
         try:

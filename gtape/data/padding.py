@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import nest
+from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import EagerTensor
@@ -121,7 +122,7 @@ def _padded_shape(spec: Any, shape: Any) -> list[int | None]:
 def _value(spec: Any, value: Any) -> Any:
     if value is None:
         return b"" if spec.dtype.name == "string" else 0
-    made = elements.on_host(elements.element_of(value))
+    made = elements.hosted(value)
     if made.ndim:
         raise ValueError(f"padding_values must be scalars; got {made.spec}")
     if made.dtype is not spec.dtype:
@@ -129,7 +130,7 @@ def _value(spec: Any, value: Any) -> Any:
             raise TypeError(f"padding_values must be {spec.dtype.name}; got {made.dtype.name}")
         from gtape.core.convert import convert
 
-        made = elements.on_host(convert(value, spec.dtype))
+        made = elements.on_host(convert(value, spec.dtype, CPU))
     return made._a[()]
 
 

@@ -25,7 +25,7 @@ class OneElement(Dataset):
     """The dataset of one element."""
 
     def __init__(self, value: Any) -> None:
-        self._element = elements.on_host(elements.element_of(value))
+        self._element = elements.hosted(value)
         super().__init__(elements.spec_of(self._element))
 
     def _iterate(self) -> Elements[Any]:
@@ -39,7 +39,7 @@ class Slices(Dataset):
     """The rows of tensors, along their first axis."""
 
     def __init__(self, value: Any) -> None:
-        whole = elements.on_host(_whole(value))
+        whole = _whole(value)
         leaves = [leaf for leaf in elements.flatten(whole) if leaf is not None]
         if not leaves:
             raise ValueError("from_tensor_slices: there must be at least one tensor")
@@ -70,15 +70,15 @@ class Slices(Dataset):
 
 
 def _whole(value: Any) -> Any:
-    """The element whose rows are wanted; a memory map in it stays one."""
+    """The element whose rows are wanted, in host memory; a memory map in it stays one."""
     if isinstance(value, np.memmap) and value.dtype.isnative:
         return elements.tensor(np.asarray(value))
     if isinstance(value, tuple):
         items = [_whole(item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, dict):
-        return elements.element_of({key: _whole(item) for key, item in value.items()})
-    return elements.element_of(value)
+        return elements.hosted({key: _whole(item) for key, item in value.items()})
+    return elements.hosted(value)
 
 
 def _length(leaf: Any) -> int:
@@ -138,7 +138,7 @@ class Counter(Dataset):
 
 def listed(pattern: Any, shuffle: bool | None, seed: Any) -> Dataset:
     """The dataset of the files that match, found now."""
-    given = elements.flatten(elements.on_host(elements.element_of(pattern)))[0]
+    given = elements.flatten(elements.hosted(pattern))[0]
     if given.dtype.name != "string":
         raise TypeError(f"list_files takes a glob pattern, or a list of them; got {given}")
     patterns = [os.fsdecode(p) for p in np.asarray(given._a).reshape(-1)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
+from gtape.devices.placing import device_named
 
 Dataset = tf.data.Dataset
 
@@ -59,6 +60,25 @@ def test_an_iterator_feeds_a_function_on_its_device(device: str) -> None:
     np.testing.assert_array_equal(total, [6, 6])
 
 
+def test_what_a_dataset_is_reduced_to_comes_to_the_current_device(device: str) -> None:
+    dataset = Dataset.from_tensor_slices(np.ones(3, np.float32))
+    for found in (dataset.reduce(0.0, lambda total, x: total + x + tf.constant(1.0)),
+                  dataset.reduce(tf.constant(0.0), lambda total, x: total + 2.0 * x.numpy())):
+        assert (found.device, float(found)) == (device, 6.0)
+
+
+@pytest.mark.gpu
+def test_arrays_of_the_host_make_no_detour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_named("GPU:0"), "upload", lambda array: pytest.fail("uploaded"))
+    x = np.arange(6.0).reshape(3, 2)
+    with tf.device("GPU:0"):
+        datasets = [Dataset.from_tensors({"x": x, "y": [1, 2]}),
+                    Dataset.from_tensor_slices((x, [1, 2, 3])),
+                    Dataset.from_tensor_slices({"x": x}).padded_batch(2, padding_values=7.0)]
+    with tf.device("CPU:0"):
+        assert [len(list(dataset)) for dataset in datasets] == [1, 3, 2]
+
+
 @pytest.mark.parametrize("size", [0, 2])
 def test_prefetch_to_a_device(device: str, size: int) -> None:
     with tf.device("CPU:0"):
@@ -66,3 +86,81 @@ def test_prefetch_to_a_device(device: str, size: int) -> None:
         found = [d["x"] for d in moved]
     assert {x.device for x in found} == {device}
     assert sum(len(x) for x in found) == 6
+
+
+# ---------------------------------------------------------------- sparse and ragged tensors
+
+
+def _placed(found: list[Any], device: str) -> None:
+    """Every tensor of these composites is on the device."""
+    parts = [part for x in found for part in tf.nest.flatten(x, expand_composites=True)]
+    assert {part.device for part in parts} == {device}
+
+
+def test_sparse_tensors_are_sliced_mapped_and_batched(device: str) -> None:
+    whole = tf.SparseTensor([[0, 1], [2, 0], [2, 3]], [5.0, 6.0, 7.0], [3, 4])
+    assert whole.device == device
+    dataset = Dataset.from_tensor_slices(whole)
+    rows = list(dataset)
+    _placed(rows, device)
+    dense = [[0, 5, 0, 0], [0, 0, 0, 0], [6, 0, 0, 7]]
+    assert [tf.sparse.to_dense(x).numpy().tolist() for x in rows] == dense
+    doubled = dataset.map(lambda x: x * 2.0).batch(2).prefetch(1)
+    batches = list(doubled)
+    _placed(batches, device)
+    found = np.concatenate([tf.sparse.to_dense(x).numpy() for x in batches])
+    np.testing.assert_array_equal(found, 2.0 * np.array(dense))
+    again = [tf.sparse.to_dense(x).numpy().tolist() for x in dataset.batch(3).unbatch()]
+    assert again == dense
+    assert [x.numpy().tolist() for x in dataset.map(tf.sparse.to_dense)] == dense
+    (one,) = Dataset.from_tensors((whole, 1.0))
+    np.testing.assert_array_equal(tf.sparse.to_dense(one[0]) * one[1], dense)
+
+
+def test_ragged_tensors_are_sliced_mapped_and_batched(device: str) -> None:
+    whole = tf.ragged.constant([[[1.0], [2.0, 3.0]], [[4.0]], []])
+    assert whole.device == device
+    dataset = Dataset.from_tensor_slices(whole)
+    rows = list(dataset)
+    _placed(rows, device)
+    assert [x.to_list() for x in rows] == whole.to_list()
+    batches = list(dataset.map(lambda x: x + 1.0).batch(2).prefetch(1))
+    _placed(batches, device)
+    assert [x.to_list() for x in batches] == [[[[2.0], [3.0, 4.0]], [[5.0]]], [[]]]
+    assert [x.to_list() for x in dataset.batch(3).unbatch()] == whole.to_list()
+    made = Dataset.range(4).map(lambda n: tf.range(n)).ragged_batch(4)
+    (found,) = made
+    _placed([found], device)
+    assert (found * tf.constant(2, tf.int64)).to_list() == [[], [0], [0, 2], [0, 2, 4]]
+
+
+def test_composites_from_python_functions(device: str) -> None:
+    def items() -> Any:
+        for i in range(2):
+            yield tf.RaggedTensor.from_row_lengths([1.0 + i, 2.0], [1, 1])
+
+    source = Dataset.from_generator(items, output_signature=tf.RaggedTensorSpec([None, None]))
+    (batch,) = source.batch(2)
+    _placed([batch], device)
+    assert batch.to_list() == [[[1.0], [2.0]], [[2.0], [2.0]]]
+    made = Dataset.range(2).map(lambda n: tf.sparse.from_dense([[0, int(n.numpy())]]))
+    assert [tf.sparse.to_dense(x).numpy().tolist() for x in made] == [[[0, 0]], [[0, 1]]]
+
+
+def test_ragged_strings_stay_in_host_memory(device: str) -> None:
+    words = tf.ragged.constant([["a", "b"], ["c"]])
+    for dataset in (Dataset.from_tensor_slices(words).batch(2),
+                    Dataset.from_tensors(words).prefetch(1)):
+        (found,) = dataset
+        _placed([found], "CPU:0")
+        assert found.to_list() == [[b"a", b"b"], [b"c"]]
+
+
+def test_the_row_splits_of_a_ragged_tensor_are_known_where_it_goes(
+        device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tf.ragged.constant([[[1.0], [2.0, 3.0]], [[4.0]], []])
+    (found,) = Dataset.from_tensors(whole).prefetch(1)
+    home = device_named(device)
+    monkeypatch.setattr(home, "download", lambda array: pytest.fail("the splits are known"))
+    assert found.bounding_shape().shape == [3]
+    assert found[0].shape[0] == 2

@@ -13,7 +13,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32, int32, int64
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec
 from gtape.ops.ragged import partition as parts
 from gtape.ops.ragged.partition import host, row_ids_
@@ -414,6 +414,20 @@ class RaggedTensor(CompositeTensor):
         for splits, uniform in list(zip(parts[1:], frame))[::-1]:
             made = cls(made, splits, uniform, _KEY)
         return made  # type: ignore[no-any-return]
+
+    def _mapped_(self, function: Callable[[Any], Any]) -> RaggedTensor:
+        made: RaggedTensor = super()._mapped_(function)
+        old, new = self, made
+        while isinstance(old, RaggedTensor):
+            new._ends = old._known_ends()
+            old, new = old._values, new._values  # type: ignore[assignment]
+        return made
+
+    def _known_ends(self) -> np.ndarray | None:
+        """The row splits where they are in host memory already."""
+        splits = self._splits
+        return self._host() if type(splits) is EagerTensor and splits._t.device.is_host else (
+            self._ends)
 
     def _source_(self) -> Any:
         return self.flat_values

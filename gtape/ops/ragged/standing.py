@@ -97,8 +97,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "concat": joining.concat,
     "divide_no_nan": _pairs("divide_no_nan"), "dropout": _flat("gtape.ops.nn.dropout", "dropout"),
     "expand_dims": joining.expand_dims, "gather": picking.gather,
-    "identity": lambda input, name=None: RaggedTensor._of_(
-        input._frame_(), [_copied(part) for part in input._parts_()]),
+    "identity": lambda input, name=None: input._mapped_(_copied),
     "one_hot": picking.one_hot, "ones_like": _flat("gtape.ops.shape.creation", "ones_like"),
     "rank": rank, "reduce_all": reductions.reduce_all, "reduce_any": reductions.reduce_any,
     "reduce_max": reductions.reduce_max, "reduce_mean": reductions.reduce_mean,

@@ -34,7 +34,7 @@ def rank(input: SparseTensor, name: str | None = None) -> Tensor:
 def identity(input: SparseTensor, name: str | None = None) -> SparseTensor:
     from gtape.ops.shape.layout import identity
 
-    return SparseTensor._of_(input._frame_(), [identity(part) for part in input._parts_()])
+    return input._mapped_(identity)  # type: ignore[no-any-return]
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
