@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +11,7 @@ from gtape.core.device import CPU
 from gtape.core.dtypes import complex128, float64
 from gtape.core.op import Op, declared
 from gtape.opdef.composite import Composite
-from gtape.opdef.elementwise import Atom, Elementwise
+from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.primitive import Primitive
 from gtape.opdef.printers.numpy import number_text
 from gtape.opdef.scalar_graph import Expr
@@ -30,7 +31,7 @@ _LONG = 110
 
 
 def home(op: Op, sources: dict[str, str]) -> str:
-    """The module that declares an op: a letter's is the one with its signature."""
+    """The module that declares an op: a scalar op's is the one with its signature."""
     function = getattr(op, "_fn", None)
     if function is not None:
         return str(function.__module__)
@@ -51,12 +52,12 @@ def by_module() -> Iterator[tuple[ModuleType, list[Op]]]:
 
 def spelled(expr: Expr) -> str:
     """An expression as text."""
-    if expr.letter is None:
+    if expr.op is None:
         return str(expr.value) if expr.is_input else number_text(expr.value)
     args = [spelled(a) for a in expr.args]
-    if expr.letter.infix is not None:
-        return "(" + expr.letter.infix.format(*args) + ")"
-    return f"{expr.letter.name}({', '.join(args)})"
+    if expr.op.infix is not None:
+        return "(" + expr.op.infix.format(*args) + ")"
+    return f"{expr.op.name}({', '.join(args)})"
 
 
 def _bare(text: str) -> str:
@@ -80,11 +81,11 @@ def _elementwise(op: Elementwise) -> tuple[str, str]:
     complex_ = op.types in ("complex", "magnitude")
     array_type = CPU.typed(complex128 if complex_ else float64)
     parts = []
-    for name, part in zip(op.params, op.parts(range(len(op.params)), complex_)):
+    for name, part in zip(op.params, op.input_cotangents(range(len(op.params)), complex_)):
         if part is not None:
             text = _bare(spelled(part))
             parts.append(f"{name}: " + (f"`{text}`" if len(text) < _LONG else "derived"))
-    plan = op.plan(array_type, (1 << len(op.params)) - 1)
+    plan = op.vjp_program(array_type, (1 << len(op.params)) - 1)
     names = [n for n, read in zip((*op.params, "y"), plan.reads if plan else ()) if read]
     return "; ".join(parts) or "zero or none", ", ".join(names) or "nothing"
 
@@ -93,8 +94,8 @@ def _ruled(op: Primitive | Composite) -> tuple[str, str]:
     """(gradient, kept) of an op with rules by input."""
     if op.nondifferentiable:
         return "none flows", ""
-    rules = {p: op.pullbacks.rule_of(i) for i, p in enumerate(op.params)}
-    if not op.pullbacks.any:
+    rules = {p: op.vjp_rules.rule_of(i) for i, p in enumerate(op.params)}
+    if not op.vjp_rules.any:
         return ("that of its definition", "what its definition keeps") if isinstance(
             op, Composite) else ("none registered", "")
     kept: dict[str, None] = {}
@@ -123,7 +124,7 @@ def row(op: Op) -> str:
     inputs = ", ".join(op.params)
     attrs = getattr(op, "attr_names", ())
     inputs += "; " + ", ".join(attrs) if attrs else ""
-    kind = "letter" if isinstance(op, Atom) else type(op).__name__.lower()
+    kind = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(op).__name__).lower()
     cells = (f"`{name}`", kind, formula, inputs, gradient, kept)
     return "| " + " | ".join(_cell(c) for c in cells) + " |"
 

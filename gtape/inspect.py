@@ -12,7 +12,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.devices.cuda.elementwise.map_text import Formula, Operand, map_text
 from gtape.opdef.elementwise import Elementwise, cotangent_name, output_name
-from gtape.opdef.kernel_calls import Step, backward_step, forward_step
+from gtape.opdef.kernel_calls import MapDefinition, backward_step, forward_step
 from gtape.opdef.printers.cuda import servable
 
 __all__ = ["cuda", "specs"]
@@ -52,7 +52,7 @@ def cuda(op: Any, wrt: str | Sequence[str] | None = None, dtype: Any = dtypes.fl
     return map_text(formula, [Operand(t, "each") for t in types])
 
 
-def _step(op: Elementwise, wrt: str | Sequence[str] | None, dtype: Any) -> Step:
+def _step(op: Elementwise, wrt: str | Sequence[str] | None, dtype: Any) -> MapDefinition:
     types = [CPU.typed(dtype)] * len(op.params)
     if op.types == "select":
         types[0] = CPU.typed(dtypes.bool_)
@@ -65,7 +65,7 @@ def _step(op: Elementwise, wrt: str | Sequence[str] | None, dtype: Any) -> Step:
         raise InvalidArgumentError(f"{op.name} has the inputs {', '.join(op.params)}; got "
                                    f"wrt={shown(wrt)}")
     at = [op.params.index(n) for n in names]
-    parts = [None] * len(at) if op.nondifferentiable else op.parts(at, False)
+    parts = [None] * len(at) if op.nondifferentiable else op.input_cotangents(at, False)
     missing = [n for n, p in zip(names, parts) if p is None]
     if missing:
         raise InvalidArgumentError(f"no gradient flows to {missing[0]} of {op.name}")

@@ -159,7 +159,7 @@ def check_gradient(op: Any, case: Case, dtype: str = "float64", order: int = 2,
 
 
 def _carries_gradient(op: Any, position: int) -> bool:
-    """False for an input of a letter that declares no gradient for it: it is held fixed."""
+    """False for an input of a scalar op that declares no gradient for it: it is held fixed."""
     rules = getattr(op, "rules", None)
     return rules is None or op.params[position] in rules
 

@@ -1,5 +1,5 @@
-// Scalar functions of generated CPU code: every name that the letters of gtape/ops are spelled
-// with, for float and double, and for integers where a letter takes them.
+// Scalar functions of generated CPU code: every name that the scalar ops of gtape/ops are spelled
+// with, for float and double, and for integers where an op takes them.
 //
 // Generated code lives inside `namespace gtape_cpu`, so that `exp(x)` names these functions and
 // not those of <math.h>.

@@ -1,5 +1,5 @@
 // What the scalar functions of generated CPU code stand on: bits of floating-point numbers, number
-// types, fused multiplication; and the letters' helpers that are exact.
+// types, fused multiplication; and the scalar ops' helpers that are exact.
 #pragma once
 
 #define GTAPE_INLINE inline __attribute__((always_inline))

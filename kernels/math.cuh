@@ -1,4 +1,4 @@
-// Scalar functions that the letters of gtape/ops are spelled with, where C++ has none that gives
+// Scalar functions that the scalar ops of gtape/ops are spelled with, where C++ has none that gives
 // NumPy's value for nan, infinities and integers.
 #pragma once
 #include "gtape.cuh"

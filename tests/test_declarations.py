@@ -219,7 +219,7 @@ def _assert_adjoint(op: Op, case: Any, tensors: list[EagerTensor], at: list[int]
     np.testing.assert_allclose(left, right, rtol=1e-10, atol=1e-10)
 
 
-@_some(lambda op, case, dtype: isinstance(op, Composite) and op.pullbacks.any and _wide(dtype))
+@_some(lambda op, case, dtype: isinstance(op, Composite) and op.vjp_rules.any and _wide(dtype))
 def test_rule_equals_the_derivative_of_the_definition(op: Composite, case: Any, dtype: str,
                                                       device: str) -> None:
     tensors = _tensors(op, case, dtype)
@@ -294,19 +294,19 @@ def _read_by_rules(op: Any, tensors: list[EagerTensor], known: list[int]) -> set
     if isinstance(op, Elementwise):
         mask = sum(1 << i for i in known)
         types = tuple(t._t for t in tensors)
-        plan = op.plan(types if len(types) > 1 else types[0], mask)
+        plan = op.vjp_program(types if len(types) > 1 else types[0], mask)
         reads = (False,) * (len(tensors) + 1) if plan is None else plan.reads
         return {n for n, read in zip((*op.params, "y"), reads) if read}
     found: set[str] = set()
     for i in known:
-        rule = op.pullbacks.rule_of(i)
+        rule = op.vjp_rules.rule_of(i)
         if rule is not None:
             found |= {n for n, spec_only in zip(rule.sources, rule.spec_only) if not spec_only}
     return found
 
 
 @_some(lambda op, case, dtype: _is_differentiable(op) and dtype == "float64"
-       and not (isinstance(op, Composite) and (len(op.outputs) > 1 or not op.pullbacks.any)))
+       and not (isinstance(op, Composite) and (len(op.outputs) > 1 or not op.vjp_rules.any)))
 def test_the_tape_keeps_what_the_rules_read_and_nothing_else(op: Op, case: Any, dtype: str,
                                                              device: str) -> None:
     sources = _tensors(op, case, dtype)

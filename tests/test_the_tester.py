@@ -14,7 +14,7 @@ from gtape.core.op import Case, Rule, case
 from gtape.core.spec import Spec
 from gtape.errors import GradientMismatch
 from gtape.opdef.composite import Composite
-from gtape.opdef.elementwise import Atom, Word
+from gtape.opdef.elementwise import ScalarFunction, ScalarOp
 from gtape.opdef.primitive import Primitive
 from gtape.ops.elementwise import scalars as s
 
@@ -43,8 +43,8 @@ def test_a_right_rule_passes() -> None:
 
 
 def test_an_atom_wrong_by_a_thousandth_is_caught() -> None:
-    wrong = Atom("wrong(x)", numpy=lambda xp, x: xp.tanh(x),
-                 d_x=lambda g, y: g * (1 - 0.999 * y * y))
+    wrong = ScalarOp("wrong(x)", numpy=lambda xp, x: xp.tanh(x),
+                     d_x=lambda g, y: g * (1 - 0.999 * y * y))
     with pytest.raises(GradientMismatch, match="wrong: the derivative of order 1"):
         testing.check_gradient(wrong, _CASE)
 
@@ -62,9 +62,9 @@ def test_a_primitive_wrong_at_second_order_only_is_caught() -> None:
 
 
 def test_an_atom_wrong_at_second_order_only_is_caught() -> None:
-    slope = Atom("slope(x)", numpy=lambda xp, x: xp.cos(x), d_x=lambda g, x: g * s.sin(x))
-    wrong = Atom("wrong(x)", numpy=lambda xp, x: xp.sin(x),
-                 d_x=lambda g, x: g * slope.expression(x.scope, [x]))
+    slope = ScalarOp("slope(x)", numpy=lambda xp, x: xp.cos(x), d_x=lambda g, x: g * s.sin(x))
+    wrong = ScalarOp("wrong(x)", numpy=lambda xp, x: xp.sin(x),
+                     d_x=lambda g, x: g * slope.expression(x.graph, [x]))
     testing.check_gradient(wrong, _CASE, order=1)
     with pytest.raises(GradientMismatch, match="order 2"):
         testing.check_gradient(wrong, _CASE)
@@ -91,7 +91,7 @@ def test_a_word_wrong_at_a_kink_is_right_elsewhere() -> None:
         """min(x, 1)."""
         return s.minimum(x, 1.0)
 
-    op = Word(clipped)
+    op = ScalarFunction(clipped)
     testing.check_gradient(op, case((2, 3), domain=(-1.0, 0.5)))
 
 
@@ -144,7 +144,7 @@ def test_an_op_whose_result_changes_from_call_to_call_is_caught() -> None:
 
 
 def test_a_nan_gradient_is_caught() -> None:
-    wrong = Atom("wrong(x)", numpy=lambda xp, x: x * 2.0, d_x=lambda g: g * float("nan"))
+    wrong = ScalarOp("wrong(x)", numpy=lambda xp, x: x * 2.0, d_x=lambda g: g * float("nan"))
     with pytest.raises(GradientMismatch):
         testing.check_gradient(wrong, _CASE)
 
@@ -161,9 +161,9 @@ def test_a_rule_that_asks_for_what_the_op_has_not_fails_at_once() -> None:
     with pytest.raises(TypeError, match=r"asks for \['w'\]"):
         Rule(lambda g: g, op, ("w",), ())
     with pytest.raises(TypeError, match=r"asks for \['z'\]"):
-        Atom("twice(x)", numpy=lambda xp, x: 2 * x, d_x=lambda g, z: g)
+        ScalarOp("twice(x)", numpy=lambda xp, x: 2 * x, d_x=lambda g, z: g)
     with pytest.raises(TypeError, match=r"of each input \['x'\].* got \['z'\]"):
-        Atom("twice(x)", numpy=lambda xp, x: 2 * x, d_z=lambda g: g)
+        ScalarOp("twice(x)", numpy=lambda xp, x: 2 * x, d_z=lambda g: g)
 
 
 def test_drawn_inputs_are_those_asked_for() -> None:

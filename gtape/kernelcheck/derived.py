@@ -19,7 +19,7 @@ from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check
 from gtape.opdef.elementwise import Elementwise, cotangent_name, output_name
-from gtape.opdef.kernel_calls import Step, backward_step, forward_step
+from gtape.opdef.kernel_calls import MapDefinition, backward_step, forward_step
 from gtape.opdef.printers.cuda import servable
 from gtape.opdef.printers.numpy import Printer, define
 
@@ -34,7 +34,7 @@ class Case(NamedTuple):
     """One launch that an op needs for inputs of one dtype."""
 
     op: Elementwise
-    step: Step
+    step: MapDefinition
 
     @property
     def name(self) -> str:
@@ -74,13 +74,13 @@ def cases(op: Elementwise) -> Iterator[Case]:
                 yield Case(op, step)
 
 
-def _steps(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> Iterator[Step]:
+def _steps(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> Iterator[MapDefinition]:
     yield forward_step(op, types, out)
     wrt = [i for i, t in enumerate(types) if t.differentiable]
     if op.nondifferentiable or not op.has_gradient or not out.differentiable:
         return
     try:
-        parts = op.parts(wrt, False)
+        parts = op.input_cotangents(wrt, False)
     except LookupError:
         return
     g = cotangent_name(op.params)
@@ -158,7 +158,7 @@ def _drawn(rng: Any, like: ArrayType, size: int, low: float, high: float) -> np.
     return values.astype(like.dtype.np_dtype).astype(np.float64)
 
 
-def _reference(step: Step, values: dict[str, np.ndarray]) -> list[np.ndarray]:
+def _reference(step: MapDefinition, values: dict[str, np.ndarray]) -> list[np.ndarray]:
     """The outputs in float64, or in integers, by NumPy."""
     printer = Printer(np)
     assigned, texts = printer.lines(list(step.outputs))

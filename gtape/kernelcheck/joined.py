@@ -14,7 +14,7 @@ from gtape.devices.cuda.elementwise.maps import Maps
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn
-from gtape.opdef.scalar_graph import Scope
+from gtape.opdef.scalar_graph import ScalarGraph
 from gtape.ops.elementwise import scalars
 
 _SHAPES = ((1,), (3,), (31,), (0,), (7, 11, 13), (4099,), (), (2, 70001))
@@ -29,14 +29,14 @@ def _update(square_root: Any, w: Any, g: Any, m: Any, v: Any, rate: Any) -> list
 
 
 def _formula(dtype: str) -> Formula:
-    scope = Scope()
+    scope = ScalarGraph()
     params = ("w", "g", "m", "v", "rate")
     outputs = _update(lambda x: scope.node(scalars.sqrt.op, (x,)), *map(scope.input, params))
     return Formula("update", tuple(outputs), params, (dtype,) * 3)
 
 
 def _sum(dtype: str) -> Formula:
-    scope = Scope()
+    scope = ScalarGraph()
     total = scope.node(scalars.add.op, (scope.input("a"), scope.input("b")))
     return Formula("sum", (total,), ("a", "b"), (dtype,))
 

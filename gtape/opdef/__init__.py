@@ -1,1 +1,1 @@
-"""The kinds of op: elementwise (atoms, words and their derivatives), primitive and composite."""
+"""The kinds of op: elementwise (scalar ops and functions, derivatives), primitive, composite."""

@@ -68,9 +68,9 @@ def fits(arrays: Sequence[Any]) -> bool:
 
 
 def schedule(output: Expr, inputs: Sequence[str]) -> Blocked | None:
-    """The block steps of `output`; None when a letter cannot write into a given array."""
-    order = [n for n in topological([output]) if n.letter is not None]
-    if not order or any(n.letter.ufunc is None for n in order):
+    """The block steps of `output`; None when a scalar op cannot write into a given array."""
+    order = [n for n in topological([output]) if n.op is not None]
+    if not order or any(n.op.ufunc is None for n in order):
         return None
     return _Scheduler(output, inputs, order).blocked()
 
@@ -108,14 +108,14 @@ class _Scheduler:
         args = [self._slot(a) for a in node.args]
         done = [self._where[id(a)] for a in {id(a): a for a in node.args}.values()
                 if self._last[id(a)] == i and id(a) in self._where]
-        if isinstance(node.letter.ufunc, np.ufunc):
+        if isinstance(node.op.ufunc, np.ufunc):
             self._release(done)
             target = self._target(node)
         else:
             target = self._target(node)
             self._release(done)
         self._where[id(node)] = target
-        return node.letter.ufunc, args, target
+        return node.op.ufunc, args, target
 
     def _release(self, slots: list[tuple[str, int]]) -> None:
         for kind, index in slots:
@@ -124,7 +124,7 @@ class _Scheduler:
     def _target(self, node: Expr) -> tuple[str, int]:
         if node is self._output:
             return "result", 0
-        kind = "bool" if node.letter.makes_bool else "data"
+        kind = "bool" if node.op.makes_bool else "data"
         if self._free[kind]:
             return kind, self._free[kind].pop()
         self._made[kind] += 1

@@ -18,7 +18,7 @@ from gtape.core.op import Op, Rule, keyword_names, positional_names
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, noted
-from gtape.opdef.vjp_rules import Pullbacks, _pull, run_rules
+from gtape.opdef.vjp_rules import VjpRules, _pull, run_rules
 
 
 class Composite(Op):
@@ -35,14 +35,14 @@ class Composite(Op):
         self.outputs = ("y", *saves.split())
         self._fn = fn
         self._specs: dict[Any, list[Spec]] = {}
-        self.pullbacks = Pullbacks(self)
+        self.vjp_rules = VjpRules(self)
 
     has_gradient = True
 
     def vjp(self, *wrt: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator: the backward rule for the inputs named."""
         def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-            self.pullbacks.add(Rule(fn, self, wrt, self.attr_names))
+            self.vjp_rules.add(Rule(fn, self, wrt, self.attr_names))
             return fn
 
         return declare
@@ -53,7 +53,7 @@ class Composite(Op):
 
     def __call__(self, *inputs: Tensor, **attrs: Any) -> Any:
         full = self.defaults | attrs
-        if not self.pullbacks.any or (not active() and all(
+        if not self.vjp_rules.any or (not active() and all(
                 type(x) is EagerTensor for x in inputs)):
             return self._transparent(inputs, full)[0]
         return self.run(inputs, tuple(full[n] for n in self.attr_names))[0]
@@ -101,7 +101,7 @@ class Composite(Op):
         return tuple([noted(EagerTensor(a, device.type_of(a.dtype))) for a in arrays])
 
     def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
-        if not self.pullbacks.any:
+        if not self.vjp_rules.any:
             return self._transparent(tuple(inputs), dict(zip(self.attr_names, attrs)))
         return self.run(tuple(inputs), attrs)
 
@@ -114,7 +114,7 @@ class Composite(Op):
 
     def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
                attrs: tuple[Any, ...]) -> Any:
-        made = self.pullbacks.record(self.pullbacks.recipe(mask, inputs, outputs), inputs, outputs,
+        made = self.vjp_rules.record(self.vjp_rules.recipe(mask, inputs, outputs), inputs, outputs,
                                      attrs, [x.spec for x in inputs])
         if made is None or len(outputs) == 1:
             return made

@@ -1,32 +1,32 @@
-"""The derivative of a scalar expression, as expressions: reverse mode over letters."""
+"""The derivative of a scalar expression, as expressions: reverse mode over scalar ops."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.opdef.scalar_graph import Expr, Scope, operators, topological
+from gtape.opdef.scalar_graph import Expr, ScalarGraph, operators, topological
 
 
-def pullbacks(letter: Any, g: Expr, y: Expr, args: Sequence[Expr], complex_: bool,
-              ) -> list[Expr | None]:
-    """The cotangent of each argument of `y = letter(*args)`, given that of y.
+def scalar_vjp(op: Any, g: Expr, y: Expr, args: Sequence[Expr], complex_: bool,
+               ) -> list[Expr | None]:
+    """The cotangent of each argument of `y = op(*args)`, given that of y.
 
     A missing pullback (None) means that the argument carries no gradient. For complex values the
-    convention is TensorFlow's: a holomorphic letter with derivative f' gives g * conj(f'), which
+    convention is TensorFlow's: a holomorphic op with derivative f' gives g * conj(f'), which
     is conj(pullback(conj(g))) because every pullback is linear in g.
     """
-    holomorphic = complex_ and letter.holomorphic
+    holomorphic = complex_ and op.holomorphic
     conj = operators["conj"]
-    scope = g.scope
+    scope = g.graph
     cotangent = scope.node(conj, (g,)) if holomorphic else g
-    env: dict[str, Expr] = {"g": cotangent, "y": y, **dict(zip(letter.params, args))}
+    env: dict[str, Expr] = {"g": cotangent, "y": y, **dict(zip(op.params, args))}
     parts: list[Expr | None] = []
-    for name in letter.params:
-        rule = letter.rules.get(name)
+    for name in op.params:
+        rule = op.rules.get(name)
         if rule is None:
-            if not letter.has_gradient:
-                raise LookupError(f"gradient registry has no entry for: {letter.tf_name}")
+            if not op.has_gradient:
+                raise LookupError(f"gradient registry has no entry for: {op.tf_name}")
             parts.append(None)
             continue
         part = rule.fn(*(env[n] for n in rule.names))
@@ -48,9 +48,9 @@ def derivative(output: Expr, cotangent: Expr, wrt: Sequence[Expr], complex_: boo
             useful.add(id(node))
     for node in reversed(order):
         g = total.get(id(node))
-        if g is None or node.letter is None or id(node) not in useful:
+        if g is None or node.op is None or id(node) not in useful:
             continue
-        for arg, part in zip(node.args, pullbacks(node.letter, g, node, node.args, complex_)):
+        for arg, part in zip(node.args, scalar_vjp(node.op, g, node, node.args, complex_)):
             if part is None or id(arg) not in useful:
                 continue
             old = total.get(id(arg))
@@ -59,20 +59,20 @@ def derivative(output: Expr, cotangent: Expr, wrt: Sequence[Expr], complex_: boo
 
 
 def scope_sum(a: Expr, b: Expr) -> Expr:
-    return a.scope.node(operators["add"], (a, b))
+    return a.graph.node(operators["add"], (a, b))
 
 
 def rename_output(parts: Sequence[Expr | None], output: Expr, name: str) -> list[Expr | None]:
     """Read `output` from the input `name` instead of computing it again."""
-    scope = Scope()
-    replaced: dict[int, Expr] = {} if output.letter is None else {id(output): scope.input(name)}
+    scope = ScalarGraph()
+    replaced: dict[int, Expr] = {} if output.op is None else {id(output): scope.input(name)}
     found: list[Expr | None] = []
     for part in parts:
         found.append(None if part is None else _moved(part, replaced, scope))
     return found
 
 
-def _moved(part: Expr, replaced: dict[int, Expr], scope: Scope) -> Expr:
+def _moved(part: Expr, replaced: dict[int, Expr], scope: ScalarGraph) -> Expr:
     from gtape.opdef.scalar_graph import substitute
 
     return substitute([part], replaced, scope)[0]

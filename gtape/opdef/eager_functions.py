@@ -53,7 +53,7 @@ def _operands(op: Elementwise, args: Sequence[Any]) -> list[Tensor]:
     return [convert(args[0], None, branches[0]._t.device), *branches]
 
 
-def general(op: Elementwise, args: Sequence[Any]) -> Any:
+def slow_path(op: Elementwise, args: Sequence[Any]) -> Any:
     """The op on any arguments: expressions build expressions, the rest become tensors."""
     for a in args:
         if type(a) is EagerTensor:
@@ -63,7 +63,7 @@ def general(op: Elementwise, args: Sequence[Any]) -> Any:
                     return made
             break
     if is_expr(args):
-        scope = next(a for a in args if type(a) is Expr).scope
+        scope = next(a for a in args if type(a) is Expr).graph
         return op.expression(scope, [a if type(a) is Expr else scope.constant(a) for a in args])
     if any(isinstance(a, Variable) for a in args):
         return _read_first(op, args)
@@ -105,7 +105,7 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
 
     def function(x: Any, name: str | None = None) -> Any:
         if type(x) is not EagerTensor:
-            return general(op, (x,))
+            return slow_path(op, (x,))
         array_type = x._t
         y = new(EagerTensor)
         if array_type.fast:
@@ -115,7 +115,7 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
             except RuntimeError:
                 y._a = ignored_context.call(compute, x._a)
             except MemoryError:
-                return general(op, (x,))
+                return slow_path(op, (x,))
             if others:
                 noted(y)
         else:
@@ -124,11 +124,11 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
             if launch is None:
                 launch = shorten(op, array_type, 0)
             if not launch:
-                return general(op, (x,))
+                return slow_path(op, (x,))
             try:
                 y._a = launch(x._a)[0]
             except MemoryError:
-                return general(op, (x,))
+                return slow_path(op, (x,))
             plans = short[3]
         y._t = array_type
         y._k = 0
@@ -146,7 +146,7 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
                 if key not in known:
                     mark(tape, UNKNOWN, name_of_op, (x,), (y,), frame)
                     continue
-                plan = plans[17] or op.fast_plan(plans, array_type, 1, 0, True)
+                plan = plans[17] or op.fill_vjp_slot(plans, array_type, 1, 0, True)
                 if not plan[0]:
                     mark(tape, CUT, name_of_op, (x,), (y,), frame)
                     continue
@@ -159,7 +159,7 @@ def unary(op: Elementwise, compute: Function, param: str) -> Function:
                      x if plan[1] else None, y if plan[3] else None))
         return y
 
-    return _dressed(function, op, (param,))
+    return with_signature(function, op, (param,))
 
 
 def binary(op: Elementwise, compute: Function, params: tuple[str, str],
@@ -176,7 +176,7 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str],
             kx = x._k
             if type(y) is EagerTensor:
                 if y._t is not array_type:
-                    return general(op, (x, y))
+                    return slow_path(op, (x, y))
                 b = y._a
                 ky = y._k
             elif type(y) is float or type(y) is int:
@@ -184,14 +184,14 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str],
                 ky = 0
                 numbers = 2
             else:
-                return general(op, (x, y))
+                return slow_path(op, (x, y))
         elif (type(x) is float or type(x) is int) and type(y) is EagerTensor:
             array_type = y._t
             a, b = x, y._a
             kx, ky = 0, y._k
             numbers = 1
         else:
-            return general(op, (x, y))
+            return slow_path(op, (x, y))
         z = new(EagerTensor)
         if not array_type.fast:
             short = on_device.get(array_type) or unknown(op, array_type)
@@ -199,20 +199,20 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str],
             if launch is None:
                 launch = shorten(op, array_type, numbers)
             if not launch:
-                return general(op, (x, y))
+                return slow_path(op, (x, y))
             try:
                 z._a = launch(a, b)[0]
             except (ValueError, OverflowError, MemoryError):
-                return general(op, (x, y))
+                return slow_path(op, (x, y))
             plans = short[3]
         elif numbers and not takes_numbers:
-            return general(op, (x, y))
+            return slow_path(op, (x, y))
         else:
             plans = fast
             try:
                 z._a = ignored_context.run(compute, a, b)
             except (ValueError, OverflowError, MemoryError):
-                return general(op, (x, y))
+                return slow_path(op, (x, y))
             except RuntimeError:
                 z._a = ignored_context.call(compute, a, b)
             if others:
@@ -245,7 +245,7 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str],
                     same = 16 if not b.ndim or a.shape == z._a.shape else 0
                 else:
                     same = 16 if not a.ndim or b.shape == z._a.shape else 0
-                plan = plans[which | numbers << 2 | same] or op.fast_plan(
+                plan = plans[which | numbers << 2 | same] or op.fill_vjp_slot(
                     plans, array_type, which, numbers, same > 0)
                 if not plan[0]:
                     mark(tape, CUT, name_of_op, (x, y), (z,), frame)
@@ -262,24 +262,24 @@ def binary(op: Elementwise, compute: Function, params: tuple[str, str],
                      x if plan[1] else None, y if plan[2] else None, z if plan[3] else None))
         return z
 
-    return _dressed(function, op, params)
+    return with_signature(function, op, params)
 
 
-def plain(op: Elementwise, params: tuple[str, ...]) -> Function:
+def unspecialised(op: Elementwise, params: tuple[str, ...]) -> Function:
     """A function of any number of inputs, always by `Elementwise.apply`."""
     if len(params) == 1:
         def function(x: Any, name: str | None = None) -> Any:
-            return general(op, (x,))
+            return slow_path(op, (x,))
     elif len(params) == 2:
         def function(x: Any, y: Any, name: str | None = None) -> Any:  # type: ignore[misc]
-            return general(op, (x, y))
+            return slow_path(op, (x, y))
     else:
         def function(x: Any, y: Any, z: Any, name: str | None = None) -> Any:  # type: ignore[misc]
-            return general(op, (x, y, z))
-    return _dressed(function, op, params)
+            return slow_path(op, (x, y, z))
+    return with_signature(function, op, params)
 
 
-def _dressed(function: Function, op: Elementwise, params: tuple[str, ...]) -> Function:
+def with_signature(function: Function, op: Elementwise, params: tuple[str, ...]) -> Function:
     """`function` with the op's name, documentation and TensorFlow's parameter names."""
     code = function.__code__
     names = (*params, *code.co_varnames[len(params):])

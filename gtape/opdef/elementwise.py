@@ -1,8 +1,9 @@
 """Elementwise ops: a scalar function mapped over broadcast inputs.
 
-An `Atom` is a letter, which devices spell; a `Word` is composed of letters; a `Derived` is the
-backward of either, found by differentiating its expression. All three are one op forward and one
-backward, at every order, because the backward of an elementwise op is an elementwise op.
+A `ScalarOp` is one that devices spell; a `ScalarFunction` is composed of scalar ops; an
+`ElementwiseVjp` is the backward of either, found by differentiating its expression. All three are
+one op forward and one backward, at every order, because the backward of an elementwise op is an
+elementwise op.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.opdef import dtype_rules
 from gtape.opdef.blocks import LARGE, Blocked, fits, schedule
-from gtape.opdef.differentiate import derivative, pullbacks, rename_output
-from gtape.opdef.elementwise_vjp import Plan, build_plan
+from gtape.opdef.differentiate import derivative, rename_output, scalar_vjp
+from gtape.opdef.elementwise_vjp import VjpProgram, build_vjp_program
 from gtape.opdef.kernel_calls import mapped
 from gtape.opdef.printers.numpy import Printer, define
-from gtape.opdef.scalar_graph import Expr, Scope, substitute
+from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute
 
 #: A comparison in CUDA text; shifts are none.
 _COMPARISON = re.compile(r"[=!<>]=|(?<![<>])[<>](?![<>])")
 
 
-class Pullback:
-    """A letter's rule for one input: `fn`'s parameters name what it reads."""
+class ScalarVjp:
+    """A scalar op's rule for one input: `fn`'s parameters name what it reads."""
 
     __slots__ = ("fn", "names")
 
@@ -47,7 +48,7 @@ class Pullback:
 
 
 class Elementwise(Op):
-    """What atoms, words and derived ops share."""
+    """What scalar ops, scalar functions and their derivatives share."""
 
     #: No gradient flows through it, by declaration: floor, round.
     nondifferentiable = False
@@ -59,7 +60,7 @@ class Elementwise(Op):
                  tf_name: str | None) -> None:
         super().__init__(name, params, doc, tf_name)
         self.types = types
-        self._plans: dict[Any, Plan | None] = {}
+        self._plans: dict[Any, VjpProgram | None] = {}
         #: The Python function of the op, when it is a public one.
         self.python: Callable[..., Any] | None = None
         #: Plans as tuples for the functions of host floats, at `which | numbers << 2 | same << 4`.
@@ -72,16 +73,16 @@ class Elementwise(Op):
 
     # -------------------------------------------------------------- meaning
 
-    def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
+    def expression(self, scope: ScalarGraph, args: Sequence[Expr]) -> Expr:
         """The op applied to expressions."""
         raise NotImplementedError
 
     def body(self) -> Expr:
         """The expression in inputs named as the parameters."""
-        scope = Scope()
+        scope = ScalarGraph()
         return self.expression(scope, [scope.input(p) for p in self.params])
 
-    def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+    def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
         """The cotangent of each wanted input, as expressions of `g`, the inputs and `y`."""
         raise NotImplementedError
 
@@ -108,8 +109,8 @@ class Elementwise(Op):
 
     # -------------------------------------------------------------- the tape's side
 
-    def plan(self, array_type: Any, which: int, numbers: int = 0, same: bool = False,
-             ) -> Plan | None:
+    def vjp_program(self, array_type: Any, which: int, numbers: int = 0, same: bool = False,
+                    ) -> VjpProgram | None:
         """How to pull back to the inputs in the bit mask `which`; None: no gradient flows.
 
         `array_type` is one type for all inputs or a tuple; the inputs in the mask `numbers` are
@@ -119,13 +120,13 @@ class Elementwise(Op):
         try:
             return self._plans[key]
         except KeyError:
-            made = build_plan(self, array_type, which, numbers, same)
+            made = build_vjp_program(self, array_type, which, numbers, same)
             return self._plans.setdefault(key, made)
 
-    def fast_plan(self, plans: list[Any], array_type: ArrayType, which: int, numbers: int,
-                  same: bool) -> tuple[Any, ...]:
+    def fill_vjp_slot(self, plans: list[Any], array_type: ArrayType, which: int, numbers: int,
+                      same: bool) -> tuple[Any, ...]:
         """The plan as (backward, reads first, reads second, reads y), remembered in `plans`."""
-        plan = self.plan(array_type, which, numbers, same)
+        plan = self.vjp_program(array_type, which, numbers, same)
         made = (None, False, False, False) if plan is None else (
             plan.backward, plan.reads[0], len(self.params) == 2 and plan.reads[1], plan.reads[-1])
         plans[which | numbers << 2 | same << 4] = made
@@ -143,7 +144,9 @@ class Elementwise(Op):
             return None
         mask = sum(1 << i for i, t in enumerate(types) if mask >> i & 1 and t.differentiable)
         numbers = sum(1 << i for i, x in enumerate(inputs) if not isinstance(x, Tensor))
-        plan = self.plan(types if len(types) > 1 else types[0], mask, numbers) if mask else None
+        if not mask:
+            return None
+        plan = self.vjp_program(types if len(types) > 1 else types[0], mask, numbers)
         return None if plan is None else plan.entry(inputs, outputs[0])
 
     # -------------------------------------------------------------- application
@@ -201,8 +204,8 @@ class Elementwise(Op):
         return (self.apply(inputs),)
 
 
-class Atom(Elementwise):
-    """A letter: a scalar function with its spellings and its pullbacks.
+class ScalarOp(Elementwise):
+    """A scalar function that devices spell, with its spellings and its pullbacks.
 
     Args:
         signature: "name(a, b)".
@@ -245,7 +248,7 @@ class Atom(Elementwise):
         self.ufunc = self._ufunc()
         given = {k.removeprefix("d_"): f for k, f in pullback_fns.items()}
         self.nondifferentiable = bool(given) and all(f is None for f in given.values())
-        self.rules = {k: Pullback(f) for k, f in given.items() if f is not None}
+        self.rules = {k: ScalarVjp(f) for k, f in given.items() if f is not None}
         self.has_gradient = bool(given)
         #: Whether a small change of an operand may make a large one of the result: it takes its
         #: operands as their dtype has them, not with more digits than that.
@@ -276,7 +279,7 @@ class Atom(Elementwise):
         function = self._numpy
         return lambda *arrays: function(xp, *arrays)
 
-    def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
+    def expression(self, scope: ScalarGraph, args: Sequence[Expr]) -> Expr:
         return scope.node(self, args)
 
     def apply(self, inputs: Sequence[Tensor]) -> Tensor:
@@ -284,10 +287,10 @@ class Atom(Elementwise):
             return self._of_complex(*inputs)
         return super().apply(inputs)
 
-    def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
-        scope = Scope()
+    def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+        scope = ScalarGraph()
         args = [scope.input(p) for p in self.params]
-        found = pullbacks(self, scope.input("g"), scope.input("y"), args, complex_)
+        found = scalar_vjp(self, scope.input("g"), scope.input("y"), args, complex_)
         return [found[i] for i in wrt]
 
     def compute(self, array_type: ArrayType, arrays: Sequence[Any]) -> Any:
@@ -299,7 +302,7 @@ class Atom(Elementwise):
             array_type.dtype.np_dtype)
 
 
-class Formula(Elementwise):
+class ScalarGraphOp(Elementwise):
     """An elementwise op given by an expression: printed once per array module, then called."""
 
     def __init__(self, name: str, params: tuple[str, ...], types: str, doc: str,
@@ -336,8 +339,8 @@ class Formula(Elementwise):
         return made if made.shape == shape else np.broadcast_to(made, shape)
 
 
-class Word(Formula):
-    """A formula written in letters: `lambda x: x * sigmoid(x)`.
+class ScalarFunction(ScalarGraphOp):
+    """A function written in scalar ops: `lambda x: x * sigmoid(x)`.
 
     Its backward is derived; `pullback`, (g, x) -> a formula, is given where that is shorter.
     """
@@ -351,18 +354,18 @@ class Word(Formula):
         self._pullback = pullback
         self.domain = domain
 
-    def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
+    def expression(self, scope: ScalarGraph, args: Sequence[Expr]) -> Expr:
         made = self._fn(*args)
         return made if isinstance(made, Expr) else scope.constant(made)
 
-    def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+    def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
         if self._pullback is not None:
-            scope = Scope()
+            scope = ScalarGraph()
             return [self._pullback(scope.input("g"), scope.input(self.params[0]))]
         return _formula_parts(self.body(), self.params, wrt, complex_)
 
 
-class Derived(Formula):
+class ElementwiseVjp(ScalarGraphOp):
     """The backward of an elementwise op for one input: its result has that input's type."""
 
     def __init__(self, name: str, params: tuple[str, ...], body: Expr, out_type: ArrayType,
@@ -372,7 +375,7 @@ class Derived(Formula):
         self._out_type = out_type
         self._in_types = in_types
         self._all_differentiable = all(t.differentiable for t in in_types)
-        self._by_mask: dict[int, Plan | None] = {}
+        self._by_mask: dict[int, VjpProgram | None] = {}
 
     def apply_mixed(self, values: Sequence[Any]) -> Tensor:
         """`apply` where some values are the Python numbers that the forward op was given."""
@@ -407,28 +410,28 @@ class Derived(Formula):
             plan = self._by_mask[mask]
         except KeyError:
             types = self._in_types if len(self._in_types) > 1 else self._in_types[0]
-            plan = self._by_mask[mask] = self.plan(types, mask)
+            plan = self._by_mask[mask] = self.vjp_program(types, mask)
         return None if plan is None else plan.entry(inputs, outputs[0])
 
     def body(self) -> Expr:
         return self._body
 
-    def expression(self, scope: Scope, args: Sequence[Expr]) -> Expr:
-        own = self._body.scope
+    def expression(self, scope: ScalarGraph, args: Sequence[Expr]) -> Expr:
+        own = self._body.graph
         replaced = {id(own.input(p)): a for p, a in zip(self.params, args)}
         return substitute([self._body], replaced, scope)[0]
 
     def out_type(self, types: Sequence[ArrayType]) -> ArrayType:
         return self._out_type
 
-    def parts(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+    def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
         return _formula_parts(self._body, self.params, wrt, complex_)
 
 
 def _formula_parts(body: Expr, params: Sequence[str], wrt: Sequence[int], complex_: bool,
                    ) -> list[Expr | None]:
     """The parts of a formula; its cotangent is called `g_` where an input is called `g`."""
-    scope = body.scope
+    scope = body.graph
     cotangent = scope.input(cotangent_name(params))
     inputs = [scope.input(params[i]) for i in wrt]
     parts = derivative(body, cotangent, inputs, complex_)

@@ -1,4 +1,4 @@
-"""Plan: the backward of an elementwise op for a set of inputs, ready to run.
+"""VjpProgram: the backward of an elementwise op for a set of inputs, ready to run.
 
 Two forms of the same expressions: `backward`, one generated function on bare arrays that does the
 whole step, and `backward.tensors`, which applies the derived ops to tensors so that other tapes
@@ -21,7 +21,7 @@ from gtape.opdef.printers.numpy import Printer, define
 from gtape.opdef.scalar_graph import Expr, topological
 
 
-class Plan:
+class VjpProgram:
     """What a record needs: the backward, and which inputs, and last y, it `reads`."""
 
     __slots__ = ("_arity", "_wrt", "backward", "reads")
@@ -47,8 +47,8 @@ class Plan:
         return self.backward, in_keys, shapes + kept
 
 
-def build_plan(op: Any, array_type: Any, which: int, numbers: int,
-               same: bool) -> Plan | None:
+def build_vjp_program(op: Any, array_type: Any, which: int, numbers: int,
+                      same: bool) -> VjpProgram | None:
     """The plan of `op` on inputs of `array_type` (one for all, or a tuple) for the mask `which`."""
     from gtape.autodiff.user_gradients import failing, missing_gradient, override
 
@@ -59,27 +59,27 @@ def build_plan(op: Any, array_type: Any, which: int, numbers: int,
     registered = override(op)
     wrt = [i for i in range(arity) if which >> i & 1]
     if registered is not None:
-        return Plan(registered, arity, wrt, [True] * (arity + 1))
+        return VjpProgram(registered, arity, wrt, [True] * (arity + 1))
     if not op.has_gradient:
-        return Plan(missing_gradient(op), arity, wrt, [False] * (arity + 1))
+        return VjpProgram(missing_gradient(op), arity, wrt, [False] * (arity + 1))
     complex_ = any(t.dtype.is_complex for t in types)
     try:
-        found = op.parts(wrt, complex_)
+        found = op.input_cotangents(wrt, complex_)
     except LookupError as error:
-        return Plan(failing(error), arity, wrt, [False] * (arity + 1))
+        return VjpProgram(failing(error), arity, wrt, [False] * (arity + 1))
     pairs = [(i, p) for i, p in zip(wrt, found) if p is not None]
     if not pairs:
         return _unconnected(op, arity, wrt)
     return _Builder(op, types, wrt, pairs, numbers, same).plan()
 
 
-def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> Plan | None:
+def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> VjpProgram | None:
     """Inputs that the result does not depend on smoothly: recorded, and nothing comes back."""
     def backward(grads: Any, g: Any, record: Any) -> None:
         return None
 
     backward.tensors = backward  # type: ignore[attr-defined]
-    return Plan(backward, arity, wrt, [False] * (arity + 1))
+    return VjpProgram(backward, arity, wrt, [False] * (arity + 1))
 
 
 class _Builder:
@@ -95,13 +95,13 @@ class _Builder:
         used = inputs_read([p for _, p in pairs])
         self._reads = [n in used for n in self._names]
 
-    def plan(self) -> Plan:
+    def plan(self) -> VjpProgram:
         device = self._types[0].device
         backward = self._launched() or self._arrays()
         if not device.alone:
             backward = _scoped(backward, device.scope)
         backward.tensors = self._tensors()  # type: ignore[attr-defined]
-        return Plan(backward, self._arity, self._wrt, self._reads)
+        return VjpProgram(backward, self._arity, self._wrt, self._reads)
 
     def _kept_at(self, position: int) -> int:
         """Where the record keeps input `position` (or y, last)."""
@@ -196,8 +196,8 @@ class _Builder:
         return f"{a} + {b}" if self._types[0].device.maps is None else f"plus({a}, {b})"
 
     def _guarded(self, body: list[str], printer: Printer) -> list[str]:
-        """`body`, with large arrays going block by block where the letters allow it."""
-        steps = [n for n in topological([p for _, p in self._pairs]) if n.letter is not None]
+        """`body`, with large arrays going block by block where the scalar ops allow it."""
+        steps = [n for n in topological([p for _, p in self._pairs]) if n.op is not None]
         if not self._types[0].fast or len(steps) <= len(self._pairs):
             return body
         plans = [(i, schedule(p, inputs_read([p])), inputs_read([p])) for i, p in self._pairs]
@@ -237,11 +237,11 @@ class _Builder:
             set(self._types)) == 1 else self._types
 
     def _step(self, index: int, part: Expr, g_type: ArrayType, types: Sequence[ArrayType]) -> Any:
-        from gtape.opdef.elementwise import Derived
+        from gtape.opdef.elementwise import ElementwiseVjp
 
         names = inputs_read([part])
         named = {self._g: g_type, self._y: g_type, **dict(zip(self._op.params, types))}
-        op = None if part.is_input and part.value == self._g else Derived(
+        op = None if part.is_input and part.value == self._g else ElementwiseVjp(
             f"d_{self._op.params[index]} {self._op.name}", tuple(names), part, types[index],
             tuple(named[n] for n in names))
         picks = [None if n == self._g else self._kept_at(self._names.index(n)) for n in names]

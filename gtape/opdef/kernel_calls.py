@@ -16,7 +16,7 @@ from gtape.opdef.scalar_graph import Expr
 _EXACT = 1 << 53
 
 
-class Step(NamedTuple):
+class MapDefinition(NamedTuple):
     """What one launch computes: outputs in terms of inputs, with the types of both."""
 
     name: str
@@ -26,27 +26,27 @@ class Step(NamedTuple):
     results: tuple[ArrayType, ...]
 
     def on(self, maps: Any) -> Any:
-        """Its map on a device; None where a letter in it has no CUDA text for these types."""
+        """Its map on a device; None where a scalar op in it has no CUDA text for these types."""
         return maps.make(self.name, self.outputs, self.params,
                          [t.dtype.np_dtype for t in self.types],
                          [t.dtype.np_dtype for t in self.results])
 
 
-def forward_step(op: Any, types: Sequence[ArrayType], out: ArrayType) -> Step:
+def forward_step(op: Any, types: Sequence[ArrayType], out: ArrayType) -> MapDefinition:
     """The op itself."""
-    return Step(op.name, (op.body(),), tuple(op.params), tuple(types), (out,))
+    return MapDefinition(op.name, (op.body(),), tuple(op.params), tuple(types), (out,))
 
 
 def backward_step(op: Any, types: Sequence[ArrayType], pairs: Sequence[tuple[int, Expr]],
-                  cotangent: str, result: str) -> Step:
+                  cotangent: str, result: str) -> MapDefinition:
     """The cotangents of some inputs: `pairs` of position and expression, in terms of the op's
     inputs and of what is called `cotangent` and `result`."""
     out = op.out_type(types)
     named = {cotangent: out, result: out, **dict(zip(op.params, types))}
     reads = tuple(inputs_read([p for _, p in pairs]))
     wrt = " ".join(op.params[i] for i, _ in pairs)
-    return Step(f"d {wrt} {op.name}", tuple(p for _, p in pairs), reads,
-                tuple(named[n] for n in reads), tuple(types[i] for i, _ in pairs))
+    return MapDefinition(f"d {wrt} {op.name}", tuple(p for _, p in pairs), reads,
+                         tuple(named[n] for n in reads), tuple(types[i] for i, _ in pairs))
 
 
 def map_of(op: Any, types: Sequence[ArrayType], out: ArrayType) -> Any:

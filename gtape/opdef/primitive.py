@@ -36,7 +36,7 @@ from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.opdef.dtype_rules import same_device
-from gtape.opdef.vjp_rules import Pullbacks, Recipe
+from gtape.opdef.vjp_rules import VjpRecipe, VjpRules
 
 _LIMIT = 4096
 _VARARGS = 4
@@ -55,7 +55,7 @@ class Shaped:
         self.inputs = inputs
         self.values = tuple(attrs.values())
         #: The recipes of `Pullbacks`, by the mask of wanted inputs.
-        self.recipes: dict[int, Recipe] = {}
+        self.recipes: dict[int, VjpRecipe] = {}
         self.device = device
         #: Whether results are much larger than inputs; a trace does not compute such.
         self.grows = outgrows(specs, inputs)
@@ -84,7 +84,7 @@ class Primitive(Op):
         self._fn = fn
         self._infer: Callable[..., Any] | None = None
         self._shaped: dict[Any, Shaped] = {}
-        self.pullbacks = Pullbacks(self)
+        self.vjp_rules = VjpRules(self)
 
     # -------------------------------------------------------------- declaration
 
@@ -96,14 +96,14 @@ class Primitive(Op):
     def vjp(self, *wrt: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator: the backward rule for the inputs named; see `core.op.Rule`."""
         def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-            self.pullbacks.add(Rule(fn, self, wrt, self.attr_names))
+            self.vjp_rules.add(Rule(fn, self, wrt, self.attr_names))
             return fn
 
         return declare
 
     @property
     def has_gradient(self) -> bool:
-        return self.nondifferentiable or self.pullbacks.any
+        return self.nondifferentiable or self.vjp_rules.any
 
     # -------------------------------------------------------------- application
 
@@ -243,8 +243,8 @@ class Primitive(Op):
         """The (backward, input keys, payload) of a record; `context` is what `run` found."""
         recipe = context.recipes.get(mask)
         if recipe is None:
-            recipe = context.recipes[mask] = self.pullbacks.recipe(mask, inputs, outputs)
-        return self.pullbacks.record(recipe, inputs, outputs, context.values, context.inputs)
+            recipe = context.recipes[mask] = self.vjp_rules.recipe(mask, inputs, outputs)
+        return self.vjp_rules.record(recipe, inputs, outputs, context.values, context.inputs)
 
 
 def _boxed(made: Any) -> Any:

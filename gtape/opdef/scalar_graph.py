@@ -1,7 +1,7 @@
 """Scalar expressions: what an elementwise op computes for one element.
 
-An `Expr` is a letter applied to expressions, an input, or a constant. Nodes are shared: within a
-`Scope` the same letter on the same arguments is the same node, so derivatives of derivatives stay
+An `Expr` is a scalar op applied to expressions, an input, or a constant. Nodes are shared: within a
+`ScalarGraph` the same op on the same arguments is the same node, so derivatives of derivatives stay
 small and common parts are computed once.
 """
 
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-#: Python's operators on expressions; filled by `ops.scalars` with the letters they mean.
+#: Python's operators on expressions: the scalar ops they mean, filled by `ops.elementwise.scalars`.
 operators: dict[str, Any] = {}
 
 
-class Scope:
+class ScalarGraph:
     """Where nodes are made and shared."""
 
     __slots__ = ("_nodes",)
@@ -30,70 +30,70 @@ class Scope:
         shown = "" if value else str(value)
         return self._shared(("constant", type(value), value, shown), None, (), value)
 
-    def node(self, letter: Any, args: Sequence[Any]) -> Expr:
-        """`letter(*args)`, simplified."""
+    def node(self, op: Any, args: Sequence[Any]) -> Expr:
+        """`op(*args)`, simplified."""
         found = tuple(a if isinstance(a, Expr) else self.constant(a) for a in args)
-        simpler = letter.simplify(found) if letter.simplify is not None else None
+        simpler = op.simplify(found) if op.simplify is not None else None
         if simpler is not None:
             return simpler
-        return self._shared((letter, *map(id, found)), letter, found, None)
+        return self._shared((op, *map(id, found)), op, found, None)
 
-    def _shared(self, key: Any, letter: Any, args: tuple[Expr, ...], value: Any) -> Expr:
+    def _shared(self, key: Any, op: Any, args: tuple[Expr, ...], value: Any) -> Expr:
         node = self._nodes.get(key)
         if node is None:
-            node = self._nodes[key] = Expr(self, letter, args, value)
+            node = self._nodes[key] = Expr(self, op, args, value)
         return node
 
 
 class Expr:
-    """A node: `letter` is None for an input (`value` its name) or a constant (its number)."""
+    """A node: `op` is None for an input (`value` its name) or a constant (its number)."""
 
-    __slots__ = ("args", "letter", "scope", "value")
+    __slots__ = ("args", "graph", "op", "value")
 
-    def __init__(self, scope: Scope, letter: Any, args: tuple[Expr, ...], value: Any) -> None:
-        self.scope = scope
-        self.letter = letter
+    def __init__(self, graph: ScalarGraph, op: Any, args: tuple[Expr, ...], value: Any) -> None:
+        self.graph = graph
+        self.op = op
         self.args = args
         self.value = value
 
     @property
     def is_constant(self) -> bool:
-        return self.letter is None and not isinstance(self.value, str)
+        return self.op is None and not isinstance(self.value, str)
 
     @property
     def is_input(self) -> bool:
-        return self.letter is None and isinstance(self.value, str)
+        return self.op is None and isinstance(self.value, str)
 
     def is_number(self, number: float) -> bool:
         return self.is_constant and self.value == number
 
     def __repr__(self) -> str:
-        if self.letter is None:
+        if self.op is None:
             return str(self.value)
-        return f"{self.letter.name}({', '.join(map(repr, self.args))})"
+        return f"{self.op.name}({', '.join(map(repr, self.args))})"
 
 
 def _binary(name: str, swapped: bool = False) -> Callable[[Expr, Any], Expr]:
     def operator(self: Expr, other: Any) -> Expr:
         args = (other, self) if swapped else (self, other)
-        return self.scope.node(operators[name], args)
+        return self.graph.node(operators[name], args)
 
     return operator
 
 
 def _unary(name: str) -> Callable[[Expr], Expr]:
-    return lambda self: self.scope.node(operators[name], (self,))
+    return lambda self: self.graph.node(operators[name], (self,))
 
 
-for _method, _letter in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"),
+for _method, _op in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"),
                          ("truediv", "divide"), ("pow", "pow")):
-    setattr(Expr, f"__{_method}__", _binary(_letter))
-    setattr(Expr, f"__r{_method}__", _binary(_letter, swapped=True))
-for _method, _letter in (("lt", "less"), ("le", "less_equal"), ("gt", "greater"),
+    setattr(Expr, f"__{_method}__", _binary(_op))
+    setattr(Expr, f"__r{_method}__", _binary(_op, swapped=True))
+for _method, _op in (("lt", "less"), ("le", "less_equal"), ("gt", "greater"),
                          ("ge", "greater_equal"), ("and", "logical_and"), ("or", "logical_or")):
-    setattr(Expr, f"__{_method}__", _binary(_letter))
-for _method, _letter in (("neg", "negative"), ("invert", "logical_not")):
-    setattr(Expr, f"__{_method}__", _unary(_letter))
+    setattr(Expr, f"__{_method}__", _binary(_op))
+for _method, _op in (("neg", "negative"), ("invert", "logical_not")):
+    setattr(Expr, f"__{_method}__", _unary(_op))
 
 
 def is_expr(args: Sequence[Any]) -> bool:
@@ -116,16 +116,17 @@ def topological(outputs: Sequence[Expr]) -> list[Expr]:
     return order
 
 
-def substitute(outputs: Sequence[Expr], replaced: dict[int, Expr], scope: Scope) -> list[Expr]:
-    """`outputs` rebuilt in `scope` with some nodes (by id) replaced."""
+def substitute(outputs: Sequence[Expr], replaced: dict[int, Expr], graph: ScalarGraph,
+               ) -> list[Expr]:
+    """`outputs` rebuilt in `graph` with some nodes (by id) replaced."""
     made = dict(replaced)
     for node in topological(outputs):
         if id(node) in made:
             continue
         if node.is_input:
-            made[id(node)] = scope.input(node.value)
+            made[id(node)] = graph.input(node.value)
         elif node.is_constant:
-            made[id(node)] = scope.constant(node.value)
+            made[id(node)] = graph.constant(node.value)
         else:
-            made[id(node)] = scope.node(node.letter, [made[id(a)] for a in node.args])
+            made[id(node)] = graph.node(node.op, [made[id(a)] for a in node.args])
     return [made[id(o)] for o in outputs]

@@ -14,7 +14,7 @@ from gtape.core.placement import current_device, on
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 
 
-class Recipe:
+class VjpRecipe:
     """What is the same for all records of an op with given input types and wanted inputs."""
 
     __slots__ = ("complex_", "groups", "wrt")
@@ -26,7 +26,7 @@ class Recipe:
         self.complex_ = complex_
 
 
-class Pullbacks:
+class VjpRules:
     """The rules of one op, by input."""
 
     def __init__(self, op: Any) -> None:
@@ -47,7 +47,7 @@ class Pullbacks:
         name = params[position] if position < len(params) else params[-1]
         return self._rules.get(name)
 
-    def recipe(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Recipe:
+    def recipe(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> VjpRecipe:
         """What to do for the inputs in the bit mask `mask`."""
         differentiable = not self.op.nondifferentiable and any(
             o._t.differentiable for o in outputs)
@@ -58,10 +58,10 @@ class Pullbacks:
             if rule is not None:
                 groups.setdefault(rule, []).append(i)
         complex_ = bool(outputs) and self.op.holomorphic and outputs[0]._t.dtype.is_complex
-        return Recipe([(rule, tuple(at)) for rule, at in groups.items()],
-                      wrt if differentiable else [], complex_)
+        return VjpRecipe([(rule, tuple(at)) for rule, at in groups.items()],
+                         wrt if differentiable else [], complex_)
 
-    def record(self, recipe: Recipe, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+    def record(self, recipe: VjpRecipe, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
                attrs: tuple[Any, ...], specs: Sequence[Any]) -> Any:
         """(backward, input keys, payload), or None when no gradient flows.
 

@@ -10,7 +10,7 @@ from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.scalar_graph import topological
 from gtape.vmap.operand import Operand
 
-#: Letters by how they give zero: where any of these arguments is, or where all of them are.
+#: Scalar ops by how they give zero: where any of these arguments is, or where all of them are.
 _ANY = {"multiply": (0, 1), "multiply_no_nan": (0, 1), "divide": (0,), "divide_no_nan": (0,),
         "zero": (0,)}
 _ALL = {"negative": (0,), "conj": (0,), "real": (0,), "imag": (0,), "complex": (0, 1),
@@ -24,11 +24,11 @@ def keeps_zero(op: Elementwise, positions: tuple[int, ...]) -> bool:
     names = {op.params[i] for i in positions}
     body = op.body()
     for node in topological([body]):
-        if node.letter is None:
+        if node.op is None:
             if node.value in names if node.is_input else node.is_number(0):
                 zero.add(id(node))
             continue
-        name = node.letter.name
+        name = node.op.name
         if any(id(node.args[i]) in zero for i in _ANY.get(name, ())) or (
                 name in _ALL and all(id(node.args[i]) in zero for i in _ALL[name])):
             zero.add(id(node))

@@ -104,9 +104,9 @@ def test_a_batch_equals_a_loop(op: Op, case: Case, dtype: str) -> None:
 def _pulled(op: Op, case: Case, inputs: list[Any], run: Any) -> list[np.ndarray]:
     """The gradients of a weighted sum of the results for the inputs that are floating, but for
     those by which a composite declares none: a batch opens it, and finds its definition's."""
-    partly = isinstance(op, Composite) and op.pullbacks.any
+    partly = isinstance(op, Composite) and op.vjp_rules.any
     floats = [x for i, x in enumerate(inputs) if x.dtype.is_floating
-              and not (partly and op.pullbacks.rule_of(i) is None)]
+              and not (partly and op.vjp_rules.rule_of(i) is None)]
     with tf.GradientTape() as tape:
         tape.watch(floats)
         made = [y for y in run(inputs) if y.dtype.is_floating]

@@ -64,7 +64,7 @@ def test_no_compiler_makes_programs_of_numpy(without_compiler: None) -> None:
 # ---------------------------------------------------------------------- equal to eager
 
 def chunks() -> list[list[Any]]:
-    """The cases of all ops, those of the letters too."""
+    """The cases of all ops, those of the scalar ops too."""
     items = [(op, case, dtype) for op, case in testing.declared() for dtype in case.dtypes
              if dtype in ("float32", "float64", "int32", "bool", "complex64")]
     return [items[i: i + 60] for i in range(0, len(items), 60)]

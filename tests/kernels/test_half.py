@@ -10,7 +10,7 @@ from gtape.devices.cuda.elementwise.maps import Maps
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.devices.kernel_source import expand
 from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_executor
-from gtape.opdef.scalar_graph import Expr, Scope
+from gtape.opdef.scalar_graph import Expr, ScalarGraph
 from gtape.ops.elementwise import scalars
 
 TEXT = expand(r"""
@@ -91,7 +91,7 @@ def mapped(gpu: EmulatedExecutor, outputs: list[Expr], dtype: np.dtype,
 def test_a_formula_is_rounded_where_something_looks_into_it(gpu: EmulatedExecutor,
                                                             name: str) -> None:
     """A product that is compared, and one that is written out and read on."""
-    dtype, scope = DTYPES[name], Scope()
+    dtype, scope = DTYPES[name], ScalarGraph()
     x, y = scope.input("x"), scope.input("y")
     third = np.full(400, 1 / 3, dtype)
     whole = np.arange(400).astype(dtype)
@@ -108,7 +108,7 @@ def test_a_formula_is_rounded_where_something_looks_into_it(gpu: EmulatedExecuto
 @pytest.mark.parametrize("name", DTYPES)
 def test_sums_take_rounded_numbers(gpu: EmulatedExecutor, name: str) -> None:
     """The gradient of what was broadcast is made on the way into its sum."""
-    dtype, scope = DTYPES[name], Scope()
+    dtype, scope = DTYPES[name], ScalarGraph()
     x = (np.arange(5 * 64).reshape(5, 64) % 37).astype(dtype)
     third = np.full((5, 64), 1 / 3, dtype)
     maps = Maps(gpu)
@@ -126,6 +126,6 @@ def test_sums_take_rounded_numbers(gpu: EmulatedExecutor, name: str) -> None:
 def test_doubles_become_halves_in_one_rounding(gpu: EmulatedExecutor) -> None:
     near = 1 + 2.0 ** -11 + np.array([2.0 ** -40, -(2.0 ** -40), 0.0])
     x = np.concatenate([near, -near, near * 2.0 ** -16, [65519.9999999, 65520, 1e300, 1e-300]])
-    (got,) = mapped(gpu, [-Scope().input("x")], DTYPES["half"], x=x)
+    (got,) = mapped(gpu, [-ScalarGraph().input("x")], DTYPES["half"], x=x)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(got, -x.astype(np.float16))

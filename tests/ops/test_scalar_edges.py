@@ -12,7 +12,7 @@ import pytest
 import gtape as tf
 from gtape.compile.numpy.ufunc_tracing import Maps
 from gtape.core.op import declared
-from gtape.opdef.elementwise import Atom
+from gtape.opdef.elementwise import ScalarOp
 from gtape.ops.elementwise import scalar_numpy
 
 _INF, _NAN = math.inf, math.nan
@@ -238,16 +238,16 @@ def test_single_bools_are_numpys(value: Any) -> None:
 _FLOATS = ("float", "real_float", "real", "number", "product")
 
 
-@pytest.mark.parametrize("op", [op for op in declared() if isinstance(op, Atom)
+@pytest.mark.parametrize("op", [op for op in declared() if isinstance(op, ScalarOp)
                                 and op.types in _FLOATS and op.domain],
                          ids=lambda op: op.name)
-def test_a_function_of_numbers_alone_is_a_number(op: Atom) -> None:
+def test_a_function_of_numbers_alone_is_a_number(op: ScalarOp) -> None:
     """In a program constants are numbers."""
     low, high = op.domain
     at = [low + (0.3 + 0.2 * i) * (high - low) for i in range(len(op.params))]
     with np.errstate(all="ignore"):
         wanted = op.on(np)(*map(np.float64, at))
-    assert Maps().letter(op, at) == pytest.approx(float(wanted), rel=1e-12)
+    assert Maps().apply(op, at) == pytest.approx(float(wanted), rel=1e-12)
 
 
 @pytest.mark.parametrize("name, constants, x", [

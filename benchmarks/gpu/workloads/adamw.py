@@ -74,10 +74,10 @@ class AdamWStep(Workload):
     def kernels(self, peer: Any, sets: int) -> Task:
         """One launch for all tensors."""
         from gtape.devices.cuda.elementwise.maps import Maps
-        from gtape.opdef.scalar_graph import Scope
+        from gtape.opdef.scalar_graph import ScalarGraph
         from gtape.ops.elementwise import scalars
 
-        scope = Scope()
+        scope = ScalarGraph()
         params = ("w", "g", "m", "v", "rate")
         w, g, m, v, rate = map(scope.input, params)
         m = m + (g - m) * (1 - BETA1)

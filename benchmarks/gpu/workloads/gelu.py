@@ -64,12 +64,13 @@ class Gelu(Workload):
 
     def kernels(self, peer: Any, sets: int) -> Task:
         """The formula declared as one op, so that each way is one launch."""
-        from gtape.opdef.eager_functions import plain
-        from gtape.opdef.elementwise import Word
+        from gtape.opdef.eager_functions import unspecialised
+        from gtape.opdef.elementwise import ScalarFunction
         from gtape.ops.nn.activations import gelu_tanh_
 
         return self._taped(
-            sets, plain(Word(lambda x: gelu_tanh_(x * A + B) + x, name="gelu_residual"), ("x",))
+            sets, unspecialised(
+                ScalarFunction(lambda x: gelu_tanh_(x * A + B) + x, name="gelu_residual"), ("x",))
         )
 
     def _taped(self, sets: int, function: Callable[[Any], Any]) -> Task:

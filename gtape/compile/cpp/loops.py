@@ -35,7 +35,7 @@ BLOCK = 1024
 ROWS = 256
 #: Domains from this many elements on are shared among threads.
 _SHARED = 1 << 15
-#: Letters that are cheaper to compute again than to keep.
+#: Scalar ops that are cheaper to compute again than to keep.
 _CHEAP = frozenset((
     "add", "subtract", "multiply", "negative", "square", "squared_difference", "abs", "maximum",
     "minimum", "where", "clip", "relu", "relu_gate", "zero", "sign", "equal", "not_equal", "less",
@@ -284,4 +284,4 @@ def v_root(value: Value) -> Value:
 
 def _costly(node: Node) -> bool:
     return isinstance(node, Elem) and any(
-        n.letter is not None and n.letter.name not in _CHEAP for n in topological([node.body]))
+        n.op is not None and n.op.name not in _CHEAP for n in topological([node.body]))

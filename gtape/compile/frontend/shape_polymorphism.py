@@ -17,7 +17,7 @@ from gtape.core.spec import Spec
 from gtape.core.symbolic_dim import ConcreteDimNeeded, ShapeEnv, SymbolicDim, dim_value, is_open
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import Composite
-from gtape.opdef.elementwise import Elementwise, Formula
+from gtape.opdef.elementwise import Elementwise, ScalarGraphOp
 from gtape.opdef.primitive import Primitive
 from gtape.opdef.scalar_graph import topological
 from gtape.trace.graph import Node
@@ -88,7 +88,7 @@ def _can_be_applied(node: Node) -> bool:
         return True
     if not isinstance(op, (Primitive, Elementwise, Composite)) or node.lasting:
         return False
-    return _is_plain(node.attrs) and not (isinstance(op, Formula) and any(
+    return _is_plain(node.attrs) and not (isinstance(op, ScalarGraphOp) and any(
         type(e.value) is SymbolicDim for e in topological([op.body()])))
 
 

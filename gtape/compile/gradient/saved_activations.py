@@ -53,4 +53,4 @@ def _cheap(node: Node) -> bool:
     if op.name in _MOVES:
         return True
     return isinstance(op, Elementwise) and all(
-        n.letter is None or n.letter.name in _CHEAP for n in topological([op.body()]))
+        n.op is None or n.op.name in _CHEAP for n in topological([op.body()]))

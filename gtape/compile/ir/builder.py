@@ -30,7 +30,7 @@ from gtape.compile.ir.nodes import (
 from gtape.compile.ir.strides import moved, restrided, same_axes
 from gtape.core.dtypes import as_dtype
 from gtape.opdef.printers.cuda import NARROW, compute_dtype, servable
-from gtape.opdef.scalar_graph import Expr, Scope, topological
+from gtape.opdef.scalar_graph import Expr, ScalarGraph, topological
 from gtape.ops.shape.layout import identity_
 
 
@@ -42,7 +42,7 @@ class Builder:
         self._known: dict[Any, tuple[Value, ...]] = {}
         self._count = 0
         self._turns = 0
-        self.scope = Scope()
+        self.scalar_graph = ScalarGraph()
 
     def add(self, node: Node, specs: Sequence[tuple[Shape, str]],
             key: Any = None) -> tuple[Value, ...]:
@@ -82,7 +82,7 @@ class Builder:
         """One number everywhere, as `dtype` has it."""
         if dtype in NARROW:
             number = np.asarray(number, as_dtype(dtype).as_numpy_dtype).item()
-        body = self.scope.constant(number)
+        body = self.scalar_graph.constant(number)
         return self._elem("constant", body, (), (), shape, dtype)
 
     # ------------------------------------------------------------------ formulas
@@ -97,17 +97,17 @@ class Builder:
         for value in inputs:
             body = number_of(value)
             if body is not None:
-                args.append(self.scope.constant(body))
+                args.append(self.scalar_graph.constant(body))
                 continue
             at = next((i for i, v in enumerate(kept) if v is value), None)
             if at is None:
                 at = len(kept)
                 kept.append(value)
                 names.append(_called(value))
-            args.append(self.scope.input(_called(value)))
-        body = expression(self.scope, args)
+            args.append(self.scalar_graph.input(_called(value)))
+        body = expression(self.scalar_graph, args)
         if not isinstance(body, Expr):
-            body = self.scope.constant(body)
+            body = self.scalar_graph.constant(body)
         body, names, kept = _trimmed(body, names, kept)
         if body.is_input and kept[0].dtype == dtype:
             return self.stretched(kept[0], whole)
@@ -125,14 +125,14 @@ class Builder:
         if x.dtype.startswith("complex"):  # of which generated code knows nothing
             return self.add(Hosted(identity_, (), [x]), [(x.shape, x.dtype)], key)[0]
         name = _called(x)
-        body = self.scope.input(name)
+        body = self.scalar_graph.input(name)
         return self.add(Elem("copy", body, (name,), (x,)), [(x.shape, x.dtype)], key)[0]
 
     def cast(self, x: Value, dtype: str) -> Value:
         if x.dtype == dtype:
             return x
         name = _called(x)
-        body = self.scope.input(name)
+        body = self.scalar_graph.input(name)
         number = number_of(x)
         if number is not None and dtype in _NUMBERS:
             return self.splat(np.asarray(number, x.dtype).astype(dtype).item(), x.shape, dtype)
@@ -331,7 +331,7 @@ def _running(how: str, dtype: str) -> str:
     return compute_dtype(dtype) if how in ("sum", "prod") else dtype
 
 
-def _times(scope: Scope, args: Sequence[Expr]) -> Expr:
+def _times(scope: ScalarGraph, args: Sequence[Expr]) -> Expr:
     product: Any = args[0]
     return product * args[1]
 

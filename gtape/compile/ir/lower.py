@@ -165,8 +165,8 @@ def definition(op: Composite, attrs: tuple[Any, ...], specs: tuple[Spec, ...]) -
         return trace(lambda *xs: op._fn(*xs, **named), specs)
 
 
-def letter(builder: Builder, op: Any, *values: Value) -> Value:
-    """A letter or word of `ops` on values; the first says the dtype."""
+def elementwise(builder: Builder, op: Any, *values: Value) -> Value:
+    """A scalar op or function on values; the first says the dtype."""
     op = getattr(op, "op", op)
     dtype = "bool" if getattr(op, "makes_bool", False) else values[-1].dtype
     return builder.elem(op.name, op.expression, list(values), dtype)
@@ -174,7 +174,7 @@ def letter(builder: Builder, op: Any, *values: Value) -> Value:
 
 def formula(builder: Builder, name: str, fn: Callable[..., Any], *values: Value,
             dtype: str | None = None) -> Value:
-    """A formula in Python's operators and letters on expressions."""
+    """A formula in Python's operators and scalar ops on expressions."""
     return builder.elem(name, lambda scope, args: fn(*args), list(values),
                         dtype or values[0].dtype)
 

@@ -1,7 +1,7 @@
 """The compiler's own form of a graph: few kinds of nodes, and values known by shape and dtype.
 
 Everything a program computes is one of
-    Elem     one formula of letters over broadcast inputs,
+    Elem     one formula of scalar ops over broadcast inputs,
     Reduce   a combination of elements over some axes,
     View     the elements of a value in another arrangement, nothing computed,
     Product  a matrix product,

@@ -28,8 +28,8 @@ from gtape.core.excess_precision import excess_precision_enabled
 from gtape.opdef.printers.cuda import NARROW, looked_at
 from gtape.opdef.scalar_graph import Expr, topological
 
-#: Letters whose C++ in float32, rounded, has the bits of NumPy's function: one operation that IEEE
-#: 754 rounds correctly, or none that rounds.
+#: Scalar ops whose C++ in float32, rounded, has the bits of NumPy's function: one operation that
+#: IEEE 754 rounds correctly, or none that rounds.
 _EXACT = frozenset((
     "add", "subtract", "multiply", "divide", "negative", "square", "reciprocal", "sqrt", "abs",
     "maximum", "minimum", "relu", "relu6", "relu_gate", "relu6_gate", "clip", "where", "zero",
@@ -43,7 +43,7 @@ def exact(body: Expr, dtypes: Sequence[str]) -> bool:
     array and a Python number NumPy makes float32, which is not rounded."""
     narrow = [d for d in dtypes if d in NARROW]
     order = topological([body])
-    return not narrow or (all(n.letter is None or n.letter.name in _EXACT for n in order) and not (
+    return not narrow or (all(n.op is None or n.op.name in _EXACT for n in order) and not (
         "bfloat16" in narrow and any(n.is_constant for n in order)))
 
 
@@ -131,7 +131,7 @@ def _form(node: Node, twin: Callable[[int], int]) -> Any:
     """What a node computes, of what; None for sources and for what cannot be compared."""
     inputs = tuple(twin(v.number) for v in node.inputs)
     if isinstance(node, Elem):
-        return "elem", _letters(node, inputs)
+        return "elem", _ops_of(node, inputs)
     if isinstance(node, Reduce):
         return "reduce", inputs, node.how, node.axes
     if isinstance(node, View):
@@ -143,15 +143,15 @@ def _form(node: Node, twin: Callable[[int], int]) -> Any:
     return (type(node).__name__, inputs) if inputs else None
 
 
-def _letters(node: Elem, inputs: Sequence[int]) -> tuple[Any, ...]:
+def _ops_of(node: Elem, inputs: Sequence[int]) -> tuple[Any, ...]:
     """A formula without the names of its inputs."""
     named = dict(zip(node.names, inputs))
     places: dict[int, int] = {}
     made: list[Any] = []
     for part in topological([node.body]):
         places[id(part)] = len(made)
-        if part.letter is not None:
-            made.append((part.letter.name, *(places[id(a)] for a in part.args)))
+        if part.op is not None:
+            made.append((part.op.name, *(places[id(a)] for a in part.args)))
         else:
             made.append(("input", named[part.value]) if part.is_input else repr(part.value))
     return tuple(made)

@@ -62,10 +62,10 @@ def _followed(scatter: Library, users: dict[int, list[Node]], needed: set[int]) 
     return None if found is None else _Chain(scatter, tuple(factors), found[0], found[1], node)
 
 
-def _operands(node: Elem, letters: Sequence[str]) -> tuple[str, list[Any]] | None:
-    """The letter and the operands of a formula of one letter: values, or numbers."""
+def _operands(node: Elem, names: Sequence[str]) -> tuple[str, list[Any]] | None:
+    """The scalar op and the operands of a formula of one op: values, or numbers."""
     body = node.body
-    if body.letter is None or body.letter.name not in letters:
+    if body.op is None or body.op.name not in names:
         return None
     made = []
     for arg in body.args:
@@ -75,7 +75,7 @@ def _operands(node: Elem, letters: Sequence[str]) -> tuple[str, list[Any]] | Non
             made.append(node.inputs[node.names.index(arg.value)])
         else:
             return None
-    return body.letter.name, made
+    return body.op.name, made
 
 
 def _factor(node: Elem, value: Value) -> Any:
@@ -94,9 +94,9 @@ def _sum(node: Elem, value: Value) -> tuple[int, Value] | None:
     found = _operands(node, ("add", "subtract"))
     if found is None:
         return None
-    letter, (a, b) = found
-    base, sign = (a, -1 if letter == "subtract" else 1) if b is value else (b, 1)
-    if letter == "subtract" and b is not value:
+    op, (a, b) = found
+    base, sign = (a, -1 if op == "subtract" else 1) if b is value else (b, 1)
+    if op == "subtract" and b is not value:
         return None
     if not isinstance(base, Value) or base is value or base.shape != value.shape or isinstance(
             base.node, View):

@@ -2,7 +2,7 @@
 
 For devices without compiled programs. A GPU runs one kernel for each formula that is left, and
 NumPy goes over large arrays block by block, so that what lies between stays in the cache. Of floats
-of two bytes a joined formula rounds what its letters look into and its result, unless excess
+of two bytes a joined formula rounds what its scalar ops look into and its result, unless excess
 precision is off (`gtape.core.excess_precision`): then each formula stays one, and is rounded.
 """
 
@@ -12,13 +12,13 @@ from typing import Any
 
 from gtape.core.excess_precision import excess_precision_enabled
 from gtape.core.tensor import EagerTensor
-from gtape.opdef.elementwise import Derived, Elementwise
+from gtape.opdef.elementwise import Elementwise, ElementwiseVjp
 from gtape.opdef.printers.cuda import NARROW
-from gtape.opdef.scalar_graph import Expr, Scope, substitute, topological
+from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute, topological
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
-#: Letters in one formula: kernels and printed functions beyond that help nobody.
+#: Scalar ops in one formula: kernels and printed functions beyond that help nobody.
 _LONGEST = 64
 
 
@@ -39,7 +39,7 @@ def fused(graph: Graph) -> Graph:
         for tensor in node.inputs:
             uses[id(tensor)] = uses.get(id(tensor), 0) + 1
     kept = {id(t) for t in graph.outputs}
-    scope = Scope()
+    scope = ScalarGraph()
     formulas: dict[int, _Formula] = {}
     absorbed: set[int] = set()
     for node in graph.nodes:
@@ -77,7 +77,7 @@ def _inside(tensor: Any, node: Node, uses: dict[int, int], kept: set[int]) -> bo
             and tensor.spec.shape == node.outputs[0].spec.shape)
 
 
-def _of(node: Node, scope: Scope, formulas: dict[int, _Formula], uses: dict[int, int],
+def _of(node: Node, scope: ScalarGraph, formulas: dict[int, _Formula], uses: dict[int, int],
         kept: set[int]) -> _Formula:
     inputs: dict[str, Any] = {}
     args = []
@@ -95,7 +95,7 @@ def _of(node: Node, scope: Scope, formulas: dict[int, _Formula], uses: dict[int,
     return _Formula(node.op.expression(scope, args), inputs)
 
 
-def number_or_input(tensor: Any, scope: Scope, inputs: dict[str, Any]) -> Expr:
+def number_or_input(tensor: Any, scope: ScalarGraph, inputs: dict[str, Any]) -> Expr:
     """A tensor in an expression: one number is a constant, any other one of `inputs`."""
     if type(tensor) is EagerTensor and not tensor.spec.shape:
         return scope.constant(tensor._peek()[()].item())
@@ -114,9 +114,9 @@ def _node(node: Node, formula: _Formula) -> Node:
     out = node.outputs[0]
     if any(isinstance(t, SymbolicTensor) and t._t is not out._t for t in tensors):
         return node
-    scope = Scope()
-    own = formula.body.scope
+    scope = ScalarGraph()
+    own = formula.body.graph
     replaced = {id(own.input(name)): scope.input(new) for name, new in zip(read, names)}
     (body,) = substitute([formula.body], replaced, scope)
-    op = Derived(node.op.name, names, body, out._t, tuple(t._t for t in tensors))
+    op = ElementwiseVjp(node.op.name, names, body, out._t, tuple(t._t for t in tensors))
     return Node(op, tuple(tensors), (), node.outputs)

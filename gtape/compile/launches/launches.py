@@ -18,11 +18,11 @@ from gtape.compile.launches.formulas import fused, joinable, number_or_input
 from gtape.core.op import Op
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.opdef.elementwise import Elementwise
-from gtape.opdef.scalar_graph import Expr, Scope, substitute, topological
+from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute, topological
 from gtape.trace.graph import Graph, Node
 
-#: Letters, and tensors read and written, of one launch: more do not fit into registers.
-_LETTERS, _TENSORS = 64, 16
+#: Scalar ops, and tensors read and written, of one launch: more do not fit into registers.
+_OPS, _TENSORS = 64, 16
 #: Ops that hand their first input on as it is.
 _PASSING = ("stop_gradient_", "assigned_")
 
@@ -104,7 +104,7 @@ class _Member(NamedTuple):
         modes = tuple([v.spec.shape == out.spec.shape for v in self.inputs])
         order = topological(self.bodies)
         places = {id(n): i for i, n in enumerate(order)}
-        text = tuple([(n.letter, type(n.value), str(n.value), *[places[id(a)] for a in n.args])
+        text = tuple([(n.op, type(n.value), str(n.value), *[places[id(a)] for a in n.args])
                       for n in order])
         return out._t, modes, text, tuple([places[id(b)] for b in self.bodies])
 
@@ -205,7 +205,7 @@ class _Zones:
 
     def _member(self, places: Sequence[int]) -> _Member | None:
         """None where this is too much for one launch, or not for one to compute."""
-        scope = Scope()
+        scope = ScalarGraph()
         inside: dict[int, Expr] = {}
         inputs: dict[str, Any] = {}
         for node in (self._graph.nodes[i] for i in places):
@@ -216,14 +216,14 @@ class _Zones:
         outputs = [n.outputs[0] for n in nodes if id(n.outputs[0]) in self._kept
                    or self._readers.get(id(n.outputs[0]), own) - own]
         found = [inside[id(v)] for v in outputs]
-        if not outputs or any(e.letter is None for e in found):
+        if not outputs or any(e.op is None for e in found):
             return None
         order = topological(found)
         names = [e.value for e in order if e.is_input]
-        if not names or len(order) > _LETTERS + len(names) or (
+        if not names or len(order) > _OPS + len(names) or (
                 len(names) + len(outputs) > _TENSORS):
             return None
-        fresh = Scope()
+        fresh = ScalarGraph()
         called = {id(scope.input(n)): fresh.input(f"x{i}") for i, n in enumerate(names)}
         bodies = substitute(found, called, fresh)
         return _Member(nodes, bodies, [inputs[n] for n in names], outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import letter
+from gtape.compile.ir.lower import elementwise
 from gtape.compile.ir.nodes import Value
 from gtape.ops.elementwise import scalars
 
@@ -24,6 +24,6 @@ def truncated(b: Builder, x: Value, dtype: str) -> Value | None:
         x = b.cast(x, "float32")
     limit = 2.0 ** 31 if wide == "int32" else 2.0 ** 63
     lowest = b.splat(-limit, x.shape, x.dtype)
-    fits = letter(b, scalars.logical_and, letter(b, scalars.greater_equal, x, lowest),
-                  letter(b, scalars.less, x, b.splat(limit, x.shape, x.dtype)))
-    return b.cast(b.cast(letter(b, scalars.where, fits, x, lowest), wide), dtype)
+    fits = elementwise(b, scalars.logical_and, elementwise(b, scalars.greater_equal, x, lowest),
+                       elementwise(b, scalars.less, x, b.splat(limit, x.shape, x.dtype)))
+    return b.cast(b.cast(elementwise(b, scalars.where, fits, x, lowest), wide), dtype)

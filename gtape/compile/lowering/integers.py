@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder, number_of
-from gtape.compile.ir.lower import letter, lowers
+from gtape.compile.ir.lower import elementwise, lowers
 from gtape.compile.ir.nodes import Library, Value
 from gtape.compile.lowering.indexing import compact
 from gtape.core.spec import Spec
@@ -54,10 +54,10 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     made, square = b.splat(1, shape, base.dtype), b.stretched(base, shape)
     while count:
         if count % 2:
-            made = letter(b, scalars.multiply, made, square)
+            made = elementwise(b, scalars.multiply, made, square)
         count //= 2
         if count:
-            square = letter(b, scalars.multiply, square, square)
+            square = elementwise(b, scalars.multiply, square, square)
     return made
 
 
@@ -68,8 +68,8 @@ def integer_mean(b: Builder, x: Value, axes: Sequence[int], shape: tuple[int, ..
     wide = x.dtype if x.dtype in ("int64", "uint64") else "int64"
     parts = [x]
     if wide == x.dtype:
-        parts = [letter(b, bitwise.right_shift, x, b.splat(32, x.shape, wide)),
-                 letter(b, bitwise.bitwise_and, x, b.splat(2**32 - 1, x.shape, wide))]
+        parts = [elementwise(b, bitwise.right_shift, x, b.splat(32, x.shape, wide)),
+                 elementwise(b, bitwise.bitwise_and, x, b.splat(2**32 - 1, x.shape, wide))]
     sums = [compact(b, b.reduced("sum", b.cast(p, wide), axes, True)) for p in parts]
 
     def emit(program: Any, node: Library) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import formula, iota, letter, lowers
+from gtape.compile.ir.lower import elementwise, formula, iota, lowers
 from gtape.compile.ir.nodes import Layout, Library, Value, dense
 from gtape.compile.lowering.indexing import compact, placed
 from gtape.compile.schedule.plan import nbytes
@@ -84,14 +84,16 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if not _ready(value):
         return None
     rows, columns = value.shape[-2:]
-    step = letter(b, scalars.subtract, iota(b, columns, "int32"),
-                  b.reshaped(iota(b, rows, "int32"), (rows, 1)))
+    step = elementwise(b, scalars.subtract, iota(b, columns, "int32"),
+                       b.reshaped(iota(b, rows, "int32"), (rows, 1)))
     zero = b.splat(0, value.shape, value.dtype)
     lower, upper = (b.splat(n, (), "int32") for n in (-attrs["lower"], attrs["upper"]))
     if attrs["lower"] >= 0:
-        value = letter(b, scalars.where, letter(b, scalars.less, step, lower), zero, value)
+        below = elementwise(b, scalars.less, step, lower)
+        value = elementwise(b, scalars.where, below, zero, value)
     if attrs["upper"] >= 0:
-        value = letter(b, scalars.where, letter(b, scalars.greater, step, upper), zero, value)
+        above = elementwise(b, scalars.greater, step, upper)
+        value = elementwise(b, scalars.where, above, zero, value)
     return value
 
 

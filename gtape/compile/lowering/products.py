@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import letter, lowers
+from gtape.compile.ir.lower import elementwise, lowers
 from gtape.compile.ir.nodes import Layout, Value, dense
 from gtape.core.spec import Spec
 from gtape.numerics.contraction import order_of
@@ -88,7 +88,7 @@ def _pair(b: Builder, first: str, x: Value, second: str, y: Value, others: str,
     if inner:
         made = b.product(left, right)
     else:
-        made = letter(b, scalars.multiply, left, right)
+        made = elementwise(b, scalars.multiply, left, right)
     term = "".join([*batch, *rows, *columns])
     return term, b.reshaped(made, tuple(sizes[s] for s in term))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import formula, letter, lowers
+from gtape.compile.ir.lower import elementwise, formula, lowers
 from gtape.compile.ir.nodes import Product, Value
 from gtape.compile.lowering.integers import integer_mean
 from gtape.core.spec import Spec
@@ -93,22 +93,22 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
         return None
     centred = formula(b, "subtract", lambda v, m: v - m, x[0], mean(b, x[0], attrs["axis"], True))
-    return mean(b, letter(b, scalars.square, centred), attrs["axis"], attrs["keepdims"])
+    return mean(b, elementwise(b, scalars.square, centred), attrs["axis"], attrs["keepdims"])
 
 
 @lowers("euclidean_norm_")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
         return None
-    total = b.reduced("sum", letter(b, scalars.square, x[0]), attrs["axis"], attrs["keepdims"])
-    return letter(b, scalars.sqrt, total)
+    total = b.reduced("sum", elementwise(b, scalars.square, x[0]), attrs["axis"], attrs["keepdims"])
+    return elementwise(b, scalars.sqrt, total)
 
 
 @lowers("l2_loss_")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
         return None
-    total = b.reduced("sum", letter(b, scalars.square, x[0]), range(len(x[0].shape)), False)
+    total = b.reduced("sum", elementwise(b, scalars.square, x[0]), range(len(x[0].shape)), False)
     return formula(b, "multiply", lambda s: s * 0.5, total)
 
 
@@ -118,7 +118,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         return None
     total = x[0]
     for value in x[1:]:
-        total = letter(b, scalars.add, total, value)
+        total = elementwise(b, scalars.add, total, value)
     return total
 
 
@@ -130,8 +130,8 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     top = b.reduced("max", x[0], axis, True)
     # Where all are -inf, or one is inf, the difference would be nan.
     top = formula(b, "finite", lambda t: scalars.where.op.expression(
-        t.scope, (scalars.is_finite.op.expression(t.scope, (t,)), t, t.scope.constant(0.0))), top)
-    terms = letter(b, scalars.exp, formula(b, "subtract", lambda v, t: v - t, x[0], top))
-    made = formula(b, "add", lambda s, t: scalars.log.op.expression(s.scope, (s,)) + t,
+        t.graph, (scalars.is_finite.op.expression(t.graph, (t,)), t, t.graph.constant(0.0))), top)
+    terms = elementwise(b, scalars.exp, formula(b, "subtract", lambda v, t: v - t, x[0], top))
+    made = formula(b, "add", lambda s, t: scalars.log.op.expression(s.graph, (s,)) + t,
                    b.reduced("sum", terms, axis, True), top)
     return made if keep else b.reshaped(made, tuple(specs[0].shape))

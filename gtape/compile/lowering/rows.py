@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import formula, iota, letter, lowers
+from gtape.compile.ir.lower import elementwise, formula, iota, lowers
 from gtape.compile.ir.nodes import Value
 from gtape.compile.lowering.reductions import mean
 from gtape.core.spec import Spec
@@ -17,17 +17,17 @@ _REAL = ("float32", "float64")
 
 
 def _sub(b: Builder, x: Value, y: Value) -> Value:
-    return letter(b, scalars.subtract, x, y)
+    return elementwise(b, scalars.subtract, x, y)
 
 
 def _mul(b: Builder, x: Value, y: Value) -> Value:
-    return letter(b, scalars.multiply, x, y)
+    return elementwise(b, scalars.multiply, x, y)
 
 
 def _normalised(b: Builder, x: Value, axis: int) -> tuple[Value, Value, Value]:
     """Shifted scores, Σ of their exponentials, and these."""
     z = _sub(b, x, b.reduced("max", x, (axis,), True))
-    terms = letter(b, scalars.exp, z)
+    terms = elementwise(b, scalars.exp, z)
     return z, b.reduced("sum", terms, (axis,), True), terms
 
 
@@ -40,7 +40,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if not _ready(*x):
         return None
     _, total, terms = _normalised(b, x[0], attrs["axis"])
-    return letter(b, scalars.divide, terms, total)
+    return elementwise(b, scalars.divide, terms, total)
 
 
 @lowers("softmax_grad_")
@@ -57,7 +57,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if not _ready(*x):
         return None
     z, total, _ = _normalised(b, x[0], attrs["axis"])
-    return _sub(b, z, letter(b, scalars.log, total))
+    return _sub(b, z, elementwise(b, scalars.log, total))
 
 
 @lowers("log_softmax_grad_")
@@ -66,7 +66,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         return None
     g, q = x
     total = b.reduced("sum", g, (attrs["axis"],), True)
-    return _sub(b, g, _mul(b, letter(b, scalars.exp, q), total))
+    return _sub(b, g, _mul(b, elementwise(b, scalars.exp, q), total))
 
 
 @lowers("softmax_cross_entropy_")
@@ -76,8 +76,8 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[V
     logits, labels = x
     axis = len(logits.shape) - 1
     z, total, terms = _normalised(b, logits, axis)
-    part = _mul(b, labels, _sub(b, letter(b, scalars.log, total), z))
-    return [b.reduced("sum", part, (axis,), False), letter(b, scalars.divide, terms, total)]
+    part = _mul(b, labels, _sub(b, elementwise(b, scalars.log, total), z))
+    return [b.reduced("sum", part, (axis,), False), elementwise(b, scalars.divide, terms, total)]
 
 
 @lowers("cross_entropy_grad_")
@@ -90,8 +90,8 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 
 def at_label(b: Builder, labels: Value, classes: int) -> Value:
     """Whether each class is the label, with the classes last."""
-    return letter(b, scalars.equal, b.reshaped(labels, (*labels.shape, 1)),
-                  iota(b, classes, labels.dtype))
+    return elementwise(b, scalars.equal, b.reshaped(labels, (*labels.shape, 1)),
+                       iota(b, classes, labels.dtype))
 
 
 def _integers(labels: Value) -> bool:
@@ -110,14 +110,14 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[V
                                f"[0, {classes}), the classes of the logits")
     z, total, terms = _normalised(b, logits, axis)
     picked = _chosen(b, at_label(b, labels, classes), z)
-    log_total = b.reshaped(letter(b, scalars.log, total), labels.shape)
-    return [_sub(b, log_total, picked), letter(b, scalars.divide, terms, total)]
+    log_total = b.reshaped(elementwise(b, scalars.log, total), labels.shape)
+    return [_sub(b, log_total, picked), elementwise(b, scalars.divide, terms, total)]
 
 
 def _chosen(b: Builder, chosen: Value, x: Value) -> Value:
     """The one element of each row that is chosen."""
     zero = b.splat(0.0, x.shape, x.dtype)
-    kept = letter(b, scalars.where, chosen, x, zero)
+    kept = elementwise(b, scalars.where, chosen, x, zero)
     return b.reduced("sum", kept, (len(x.shape) - 1,), False)
 
 
@@ -130,8 +130,8 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     weight = b.reshaped(a, (*a.shape, 1))
 
     def part(w: Any, p: Any, c: Any) -> Any:
-        node = p.scope.node
-        return w * (p - node(scalars.where.op, (c, p.scope.constant(1.0), p.scope.constant(0.0))))
+        node = p.graph.node
+        return w * (p - node(scalars.where.op, (c, p.graph.constant(1.0), p.graph.constant(0.0))))
 
     return formula(b, "sparse_cross_entropy_grad", part, weight, probs, chosen)
 
@@ -151,7 +151,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         return None
     chosen = at_label(b, labels, attrs["classes"])
     wide = b.stretched(b.reshaped(value, (*value.shape, 1)), tuple(specs[0].shape))
-    return letter(b, scalars.where, chosen, wide, b.splat(0.0, wide.shape, wide.dtype))
+    return elementwise(b, scalars.where, chosen, wide, b.splat(0.0, wide.shape, wide.dtype))
 
 
 @lowers("normal_grad_")
@@ -171,4 +171,4 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if not _ready(value) or kept.dtype != "bool":
         return None
     scaled = formula(b, "multiply", lambda v: v * attrs["scale"], value)
-    return letter(b, scalars.where, kept, scaled, b.splat(0.0, value.shape, value.dtype))
+    return elementwise(b, scalars.where, kept, scaled, b.splat(0.0, value.shape, value.dtype))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import letter, lowers
+from gtape.compile.ir.lower import elementwise, lowers
 from gtape.compile.ir.nodes import Library, Value
 from gtape.compile.lowering.indexing import compact, indices_fit
 from gtape.compile.lowering.rows import at_label
@@ -77,10 +77,11 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     shape, classes = target.shape, scores.shape[1]
     zero = b.splat(0.0, scores.shape, scores.dtype)
     chosen = at_label(b, target, classes)
-    own = b.reduced("sum", letter(b, scalars.where, chosen, scores, zero), (1,), True)
-    above = b.cast(letter(b, scalars.greater, scores, own), "int32")
-    few = letter(b, scalars.less, b.reduced("sum", above, (1,), False),
-                 b.splat(attrs["k"], shape, "int32"))
-    finite = b.reduced("all", letter(b, scalars.is_finite, scores), (1,), False)
+    own = b.reduced("sum", elementwise(b, scalars.where, chosen, scores, zero), (1,), True)
+    above = b.cast(elementwise(b, scalars.greater, scores, own), "int32")
+    few = elementwise(b, scalars.less, b.reduced("sum", above, (1,), False),
+                      b.splat(attrs["k"], shape, "int32"))
+    finite = b.reduced("all", elementwise(b, scalars.is_finite, scores), (1,), False)
     inside = b.reduced("any", chosen, (1,), False)
-    return letter(b, scalars.logical_and, letter(b, scalars.logical_and, few, finite), inside)
+    usable = elementwise(b, scalars.logical_and, few, finite)
+    return elementwise(b, scalars.logical_and, usable, inside)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import letter, lowers
+from gtape.compile.ir.lower import elementwise, lowers
 from gtape.compile.ir.nodes import Value
 from gtape.core.spec import Spec
 from gtape.ops.elementwise import scalars
@@ -19,9 +19,9 @@ def _(b: Builder, x: list[Value], attrs: dict[str, Any], specs: Sequence[Spec]) 
         return None
     top = b.reduced("max", value, axes, True)
     zero = b.splat(0.0, top.shape, top.dtype)
-    finite = letter(b, scalars.where, letter(b, scalars.is_finite, top), top, zero)
-    terms = letter(b, scalars.exp, letter(b, scalars.subtract, value, finite))
+    finite = elementwise(b, scalars.where, elementwise(b, scalars.is_finite, top), top, zero)
+    terms = elementwise(b, scalars.exp, elementwise(b, scalars.subtract, value, finite))
     total = b.reduced("sum", terms, axes, True)
     one = b.splat(1.0, total.shape, total.dtype)
-    some = letter(b, scalars.where, letter(b, scalars.equal, total, zero), one, total)
-    return letter(b, scalars.divide, terms, some)
+    some = elementwise(b, scalars.where, elementwise(b, scalars.equal, total, zero), one, total)
+    return elementwise(b, scalars.divide, terms, some)

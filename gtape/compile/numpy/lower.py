@@ -26,7 +26,7 @@ from gtape.opdef.broadcasting import axes_to_sum, stretches
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.primitive import Primitive
-from gtape.opdef.scalar_graph import Expr, Scope, topological
+from gtape.opdef.scalar_graph import Expr, ScalarGraph, topological
 from gtape.trace.graph import Graph, Node
 from gtape.trace.host_callback import HostedOp
 
@@ -42,7 +42,7 @@ class Steps:
 
     def __init__(self, traced: Traced) -> None:
         self._maps = Maps()
-        self._scope = Scope()
+        self._scalars = ScalarGraph()
         self._exprs: dict[int, Value | Any] = {}
         env: dict[int, Value] = {}
         graph, count = traced.graph, len(traced.arguments)
@@ -108,7 +108,7 @@ class Steps:
     def _elementwise(self, node: Node, inputs: list[Value], spec: Spec) -> Value:
         if any(v.dtype.kind not in _KINDS for v in inputs) or spec[1].kind not in _KINDS:
             return self._applied(node, inputs, [spec])[0]
-        made = self._evaluated(node.op.expression(self._scope, [self._leaf(v) for v in inputs]))
+        made = self._evaluated(node.op.expression(self._scalars, [self._leaf(v) for v in inputs]))
         if not isinstance(made, Value):
             made = self._maps.constant(np.asarray(made, spec[1]))
         return self.spread(self._maps.cast(made, spec[1]), spec[0])
@@ -116,8 +116,8 @@ class Steps:
     def _leaf(self, value: Value) -> Expr:
         number = base(value).number
         if number is not None and (number != 0 or not np.signbit(number.real)):
-            return self._scope.constant(number.item())
-        leaf = self._scope.input(f"v{id(value)}")
+            return self._scalars.constant(number.item())
+        leaf = self._scalars.input(f"v{id(value)}")
         self._exprs[id(leaf)] = value
         return leaf
 
@@ -126,8 +126,8 @@ class Steps:
         known = self._exprs
         for node in topological([expr]):
             if id(node) not in known:
-                known[id(node)] = node.value if node.letter is None else self._maps.letter(
-                    node.letter, [known[id(a)] for a in node.args])
+                known[id(node)] = node.value if node.op is None else self._maps.apply(
+                    node.op, [known[id(a)] for a in node.args])
         return known[id(expr)]
 
     def mapped(self, function: np.ufunc, *args: Any) -> Value:

@@ -1,6 +1,6 @@
-"""Letters as the ufuncs that they call.
+"""Scalar ops as the ufuncs that they call.
 
-A letter that NumPy lacks is spelled by a function of an array module, such as
+A scalar op that NumPy lacks is spelled by a function of an array module, such as
 1 / (1 + xp.exp(-x)). Called with a module that takes notes, it says which ufuncs it is made of.
 """
 
@@ -44,11 +44,11 @@ class Maps:
             self._constants[key] = Value((), array.dtype, None, ("constant", array))
         return self._constants[key]
 
-    # ------------------------------------------------------------------ letters
+    # ------------------------------------------------------------------ scalar ops
 
-    def letter(self, letter: Any, args: Sequence[Value | Number]) -> Value | Number:
-        """A letter of values and numbers."""
-        spelled = letter._numpy
+    def apply(self, op: Any, args: Sequence[Value | Number]) -> Value | Number:
+        """A scalar op of values and numbers."""
+        spelled = op._numpy
         start, made = len(self.steps), len(self._made)
         try:
             if isinstance(spelled, str):
@@ -58,18 +58,18 @@ class Maps:
             del self.steps[start:]
             while len(self._made) > made:
                 self._made.popitem()
-        return self._opaque(letter, args)
+        return self._opaque(op, args)
 
-    def _opaque(self, letter: Any, args: Sequence[Value | Number]) -> Value | Number:
-        """The letter as one function, which computes what it asks for."""
+    def _opaque(self, op: Any, args: Sequence[Value | Number]) -> Value | Number:
+        """The op as one function, which computes what it asks for."""
         values = [a for a in args if isinstance(a, Value)]
-        function = _filled(letter.on(np), args)
+        function = _filled(op.on(np), args)
         with np.errstate(all="ignore"):
             if not values:
-                return np.asarray(letter.on(np)(*[np.asarray(a)[()] for a in args])).item()
+                return np.asarray(op.on(np)(*[np.asarray(a)[()] for a in args])).item()
             made = np.asarray(function(*[np.ones((), v.dtype) for v in values]))
-        key = (letter, *(None if isinstance(a, Value) else repr(a) for a in args))
-        found = self._functions.setdefault(key, Function(letter.name, function))
+        key = (op, *(None if isinstance(a, Value) else repr(a) for a in args))
+        found = self._functions.setdefault(key, Function(op.name, function))
         return self._mapped(found, values, made.dtype)
 
     # ------------------------------------------------------------------ functions

@@ -2,9 +2,9 @@
 
 Every node becomes a `const` of its own; the compiler sees through them. Numbers of two bytes are
 computed as float. A chain of arithmetic keeps the float from one node to the next; where something
-looks at a number, it is the number of two bytes (`rounded` in the kernels): letters whose results
-jump take such operands, and what is written out and read on is rounded first. With `every` no node
-keeps more than its dtype has.
+looks at a number, it is the number of two bytes (`rounded` in the kernels): scalar ops whose
+results jump take such operands, and what is written out and read on is rounded first. With `every`
+no node keeps more than its dtype has.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ def single(text: str, given: str, dtype: str) -> str:
 
 
 def looked_at(body: Expr) -> set[str]:
-    """The names of the inputs that a formula's letters take rounded."""
-    return {a.value for n in topological([body]) if n.letter is not None and n.letter.jumps
+    """The names of the inputs that a formula's ops take rounded."""
+    return {a.value for n in topological([body]) if n.op is not None and n.op.jumps
             for a in n.args if a.is_input}
 
 
 def servable(outputs: Sequence[Expr], dtypes: Mapping[str, str]) -> bool:
-    """Whether all letters of the expressions have C++ text for inputs of these dtypes."""
+    """Whether all ops of the expressions have C++ text for inputs of these dtypes."""
     if any(d not in C_TYPES for d in dtypes.values()):
         return False
     kinds = _dtypes_of(topological(outputs), dtypes)
     for node in topological(outputs):
-        if node.letter is None:
+        if node.op is None:
             continue
         operands = [kinds[id(a)] for a in node.args]
         whole = any(d is not None and d not in _FLOATS and d != "bool" for d in operands)
-        if not node.letter.cuda or (whole and not node.letter.integers):
+        if not node.op.cuda or (whole and not node.op.integers):
             return False
     return True
 
@@ -74,9 +74,9 @@ def _dtypes_of(order: Sequence[Expr], inputs: Mapping[str, str]) -> dict[int, st
     for node in order:
         if node.is_input:
             found[id(node)] = compute_dtype(inputs[node.value])
-        elif node.letter is None:
+        elif node.op is None:
             found[id(node)] = None
-        elif node.letter.makes_bool:
+        elif node.op.makes_bool:
             found[id(node)] = "bool"
         else:
             found[id(node)] = _operand_dtype(node, found)
@@ -85,7 +85,7 @@ def _dtypes_of(order: Sequence[Expr], inputs: Mapping[str, str]) -> dict[int, st
 
 def _operand_dtype(node: Expr, found: Mapping[int, str | None]) -> str | None:
     """The dtype that a node's operands share; the condition of a choice is not one of them."""
-    operands = node.args[1:] if node.letter.types == "select" else node.args
+    operands = node.args[1:] if node.op.types == "select" else node.args
     return next((found[id(a)] for a in operands if found[id(a)] is not None), None)
 
 
@@ -94,7 +94,7 @@ def _narrow_of(order: Sequence[Expr], inputs: Mapping[str, str], default: str) -
     found: dict[int, str] = {}
     for node in order:
         dtype = inputs[node.value] if node.is_input else None
-        if node.letter is not None and not node.letter.makes_bool:
+        if node.op is not None and not node.op.makes_bool:
             dtype = _narrow_operand(node, found)
             if dtype is None and all(a.is_constant for a in node.args):
                 dtype = default
@@ -104,7 +104,7 @@ def _narrow_of(order: Sequence[Expr], inputs: Mapping[str, str], default: str) -
 
 
 def _narrow_operand(node: Expr, found: Mapping[int, str]) -> str | None:
-    """The dtype of two bytes that a letter's operands have, if they do."""
+    """The dtype of two bytes that an op's operands have, if they do."""
     return next((found[id(a)] for a in node.args if id(a) in found), None)
 
 
@@ -130,16 +130,16 @@ class CudaPrinter:
         self._narrow = _narrow_of(self._order, dtypes, default)
         self._every = every
         self._rounded = {id(n) for n in self._order
-                         if n.letter is not None and id(n) in self._narrow}
+                         if n.op is not None and id(n) in self._narrow}
         if self._rounded and not every:
             self._rounded &= self._looked_at(outputs)
         self._names = {id(n): variables[n.value] for n in self._order if n.is_input}
         self._outputs = outputs
 
     def _looked_at(self, outputs: Sequence[Expr]) -> set[int]:
-        """The nodes that letters take rounded, and the outputs that other nodes read."""
+        """The nodes that ops take rounded, and the outputs that other nodes read."""
         read = {id(a) for n in self._order for a in n.args}
-        found = {id(a) for n in self._order if n.letter is not None and n.letter.jumps
+        found = {id(a) for n in self._order if n.op is not None and n.op.jumps
                  for a in n.args}
         return found | (read & {id(o) for o in outputs})
 
@@ -150,7 +150,7 @@ class CudaPrinter:
             key = id(node), id(node) in self._rounded
             if key in self._known:
                 self._names[id(node)] = self._known[key]
-            elif node.letter is not None:
+            elif node.op is not None:
                 name = f"{self._prefix}{len(made)}"
                 dtype = self._dtypes[id(node)] or self._default
                 text = self._applied(node)
@@ -166,17 +166,17 @@ class CudaPrinter:
                 for o, dtype in zip(self._outputs, dtypes)]
 
     def _applied(self, node: Expr) -> str:
-        letter = node.letter
+        op = node.op
         operand = _operand_dtype(node, self._dtypes) or self._default
         narrow = _narrow_operand(node, self._narrow) if self._every else None
         args = {}
-        for i, (param, arg) in enumerate(zip(letter.params, node.args)):
-            wanted = "bool" if letter.types == "select" and i == 0 else operand
+        for i, (param, arg) in enumerate(zip(op.params, node.args)):
+            wanted = "bool" if op.types == "select" and i == 0 else operand
             args[param] = self._text(arg, wanted, narrow)
-        text = _NUMBER.sub(lambda m: f"({C_TYPES[operand]})({m[0]})", letter.cuda)
+        text = _NUMBER.sub(lambda m: f"({C_TYPES[operand]})({m[0]})", op.cuda)
         half = self._narrow.get(id(node))
         text = text.replace("nearest(", f"rounded<{C_TYPES[half]}>(" if half else "(")
-        names = "|".join(map(re.escape, letter.params))
+        names = "|".join(map(re.escape, op.params))
         return re.sub(rf"\b(?:{names})\b", lambda m: args[m[0]], text)
 
     def _text(self, node: Expr, dtype: str, narrow: str | None = None) -> str:

@@ -34,12 +34,12 @@ class Printer:
         self.names: dict[str, Any] = {"inf": math.inf, "nan": math.nan}
         self._xp = xp
 
-    def call(self, letter: Any, args: Sequence[str]) -> str:
-        """`letter` applied to argument texts."""
-        if letter.infix is not None:
-            return "(" + letter.infix.format(*args) + ")"
-        self.names[letter.name] = letter.on(self._xp)
-        return f"{letter.name}({', '.join(args)})"
+    def call(self, op: Any, args: Sequence[str]) -> str:
+        """`op` applied to argument texts."""
+        if op.infix is not None:
+            return "(" + op.infix.format(*args) + ")"
+        self.names[op.name] = op.on(self._xp)
+        return f"{op.name}({', '.join(args)})"
 
     def lines(self, outputs: Sequence[Expr]) -> tuple[list[str], list[str]]:
         """Assignments for the nodes used more than once, and the text of each output."""
@@ -51,10 +51,10 @@ class Printer:
         texts: dict[int, str] = {}
         assigned: list[str] = []
         for node in order:
-            if node.letter is None:
+            if node.op is None:
                 texts[id(node)] = (node.value if node.is_input else number_text(node.value))
                 continue
-            text = self.call(node.letter, [texts[id(a)] for a in node.args])
+            text = self.call(node.op, [texts[id(a)] for a in node.args])
             if uses.get(id(node), 0) > 1:
                 name = f"t{len(assigned)}"
                 assigned.append(f"{name} = {text}")

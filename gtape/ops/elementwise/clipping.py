@@ -10,8 +10,8 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import Tensor
-from gtape.opdef.eager_functions import plain
-from gtape.opdef.elementwise import Word
+from gtape.opdef.eager_functions import unspecialised
+from gtape.opdef.elementwise import ScalarFunction
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.reductions.more_reductions import root
 from gtape.ops.reductions.reductions import prepared, reduce_sum_
@@ -48,14 +48,14 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any,
     return _of_values(t, clipped)
 
 
-def _real_word(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _real_function(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A formula for real numbers: complex ones have no order."""
-    op = Word(fn, types="real_float", domain=(0.2, 3.0))
+    op = ScalarFunction(fn, types="real_float", domain=(0.2, 3.0))
     op.declare()
-    return plain(op, op.params)
+    return unspecialised(op, op.params)
 
 
-@_real_word
+@_real_function
 def norm_limited(x: Any, limit: Any, norm: Any) -> Any:
     """x limit / max(norm, limit), and 0 where both are 0."""
     return s.divide_no_nan(x * limit, s.maximum(norm, limit))
@@ -78,7 +78,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
     return _of_values(t, norm_limited(values, limit, norm))
 
 
-@_real_word
+@_real_function
 def global_scale(limit: Any, norm: Any) -> Any:
     """limit / max(norm, limit), and nan where the norm is not finite."""
     return s.divide_no_nan(limit, s.maximum(norm, limit)) + (norm - norm)

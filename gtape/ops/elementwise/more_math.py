@@ -14,8 +14,8 @@ from gtape.core.formatting import shown
 from gtape.core.recording import CUT, mark_all
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.opdef.eager_functions import plain
-from gtape.opdef.elementwise import Word
+from gtape.opdef.eager_functions import unspecialised
+from gtape.opdef.elementwise import ScalarFunction
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int
 from gtape.ops.elementwise import scalars as s
@@ -69,9 +69,10 @@ def _real_angle(x: Any) -> Any:
     return s.where(x < 0, math.pi, 0)
 
 
-_real_angle_op = Word(_real_angle, types="real_float", name="real_angle", domain=(0.5, 2.0))
+_real_angle_op = ScalarFunction(_real_angle, types="real_float", name="real_angle",
+                                domain=(0.5, 2.0))
 _real_angle_op.declare()
-real_angle = plain(_real_angle_op, ("x",))
+real_angle = unspecialised(_real_angle_op, ("x",))
 
 
 def angle(input: Any, name: str | None = None) -> Tensor:
@@ -85,13 +86,13 @@ def angle(input: Any, name: str | None = None) -> Tensor:
 
 
 # ---------------------------------------------------------------- elementwise
-nextafter = s.letter("nextafter(a, b)", cuda="", types="real_float",
-                     names=("x1", "x2"), tf_name="NextAfter",
-                     doc="The next number after x1 in the direction of x2.",
-                     d_a=lambda g: g, d_b=lambda g: s.zero(g))
+nextafter = s.scalar_op("nextafter(a, b)", cuda="", types="real_float",
+                        names=("x1", "x2"), tf_name="NextAfter",
+                        doc="The next number after x1 in the direction of x2.",
+                        d_a=lambda g: g, d_b=lambda g: s.zero(g))
 
 
-@s.word
+@s.scalar_function
 def reciprocal_no_nan(x: Any) -> Any:
     """1 / x, and 0 where x is 0."""
     return s.divide_no_nan(1, x)

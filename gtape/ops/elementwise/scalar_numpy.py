@@ -1,4 +1,4 @@
-"""Array spellings of letters that NumPy has no function for: `f(xp, *arrays)`.
+"""Array spellings of scalar ops that NumPy has no function for: `f(xp, *arrays)`.
 
 `with_out`, where a function has it, writes into a given array, so large formulas can be evaluated
 block by block without allocating.

@@ -12,15 +12,15 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.tensor import Tensor
-from gtape.opdef.eager_functions import plain
-from gtape.opdef.elementwise import Word
+from gtape.opdef.eager_functions import unspecialised
+from gtape.opdef.elementwise import ScalarFunction
 from gtape.ops.elementwise.scalars import (
     divide_no_nan,
     equal,
     exp,
-    letter,
     log,
     log1p,
+    scalar_op,
     sign,
     where,
     xlogy,
@@ -46,7 +46,7 @@ def _special(name: str) -> Callable[..., Any]:
 
 
 def _declare(signature: str, function: str, **declared: Any) -> Any:
-    return letter(signature, numpy=_special(function), types="real_float", **declared)
+    return scalar_op(signature, numpy=_special(function), types="real_float", **declared)
 
 
 # ---------------------------------------------------------------- error functions
@@ -66,9 +66,9 @@ def _erfcinv(x: Any) -> Any:
     return -ndtri(0.5 * x) * math.sqrt(0.5)
 
 
-_erfcinv_op = Word(_erfcinv, types="real_float", name="erfcinv", domain=(0.2, 1.8))
+_erfcinv_op = ScalarFunction(_erfcinv, types="real_float", name="erfcinv", domain=(0.2, 1.8))
 _erfcinv_op.declare()
-erfcinv = plain(_erfcinv_op, ("x",))
+erfcinv = unspecialised(_erfcinv_op, ("x",))
 
 # ---------------------------------------------------------------- gamma functions
 lgamma = _declare("lgamma(x)", "lgamma", doc="log |Γ(x)|.", domain=(0.5, 3.0),
@@ -121,11 +121,11 @@ gamma_density: Any = _declare(
     d_x=lambda g, a, x, y: g * y * ((a - 1) / x - 1))
 _IGAMMA: dict[str, Any] = {"types": "real_float", "names": ("a", "x"), "tf_name": "IgammaGradA",
                            "domain": (0.5, 3.0), "cuda": ""}
-igamma_slope = letter("igamma_slope(a, x)", numpy=_igamma_series(1), doc="∂P(a, x)/∂a.",
-                      d_a=lambda g, a, x: g * igamma_curve(a, x),
-                      d_x=lambda g, a, x: g * gamma_density(a, x) * (log(x) - digamma(a)),
-                      **_IGAMMA)
-igamma_curve: Any = letter("igamma_curve(a, x)", numpy=_igamma_series(2),
+igamma_slope = scalar_op("igamma_slope(a, x)", numpy=_igamma_series(1), doc="∂P(a, x)/∂a.",
+                         d_a=lambda g, a, x: g * igamma_curve(a, x),
+                         d_x=lambda g, a, x: g * gamma_density(a, x) * (log(x) - digamma(a)),
+                         **_IGAMMA)
+igamma_curve: Any = scalar_op("igamma_curve(a, x)", numpy=_igamma_series(2),
                       doc="∂²P(a, x)/∂a². No gradient is registered.", **_IGAMMA)
 igamma_slope.op.cases = [case((2, 3), (2, 3), domain=(0.5, 3.0), orders=1)]
 igamma = _declare("igamma(a, x)", "igamma", names=("a", "x"), domain=(0.5, 3.0), cuda="",

@@ -21,9 +21,9 @@ from gtape.ops.elementwise.scalars import (
     minimum,
     multiply,
     real_abs,
+    scalar_function,
     subtract,
     where,
-    word,
 )
 from gtape.ops.image.adjustments import in_float
 from gtape.ops.linalg.contraction import tensordot
@@ -78,13 +78,13 @@ def _blue(h: Any, s: Any, v: Any) -> Any:
     return _lit(2 - real_abs(h * 6 - 4), s, v)
 
 
-hue = word(_hue, types="real_float", name="hue", domain=(0.1, 0.9))
-saturation = word(_saturation, types="real_float", name="saturation", domain=(0.1, 0.9))
-brightest = word(_brightest, types="real_float", name="brightest")
+hue = scalar_function(_hue, types="real_float", name="hue", domain=(0.1, 0.9))
+saturation = scalar_function(_saturation, types="real_float", name="saturation", domain=(0.1, 0.9))
+brightest = scalar_function(_brightest, types="real_float", name="brightest")
 # Each where its share grows or falls steadily: at the corners two slopes are right.
-red_of = word(_red, types="real_float", name="red_of_hsv", domain=(0.2, 0.3))
-green_of = word(_green, types="real_float", name="green_of_hsv", domain=(0.02, 0.15))
-blue_of = word(_blue, types="real_float", name="blue_of_hsv", domain=(0.36, 0.48))
+red_of = scalar_function(_red, types="real_float", name="red_of_hsv", domain=(0.2, 0.3))
+green_of = scalar_function(_green, types="real_float", name="green_of_hsv", domain=(0.02, 0.15))
+blue_of = scalar_function(_blue, types="real_float", name="blue_of_hsv", domain=(0.36, 0.48))
 
 
 def _channels(name: str, images: Any) -> list[Tensor]:

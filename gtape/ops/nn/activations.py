@@ -15,16 +15,16 @@ from gtape.ops.elementwise.scalars import (
     clip,
     exp,
     expm1,
-    letter,
     minimum,
     negative,
     real_abs,
+    scalar_function,
+    scalar_op,
     sigmoid,
     sqrt,
     square,
     tanh,
     where,
-    word,
     zero,
 )
 
@@ -55,33 +55,33 @@ def _normal_cdf_out(x: Any, out: Any) -> None:
 _normal_cdf.with_out = _normal_cdf_out  # type: ignore[attr-defined]
 
 
-def _real_word(fn: Callable[..., Any]) -> Any:
-    return word(fn, types="real_float", name=fn.__name__.rstrip("_"))
+def _real_function(fn: Callable[..., Any]) -> Any:
+    return scalar_function(fn, types="real_float", name=fn.__name__.rstrip("_"))
 
 
 # ---------------------------------------------------------------- rectifiers
-relu_gate: Any = letter("relu_gate(a, b)", numpy=spelled.relu_gate, cuda="b > 0 ? a : 0",
+relu_gate: Any = scalar_op("relu_gate(a, b)", numpy=spelled.relu_gate, cuda="b > 0 ? a : 0",
                    types="real", doc="a where b is positive, else 0: the gradient of relu.",
                    d_a=lambda g, b: relu_gate(g, b), d_b=lambda g: zero(g))
-relu = letter("relu(x)", numpy=spelled.relu, cuda="larger(x, 0)", types="real", names=_FEATURES,
-              doc="max(x, 0); its gradient at 0 is 0.", d_x=lambda g, y: relu_gate(g, y))
-relu6_gate: Any = letter("relu6_gate(a, b)", numpy=spelled.relu6_gate,
+relu = scalar_op("relu(x)", numpy=spelled.relu, cuda="larger(x, 0)", types="real", names=_FEATURES,
+                 doc="max(x, 0); its gradient at 0 is 0.", d_x=lambda g, y: relu_gate(g, y))
+relu6_gate: Any = scalar_op("relu6_gate(a, b)", numpy=spelled.relu6_gate,
                     cuda="b > 0 && b < 6 ? a : 0", types="real",
                     doc="a where b lies in (0, 6), else 0: the gradient of relu6.",
                     d_a=lambda g, b: relu6_gate(g, b), d_b=lambda g: zero(g))
-relu6 = letter("relu6(x)", numpy=spelled.relu6, cuda="smaller(larger(x, 0), 6)", types="real",
-               names=_FEATURES, doc="min(max(x, 0), 6); its gradient at 0 and 6 is 0.",
-               d_x=lambda g, y: relu6_gate(g, y))
-leaky_gate: Any = letter("leaky_gate(a, x, alpha)", numpy=spelled.leaky_gate,
+relu6 = scalar_op("relu6(x)", numpy=spelled.relu6, cuda="smaller(larger(x, 0), 6)", types="real",
+                  names=_FEATURES, doc="min(max(x, 0), 6); its gradient at 0 and 6 is 0.",
+                  d_x=lambda g, y: relu6_gate(g, y))
+leaky_gate: Any = scalar_op("leaky_gate(a, x, alpha)", numpy=spelled.leaky_gate,
                     cuda="x > 0 ? a : a * alpha", types="real_float",
                     doc="a where x is positive, else alpha a: the gradient of leaky_relu.",
                     d_a=lambda g, x, alpha: leaky_gate(g, x, alpha), d_x=lambda g: zero(g),
                     d_alpha=lambda g, a, x: where(x > 0, 0, g * a))
-leaky_relu_ = letter("leaky_relu(x, alpha)", numpy=spelled.leaky_relu,
-                     cuda="x > 0 ? x : x * alpha", types="real_float",
-                     doc="x where it is positive, else alpha x.",
-                     d_x=lambda g, x, alpha: leaky_gate(g, x, alpha),
-                     d_alpha=lambda g, x: where(x > 0, 0, g * x))
+leaky_relu_ = scalar_op("leaky_relu(x, alpha)", numpy=spelled.leaky_relu,
+                        cuda="x > 0 ? x : x * alpha", types="real_float",
+                        doc="x where it is positive, else alpha x.",
+                        d_x=lambda g, x, alpha: leaky_gate(g, x, alpha),
+                        d_alpha=lambda g, x: where(x > 0, 0, g * x))
 
 
 def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
@@ -109,17 +109,17 @@ def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Tensor:
 
 
 # ---------------------------------------------------------------- exponential units
-elu = letter("elu(x)", numpy=spelled.elu, cuda="x > 0 ? x : expm1(x)", types="real_float",
-             names=_FEATURES, doc="x where it is positive, else eˣ - 1 (arXiv:1511.07289).",
-             d_x=lambda g, y: where(y > 0, g, g * (y + 1)))
-selu = letter("selu(x)", numpy=_selu,
-              cuda=f"x > 0 ? {_SELU_SCALE} * x : {_SELU_TAIL} * expm1(x)", types="real_float",
-              names=_FEATURES, doc="The scaled elu, which keeps mean 0 and variance 1 "
-              "(arXiv:1706.02515).",
-              d_x=lambda g, y: where(y < 0, g * (y + _SELU_TAIL), g * _SELU_SCALE))
+elu = scalar_op("elu(x)", numpy=spelled.elu, cuda="x > 0 ? x : expm1(x)", types="real_float",
+                names=_FEATURES, doc="x where it is positive, else eˣ - 1 (arXiv:1511.07289).",
+                d_x=lambda g, y: where(y > 0, g, g * (y + 1)))
+selu = scalar_op("selu(x)", numpy=_selu,
+                 cuda=f"x > 0 ? {_SELU_SCALE} * x : {_SELU_TAIL} * expm1(x)", types="real_float",
+                 names=_FEATURES, doc="The scaled elu, which keeps mean 0 and variance 1 "
+                 "(arXiv:1706.02515).",
+                 d_x=lambda g, y: where(y < 0, g * (y + _SELU_TAIL), g * _SELU_SCALE))
 
 
-@_real_word
+@_real_function
 def celu_(x: Any, alpha: Any) -> Any:
     """x where it is positive, else alpha (e^(x / alpha) - 1)."""
     return where(x > 0, x, alpha * expm1(minimum(x, 0) / alpha))
@@ -131,23 +131,23 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
 
 
 # ---------------------------------------------------------------- sigmoid units
-softplus = letter("softplus(x)", numpy=spelled.softplus,
-                  cuda="larger(x, 0) + log1p(exp(-absolute(x)))", types="real_float",
-                  names=_FEATURES, doc="log(1 + eˣ), without overflow.",
-                  d_x=lambda g, x: g * sigmoid(x))
-log_sigmoid = letter("log_sigmoid(x)", numpy=spelled.log_sigmoid,
-                     cuda="smaller(x, 0) - log1p(exp(-absolute(x)))", types="real_float",
-                     doc="log(sigmoid(x)), without overflow.",
-                     d_x=lambda g, x: g * sigmoid(-x))
-softsign = letter("softsign(x)", numpy=_softsign, cuda="x / (1 + absolute(x))", types="real_float",
-                  names=_FEATURES, doc="x / (1 + |x|).",
-                  d_x=lambda g, x: g / square(1 + real_abs(x)))
-normal_cdf = letter("normal_cdf(x)", numpy=_normal_cdf, cuda="normcdf(x)", types="real_float",
-                    doc="The distribution function of the standard normal distribution.",
-                    d_x=lambda g, x: g * exp(-0.5 * (x * x)) * (0.5 * math.sqrt(2 / math.pi)))
+softplus = scalar_op("softplus(x)", numpy=spelled.softplus,
+                     cuda="larger(x, 0) + log1p(exp(-absolute(x)))", types="real_float",
+                     names=_FEATURES, doc="log(1 + eˣ), without overflow.",
+                     d_x=lambda g, x: g * sigmoid(x))
+log_sigmoid = scalar_op("log_sigmoid(x)", numpy=spelled.log_sigmoid,
+                        cuda="smaller(x, 0) - log1p(exp(-absolute(x)))", types="real_float",
+                        doc="log(sigmoid(x)), without overflow.",
+                        d_x=lambda g, x: g * sigmoid(-x))
+softsign = scalar_op("softsign(x)", numpy=_softsign, cuda="x / (1 + absolute(x))",
+                     types="real_float", names=_FEATURES, doc="x / (1 + |x|).",
+                     d_x=lambda g, x: g / square(1 + real_abs(x)))
+normal_cdf = scalar_op("normal_cdf(x)", numpy=_normal_cdf, cuda="normcdf(x)", types="real_float",
+                       doc="The distribution function of the standard normal distribution.",
+                       d_x=lambda g, x: g * exp(-0.5 * (x * x)) * (0.5 * math.sqrt(2 / math.pi)))
 
 
-@_real_word
+@_real_function
 def gelu_(x: Any) -> Any:
     """x Φ(x)."""
     return x * normal_cdf(x)
@@ -172,8 +172,10 @@ def _gelu_tanh_gradient(g: Any, x: Any) -> Any:
     return g * (gate + (y - y * gate) * inner)
 
 
-gelu_tanh_ = word(_gelu_tanh, types="real_float", name="gelu_tanh", pullback=_gelu_tanh_gradient)
-gelu_tanh_gradient = word(_gelu_tanh_gradient, types="real_float", name="gelu_tanh_gradient")
+gelu_tanh_ = scalar_function(_gelu_tanh, types="real_float", name="gelu_tanh",
+                             pullback=_gelu_tanh_gradient)
+gelu_tanh_gradient = scalar_function(_gelu_tanh_gradient, types="real_float",
+                                     name="gelu_tanh_gradient")
 
 
 def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:
@@ -187,13 +189,13 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
     return gelu_tanh_(features) if approximate else gelu_(features)
 
 
-@_real_word
+@_real_function
 def silu_(x: Any) -> Any:
     """x sigmoid(x)."""
     return x * sigmoid(x)
 
 
-@_real_word
+@_real_function
 def swish_(x: Any, beta: Any) -> Any:
     """x sigmoid(beta x)."""
     return x * sigmoid(beta * x)
@@ -209,7 +211,7 @@ def silu(features: Any, beta: Any = 1.0) -> Tensor:
 swish = silu
 
 
-@_real_word
+@_real_function
 def mish(x: Any) -> Any:
     """x tanh(softplus(x)). Misra 2019, arXiv:1908.08681."""
     return x * tanh(softplus(x))
@@ -220,7 +222,7 @@ def _squareplus(x: Any, b: Any) -> Any:
     return 0.5 * (x + sqrt(x * x + b))
 
 
-squareplus_ = word(_squareplus, types="real_float", name="squareplus", domain=(0.5, 2.0))
+squareplus_ = scalar_function(_squareplus, types="real_float", name="squareplus", domain=(0.5, 2.0))
 
 
 def squareplus(x: Any, b: float = 4) -> Tensor:
@@ -228,7 +230,7 @@ def squareplus(x: Any, b: float = 4) -> Tensor:
     return squareplus_(x, b)
 
 
-@_real_word
+@_real_function
 def tanh_shrink(x: Any) -> Any:
     """x - tanh x."""
     return x - tanh(x)
@@ -248,25 +250,25 @@ def glu(x: Any, axis: Any = -1) -> Tensor:
 
 
 # ---------------------------------------------------------------- pieces of straight lines
-@_real_word
+@_real_function
 def hard_sigmoid(x: Any) -> Any:
     """x / 6 + 1/2, held between 0 and 1."""
     return clip(x / 6 + 0.5, 0, 1)
 
 
-@_real_word
+@_real_function
 def hard_silu(x: Any) -> Any:
     """x hard_sigmoid(x). Howard et al. 2019, arXiv:1905.02244."""
     return x * clip(x / 6 + 0.5, 0, 1)
 
 
-@_real_word
+@_real_function
 def hard_tanh(x: Any) -> Any:
     """x held between -1 and 1."""
     return clip(x, -1, 1)
 
 
-@_real_word
+@_real_function
 def hard_shrink_(x: Any, limit: Any) -> Any:
     """x where |x| > limit, else 0."""
     return where(real_abs(x) > limit, x, 0)
@@ -277,7 +279,7 @@ def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     return hard_shrink_(x, threshold)
 
 
-@_real_word
+@_real_function
 def soft_shrink_(x: Any, limit: Any) -> Any:
     """x moved towards 0 by limit."""
     return where(x > limit, x - limit, where(x < -limit, x + limit, 0))
@@ -288,19 +290,19 @@ def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     return soft_shrink_(x, threshold)
 
 
-@_real_word
+@_real_function
 def sparse_plus(x: Any) -> Any:
     """0 up to -1, (x + 1)² / 4 up to 1, then x."""
     return where(x <= -1, 0, where(x < 1, 0.25 * square(x + 1), x))
 
 
-@_real_word
+@_real_function
 def sparse_sigmoid(x: Any) -> Any:
     """0 up to -1, (x + 1) / 2 up to 1, then 1."""
     return where(x <= -1, 0, where(x >= 1, 1, 0.5 * (x + 1)))
 
 
-@_real_word
+@_real_function
 def threshold_(x: Any, limit: Any, other: Any) -> Any:
     """x where it is above limit, else other."""
     return where(x > limit, x, other)

@@ -15,7 +15,15 @@ from gtape.numerics.precision import working
 from gtape.numerics.sums import squares
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int
-from gtape.ops.elementwise.scalars import exp, letter, log, real_abs, sigmoid, where, word
+from gtape.ops.elementwise.scalars import (
+    exp,
+    log,
+    real_abs,
+    scalar_function,
+    scalar_op,
+    sigmoid,
+    where,
+)
 from gtape.ops.nn.cross_entropy import softmax_cross_entropy_, sparse_softmax_cross_entropy_
 from gtape.ops.nn.softmax import scores_spec
 from gtape.ops.reductions.reductions import reduce_sum
@@ -82,7 +90,7 @@ def _sigmoid_cross_entropy(xp: Any, x: Any, z: Any) -> Any:
     return xp.maximum(x, 0) - x * z + xp.log1p(xp.exp(-xp.abs(x)))
 
 
-sigmoid_cross_entropy_ = letter(
+sigmoid_cross_entropy_ = scalar_op(
     "sigmoid_cross_entropy(x, z)", numpy=_sigmoid_cross_entropy, types="real_float",
     cuda="larger(x, 0) - x * z + log1p(exp(-absolute(x)))",
     doc="-z log σ(x) - (1 - z) log(1 - σ(x)), without overflow.",
@@ -126,8 +134,8 @@ def _weighted_cross_entropy(x: Any, z: Any, q: Any) -> Any:
     return (1 - z) * x + (1 + (q - 1) * z) * (log1p(exp(-real_abs(x))) + relu(-x))
 
 
-weighted_cross_entropy_ = word(_weighted_cross_entropy, types="real_float",
-                               name="weighted_cross_entropy", domain=(0.1, 2.0))
+weighted_cross_entropy_ = scalar_function(_weighted_cross_entropy, types="real_float",
+                                          name="weighted_cross_entropy", domain=(0.1, 2.0))
 
 
 def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any,
@@ -154,8 +162,8 @@ def _stirling(z: Any) -> Any:
     return where((z >= 0) & (z <= 1), 0, full)
 
 
-poisson_loss_ = word(_poisson_loss, types="real_float", name="log_poisson_loss")
-stirling_ = word(_stirling, types="real_float", name="stirling", domain=(1.5, 3.0))
+poisson_loss_ = scalar_function(_poisson_loss, types="real_float", name="log_poisson_loss")
+stirling_ = scalar_function(_stirling, types="real_float", name="stirling", domain=(1.5, 3.0))
 
 
 def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False,

@@ -34,10 +34,10 @@ def _snap(xp: Any, x: Any, low: Any, step: Any) -> Any:
     return xp.floor((x - low) * (1 / step) + xp.asarray(0.5, x.dtype)) * step + low
 
 
-snap = s.letter("snap(x, low, step)", numpy=_snap, names=("x", "low", "step"), domain=None,
-                types="real_float", cuda="floor((x - low) * (1 / step) + 0.5) * step + low",
-                doc="The nearest point low + n step. Not differentiable.",
-                d_x=None, d_low=None, d_step=None)
+snap = s.scalar_op("snap(x, low, step)", numpy=_snap, names=("x", "low", "step"), domain=None,
+                   types="real_float", cuda="floor((x - low) * (1 / step) + 0.5) * step + low",
+                   doc="The nearest point low + n step. Not differentiable.",
+                   d_x=None, d_low=None, d_step=None)
 
 
 def _fake_quant(inputs: Any, low: Any, high: Any, num_bits: Any, narrow_range: bool) -> Tensor:

@@ -32,9 +32,9 @@ from gtape.ops.shape.packing import concat_, split_, stack_, unstack_
 
 _CASES = [case((2, 3, 4), axis=(0, 2)), case((3, 5), axis=(1,), keepdims=True), case((3,), axis=())]
 
-root = s.letter("root(x)", numpy="sqrt", cuda="sqrt(x)", domain=(0.2, 3.0),
-                doc="√x with slope 0 at 0, a subgradient of norms that is finite.",
-                d_x=lambda g, y: s.divide_no_nan(0.5 * g, y))
+root = s.scalar_op("root(x)", numpy="sqrt", cuda="sqrt(x)", domain=(0.2, 3.0),
+                   doc="√x with slope 0 at 0, a subgradient of norms that is finite.",
+                   d_x=lambda g, y: s.divide_no_nan(0.5 * g, y))
 
 
 # ---------------------------------------------------------------- products

@@ -1,4 +1,4 @@
-"""The other names of generated CPU code, beside the vectorised functions, and every letter's."""
+"""The other names of generated CPU code, beside the vectorised functions, and every scalar op's."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from math_loops import EDGES, INCLUDE, call, every_float, loop, special
 
-import gtape as tf  # noqa: F401  (declares the letters)
+import gtape as tf  # noqa: F401  (declares the scalar ops)
 from gtape.core.op import declared
 from gtape.devices.cpu import toolchain
-from gtape.opdef.elementwise import Atom
+from gtape.opdef.elementwise import ScalarOp
 from gtape.opdef.printers.cuda import C_TYPES, CudaPrinter, compute_dtype, servable
-from gtape.opdef.scalar_graph import Scope
+from gtape.opdef.scalar_graph import ScalarGraph
 
 pytestmark = [
     pytest.mark.native,
@@ -135,15 +135,15 @@ def test_integers(dtype: str) -> None:
             np.testing.assert_array_equal(call(built, f"whole{i}", dtype, a, b), exact(a, b), body)
 
 
-# ---------------------------------------------------------------- every letter
+# ---------------------------------------------------------------- every scalar op
 
 
-def test_every_letter_finds_its_names() -> None:
-    atoms = [op for op in declared() if isinstance(op, Atom)]
+def test_every_scalar_op_finds_its_names() -> None:
+    scalar_ops = [op for op in declared() if isinstance(op, ScalarOp)]
     made = []
     for dtype in ("float32", "float64", "float16", "int32", "uint8"):
-        for number, op in enumerate(atoms):
-            scope = Scope()
+        for number, op in enumerate(scalar_ops):
+            scope = ScalarGraph()
             kinds = dict.fromkeys(op.params, "bool" if op.types == "logical" else dtype)
             if op.types == "select":
                 kinds[op.params[0]] = "bool"

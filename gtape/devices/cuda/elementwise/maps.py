@@ -13,7 +13,7 @@ from gtape.devices.cuda.elementwise.map_text import Formula
 from gtape.devices.cuda.elementwise.summed_map import SummedMap
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.opdef.printers.cuda import servable
-from gtape.opdef.scalar_graph import Expr, Scope, operators
+from gtape.opdef.scalar_graph import Expr, ScalarGraph, operators
 
 
 class Maps:
@@ -25,7 +25,7 @@ class Maps:
 
     def make(self, name: str, outputs: Sequence[Expr], params: Sequence[str],
              dtypes: Sequence[np.dtype], results: Sequence[np.dtype]) -> Map | None:
-        """The map of a formula whose inputs have these dtypes; None where a letter in it has no
+        """The map of a formula whose inputs have these dtypes; None where a scalar op in it has no
         CUDA text for them."""
         names = tuple(d.name for d in dtypes)
         if not names or not servable(outputs, dict(zip(params, names))) or not all(
@@ -46,7 +46,7 @@ class Maps:
             return a + b
         dtype = a.dtype
         if dtype not in self._sums:
-            scope = Scope()
+            scope = ScalarGraph()
             total = scope.node(operators["add"], (scope.input("a"), scope.input("b")))
             made = self.make("sum", [total], ["a", "b"], [dtype, dtype], [dtype])
             self._sums[dtype] = None if made is None else made.short(0)

@@ -12,7 +12,7 @@ from gtape.devices.cuda.elementwise.map_text import Formula, Operand
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name
 from gtape.opdef.printers.cuda import C_TYPES
-from gtape.opdef.scalar_graph import Scope
+from gtape.opdef.scalar_graph import ScalarGraph
 
 
 def cast(gpu: Executor, x: Any, dtype: str) -> Any:
@@ -32,7 +32,7 @@ def _map(gpu: Executor, source: str, dtype: str) -> Map:
 
 
 def _formula(dtype: str) -> Formula:
-    return Formula(f"cast to {dtype}", (Scope().input("x"),), ("x",), (dtype,))
+    return Formula(f"cast to {dtype}", (ScalarGraph().input("x"),), ("x",), (dtype,))
 
 
 def instances() -> Iterator[Kernel]:
