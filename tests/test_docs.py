@@ -108,7 +108,7 @@ def generate_ops():
         found = importlib.import_module("generate_ops")
     finally:
         sys.path.remove(str(ROOT / "docs"))
-    every_module()
+    found.every_module()
     return found
 
 
