@@ -171,6 +171,47 @@ def test_attributes_and_items_are_joined() -> None:
     _same(f, (3.0,), (-1.0,))
 
 
+def test_items_at_a_computed_index_are_joined() -> None:
+    def f(x: Any) -> Any:
+        row, last = [0.0, 0.0, 0.0], 2
+        if x > 0:
+            row[last - 1] = x
+        return row
+
+    _same(f, (3.0,), (-1.0,))
+
+
+def test_choices_in_choices_of_one_expression() -> None:
+    _same(lambda x: 1.0 if x > 2.0 else (2.0 if x > 0 else 3.0) if x > -2.0 else 4.0,
+          (3.0,), (1.0,), (-1.0,), (-3.0,))
+
+
+def test_the_middle_of_a_chain_is_evaluated_once() -> None:
+    v = tf.Variable(0.0)
+
+    def counted(x: Any) -> Any:
+        v.assign_add(1.0)
+        return x
+
+    f = tf.function(lambda x: 0.0 < counted(x) < 2.0)
+    assert [bool(f(tf.constant(x))) for x in (-1.0, 1.0, 3.0)] == [False, True, False]
+    assert v == 3.0
+
+
+def test_choices_in_the_cases_of_a_match() -> None:
+    def f(x: Any, n: int = 1) -> Any:
+        match n:
+            case 1:
+                if x > 0:
+                    return x
+                x = x - 1.0
+            case _:
+                x = x * 100.0
+        return x
+
+    _same(f, (2.0,), (-2.0,))
+
+
 def test_items_of_arrays_are_refused() -> None:
     @tf.function
     def f(x: Any) -> Any:

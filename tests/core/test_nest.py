@@ -1,14 +1,47 @@
-"""Structures without end are refused, deep ones serve: no hang, no full stack, no lost memory."""
+"""Nests keep order and classes. Those without end are refused, deep ones serve: no hang, no full
+stack, no lost memory."""
 
 from __future__ import annotations
 
+from collections import OrderedDict, UserDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gtape as tf
+
+_Pair = namedtuple("_Pair", "x y")
+_ITEMS = {"b": 1, "a": 2}
+
+
+class _List(list[int]):
+    pass
+
+
+@pytest.mark.parametrize("mapping", [
+    _ITEMS, OrderedDict(_ITEMS), defaultdict(int, _ITEMS), UserDict(_ITEMS),
+    MappingProxyType(_ITEMS)], ids=lambda m: type(m).__name__)
+def test_mappings_are_flattened_by_key_and_keep_their_order(mapping: Any) -> None:
+    assert tf.nest.flatten(mapping) == [2, 1]
+    mapped = tf.nest.map_structure(lambda x: 10 * x, mapping)
+    assert list(mapped.items()) == [("b", 10), ("a", 20)]
+
+
+@pytest.mark.parametrize("sequence", [_List([1, 2]), deque([1, 2]), _Pair(1, 2)],
+                         ids=lambda s: type(s).__name__)
+def test_sequences_keep_their_class(sequence: Any) -> None:
+    assert tf.nest.flatten(sequence) == [1, 2]
+    mapped = tf.nest.map_structure(lambda x: 10 * x, sequence)
+    assert type(mapped) is type(sequence)
+    assert list(mapped) == [10, 20]
+
+
+def test_keys_that_cannot_be_sorted_are_refused() -> None:
+    with pytest.raises(TypeError, match="must be sortable"):
+        tf.nest.flatten({1: 1, "a": 2})
 
 
 def _list() -> Any:
