@@ -6,6 +6,7 @@ of them with `is` answers in one step whether two tensors can be combined.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -71,6 +72,16 @@ class Device:
     def upload(self, array: Any) -> Any:
         """A copy of a host array, or of one on another GPU, in this device's memory."""
         raise NotImplementedError
+
+    def send(self, arrays: Sequence[np.ndarray]) -> Callable[[], list[Any]]:
+        """Begin to copy host arrays into this device's memory.
+
+        Returns:
+            A function that gives the copies; it is called once, by the thread that uses them. Until
+            then a device that can copies them beside what it computes; others have copied them now.
+        """
+        made = [self.upload(array) for array in arrays]
+        return lambda: made
 
     def download(self, array: Any) -> np.ndarray:
         """A copy of this device's array in host memory."""

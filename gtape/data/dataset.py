@@ -10,6 +10,7 @@ from gtape.data.making import Making
 from gtape.data.transforming import Transforming
 
 if TYPE_CHECKING:
+    from gtape.core.device import Device
     from gtape.data.rows import Rows
 
 #: What `cardinality` says of a dataset without end, and of one whose length is not known.
@@ -46,6 +47,11 @@ class Dataset(Making, Transforming):
     def _iterate(self) -> Elements[Any]:
         """The elements of a new pass."""
         raise NotImplementedError
+
+    def _sent(self, device: Device) -> Elements[Any]:
+        """The elements of a new pass for `device`, which may be on their way there: `sending.Sent`.
+        """
+        return self._iterate()
 
     def _cardinality(self) -> int:
         """The number of elements, or INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""

@@ -19,6 +19,7 @@ from gtape.data.options import (
     OptimizationOptions,
     ThreadingOptions,
 )
+from gtape.data.prefetching import Moved
 from gtape.data.records import TFRecordWriter
 from gtape.data.seeds import integer
 
@@ -144,41 +145,27 @@ def get_single_element(dataset: Dataset) -> Any:
     return dataset.get_single_element()
 
 
-class _Moved(Dataset):
-    """The elements with their tensors on a device; the next ones are moved by a thread ahead."""
+def prefetch_to_device(device: str, buffer_size: Any = None) -> Callable[[Dataset], Dataset]:
+    """For `apply`: the elements on a device, up to `buffer_size` (2 without it) of them ahead.
 
-    def __init__(self, dataset: Dataset, device: str, size: int) -> None:
-        from gtape.devices.placing import device as placed
+    To a GPU they are copied beside what it computes. To be the last transformation of a pipeline:
+    others compute in host memory.
 
-        super().__init__(lambda: dataset.element_spec, dataset)
-        with placed(device):
-            from gtape.core.placement import current_device
-
-            self._device = current_device()
-        self._size = size
-
-    def _iterate(self) -> Elements[Any]:
-        from gtape.data.prefetching import ahead
-        from gtape.data.sending import uploaded
-
-        upstream = self._inputs[0]._iterate()
-        if self._device.is_host:
-            return upstream
-        moved = (uploaded(element, self._device) for element in upstream)
-        return ahead(moved, self._size) if self._size else moved
-
-    def _cardinality(self) -> int:
-        return self._inputs[0]._cardinality()
+    Raises:
+        InvalidArgumentError: there is no such device.
+    """
+    size = AUTOTUNE if buffer_size is None else integer(buffer_size, "prefetch_to_device")
+    return lambda dataset: Moved(dataset, device, size)
 
 
-def prefetch_to_device(device: str, buffer_size: int | None = None) -> Callable[[Any], Dataset]:
-    """For `apply`: the elements on a device, `buffer_size` (2 without it) of them ahead."""
-    return lambda dataset: _Moved(dataset, device, 2 if buffer_size is None else buffer_size)
+def copy_to_device(target_device: str, source_device: str = "/cpu:0",
+                   ) -> Callable[[Dataset], Dataset]:
+    """For `apply`: the elements on a device. A `prefetch` after it copies them ahead.
 
-
-def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Callable[[Any], Dataset]:
-    """For `apply`: the elements on a device."""
-    return lambda dataset: _Moved(dataset, target_device, 0)
+    Raises:
+        InvalidArgumentError: there is no such device.
+    """
+    return lambda dataset: Moved(dataset, target_device, 0)
 
 
 def _method(name: str) -> Callable[..., Any]:

@@ -69,7 +69,7 @@ class OwnedIterator(Iterator):
         self._shape: int | None = None
         self._leaves: Any = None
         with init_scope(), on(CPU):
-            self._elements = iter(dataset._iterate())
+            self._elements = iter(dataset._iterate() if home.is_host else dataset._sent(home))
 
     def __next__(self) -> Any:
         if self._ahead:

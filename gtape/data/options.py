@@ -6,6 +6,7 @@ import enum
 from collections.abc import Iterator as Elements
 from typing import Any
 
+from gtape.core.device import Device
 from gtape.data.dataset import Dataset
 from gtape.data.rows import Rows
 
@@ -134,6 +135,9 @@ class WithOptions(Dataset):
 
     def _iterate(self) -> Elements[Any]:
         return self._inputs[0]._iterate()
+
+    def _sent(self, device: Device) -> Elements[Any]:
+        return self._inputs[0]._sent(device)
 
     def _cardinality(self) -> int:
         return self._inputs[0]._cardinality()

@@ -1,4 +1,5 @@
-"""Prefetching: the next elements are computed while the present one is used."""
+"""Prefetching: the next elements are computed, and sent to a device, while the present one is used.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ from collections.abc import Iterator as Elements
 from time import perf_counter
 from typing import Any
 
+from gtape.core.device import CPU, Device
 from gtape.data.dataset import Dataset
+from gtape.data.elements import on_host
 from gtape.data.rows import Rows
+from gtape.data.sending import Sent, received, sent
 from gtape.data.workers import Ahead, HandedBack, Pace
 
 #: How many elements are kept ready where the user leaves it open.
@@ -26,9 +30,12 @@ class Prefetch(Dataset):
         self._size = size
 
     def _iterate(self) -> Elements[Any]:
-        upstream = self._inputs[0]._iterate()
-        return ahead(upstream, _USUAL if self._size < 0 else self._size) if self._size else (
-            upstream)
+        return map(received, self._sent(CPU))
+
+    def _sent(self, device: Device) -> Elements[Any]:
+        upstream = self._inputs[0]._sent(device)
+        return ahead(upstream if device.is_host else (sent(e, device) for e in upstream),
+                     self._size)
 
     def _cardinality(self) -> int:
         return self._inputs[0]._cardinality()
@@ -37,20 +44,63 @@ class Prefetch(Dataset):
         return self._inputs[0]._rows()
 
 
+class Moved(Dataset):
+    """The elements with their tensors on a device, and up to `size` more on their way there."""
+
+    def __init__(self, dataset: Any, device: Any, size: int) -> None:
+        from gtape.devices.placing import device_named
+
+        super().__init__(lambda: dataset.element_spec, dataset)
+        self._device = device_named(str(device))
+        self._size = size
+
+    def _iterate(self) -> Elements[Any]:
+        return map(received, self._sent(self._device))
+
+    def _sent(self, device: Device) -> Elements[Any]:
+        return ahead(map(self._moved, self._inputs[0]._sent(self._device)), self._size)
+
+    def _moved(self, element: Any) -> Any:
+        if type(element) is Sent and element.device is not self._device:
+            element = element.received()
+        return on_host(element) if self._device.is_host else sent(element, self._device)
+
+    def _cardinality(self) -> int:
+        return self._inputs[0]._cardinality()
+
+
 def ahead(upstream: Elements[Any], size: int) -> Elements[Any]:
-    """The elements of a pass, computed by a thread while they take their time."""
+    """The elements of a pass, of which up to `size` more are ready; -1 leaves the number open."""
+    return _ahead(upstream, _USUAL if size < 0 else size) if size else upstream
+
+
+def _ahead(upstream: Elements[Any], size: int) -> Elements[Any]:
+    """The elements, computed by a thread while they take their time.
+
+    Without it, one that was sent to a device is kept back until the next was sent too: to send them
+    takes no time, and the device copies that one while it computes with this one.
+    """
+    kept: list[Sent] = []
     while True:
         pace = Pace()
         while not pace.slow:
             start = perf_counter()
             try:
                 element = next(upstream)
-            except StopIteration:
-                return
+            except Exception as error:
+                yield from kept
+                if isinstance(error, StopIteration):
+                    return
+                raise
             pace.add(perf_counter() - start)
+            if type(element) is Sent:
+                kept.append(element)
+                if len(kept) == 1:
+                    continue
+                element = kept.pop(0)
             yield element
         try:
-            yield from Ahead(upstream, size).elements()
+            yield from Ahead(upstream, size, kept).elements()
             return
         except HandedBack:
-            pass
+            kept = []

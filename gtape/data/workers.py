@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Iterator as Elements
 from queue import SimpleQueue
 from time import perf_counter
@@ -174,12 +174,15 @@ class HandedBack(Exception):
 
 
 class Ahead:
-    """A thread that computes the next elements of a pass, `size` of them at most."""
+    """A thread that computes the next elements of a pass, until `size` of them are ready: those in
+    `ready`, which come first, among them."""
 
-    def __init__(self, upstream: Elements[Any], size: int) -> None:
+    def __init__(self, upstream: Elements[Any], size: int, ready: Sequence[Any] = ()) -> None:
         self.stopped = False
         self.ready: SimpleQueue[Any] = SimpleQueue()
-        self.room = threading.Semaphore(size)
+        self.room = threading.Semaphore(size - len(ready))
+        for element in ready:
+            self.ready.put((element, None))
         self.thread = threading.Thread(target=self._run, args=(upstream,), daemon=True,
                                        name="gtape.data")
         _working.add(self)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -79,13 +81,109 @@ def test_arrays_of_the_host_make_no_detour(monkeypatch: pytest.MonkeyPatch) -> N
         assert [len(list(dataset)) for dataset in datasets] == [1, 3, 2]
 
 
-@pytest.mark.parametrize("size", [0, 2])
-def test_prefetch_to_a_device(device: str, size: int) -> None:
+# ---------------------------------------------------------------- to a device ahead of time
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1, 3, None])
+def test_prefetch_to_a_device(device: str, size: int | None) -> None:
     with tf.device("CPU:0"):
         moved = _pipeline().apply(tf.data.experimental.prefetch_to_device(device, size))
-        found = [d["x"] for d in moved]
+        found = list(moved)
+    assert len(moved) == 2 and moved.element_spec == _pipeline().element_spec
+    assert {d["x"].device for d in found} == {device}
+    assert {d["name"].device for d in found} == {"CPU:0"}
+    rows = np.concatenate([d["x"].numpy() for d in found])
+    assert sorted(rows.ravel().tolist()) == [2.0 * i for i in range(12)]
+
+
+def _sleepy(x: Any) -> Any:
+    time.sleep(0.002)
+    return np.full((3, 2), float(x), np.float32)
+
+
+def _slow(count: int) -> Any:
+    return Dataset.range(count).map(lambda x: tf.numpy_function(_sleepy, [x], tf.float32))
+
+
+_TO_DEVICE: list[Callable[[Any, str], Any]] = [
+    lambda dataset, device: dataset.prefetch(2),
+    lambda dataset, device: dataset.prefetch(1).with_options(tf.data.Options()),
+    lambda dataset, device: dataset.apply(tf.data.experimental.prefetch_to_device(device, 1)),
+    lambda dataset, device: dataset.apply(tf.data.experimental.copy_to_device(device)),
+    lambda dataset, device: dataset.apply(tf.data.experimental.copy_to_device(device)).prefetch(3),
+    lambda dataset, device: dataset.apply(
+        tf.data.experimental.prefetch_to_device(device)).prefetch(1).take(99),
+    lambda dataset, device: dataset.apply(tf.data.experimental.prefetch_to_device(device)).apply(
+        tf.data.experimental.copy_to_device(device))]
+
+
+@pytest.mark.parametrize("made", _TO_DEVICE)
+@pytest.mark.parametrize("slow", [False, True])
+def test_elements_arrive_in_order(device: str, made: Any, slow: bool) -> None:
+    source = _slow(20) if slow else Dataset.range(20).map(
+        lambda x: tf.fill([3, 2], tf.cast(x, tf.float32)))
+    found = list(made(source, device))
     assert {x.device for x in found} == {device}
-    assert sum(len(x) for x in found) == 6
+    assert [x.numpy().tolist() for x in found] == [[[float(i)] * 2] * 3 for i in range(20)]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_what_came_before_an_error_arrives(device: str, slow: bool) -> None:
+    def failing(x: Any) -> Any:
+        if x.numpy() == 15:
+            raise ValueError("fifteen")
+        return _sleepy(x) if slow else x.numpy()
+
+    found = []
+    with pytest.raises(tf.errors.InvalidArgumentError, match="fifteen"):
+        for x in Dataset.range(30).map(failing).prefetch(4):
+            found.append(float(tf.reduce_max(x)))
+    assert found == list(range(15))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("slow", [False, True])
+def test_the_next_element_is_on_its_way_before_the_present_one_is_used(
+        slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu, log = device_named("GPU:0"), []
+    send = gpu.send
+    monkeypatch.setattr(gpu, "send", lambda arrays: log.append("sent") or send(arrays))
+    with tf.device("GPU:0"):
+        iterator = iter((_slow(9) if slow else Dataset.range(9)).prefetch(1))
+        for i in range(9):
+            next(iterator)
+            log.append("used")
+            while i >= 4 and log.count("sent") < min(i + 2, 9):
+                time.sleep(0.001)  # a test that hangs is ended by pytest
+    if not slow:
+        assert log == ["sent", *["sent", "used"] * 8, "used"]
+    assert log.count("sent") == log.count("used") == 9
+
+
+@pytest.mark.gpu
+def test_an_element_is_copied_to_a_device_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = device_named("GPU:0")
+    monkeypatch.setattr(gpu, "upload", lambda array: pytest.fail("copied again"))
+    to_device = tf.data.experimental.prefetch_to_device("GPU:0")
+    for home in ("GPU:0", "CPU:0"):
+        with tf.device(home):
+            found = list(_pipeline().apply(to_device))
+        assert {d["x"].device for d in found} == {"GPU:0"}
+
+
+@pytest.mark.gpu
+def test_back_to_the_host() -> None:
+    there = _pipeline().apply(tf.data.experimental.prefetch_to_device("GPU:0"))
+    with tf.device("CPU:0"):
+        found = list(there.apply(tf.data.experimental.prefetch_to_device("CPU:0")))
+    assert {d["x"].device for d in found} == {"CPU:0"}
+
+
+def test_a_device_that_is_not_there() -> None:
+    for to_device in (tf.data.experimental.prefetch_to_device("GPU:77"),
+                      tf.data.experimental.copy_to_device("TPU:0")):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            Dataset.range(3).apply(to_device)
 
 
 # ---------------------------------------------------------------- sparse and ragged tensors

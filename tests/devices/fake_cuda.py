@@ -1,10 +1,12 @@
-"""`cupy.cuda` of the fake CuPy: the current device of a thread, memory that can run out."""
+"""`cupy.cuda` of the fake CuPy: the current device of a thread, memory that runs out, streams."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
 from types import SimpleNamespace
+
+import fake_streams
 
 DEVICES = 2
 TOTAL = 1 << 28
@@ -86,6 +88,6 @@ runtime = SimpleNamespace(
     memGetInfo=lambda: (TOTAL - used[current()], TOTAL),
     CUDARuntimeError=CUDARuntimeError)
 
-
-def get_current_stream() -> SimpleNamespace:
-    return SimpleNamespace(synchronize=lambda: None)
+Event, Stream = fake_streams.Event, fake_streams.Stream
+alloc_pinned_memory = fake_streams.PinnedMemory
+get_current_stream = fake_streams.current

@@ -15,6 +15,7 @@ from typing import Any
 
 import fake_cuda as cuda
 import fake_cupyx
+import fake_streams
 import numpy as np
 
 __version__ = "14.0 (fake)"
@@ -47,12 +48,19 @@ class ndarray:
         self.device = cuda.Device(device)
         self.base = base
         self._owned = 0
+        self._memory = fake_streams.Memory() if base is None else base._memory
         if base is None:
             cuda.allocate(device, host.nbytes)
             self._owned = host.nbytes
 
     def __del__(self) -> None:
         cuda.release(self.device.id, self._owned)
+        if self.base is None:
+            self._memory.free()
+
+    def _use(self) -> None:
+        cuda.check(self.device.id)
+        self._memory.use()
 
     # attributes
     dtype = property(lambda self: self._host.dtype)
@@ -69,8 +77,20 @@ class ndarray:
     real = property(lambda self: _wrap(self._host.real, [self]))
     imag = property(lambda self: _wrap(self._host.imag, [self]))
 
+    def set(self, arr: np.ndarray, stream: Any = None) -> None:
+        if not isinstance(arr, np.ndarray) or arr.dtype != self.dtype:
+            raise TypeError(f"set takes a NumPy array of {self.dtype}")
+        if arr.shape != self.shape:
+            raise ValueError(f"Shape mismatch. Old shape: {self.shape}, new shape: {arr.shape}")
+        cuda.check(self.device.id)
+        copies.append(("up", self.nbytes))
+        stream = stream or fake_streams.current()
+        self._memory.use(stream)
+        stream.copy(arr, self._host)
+
     # conversions, all of them asked for
     def get(self) -> np.ndarray:
+        self._memory.use()
         copies.append(("down", self.nbytes))
         return self._host.copy()
 
@@ -108,11 +128,11 @@ class ndarray:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> ndarray:
-        cuda.check(self.device.id)
+        self._use()
         return _wrap(self._host[_index(key)], [self])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        cuda.check(self.device.id)
+        self._use()
         self._host[_index(key)] = _plain(value, "__setitem__")
 
     # methods: those of NumPy's arrays, through the functions of this module's rules
@@ -123,7 +143,7 @@ class ndarray:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if name not in _VIEWS:
-                cuda.check(self.device.id)
+                self._use()
             _only(name, kwargs)
             made = method(*_plain(args, name), **_plain(kwargs, name))
             return _wrap(made, [self])
@@ -177,7 +197,7 @@ def _plain(value: Any, name: str) -> Any:
     """Device memory behind the arrays in `value`; NumPy arrays are refused, as CuPy does."""
     if isinstance(value, ndarray):
         if name not in _VIEWS and name != "array":
-            cuda.check(value.device.id)
+            value._use()
         return value._host
     if isinstance(value, np.ndarray) and name not in _UPLOADS:
         raise TypeError(f"{name}: Unsupported type {type(value)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -12,6 +13,7 @@ from gtape.core.device import Device
 from gtape.devices.cuda.elementwise.maps import Maps
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.devices.cuda.runtime.namespace import Namespace
+from gtape.devices.cuda.runtime.uploads import Uploads
 
 
 class CudaDevice(Device):
@@ -27,6 +29,7 @@ class CudaDevice(Device):
         self.alone = alone
         self.executor = executor
         self.maps = None if executor is None else Maps(executor)
+        self._uploads = Uploads(cupy, self.scope)
         super().__init__("GPU", index, cupy if alone else Namespace(cupy, self.scope))
 
     def scope(self) -> Scope:
@@ -35,6 +38,9 @@ class CudaDevice(Device):
     def upload(self, array: Any) -> Any:
         with self.scope():
             return self.cupy.array(array)
+
+    def send(self, arrays: Sequence[np.ndarray]) -> Callable[[], list[Any]]:
+        return self._uploads.send(arrays)
 
     def download(self, array: Any) -> np.ndarray:
         return self.cupy.asnumpy(array)
