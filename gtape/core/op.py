@@ -26,6 +26,14 @@ class Op:
     #: nobody needs the result.
     refuses = False
 
+    # What layers above attach, each when it is imported. None: it has no rule of its own.
+    #: How it is applied to all elements of a batch at once; see `vmap.operand.batches`.
+    batch: Callable[..., Any] | None = None
+    #: How it is made of the compiler's nodes; see `compile.ir.builder.lowers`.
+    lower: Callable[..., Any] | None = None
+    #: How it is made of steps of NumPy; see `compile.numpy.lower`.
+    numpy_steps: Callable[..., Any] | None = None
+
     def __init__(self, name: str, params: tuple[str, ...], doc: str = "",
                  tf_name: str | None = None) -> None:
         self.name = name

@@ -2,7 +2,7 @@
 
 A Batch is a trace whose values are one element's; behind every value stands a tensor with the
 values of all elements along a new first axis. An op on such values is applied to the tensors
-behind them at once, by the batching rule of the op (`ops.batching`), as ordinary operations: they
+behind them at once, by the batching rule of the op (`Op.batch`), as ordinary operations: they
 run, are recorded by tapes, or become nodes of the trace around, as any others. What depends on no
 element is computed once and stays as it is.
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gtape.autodiff.custom_gradient import run_custom
 from gtape.core.context import active, recorders, tracer_now, tracing
 from gtape.core.device import ArrayType
 from gtape.core.errors import InternalError, NotTraceableError
@@ -23,35 +24,15 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise
+from gtape.ops.reductions.reductions import reduce_sum_
+from gtape.trace.custom_step import CustomStep
 from gtape.trace.graph import Graph, Node
 from gtape.trace.host_callback import HostedOp
 from gtape.trace.symbolic_tensor import SymbolicTensor
 from gtape.trace.tracer import CellUse, Tracer
+from gtape.vmap import rules  # noqa: F401  (attaches the rules to the ops)
 from gtape.vmap.one_hot import elementwise_diagonal
-from gtape.vmap.operand import Operand
-
-Attrs = dict[str, Any]
-#: (op, operands, attributes) -> the results, each with all elements along the first axis; None
-#: where the rule does not serve these operands, and the elements go one by one.
-Rule = Callable[[Any, Sequence[Operand], Attrs], Any]
-
-_rules: dict[str, Rule] = {}
-
-
-def batches(*names: str) -> Callable[[Rule], Rule]:
-    """Decorator: the batching rule of the primitives of these names."""
-    def declare(rule: Rule) -> Rule:
-        _rules.update(dict.fromkeys(names, rule))
-        return rule
-
-    return declare
-
-
-def rules() -> dict[str, Rule]:
-    """The batching rules by the names of their ops."""
-    if not _rules:
-        from gtape.vmap import rules  # noqa: F401  (declares the rules)
-    return _rules
+from gtape.vmap.operand import Attrs, Operand, batches
 
 
 class _Outside:
@@ -222,9 +203,8 @@ def applied(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
     """The results of `op` for all elements; `outputs` are of the types of those for one."""
     if isinstance(op, Elementwise):
         return [_elementwise(op, operands)]
-    rule = rules().get(op.name)
-    if rule is not None:
-        made = rule(op, operands, dict(zip(op.attr_names, attrs)))
+    if op.batch is not None:
+        made = op.batch(op, operands, dict(zip(op.attr_names, attrs)))
         if made is not None:
             return [made] if isinstance(made, (Tensor, Operand)) else made
     return one_by_one(op, operands, attrs, outputs)
@@ -261,3 +241,30 @@ def one_by_one(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
                     differentiable=not getattr(op, "nondifferentiable", False),
                     parts=getattr(op, "parts", ()))
     return step(*[x.tensor for x in operands])
+
+
+@batches(CustomStep)
+def _custom_gradient(op: Any, xs: Sequence[Operand], attrs: Attrs) -> Any:
+    """The outputs for all elements, whose backward is that of one element in a batch."""
+    count, end = attrs["count"], attrs["count"] + attrs["size"]
+    arguments, captured = xs[:count], xs[end:]
+
+    def pull(upstream: Sequence[Tensor]) -> list[Any]:
+        batch = Batch(xs[0].size)
+        seeds = [batch.enter(u) for u in upstream]
+        values = [batch.enter(x) if x.batched else x.tensor for x in captured]
+        parts = batch.run(lambda: [_dense(p) for p in op.pulled(seeds, values)])
+        found = iter(batch.results([p for p in parts if p is not None]))
+        return [None if p is None else _of(x, next(found)) for x, p in zip(arguments, parts)]
+
+    return run_custom(op.tf_name, [x.tensor for x in arguments], [x.full() for x in xs[count:end]],
+                      pull)
+
+
+def _dense(part: Any) -> Any:
+    return part.to_dense() if hasattr(part, "to_dense") else part
+
+
+def _of(argument: Operand, part: Tensor) -> Tensor:
+    """The gradient of an argument: one that all elements share gets the sum of theirs."""
+    return part if argument.batched else reduce_sum_(part, axis=(0,))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from gtape.core.device import ArrayType
+from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 
@@ -125,3 +128,18 @@ def moved(tensor: Tensor, source: int, target: int) -> Tensor:
     order.insert(target, source)
     return tensor if source == target else transpose_(tensor, perm=tuple(order))
 
+
+Attrs = dict[str, Any]
+#: (op, operands, attributes) -> the results, each with all elements along the first axis; None
+#: where the rule does not serve these operands, and the elements go one by one.
+Rule = Callable[[Any, Sequence[Operand], Attrs], Any]
+
+
+def batches(*ops: Any) -> Callable[[Rule], Rule]:
+    """Decorator: the batching rule of these ops, or of all ops of a class."""
+    def declare(rule: Rule) -> Rule:
+        for op in ops:
+            op.batch = rule if isinstance(op, Op) else staticmethod(rule)
+        return rule
+
+    return declare

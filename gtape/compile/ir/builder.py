@@ -7,7 +7,7 @@ a view of a view is one view; views that change nothing disappear.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ from gtape.compile.ir.nodes import (
 )
 from gtape.compile.ir.strides import moved, restrided, same_axes
 from gtape.core.dtypes import as_dtype
+from gtape.core.op import Op
+from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import NARROW, compute_dtype, servable
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, topological
 from gtape.ops.shape.layout import identity_
@@ -383,3 +385,36 @@ def _cut_off(x: Value) -> bool:
 def _repeats(x: Value, axis: int) -> bool:
     node = x.node
     return isinstance(node, View) and node.layout.strides[axis] == 0
+
+
+def elementwise(builder: Builder, op: Any, *values: Value) -> Value:
+    """A scalar op or function on values; the first says the dtype."""
+    op = getattr(op, "op", op)
+    dtype = "bool" if getattr(op, "makes_bool", False) else values[-1].dtype
+    return builder.elem(op.name, op.expression, list(values), dtype)
+
+
+def formula(builder: Builder, name: str, fn: Callable[..., Any], *values: Value,
+            dtype: str | None = None) -> Value:
+    """A formula in Python's operators and scalar ops on expressions."""
+    return builder.elem(name, lambda scope, args: fn(*args), list(values),
+                        dtype or values[0].dtype)
+
+
+def iota(builder: Builder, count: int, dtype: str) -> Value:
+    return builder.constant(np.arange(count, dtype=dtype), dtype)
+
+
+#: (builder, values, attributes by name, specs of the results) -> values, or None where the op has
+#: to run in Python for these inputs.
+Rule = Callable[[Builder, list[Value], dict[str, Any], Sequence[Spec]], Any]
+
+
+def lowers(*ops: Any) -> Callable[[Rule], Rule]:
+    """Decorator: how these ops are made of the compiler's nodes."""
+    def declare(rule: Rule) -> Rule:
+        for op in ops:
+            op.lower = rule if isinstance(op, Op) else staticmethod(rule)
+        return rule
+
+    return declare

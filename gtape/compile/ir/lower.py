@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
+from gtape.compile import lowering  # noqa: F401  (attaches the rules to the ops)
 from gtape.compile.cpp.loops import v_root
 from gtape.compile.frontend.closed_graph import Traced
 from gtape.compile.ir.builder import Builder, spelled
@@ -19,35 +18,12 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise
-from gtape.opdef.primitive import Primitive
-from gtape.ops.random.draws import Draw
-from gtape.ops.shape.transfer import Move
-from gtape.trace.custom_step import CustomStep
 from gtape.trace.graph import Graph
 from gtape.trace.tracer import trace
-
-#: (builder, values, attributes by name, specs of the results) -> values, or None where the op has
-#: to run in Python for these inputs. By the op's name.
-Rule = Callable[[Builder, list[Value], dict[str, Any], Sequence[Spec]], Any]
-RULES: dict[str, Rule] = {}
-#: The kinds of ops that rules are for; a hosted op may have any name.
-_RULED = (Primitive, Elementwise, Draw, CustomStep, Move)
-
-
-def lowers(*names: str) -> Callable[[Rule], Rule]:
-    """Decorator: how the primitives named are made of the compiler's nodes."""
-    def declare(rule: Rule) -> Rule:
-        for name in names:
-            RULES[name] = rule
-        return rule
-
-    return declare
 
 
 def lowered(program: Traced) -> Module:
     """The whole program: results, and what its cells become."""
-    from gtape.compile import lowering  # noqa: F401  (declares the rules)
-
     builder = Builder()
     env: dict[int, Value] = {}
     graph = program.graph
@@ -131,9 +107,8 @@ def _node(builder: Builder, node: Any, inputs: list[Value], specs: list[Spec]) -
         return _opened(builder, op, node, inputs)
     if isinstance(op, Elementwise):
         made = _elementwise(builder, op, inputs, specs[0])
-    if made is None and op.name in RULES and isinstance(op, _RULED):
-        named = dict(zip(getattr(op, "attr_names", ()), node.attrs))
-        made = RULES[op.name](builder, inputs, named, specs)
+    if made is None and op.lower is not None:
+        made = op.lower(builder, inputs, dict(zip(op.attr_names, node.attrs)), specs)
     if made is None:
         return builder.add(Hosted(op, node.attrs, inputs),
                            [(tuple(s.shape), s.dtype.name) for s in specs])
@@ -163,22 +138,3 @@ def definition(op: Composite, attrs: tuple[Any, ...], specs: tuple[Spec, ...]) -
     named = dict(zip(op.attr_names, attrs))
     with init_scope(), paused():
         return trace(lambda *xs: op._fn(*xs, **named), specs)
-
-
-def elementwise(builder: Builder, op: Any, *values: Value) -> Value:
-    """A scalar op or function on values; the first says the dtype."""
-    op = getattr(op, "op", op)
-    dtype = "bool" if getattr(op, "makes_bool", False) else values[-1].dtype
-    return builder.elem(op.name, op.expression, list(values), dtype)
-
-
-def formula(builder: Builder, name: str, fn: Callable[..., Any], *values: Value,
-            dtype: str | None = None) -> Value:
-    """A formula in Python's operators and scalar ops on expressions."""
-    return builder.elem(name, lambda scope, args: fn(*args), list(values),
-                        dtype or values[0].dtype)
-
-
-def iota(builder: Builder, count: int, dtype: str) -> Value:
-    return builder.constant(np.arange(count, dtype=dtype), dtype)
-

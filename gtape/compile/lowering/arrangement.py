@@ -5,58 +5,61 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import lowers
+from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import Value
 from gtape.compile.lowering.casts import truncated
 from gtape.core.spec import Spec
+from gtape.ops.indexing import getitem
+from gtape.ops.reductions import reductions
+from gtape.ops.shape import arranging, casting, identity, layout, packing, transfer
+from gtape.trace.custom_step import CustomStep
 
 Attrs = dict[str, Any]
 
 
-@lowers("identity_", "stop_gradient_", "assigned_")
+@lowers(layout.identity_, identity.stop_gradient_, identity.assigned_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return x[0]
 
 
-@lowers("move")
+@lowers(transfer.move_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     return x[0] if attrs["device"].is_host else None
 
 
-@lowers("custom_step")
+@lowers(CustomStep)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Sequence[Value]:
     return x[attrs["count"]: attrs["count"] + attrs["size"]]
 
 
-@lowers("apart_")
+@lowers(layout.apart_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return b.apart(x[0])
 
 
-@lowers("reshape_")
+@lowers(layout.reshape_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return b.reshaped(x[0], attrs["shape"])
 
 
-@lowers("broadcast_to_")
+@lowers(layout.broadcast_to_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return b.stretched(x[0], attrs["shape"])
 
 
-@lowers("spread_")
+@lowers(reductions.spread_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     shape, axis = attrs["shape"], attrs["axis"]
     kept = tuple(1 if i in axis else n for i, n in enumerate(shape))
     return b.stretched(b.reshaped(x[0], kept), shape)
 
 
-@lowers("transpose_")
+@lowers(layout.transpose_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return b.transposed(x[0], attrs["perm"])
 
 
-@lowers("cast_")
+@lowers(casting.cast_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     wanted = attrs["dtype"].name
     if any(d.startswith("complex") or d == "string" for d in (wanted, x[0].dtype)):
@@ -88,14 +91,14 @@ def _positions(shape: tuple[int, ...], key: Any) -> tuple[list[int], list[int], 
     return starts, steps, lengths, [*axes, *range(axis, len(shape))]
 
 
-@lowers("getitem_")
+@lowers(getitem.getitem_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     starts, steps, lengths, _ = _positions(x[0].shape, attrs["key"])
     cut = b.sliced(x[0], starts, steps, tuple(lengths))
     return b.reshaped(cut, tuple(specs[0].shape))
 
 
-@lowers("split_")
+@lowers(packing.split_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[Value]:
     axis, start, made = attrs["axis"], 0, []
     for count in attrs["sizes"]:
@@ -107,7 +110,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[V
     return made
 
 
-@lowers("unstack_")
+@lowers(packing.unstack_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[Value]:
     axis, made = attrs["axis"], []
     shape = tuple(1 if i == axis else n for i, n in enumerate(x[0].shape))
@@ -119,7 +122,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[V
     return made
 
 
-@lowers("reverse_")
+@lowers(arranging.reverse_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     shape = x[0].shape
     flipped = {a % len(shape) for a in attrs["axis"]}

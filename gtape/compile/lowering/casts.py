@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import elementwise
+from gtape.compile.ir.builder import Builder, elementwise
 from gtape.compile.ir.nodes import Value
 from gtape.ops.elementwise import scalars
 

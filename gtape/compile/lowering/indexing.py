@@ -6,13 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import lowers
+from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import Layout, Library, Value, View, dense
 from gtape.compile.lowering.arrangement import _positions
 from gtape.core.spec import Spec
 from gtape.numerics.scatter import CROWD, DENSE
 from gtape.opdef.printers.cuda import C_TYPES
+from gtape.ops.checks import ranges
+from gtape.ops.indexing import gathering, getitem
+from gtape.ops.shape import packing, padding
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_indexing.h",)
@@ -42,7 +44,7 @@ def within(b: Builder, indices: Value, limit: int | None, what: str, *,
     b.library(Library("within", (flat,), (limit, low, what), _HEADER, emit, checks=what), ())
 
 
-@lowers("within_")
+@lowers(ranges.within_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     low, high, what = attrs["low"], attrs["high"], attrs["what"]
     if x[0].dtype not in C_TYPES or x[0].dtype == "uint64":
@@ -68,7 +70,7 @@ def _gathered(b: Builder, table: Value, indices: Value, axis: int, shape: Sequen
     return b.library(node, [(tuple(shape), table.dtype)])[0]
 
 
-@lowers("gather_")
+@lowers(gathering.gather_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     table, indices = x
     if not indices_fit(indices) or table.dtype not in C_TYPES or not table.size:
@@ -78,7 +80,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _gathered(b, table, indices, attrs["axis"], specs[0].shape, False)
 
 
-@lowers("rows_or_zero_")
+@lowers(gathering.rows_or_zero_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     table, indices = x
     if not indices_fit(indices) or table.dtype not in C_TYPES or not table.size:
@@ -106,7 +108,7 @@ def _scattered(b: Builder, value: Value, indices: Value, shape: Sequence[int]) -
     return b.library(node, [(tuple(shape), value.dtype)])[0]
 
 
-@lowers("scatter_rows_")
+@lowers(gathering.scatter_rows_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     value, indices = x
     if not indices_fit(indices) or value.dtype not in _ADDED or not value.size:
@@ -133,7 +135,7 @@ def flat_rows(b: Builder, indices: Value, shape: Sequence[int], name: str) -> Va
     return b.library(node, [((count,), "int64")])[0]
 
 
-@lowers("gather_nd_")
+@lowers(gathering.gather_nd_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     table, indices = x
     if not indices_fit(indices) or table.dtype not in C_TYPES or not table.size:
@@ -144,7 +146,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _gathered(b, flat, rows, 0, specs[0].shape, False)
 
 
-@lowers("scatter_nd_")
+@lowers(gathering.scatter_nd_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     indices, value = x
     shape = tuple(specs[0].shape)
@@ -212,7 +214,7 @@ def _usable(*values: Value) -> bool:
     return all(v.dtype in C_TYPES for v in values)
 
 
-@lowers("concat_")
+@lowers(packing.concat_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _usable(*x):
         return None
@@ -225,7 +227,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return placed(b, "concat", parts, shape, x[0].dtype, None)
 
 
-@lowers("stack_")
+@lowers(packing.stack_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _usable(*x) or not x[0].size:
         return None
@@ -237,7 +239,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return placed(b, "stack", parts, shape, x[0].dtype, None)
 
 
-@lowers("pad_")
+@lowers(padding.pad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,) = x
     fill = attrs["value"]
@@ -249,7 +251,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return placed(b, "pad", [(value, Layout(strides, offset))], shape, value.dtype, fill)
 
 
-@lowers("put_")
+@lowers(getitem.put_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,), shape = x, tuple(attrs["shape"])
     if not _usable(value) or not value.size:

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder, number_of
-from gtape.compile.ir.lower import elementwise, lowers
+from gtape.compile.ir.builder import Builder, elementwise, lowers, number_of
 from gtape.compile.ir.nodes import Library, Value
 from gtape.compile.lowering.indexing import compact
+from gtape.core.op import Op
 from gtape.core.spec import Spec
+from gtape.ops.checks import numerics
 from gtape.ops.elementwise import bitwise, scalars
 
 Attrs = dict[str, Any]
@@ -18,8 +19,8 @@ _HEADER = ("cpu_integers.h",)
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
-def _divided(name: str, struct: str) -> None:
-    @lowers(name)
+def _divided(op: Op, struct: str) -> None:
+    @lowers(op)
     def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
         (spec,) = specs
         shape, kind = tuple(spec.shape), spec.dtype.name
@@ -32,19 +33,20 @@ def _divided(name: str, struct: str) -> None:
             pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
             return f"divided<{struct}>({pointers}, {node.outputs[0].size}L, {steps})"
 
+        name = op.name
         checks = (f"{name}: integer division by zero; use floating tensors, or tf.where to replace "
                   f"zeros")
         node = Library(name, both, steps, _HEADER, emit, checks=checks)
         return b.library(node, [(shape, kind)])[0]
 
 
-_divided("floordiv", "Floored")
-_divided("floormod", "FlooredRest")
-_divided("truncatediv", "Truncated")
-_divided("truncatemod", "TruncatedRest")
+_divided(scalars.floordiv.op, "Floored")
+_divided(scalars.floormod.op, "FlooredRest")
+_divided(scalars.truncatediv.op, "Truncated")
+_divided(scalars.truncatemod.op, "TruncatedRest")
 
 
-@lowers("pow")
+@lowers(scalars.power.op)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     base, exponent = x
     count = number_of(exponent)
@@ -80,7 +82,7 @@ def integer_mean(b: Builder, x: Value, axes: Sequence[int], shape: tuple[int, ..
     return b.library(node, [(shape, x.dtype)])[0]
 
 
-@lowers("check_numerics_")
+@lowers(numerics.check_numerics_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,) = x
     if value.dtype not in ("float32", "float64"):

@@ -6,14 +6,16 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import elementwise, formula, iota, lowers
+from gtape.compile.ir.builder import Builder, elementwise, formula, iota, lowers
 from gtape.compile.ir.nodes import Layout, Library, Value, dense
 from gtape.compile.lowering.indexing import compact, placed
 from gtape.compile.schedule.plan import nbytes
 from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import C_TYPES
 from gtape.ops.elementwise import scalars
+from gtape.ops.linalg import diagonals
+from gtape.ops.reductions import cumulative
+from gtape.ops.shape import arranging, casting
 
 Attrs = dict[str, Any]
 
@@ -22,7 +24,7 @@ def _ready(*values: Value) -> bool:
     return all(v.dtype in C_TYPES and v.size for v in values)
 
 
-@lowers("tile_")
+@lowers(arranging.tile_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,), multiples = x, attrs["multiples"]
     if not _ready(value) or 0 in multiples:
@@ -32,7 +34,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return b.reshaped(b.stretched(apart, wide), tuple(specs[0].shape))
 
 
-@lowers("repeat_")
+@lowers(arranging.repeat_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,), axis, repeats = x, attrs["axis"], attrs["repeats"]
     if not _ready(value) or not repeats:
@@ -42,7 +44,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return b.reshaped(wide, tuple(specs[0].shape))
 
 
-@lowers("roll_")
+@lowers(arranging.roll_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,) = x
     if not _ready(value):
@@ -62,7 +64,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return placed(b, "roll", parts, shape, value.dtype, None)
 
 
-@lowers("shift_")
+@lowers(cumulative.shift_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,), axis, by = x, attrs["axis"], attrs["by"]
     if not _ready(value):
@@ -78,7 +80,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 
 
 # ---------------------------------------------------------------- diagonals
-@lowers("band_part_")
+@lowers(diagonals.band_part_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,) = x
     if not _ready(value):
@@ -105,7 +107,7 @@ def _diagonal(shape: Sequence[int], d: int) -> tuple[int, Layout]:
     return length, Layout((*batch, columns + 1), max(-d, 0) * columns + max(d, 0))
 
 
-@lowers("diag_part_")
+@lowers(diagonals.diag_part_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,), (low, high) = x, attrs["k"]
     if not _ready(value) or low != high:
@@ -114,7 +116,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return b.view(value, (*value.shape[:-2], length), layout, None) if length else None
 
 
-@lowers("diag_")
+@lowers(diagonals.diag_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,), (low, high) = x, attrs["k"]
     if not _ready(value) or low != high:
@@ -124,7 +126,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
                   attrs["padding"])
 
 
-@lowers("set_diag_")
+@lowers(diagonals.set_diag_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     value, diagonal = x
     low, high = attrs["k"]
@@ -134,7 +136,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return placed(b, "set diag", parts, value.shape, value.dtype, None)
 
 
-@lowers("cross_")
+@lowers(diagonals.cross_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _ready(*x):
         return None
@@ -153,7 +155,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return placed(b, "cross", parts, x[0].shape, x[0].dtype, None)
 
 
-@lowers("bitcast_")
+@lowers(casting.bitcast_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,), (spec,) = x, specs
     if not _ready(value) or spec.dtype.name not in C_TYPES:

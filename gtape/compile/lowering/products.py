@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import elementwise, lowers
+from gtape.compile.ir.builder import Builder, elementwise, lowers
 from gtape.compile.ir.nodes import Layout, Value, dense
 from gtape.core.spec import Spec
 from gtape.numerics.contraction import order_of
 from gtape.ops.elementwise import scalars
+from gtape.ops.linalg import contraction, linear, products
 
 Attrs = dict[str, Any]
 _REAL = ("float32", "float64")
@@ -31,7 +31,7 @@ def product(b: Builder, x: Value, y: Value) -> Value:
     return b.product(x, y)
 
 
-@lowers("matmul_")
+@lowers(products.matmul_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     left, right = x
     if left.dtype not in _REAL or not left.size or not right.size:
@@ -43,7 +43,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return product(b, left, right)
 
 
-@lowers("weight_gradients_")
+@lowers(linear.weight_gradients_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[Value] | None:
     value, dz = x
     if value.dtype not in _REAL or not value.size or not dz.size:
@@ -54,7 +54,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[V
     return [b.product(_swapped(b, flat), slope), b.reduced("sum", slope, (0,), False)]
 
 
-@lowers("einsum_")
+@lowers(contraction.einsum_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if x[0].dtype not in _REAL or any(not v.size for v in x):
         return None

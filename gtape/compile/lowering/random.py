@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import lowers
+from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import Library, Value
 from gtape.compile.lowering.indexing import compact
 from gtape.core.spec import Spec
 from gtape.numerics.error_function_tables import CENTRE
 from gtape.opdef.printers.cuda import C_TYPES, compute_dtype
 from gtape.opdef.printers.cuda import number as number_text
+from gtape.ops.random import draws, generator
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_random.h",)
@@ -43,16 +43,16 @@ def _floats(spec: Spec, *numbers: Any) -> list[str] | None:
     return [number_text(float(n), compute_dtype(spec.dtype.name)) for n in numbers]
 
 
-def _declare(name: str, numbers: Callable[..., list[str] | None], distribution: str, *,
+def _declare(distribution: str, numbers: Callable[..., list[str] | None], struct: str, *,
              counted: bool = True) -> None:
     """The rule of a draw: `numbers(spec, **parameters)` are what its distribution is made of."""
-    @lowers(name)
+    @lowers(draws.op_of(distribution))
     def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
         (spec,) = specs
         if not math.prod(spec.shape):
             return None
         made = numbers(spec, **dict(attrs["parameters"]))
-        kind = distribution.format(C_TYPES[spec.dtype.name])
+        kind = struct.format(C_TYPES[spec.dtype.name])
         return None if made is None else _drawn(b, x[0], spec, kind, made, counted=counted)
 
 
@@ -105,19 +105,19 @@ def _numbers(b: Builder, name: str, x: Value, shape: Sequence[int], dtype: str,
     return b.library(node, [(tuple(shape), dtype)])[0]
 
 
-@lowers("stateless_position_")
+@lowers(draws.stateless_position_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return _numbers(b, "position", x[0], (4,), "int64",
                     "keep_position(mixed(2, x[0], x[1]), y);")
 
 
-@lowers("position_of_state_")
+@lowers(generator.position_of_state_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return _numbers(b, "position", x[0], (4,), "int64",
                     "keep_position(mixed(4, x[2]), y); y[2] = x[0]; y[3] = x[1];")
 
 
-@lowers("skipped_state_")
+@lowers(generator.skipped_state_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     high, low = divmod(attrs["count"] % 2 ** 128, 2 ** 64)
     return _numbers(b, "skip", x[0], (3,), "int64",
@@ -126,7 +126,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
                     f"y[2] = x[2];")
 
 
-@lowers("folded_seeds_")
+@lowers(draws.folded_seeds_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     seed, data = x
     (spec,) = specs

@@ -6,17 +6,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import elementwise, formula, lowers
+from gtape.compile.ir.builder import Builder, elementwise, formula, lowers
 from gtape.compile.ir.nodes import Product, Value
 from gtape.compile.lowering.integers import integer_mean
+from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import C_TYPES
 from gtape.ops.elementwise import scalars
+from gtape.ops.linalg import norms
+from gtape.ops.nn import losses
+from gtape.ops.reductions import more_reductions, reductions, sums
+from gtape.ops.shape import layout
 
 Attrs = dict[str, Any]
-_HOW = {"reduce_sum_": "sum", "reduce_max_": "max", "reduce_min_": "min", "reduce_prod_": "prod",
-        "reduce_all_": "all", "reduce_any_": "any"}
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
 
 
@@ -24,8 +26,8 @@ def _plain(x: Value) -> bool:
     return x.dtype in C_TYPES and x.size > 0
 
 
-def _declare(name: str, how: str) -> None:
-    @lowers(name)
+def _declare(op: Op, how: str) -> None:
+    @lowers(op)
     def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
         if not _plain(x[0]):
             return None
@@ -36,8 +38,12 @@ def _declare(name: str, how: str) -> None:
         return b.reduced(how, x[0], attrs["axis"], attrs["keepdims"])
 
 
-for _name, _reduction in _HOW.items():
-    _declare(_name, _reduction)
+_declare(reductions.reduce_sum_, "sum")
+_declare(reductions.reduce_max_, "max")
+_declare(reductions.reduce_min_, "min")
+_declare(more_reductions.reduce_prod_, "prod")
+_declare(more_reductions.reduce_all_, "all")
+_declare(more_reductions.reduce_any_, "any")
 
 
 def _of_product(b: Builder, x: Value, axes: Sequence[int], keepdims: bool) -> Value | None:
@@ -58,7 +64,7 @@ def _of_product(b: Builder, x: Value, axes: Sequence[int], keepdims: bool) -> Va
     return b.reshaped(made, (1,) * (rank - 2) + made.shape) if keepdims else made
 
 
-@lowers("sum_to_")
+@lowers(layout.sum_to_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,), shape = x, tuple(attrs["shape"])
     if not _plain(value):
@@ -76,7 +82,7 @@ def mean(b: Builder, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
     return formula(b, "divide", lambda s: s / count, total)
 
 
-@lowers("reduce_mean_")
+@lowers(reductions.reduce_mean_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _plain(x[0]):
         return None
@@ -88,7 +94,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return mean(b, x[0], attrs["axis"], attrs["keepdims"])
 
 
-@lowers("reduce_variance_")
+@lowers(more_reductions.reduce_variance_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
         return None
@@ -96,7 +102,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return mean(b, elementwise(b, scalars.square, centred), attrs["axis"], attrs["keepdims"])
 
 
-@lowers("euclidean_norm_")
+@lowers(norms.euclidean_norm_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
         return None
@@ -104,7 +110,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return elementwise(b, scalars.sqrt, total)
 
 
-@lowers("l2_loss_")
+@lowers(losses.l2_loss_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
         return None
@@ -112,7 +118,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return formula(b, "multiply", lambda s: s * 0.5, total)
 
 
-@lowers("add_n_")
+@lowers(sums.add_n_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if any(not _plain(v) for v in x):
         return None
@@ -122,7 +128,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return total
 
 
-@lowers("reduce_logsumexp_")
+@lowers(more_reductions.reduce_logsumexp_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
         return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import elementwise, formula, iota, lowers
+from gtape.compile.ir.builder import Builder, elementwise, formula, iota, lowers
 from gtape.compile.ir.nodes import Value
 from gtape.compile.lowering.reductions import mean
 from gtape.core.spec import Spec
 from gtape.ops.elementwise import scalars
+from gtape.ops.nn import cross_entropy, dropout, normalization, softmax
 
 Attrs = dict[str, Any]
 _REAL = ("float32", "float64")
@@ -35,7 +35,7 @@ def _ready(*values: Value) -> bool:
     return all(v.dtype in _REAL and v.size for v in values)
 
 
-@lowers("softmax_")
+@lowers(softmax.softmax_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _ready(*x):
         return None
@@ -43,7 +43,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return elementwise(b, scalars.divide, terms, total)
 
 
-@lowers("softmax_grad_")
+@lowers(softmax.softmax_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _ready(*x):
         return None
@@ -52,7 +52,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _sub(b, weighted, _mul(b, p, b.reduced("sum", weighted, (attrs["axis"],), True)))
 
 
-@lowers("log_softmax_")
+@lowers(softmax.log_softmax_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _ready(*x):
         return None
@@ -60,7 +60,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _sub(b, z, elementwise(b, scalars.log, total))
 
 
-@lowers("log_softmax_grad_")
+@lowers(softmax.log_softmax_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _ready(*x):
         return None
@@ -69,7 +69,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _sub(b, g, _mul(b, elementwise(b, scalars.exp, q), total))
 
 
-@lowers("softmax_cross_entropy_")
+@lowers(cross_entropy.softmax_cross_entropy_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[Value] | None:
     if not _ready(*x):
         return None
@@ -80,7 +80,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[V
     return [b.reduced("sum", part, (axis,), False), elementwise(b, scalars.divide, terms, total)]
 
 
-@lowers("cross_entropy_grad_")
+@lowers(cross_entropy.cross_entropy_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _ready(*x):
         return None
@@ -98,7 +98,7 @@ def _integers(labels: Value) -> bool:
     return labels.dtype in ("int32", "int64") and labels.size > 0
 
 
-@lowers("sparse_softmax_cross_entropy_")
+@lowers(cross_entropy.sparse_softmax_cross_entropy_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[Value] | None:
     from gtape.compile.lowering.indexing import within
 
@@ -121,7 +121,7 @@ def _chosen(b: Builder, chosen: Value, x: Value) -> Value:
     return b.reduced("sum", kept, (len(x.shape) - 1,), False)
 
 
-@lowers("sparse_cross_entropy_grad_")
+@lowers(cross_entropy.sparse_cross_entropy_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     a, probs, labels = x
     if not _ready(a, probs) or not _integers(labels):
@@ -136,7 +136,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return formula(b, "sparse_cross_entropy_grad", part, weight, probs, chosen)
 
 
-@lowers("pick_class_")
+@lowers(cross_entropy.pick_class_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     value, labels = x
     if not _ready(value) or not _integers(labels):
@@ -144,7 +144,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _chosen(b, at_label(b, labels, value.shape[-1]), value)
 
 
-@lowers("place_class_")
+@lowers(cross_entropy.place_class_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     value, labels = x
     if not _ready(value) or not _integers(labels):
@@ -154,7 +154,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return elementwise(b, scalars.where, chosen, wide, b.splat(0.0, wide.shape, wide.dtype))
 
 
-@lowers("normal_grad_")
+@lowers(normalization.normal_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if not _ready(*x):
         return None
@@ -165,7 +165,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _mul(b, rest, factor)
 
 
-@lowers("masked_scale_")
+@lowers(dropout.masked_scale_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     value, kept = x
     if not _ready(value) or kept.dtype != "bool":

@@ -6,15 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import elementwise, lowers
+from gtape.compile.ir.builder import Builder, elementwise, lowers
 from gtape.compile.ir.nodes import Library, Value
 from gtape.compile.lowering.indexing import compact, indices_fit
 from gtape.compile.lowering.rows import at_label
+from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.numerics.running_sums import SHORT
 from gtape.opdef.printers.cuda import C_TYPES
 from gtape.ops.elementwise import scalars
+from gtape.ops.indexing import sorting
+from gtape.ops.reductions import cumulative
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_scans.h",)
@@ -26,9 +28,9 @@ def _sizes(shape: Sequence[int], axis: int) -> str:
     return f"{math.prod(shape[:axis])}L, {shape[axis]}L, {math.prod(shape[axis + 1:])}L"
 
 
-def _scan(name: str, struct: str, dtypes: Sequence[str]) -> None:
+def _scan(op: Op, struct: str, dtypes: Sequence[str]) -> None:
     """The rule of a running total of one or two arrays."""
-    @lowers(name)
+    @lowers(op)
     def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
         (last, shape, axis) = (x[-1], tuple(specs[0].shape), attrs["axis"])
         if any(v.dtype not in dtypes or not v.size or v.shape != last.shape for v in x):
@@ -47,13 +49,13 @@ def _scan(name: str, struct: str, dtypes: Sequence[str]) -> None:
 
 
 _NUMBERS = tuple(d for d in C_TYPES if d != "bool")
-_scan("cumsum_", "Sums", _NUMBERS)
-_scan("cumprod_", "Products", _NUMBERS)
-_scan("cumulative_logsumexp_", "LogSums", _REAL)
-_scan("linear_scan_", "LinearSums", _REAL)
+_scan(cumulative.cumsum_, "Sums", _NUMBERS)
+_scan(cumulative.cumprod_, "Products", _NUMBERS)
+_scan(cumulative.cumulative_logsumexp_, "LogSums", _REAL)
+_scan(cumulative.linear_scan_, "LinearSums", _REAL)
 
 
-@lowers("arg_extreme_")
+@lowers(sorting.arg_extreme_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value,), (spec,) = x, specs
     if value.dtype not in C_TYPES or not value.size or spec.dtype.name not in C_TYPES:
@@ -69,7 +71,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
 
 
-@lowers("in_top_k_")
+@lowers(sorting.in_top_k_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     scores, target = x
     if scores.dtype not in _REAL or not scores.size or not indices_fit(target):

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import lowers
+from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import Library, Value
 from gtape.compile.lowering.indexing import compact, indices_fit, within
 from gtape.core.dtypes import int64
+from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import C_TYPES, number
+from gtape.ops.indexing import segments, sorting
+from gtape.ops.reductions import histograms
+from gtape.ops.shape import arranging
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_indexing.h",)
@@ -34,24 +37,24 @@ def _called(b: Builder, function: str, inputs: Sequence[Value], spec: Spec, argu
     return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
 
 
-def _along(name: str, function: str) -> None:
-    @lowers(name)
+def _along(op: Op, function: str) -> None:
+    @lowers(op)
     def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
         value, indices = x
         length = attrs.get("length", value.shape[-1])
         if value.dtype not in C_TYPES or not value.size or not indices_fit(indices):
             return None
-        within(b, indices, length, f"{name[:-1]}: indices must lie in [-{length}, {length})",
+        within(b, indices, length, f"{op.name[:-1]}: indices must lie in [-{length}, {length})",
                low=-length)
         rows, count = math.prod(indices.shape[:-1]), indices.shape[-1]
         return _called(b, function, x, specs[0], f"{rows}L, {length}L, {count}L")
 
 
-_along("take_along_", "take_along")
-_along("put_along_", "put_along")
+_along(sorting.take_along_, "take_along")
+_along(sorting.put_along_, "put_along")
 
 
-@lowers("reverse_sequence_")
+@lowers(arranging.reverse_sequence_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     value, lengths = x
     if value.dtype not in C_TYPES or not value.size or not indices_fit(lengths):
@@ -67,7 +70,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 
 
 # ---------------------------------------------------------------- segments
-@lowers("counts_")
+@lowers(histograms.counts_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (ids,) = x
     if not indices_fit(ids) or not attrs["count"]:
@@ -75,7 +78,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _called(b, "count_indices", x, specs[0], f"{ids.size}L, {attrs['count']}L, 0")
 
 
-@lowers("sizes_")
+@lowers(segments.sizes_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (ids,), (spec,) = x, specs
     if not indices_fit(ids) or not attrs["count"] or spec.dtype.name not in _NUMBERS:
@@ -85,7 +88,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return b.cast(counts, spec.dtype.name)
 
 
-@lowers("segment_extreme_")
+@lowers(segments.segment_extreme_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value, ids), (spec,) = x, specs
     count, largest = attrs["count"], attrs["largest"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import elementwise, lowers
+from gtape.compile.ir.builder import Builder, elementwise, lowers
 from gtape.compile.ir.nodes import Value
 from gtape.core.spec import Spec
 from gtape.ops.elementwise import scalars
+from gtape.ops.reductions import more_reductions
 
 
-@lowers("share_")
+@lowers(more_reductions.share_)
 def _(b: Builder, x: list[Value], attrs: dict[str, Any], specs: Sequence[Spec]) -> Value | None:
     (value,), axes = x, attrs["axis"]
     if value.dtype not in ("float32", "float64") or not value.size:

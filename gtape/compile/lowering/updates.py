@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import lowers
+from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import Library, Value, dense
 from gtape.compile.lowering.indexing import compact, copied, flat_rows, indices_fit, within
+from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import C_TYPES
+from gtape.ops.indexing import scattering, slice_assignment, variable_scatter
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_indexing.h", "cpu_updates.h")
@@ -66,7 +67,7 @@ def _ready(*values: Value) -> bool:
     return all(v.dtype in C_TYPES and v.size for v in values)
 
 
-@lowers("changed_rows_")
+@lowers(variable_scatter.changed_rows_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     base, indices, values = x
     how = _HOW.get(attrs["how"])
@@ -77,7 +78,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _rows_written(b, how, base, indices, values, 1)
 
 
-@lowers("changed_slices_")
+@lowers(variable_scatter.changed_slices_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     base, indices, values = x
     how = _HOW.get(attrs["how"])
@@ -88,8 +89,8 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 
 
 # ---------------------------------------------------------------- tensor_scatter_nd_*
-def _declare(name: str, struct: str, title: str) -> None:
-    @lowers(name)
+def _declare(op: Op, struct: str, title: str) -> None:
+    @lowers(op)
     def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
         base, indices, values = x
         if not _ready(base, values) or not indices_fit(indices):
@@ -98,12 +99,12 @@ def _declare(name: str, struct: str, title: str) -> None:
         return _rows_written(b, struct, base, rows, values, indices.shape[-1])
 
 
-_declare("tensor_scatter_update_", "Replaced", "tensor_scatter_nd_update")
-_declare("tensor_scatter_max_", "Largest", "tensor_scatter_nd_max")
-_declare("tensor_scatter_min_", "Smallest", "tensor_scatter_nd_min")
+_declare(scattering.tensor_scatter_update_, "Replaced", "tensor_scatter_nd_update")
+_declare(scattering.tensor_scatter_max_, "Largest", "tensor_scatter_nd_max")
+_declare(scattering.tensor_scatter_min_, "Smallest", "tensor_scatter_nd_min")
 
 
-@lowers("cleared_")
+@lowers(scattering.cleared_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     base, indices = x
     if not _ready(base) or not indices_fit(indices):
@@ -118,7 +119,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _written(b, "clear rows", base, (rows,), depth, text)
 
 
-@lowers("gather_last_")
+@lowers(scattering.gather_last_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     table, indices = x
     if not _ready(table) or not indices_fit(indices):
@@ -135,7 +136,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return b.library(node, [(tuple(specs[0].shape), table.dtype)])[0]
 
 
-@lowers("put_last_")
+@lowers(scattering.put_last_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     indices, values = x
     if not _ready(values) or not indices_fit(indices):
@@ -189,7 +190,7 @@ def _slice_at(shape: Sequence[int], key: Sequence[Any], indices: Sequence[Value]
     return made
 
 
-@lowers("changed_piece_")
+@lowers(slice_assignment.changed_piece_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     base, update, *indices = x
     key = attrs["key"]

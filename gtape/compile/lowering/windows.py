@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder
-from gtape.compile.ir.lower import lowers
+from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import Library, Shape, Value
 from gtape.compile.lowering.indexing import compact
 from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import C_TYPES
+from gtape.ops.nn import convolution, pooling
 
 Attrs = dict[str, Any]
 _FLOATS = ("float32", "float64")
@@ -61,7 +61,7 @@ def _called(b: Builder, name: str, geometry: str, inputs: Sequence[Value], shape
     return b.library(node, [(tuple(shape), dtype)])[0]
 
 
-@lowers("convolution_")
+@lowers(convolution.convolution_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     image, filters = x
     shape = tuple(specs[0].shape)
@@ -71,7 +71,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _called(b, "convolution", geometry, [image, filters], shape, _CONVOLUTION, True)
 
 
-@lowers("input_grad_")
+@lowers(convolution.input_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     slope, filters = x
     shape = tuple(attrs["shape"])
@@ -82,7 +82,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
                    True)
 
 
-@lowers("filter_grad_")
+@lowers(convolution.filter_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     image, slope = x
     shape = tuple(specs[0].shape)
@@ -101,31 +101,31 @@ def _pool(b: Builder, name: str, inputs: list[Value], attrs: Attrs, image: Shape
     return _called(b, name, geometry, inputs, shape, _POOLING)
 
 
-@lowers("max_pool_")
+@lowers(pooling.max_pool_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     shape = tuple(specs[0].shape)
     return _pool(b, "max_pool", x, attrs, x[0].shape, shape, shape)
 
 
-@lowers("max_pool_grad_")
+@lowers(pooling.max_pool_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     _, image, pooled = x
     return _pool(b, "max_pool_grad", x, attrs, image.shape, pooled.shape, image.shape)
 
 
-@lowers("max_pool_pick_")
+@lowers(pooling.max_pool_pick_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     _, image, pooled = x
     return _pool(b, "max_pool_pick", x, attrs, image.shape, pooled.shape, pooled.shape)
 
 
-@lowers("avg_pool_")
+@lowers(pooling.avg_pool_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     shape = tuple(specs[0].shape)
     return _pool(b, "average_pool", x, attrs, x[0].shape, shape, shape)
 
 
-@lowers("avg_pool_grad_")
+@lowers(pooling.avg_pool_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     shape = tuple(attrs["shape"])
     return _pool(b, "average_pool_grad", x, attrs, shape, x[0].shape, shape)

@@ -22,11 +22,15 @@ from gtape.compile.numpy.values import (
     View,
     needed,
 )
+from gtape.core.op import Op
 from gtape.opdef.broadcasting import axes_to_sum, stretches
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.primitive import Primitive
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, topological
+from gtape.ops.linalg import products
+from gtape.ops.reductions import reductions, sums
+from gtape.ops.shape import casting, identity, layout
 from gtape.trace.graph import Graph, Node
 from gtape.trace.host_callback import HostedOp
 
@@ -88,7 +92,7 @@ class Steps:
             return self._nodes(graph, {id(s): v for s, v in zip(graph.inputs, inputs)})
         if isinstance(op, Primitive):
             attrs = dict(zip(op.attr_names, node.attrs))
-            rule = _RULES.get(op.name)
+            rule = op.numpy_steps
             made = None if rule is None else rule(self, inputs, attrs, specs[0])
             return self._added(Call(op, attrs, inputs, specs, node.stays)) if (
                 made is None) else [made]
@@ -180,43 +184,43 @@ def _spec(tensor: Any) -> Spec:
 
 #: (steps, inputs, attributes, spec) -> the value, or None where the array function is to be called.
 _Rule = Callable[[Steps, list[Value], dict[str, Any], Spec], Value | None]
-_RULES: dict[str, _Rule] = {}
 
 
-def _rule(*names: str) -> Callable[[_Rule], _Rule]:
+def _rule(*ops: Op) -> Callable[[_Rule], _Rule]:
     def declare(rule: _Rule) -> _Rule:
-        _RULES.update(dict.fromkeys(names, rule))
+        for op in ops:
+            op.numpy_steps = rule
         return rule
 
     return declare
 
 
-@_rule("identity_", "stop_gradient_", "assigned_")
+@_rule(layout.identity_, identity.stop_gradient_, identity.assigned_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
     return inputs[0]
 
 
-@_rule("apart_")
+@_rule(layout.apart_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
     return steps.view(inputs[0], spec[0], "{0}")
 
 
-@_rule("reshape_")
+@_rule(layout.reshape_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
     return steps.reshaped(inputs[0], spec[0])
 
 
-@_rule("transpose_")
+@_rule(layout.transpose_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
     return steps.view(inputs[0], spec[0], f"{{0}}.transpose({tuple(attrs['perm'])!r})")
 
 
-@_rule("broadcast_to_")
+@_rule(layout.broadcast_to_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
     return steps.spread(inputs[0], spec[0])
 
 
-@_rule("spread_")
+@_rule(reductions.spread_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
     kept = tuple(1 if i in attrs["axis"] else n for i, n in enumerate(spec[0]))
     return steps.spread(steps.reshaped(inputs[0], kept), spec[0])
@@ -229,7 +233,7 @@ def _total(steps: Steps, value: Value, axes: tuple[int, ...], shape: tuple[int, 
     return steps.reshaped(steps.sum(value, axes), shape)
 
 
-@_rule("sum_to_")
+@_rule(layout.sum_to_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
     value = inputs[0]
     if stretches(value.shape, spec[0]):
@@ -237,12 +241,12 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
     return _total(steps, value, axes_to_sum(value.shape, spec[0])[0], spec[0])
 
 
-@_rule("reduce_sum_")
+@_rule(reductions.reduce_sum_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
     return _total(steps, inputs[0], tuple(attrs["axis"]), spec[0])
 
 
-@_rule("reduce_mean_")
+@_rule(reductions.reduce_mean_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
     if spec[1].itemsize == 2:
         return None
@@ -251,7 +255,7 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
     return None if total is None else steps.mapped(np.divide, total, count)
 
 
-@_rule("cast_")
+@_rule(casting.cast_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
     (value,) = inputs
     kinds = value.dtype.kind + spec[1].kind
@@ -260,7 +264,7 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
     return steps.spread(steps.cast(value, spec[1]), spec[0])
 
 
-@_rule("add_n_")
+@_rule(sums.add_n_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
     if spec[1].kind not in _KINDS:
         return None
@@ -270,7 +274,7 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
     return steps.spread(total, spec[0])
 
 
-@_rule("matmul_")
+@_rule(products.matmul_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
     if spec[1].kind not in "fc" or spec[1].itemsize == 2:
         return None

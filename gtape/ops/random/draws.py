@@ -8,6 +8,7 @@ another, because the position is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,10 @@ class Draw(Op):
         return None
 
 
-_draws: dict[str, Draw] = {}
+@cache
+def op_of(distribution: str) -> Draw:
+    """The op that draws from `distribution`, where it has to be a node or a record."""
+    return Draw(distribution)
 
 
 def drawn(distribution: str, position: Position, shape: Sequence[int], array_type: ArrayType,
@@ -73,9 +77,8 @@ def drawn(distribution: str, position: Position, shape: Sequence[int], array_typ
     """Numbers of `distribution`, drawn at `position`. No gradient flows to `arrays`."""
     if type(position) is not tuple or arrays or (
             tracer_now() is not None and outgrows([Spec(tuple(shape), array_type.dtype)])):
-        op = _draws.get(distribution) or _draws.setdefault(distribution, Draw(distribution))
         attrs = (known(tuple(shape)), array_type, tuple(sorted(parameters.items())))
-        return op.run((as_tensor(position), *arrays), attrs)[0]
+        return op_of(distribution).run((as_tensor(position), *arrays), attrs)[0]
     return EagerTensor(_sampled(distribution, *position, tuple(shape), array_type, (), parameters),
                        array_type)
 

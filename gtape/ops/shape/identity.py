@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from gtape.core import nest
@@ -29,6 +30,7 @@ def _(x: Spec) -> Spec:
 stop_gradient_.cases = [case((2, 3))]
 
 
+@partial(Primitive, tf_name="AssignVariableOp")
 def assigned_(xp: Any, value: Any, previous: Any) -> Any:
     """`value`: what a Variable whose value was `previous` was given while a function is traced.
 
@@ -37,15 +39,12 @@ def assigned_(xp: Any, value: Any, previous: Any) -> Any:
     return value
 
 
-_assigned = Primitive(assigned_, tf_name="AssignVariableOp")
-
-
-@_assigned.infer
+@assigned_.infer
 def _(value: Spec, previous: Spec) -> Spec:
     return value
 
 
-@_assigned.vjp("previous")
+@assigned_.vjp("previous")
 def _(g: Any) -> Any:
     return g
 
@@ -55,7 +54,7 @@ def renewed(value: Tensor, previous: Tensor) -> Tensor:
     cut = stop_gradient_(value)
     if cut.spec != previous.spec or cut._t is not previous._t or not cut._t.differentiable:
         return cut
-    return _assigned(cut, previous)
+    return assigned_(cut, previous)
 
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:

@@ -57,12 +57,12 @@ def _tensors(grads: Grads, g: Any, record: Any) -> None:
 
 
 _backward = on_arrays(_tensors)
-_move = Move()
+move_ = Move()
 
 
 def move(x: Tensor, device: Device) -> Tensor:
     """`x` on `device`; a new tensor even when it is there already. Strings stay on the host."""
-    return _move.run((x,), (device,))[0]
+    return move_.run((x,), (device,))[0]
 
 
 def moved(structure: Any, device: Device) -> Any:

@@ -6,8 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.core.tensor import Tensor
-from gtape.vmap.batch_trace import Attrs, batches
-from gtape.vmap.operand import Operand
+from gtape.ops.checks import numerics, ranges
+from gtape.ops.image import adjustments
+from gtape.ops.indexing import masking, sorting
+from gtape.ops.linalg import (
+    determinants,
+    diagonals,
+    eigen,
+    lu,
+    matrix_functions,
+    norms,
+    solving,
+    tridiagonal,
+)
+from gtape.ops.nn import cross_entropy, dropout, normalization, softmax
+from gtape.ops.random import functions
+from gtape.ops.reductions import cumulative, histograms, more_reductions, reductions, sums
+from gtape.ops.shape import arranging, casting, identity, layout, packing
+from gtape.ops.signal import fourier, frames
+from gtape.vmap.operand import Attrs, Operand, batches
 
 Operands = Sequence[Operand]
 
@@ -22,22 +39,25 @@ def behind(axis: Any) -> Any:
     return axis + 1 if isinstance(axis, int) else tuple(a + 1 for a in axis)
 
 
-@batches("reduce_sum_", "reduce_mean_", "reduce_max_", "reduce_min_", "reduce_prod_",
-         "reduce_all_", "reduce_any_", "reduce_logsumexp_", "reduce_variance_",
-         "euclidean_norm_", "share_", "softmax_", "softmax_grad_", "log_softmax_",
-         "log_softmax_grad_", "sparsemax_", "cumsum_", "cumprod_", "cumulative_logsumexp_",
-         "shift_", "linear_scan_", "arg_extreme_", "reverse_", "roll_", "repeat_", "concat_",
-         "stack_", "split_", "unstack_")
+@batches(reductions.reduce_sum_, reductions.reduce_mean_, reductions.reduce_max_,
+         reductions.reduce_min_, more_reductions.reduce_prod_, more_reductions.reduce_all_,
+         more_reductions.reduce_any_, more_reductions.reduce_logsumexp_,
+         more_reductions.reduce_variance_, norms.euclidean_norm_, more_reductions.share_,
+         softmax.softmax_, softmax.softmax_grad_, softmax.log_softmax_, softmax.log_softmax_grad_,
+         softmax.sparsemax_, cumulative.cumsum_, cumulative.cumprod_,
+         cumulative.cumulative_logsumexp_, cumulative.shift_, cumulative.linear_scan_,
+         sorting.arg_extreme_, arranging.reverse_, arranging.roll_, arranging.repeat_,
+         packing.concat_, packing.stack_, packing.split_, packing.unstack_)
 def _along(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [x.full() for x in xs], attrs | {"axis": behind(attrs["axis"])})
 
 
-@batches("fft_", "ifft_", "rfft_", "irfft_", "normal_grad_")
+@batches(fourier.fft_, fourier.ifft_, fourier.rfft_, fourier.irfft_, normalization.normal_grad_)
 def _over(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [x.full() for x in xs], attrs | {"axes": behind(attrs["axes"])})
 
 
-@batches("compress_", "expand_")
+@batches(masking.compress_, masking.expand_)
 def _indexed_along(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, index = xs
     if index.batched:
@@ -45,7 +65,7 @@ def _indexed_along(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [x.tensor, index.tensor], attrs | {"axis": behind(attrs["axis"])})
 
 
-@batches("reverse_sequence_")
+@batches(arranging.reverse_sequence_)
 def _sequences(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, lengths = xs
     if lengths.batched:
@@ -53,24 +73,28 @@ def _sequences(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [x.tensor, lengths.tensor], {n: behind(a) for n, a in attrs.items()})
 
 
-@batches("identity_", "apart_", "stop_gradient_", "cast_", "bitcast_", "check_numerics_", "within_",
-         "bins_", "add_n_", "gamma_slope_", "cross_", "det_", "cofactors_",
-         "cofactor_change_", "slogdet_", "inv_", "cholesky_", "pinv_", "eigh_", "eig_", "svd_",
-         "qr_", "lu_", "expm_", "logm_", "square_root_", "tridiagonal_solve_", "diag_part_",
-         "diag_", "set_diag_", "band_part_", "take_along_", "put_along_", "sort_", "argsort_",
-         "top_k_", "searchsorted_", "frames_", "overlap_", "softmax_cross_entropy_",
-         "cross_entropy_grad_", "sparse_softmax_cross_entropy_", "sparse_cross_entropy_grad_",
-         "pick_class_", "place_class_")
+@batches(layout.identity_, layout.apart_, identity.stop_gradient_, casting.cast_, casting.bitcast_,
+         numerics.check_numerics_, ranges.within_, histograms.bins_, sums.add_n_,
+         functions.gamma_slope_, diagonals.cross_, determinants.det_, determinants.cofactors_,
+         determinants.cofactor_change_, determinants.slogdet_, solving.inv_, solving.cholesky_,
+         solving.pinv_, eigen.eigh_, eigen.eig_, eigen.svd_, eigen.qr_, lu.lu_,
+         matrix_functions.expm_, matrix_functions.logm_, matrix_functions.square_root_,
+         tridiagonal.tridiagonal_solve_, diagonals.diag_part_, diagonals.diag_, diagonals.set_diag_,
+         diagonals.band_part_, sorting.take_along_, sorting.put_along_, sorting.sort_,
+         sorting.argsort_, sorting.top_k_, sorting.searchsorted_, frames.frames_, frames.overlap_,
+         cross_entropy.softmax_cross_entropy_, cross_entropy.cross_entropy_grad_,
+         cross_entropy.sparse_softmax_cross_entropy_, cross_entropy.sparse_cross_entropy_grad_,
+         cross_entropy.pick_class_, cross_entropy.place_class_)
 def _whatever_is_in_front(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [x.full() for x in xs], attrs)
 
 
-@batches("masked_scale_")
+@batches(dropout.masked_scale_)
 def _masked(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, kept = xs
     return run(op, [x.full(), kept.aligned(len(x.shape))], attrs)
 
 
-@batches("adjust_contrast_")
+@batches(adjustments.adjust_contrast_)
 def _contrast(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return None if xs[1].batched else run(op, [x.tensor for x in xs], attrs)

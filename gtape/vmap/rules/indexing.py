@@ -11,11 +11,12 @@ from typing import Any
 
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.elementwise.scalars import add, greater_equal, less, logical_and, where
+from gtape.ops.indexing import gathering, scattering, segments, unique
 from gtape.ops.indexing.gathering import gather_
+from gtape.ops.random import functions
 from gtape.ops.shape.layout import broadcast_to_, reshape_
 from gtape.ops.shape.packing import concat_
-from gtape.vmap.batch_trace import Attrs, batches
-from gtape.vmap.operand import Operand, moved
+from gtape.vmap.operand import Attrs, Operand, batches, moved
 from gtape.vmap.rules.axes import Operands, run
 
 
@@ -41,7 +42,7 @@ def _joined(x: Operand) -> Tensor:
     return reshape_(x.full(), shape=(x.size * x.shape[0], *x.shape[1:]))
 
 
-@batches("gather_")
+@batches(gather_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     params, indices = xs
     axis = attrs["axis"]
@@ -56,13 +57,14 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return made
 
 
-@batches("shuffle_", "unique_")
+@batches(functions.shuffle_, unique.unique_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, order = xs
     return None if order.batched else gather_(x.tensor, order.tensor, axis=1)
 
 
-@batches("scatter_rows_", "rows_or_zero_", "segment_extreme_", "segment_prod_")
+@batches(gathering.scatter_rows_, gathering.rows_or_zero_, segments.segment_extreme_,
+         segments.segment_prod_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, indices = xs
     if not indices.batched:
@@ -86,8 +88,9 @@ def _numbered(indices: Operand) -> Tensor:
     return concat_(broadcast_to_(first, shape=shape), whole, axis=len(shape) - 1)
 
 
-@batches("gather_nd_", "scatter_nd_", "tensor_scatter_update_", "tensor_scatter_max_",
-         "tensor_scatter_min_", "cleared_", "gather_last_", "put_last_")
+@batches(gathering.gather_nd_, gathering.scatter_nd_, scattering.tensor_scatter_update_,
+         scattering.tensor_scatter_max_, scattering.tensor_scatter_min_, scattering.cleared_,
+         scattering.gather_last_, scattering.put_last_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     at = op.params.index("indices")
     if op.name == "gather_nd_" and not xs[0].batched:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gtape.ops.indexing import getitem
+from gtape.ops.reductions import reductions
+from gtape.ops.shape import arranging, layout, padding
 from gtape.ops.shape.layout import broadcast_to_, reshape_, sum_to_
-from gtape.vmap.batch_trace import Attrs, batches
-from gtape.vmap.operand import Operand
+from gtape.vmap.operand import Attrs, Operand, batches
 from gtape.vmap.rules.axes import Operands, behind, run
 
 _ALL = ("slice", None, None, None)
 
 
-@batches("reshape_")
+@batches(reshape_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     (x,), shape = xs, attrs["shape"]
     if x.diagonal is not None:
@@ -23,13 +25,13 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return x.reshaped(shape)
 
 
-@batches("broadcast_to_")
+@batches(broadcast_to_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     (x,), shape = xs, attrs["shape"]
     return broadcast_to_(x.aligned(len(shape)), shape=(x.size, *shape))
 
 
-@batches("sum_to_")
+@batches(sum_to_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     (x,), shape = xs, attrs["shape"]
     padded = (1,) * (len(x.shape) - len(shape)) + tuple(shape)
@@ -37,33 +39,33 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return made if padded == shape else reshape_(made, shape=(x.size, *shape))
 
 
-@batches("spread_")
+@batches(reductions.spread_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     (x,) = xs
     return run(op, [x.tensor], {"shape": (x.size, *attrs["shape"]), "axis": behind(attrs["axis"])})
 
 
-@batches("transpose_")
+@batches(layout.transpose_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [xs[0].tensor], {"perm": (0, *behind(attrs["perm"]))})
 
 
-@batches("tile_")
+@batches(arranging.tile_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [xs[0].tensor], {"multiples": (1, *attrs["multiples"])})
 
 
-@batches("pad_", "mirror_pad_", "mirror_fold_")
+@batches(padding.pad_, padding.mirror_pad_, padding.mirror_fold_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [xs[0].tensor], attrs | {"paddings": ((0, 0), *attrs["paddings"])})
 
 
-@batches("getitem_")
+@batches(getitem.getitem_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [xs[0].tensor], {"key": (_ALL, *attrs["key"])})
 
 
-@batches("put_")
+@batches(getitem.put_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     (x,), shape = xs, tuple(attrs["shape"])
     everything = math.prod(shape) == math.prod(x.shape) and all(

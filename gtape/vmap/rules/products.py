@@ -12,16 +12,17 @@ from typing import Any
 
 from gtape.core.tensor import Tensor
 from gtape.ops.elementwise.scalars import multiply
+from gtape.ops.linalg import linear, solving
 from gtape.ops.linalg.contraction import einsum_
 from gtape.ops.linalg.products import matmul_
+from gtape.ops.nn import losses
 from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.layout import broadcast_to_, reshape_, swap_last, transpose_
-from gtape.vmap.batch_trace import Attrs, batches
-from gtape.vmap.operand import Operand, moved
+from gtape.vmap.operand import Attrs, Operand, batches, moved
 from gtape.vmap.rules.axes import Operands, run
 
 
-@batches("matmul_")
+@batches(matmul_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     a, b = xs
     turned_a, turned_b = attrs["transpose_a"], attrs["transpose_b"]
@@ -85,7 +86,7 @@ def _columns(a: Tensor, b: Operand, turned_a: bool, turned_b: bool) -> Tensor | 
     return reshape_(made, shape=(b.size, rows, 1))
 
 
-@batches("einsum_")
+@batches(einsum_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     terms, _, result = attrs["equation"].partition("->")
     letter = next((x for x in string.ascii_letters if x not in terms), None)
@@ -95,7 +96,7 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return einsum_(*[x.tensor for x in xs], equation=f"{','.join(marked)}->{letter}{result}")
 
 
-@batches("weight_gradients_")
+@batches(linear.weight_gradients_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, dz = xs
     rows = math.prod(x.shape[:-1])
@@ -108,7 +109,7 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return weights, reduce_sum_(right, axis=(1,))
 
 
-@batches("solve_", "triangular_solve_")
+@batches(solving.solve_, solving.triangular_solve_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     a, b = xs
     if a.batched or len(a.shape) != 2 or len(b.shape) != 2:
@@ -120,7 +121,7 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return transpose_(reshape_(made, shape=(rows, b.size, columns)), perm=(1, 0, 2))
 
 
-@batches("l2_loss_")
+@batches(losses.l2_loss_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     (t,) = xs
     if t.spec.dtype.size < 4:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.core.tensor import Tensor
+from gtape.ops.image import geometry
+from gtape.ops.indexing import sorting
+from gtape.ops.nn import convolution, depthwise, isotonic, morphology, pooling
+from gtape.ops.shape import batch_blocks
 from gtape.ops.shape.layout import broadcast_to_, reshape_, transpose_
-from gtape.vmap.batch_trace import Attrs, batches
-from gtape.vmap.operand import Operand
+from gtape.vmap.operand import Attrs, Operand, batches
 from gtape.vmap.rules.axes import Operands, run
 
 
@@ -32,9 +35,10 @@ def _more_images(attrs: Attrs, size: int) -> Attrs:
     return attrs | {"shape": (first * size, *rest)}
 
 
-@batches("max_pool_", "max_pool_grad_", "max_pool_pick_", "max_pool_index_", "avg_pool_",
-         "avg_pool_grad_", "extract_patches_", "fold_patches_", "patches_", "fold_",
-         "put_winners_", "pick_winners_", "piece_means_", "in_top_k_")
+@batches(pooling.max_pool_, pooling.max_pool_grad_, pooling.max_pool_pick_, pooling.max_pool_index_,
+         pooling.avg_pool_, pooling.avg_pool_grad_, geometry.extract_patches_,
+         geometry.fold_patches_, batch_blocks.patches_, batch_blocks.fold_, morphology.put_winners_,
+         morphology.pick_winners_, isotonic.piece_means_, sorting.in_top_k_)
 def _images(op: Any, xs: Operands, attrs: Attrs) -> Any:
     if attrs.get("batch"):
         return None
@@ -43,7 +47,7 @@ def _images(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return [_unfolded(y, size) for y in made]
 
 
-@batches("dilation_")
+@batches(morphology.dilation_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, filters = xs
     if filters.batched:
@@ -74,7 +78,7 @@ def _narrowed(tensor: Tensor, size: int, groups: int = 1) -> Tensor:
     return reshape_(made, shape=(size, *rest, channels // size))
 
 
-@batches("convolution_", "filter_grad_")
+@batches(convolution.convolution_, convolution.filter_grad_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     """Both are linear in x and in what has the features as its last axis."""
     x, other = xs
@@ -89,7 +93,7 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return _narrowed(made, size)
 
 
-@batches("input_grad_")
+@batches(convolution.input_grad_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     a, filters = xs
     size = a.size
@@ -102,7 +106,7 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return _narrowed(made, size)
 
 
-@batches("depthwise_", "depthwise_input_grad_")
+@batches(depthwise.depthwise_, depthwise.depthwise_input_grad_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, filters = xs
     size = x.size
@@ -124,7 +128,7 @@ def _depths(filters: Operand) -> Tensor:
     return reshape_(apart, shape=(*sizes, filters.size * channels, times))
 
 
-@batches("depthwise_filter_grad_")
+@batches(depthwise.depthwise_filter_grad_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, a = xs
     (made,) = run(op, [_widened(x), _widened(a)], attrs)
