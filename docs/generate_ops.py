@@ -122,7 +122,7 @@ def row(op: Op) -> str:
     name = op.name.rstrip("_")
     formula = (op.__doc__ or "").strip().split("\n\n")[0]
     inputs = ", ".join(op.params)
-    attrs = getattr(op, "attr_names", ())
+    attrs = op.attr_names
     inputs += "; " + ", ".join(attrs) if attrs else ""
     kind = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(op).__name__).lower()
     cells = (f"`{name}`", kind, formula, inputs, gradient, kept)

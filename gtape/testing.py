@@ -79,7 +79,7 @@ def draw(case: Case, dtype: str, seed: int = 0) -> list[np.ndarray]:
 def call(op: Any, inputs: Sequence[Tensor], case: Case) -> list[Tensor]:
     """The op's results as a list."""
     if hasattr(op, "reapply"):
-        names = getattr(op, "attr_names", ())
+        names = op.attr_names
         full = getattr(op, "defaults", {}) | case.attrs
         return list(op.reapply(list(inputs), tuple(full[n] for n in names)))
     return [op(*inputs, **case.attrs)]

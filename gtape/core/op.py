@@ -18,6 +18,8 @@ class Op:
 
     params: tuple[str, ...]
     outputs: tuple[str, ...] = ("y",)
+    #: The names of its attributes, in the order in which a node or a record holds them.
+    attr_names: tuple[str, ...] = ()
     #: It takes any number of tensors; its rule receives them as one sequence.
     variadic = False
     #: Its rule takes an IndexedSlices cotangent as it is; others get it dense.
