@@ -56,9 +56,9 @@ class _Again:
 
     def __call__(self, upstream: list[Tensor]) -> list[Any]:
         from gtape.autodiff.tape import GradientTape
-        from gtape.ops.shape.layout import apart_
+        from gtape.ops.shape.layout import optimization_barrier_
 
-        fresh = [apart_(x) for x in self._inputs]
+        fresh = [optimization_barrier_(x) for x in self._inputs]
         leaves = list(self._leaves)
         for i, x in zip(self._at, fresh):
             leaves[i] = x

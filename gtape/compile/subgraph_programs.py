@@ -18,7 +18,7 @@ from gtape.trace.graph import Graph
 _OFTEN = 256
 
 
-def runner(graph: Graph) -> Callable[..., Sequence[Tensor]]:
+def compiled_when_often(graph: Graph) -> Callable[..., Sequence[Tensor]]:
     """What applies the graph of a body; `gtape.trace.subgraph` asks for it."""
     turns = 0
     program: Any = None
@@ -38,5 +38,5 @@ def runner(graph: Graph) -> Callable[..., Sequence[Tensor]]:
 
 
 def install() -> None:
-    """Let bodies be run by `runner`."""
-    subgraph.runner[0] = runner
+    """Let bodies be run by `compiled_when_often`."""
+    subgraph.subgraph_compiler = compiled_when_often

@@ -33,12 +33,12 @@ class ResourceVariable(Variable):
 
     __slots__ = (
         "__weakref__",
-        "_buffer",
         "_constraint",
         "_declared",
         "_held",
         "_k",
         "_name",
+        "_shared",
         "_trainable",
     )
 
@@ -70,7 +70,7 @@ class ResourceVariable(Variable):
         self._trainable = True if trainable is None else bool(trainable)
         self._constraint = constraint
         self._held = noted(EagerTensor(value._array_(), value._t))
-        self._buffer: SharedBuffer | None = None
+        self._shared: SharedBuffer | None = None
         if value._k:
             mark_all(STATE, full_name, (value,), (self._held,))
         #: Later variables have larger keys, so keys sort by creation.
@@ -84,7 +84,7 @@ class ResourceVariable(Variable):
         tracer = tracer_now()
         if tracer is not None:
             return tracer.read(self)
-        shared = self._buffer
+        shared = self._shared
         if shared is not None:
             self._held = shared.fresh()
         return self._held
@@ -95,32 +95,32 @@ class ResourceVariable(Variable):
         if tracer is not None:
             tracer.write(self, value)
             return
-        if self._buffer is not None:
-            if value._a.shape == self._buffer.array.shape:
-                self._buffer.put(value)
+        if self._shared is not None:
+            if value._a.shape == self._shared.array.shape:
+                self._shared.put(value)
             else:
-                self._buffer = None
+                self._shared = None
         self._held = value
 
-    def _start_(self) -> EagerTensor:
+    def _initial_(self) -> EagerTensor:
         """For a trace: the value at this moment."""
         return self._value
 
-    def _store_(self, value: Any) -> None:
+    def _commit_(self, value: Any) -> None:
         """A traced function left this value."""
         self._written(value, False, value, self)
 
-    def _storage_(self, writer: Any) -> Any:
+    def _buffer_(self, writer: Any) -> Any:
         """The array in which a compiled program finds the value, and where `writer` leaves it."""
-        if self._buffer is None:
+        if self._shared is None:
             value = self._held
             guarded = value._t.device.is_host and guard_zones.wanted()
             array = guard_zones.copied(value._a) if guarded else (
                 value._t.xp.array(value._a, order="C"))
-            self._buffer = SharedBuffer(array, value)
+            self._shared = SharedBuffer(array, value)
         if writer is not None:
-            self._buffer.join(writer)
-        return self._buffer.array
+            self._shared.join(writer)
+        return self._shared.array
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ResourceVariable:
         made = _rebuild(self._read_(), self._name, self._trainable, self._constraint,

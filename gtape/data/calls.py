@@ -118,9 +118,9 @@ class Call:
         self.pack = elements.packer(self.spec)
 
     def _note(self, made: Any) -> None:
-        self.stateful = bool(made.cells)
-        self.pure = not made.cells and not any(
-            getattr(node.op, "lasting", False) for node in made.graph.nodes)
+        self.stateful = bool(made.states)
+        self.pure = not made.states and not any(
+            getattr(node.op, "has_side_effect", False) for node in made.graph.nodes)
 
     def _traced(self, shapes: Sequence[Any]) -> Any:
         """The trace for these shapes.
@@ -133,7 +133,7 @@ class Call:
         from gtape.trace.tracer import Tracer
 
         with init_scope(), on(CPU):
-            tracer = Tracer(None, own_cells=True)
+            tracer = Tracer(None, own_states=True)
             leaves: list[Any] = []
             symbols = []
             for dims, leaf in zip(shapes, self._given):

@@ -18,9 +18,9 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.elementwise.scalars import where
 from gtape.ops.random.draws import Draw, _sampled
-from gtape.ops.random.streams import StreamCell, streams
+from gtape.ops.random.streams import StreamState, streams
 from gtape.trace.graph import Graph
-from gtape.trace.subgraph import BodyOp
+from gtape.trace.subgraph import SubgraphOp
 from gtape.trace.tracer import trace
 
 #: How many numbers a place of a stream gives, by distribution and bits of a number, where each
@@ -45,19 +45,19 @@ class Draws:
 
     def __init__(self, traced: Any) -> None:
         self._traced = traced
-        if traced.captured or not all(isinstance(u.cell, StreamCell) for u in traced.cells):
+        if traced.captured or not all(isinstance(u.ref, StreamState) for u in traced.states):
             raise Undrawable
-        #: By the id of a position: the number of the cell, and by how much it has moved.
-        self._places = {id(use.start): (i, 0) for i, use in enumerate(traced.cells)}
-        #: (number of the cell, offset, node) of every draw.
+        #: By the id of a position: the number of the state, and by how much it has moved.
+        self._places = {id(use.start): (i, 0) for i, use in enumerate(traced.states)}
+        #: (number of the state, offset, node) of every draw.
         self._draws: list[tuple[int, int, Any]] = []
         for node in traced.graph.nodes:
             self._note(node)
-        ends = {id(use.cell): self._places.get(id(use.present)) for use in traced.cells}
+        ends = {id(use.ref): self._places.get(id(use.present)) for use in traced.states}
         if None in ends.values():
             raise Undrawable
         #: How many numbers of each stream an element takes.
-        self._counts = [self._places[id(use.present)][1] for use in traced.cells]
+        self._counts = [self._places[id(use.present)][1] for use in traced.states]
 
     def _note(self, node: Any) -> None:
         at = [self._places[id(v)] for v in node.inputs if id(v) in self._places]
@@ -73,7 +73,7 @@ class Draws:
             if high:
                 raise Undrawable
             self._places[id(node.outputs[0])] = at[0][0], at[0][1] + count
-        elif isinstance(node.op, BodyOp) and (node.op.name != "cond" or node.op.inputs.cells):
+        elif isinstance(node.op, SubgraphOp) and (node.op.name != "cond" or node.op.inputs.states):
             raise Undrawable
 
     @property
@@ -94,20 +94,20 @@ class Draws:
             if isinstance(node.op, Draw) or any(id(o) in self._places for o in node.outputs):
                 continue
             inputs = [env.get(id(v), v) for v in node.inputs]
-            made = _either(node.op, inputs) if isinstance(node.op, BodyOp) else (
+            made = _either(node.op, inputs) if isinstance(node.op, SubgraphOp) else (
                 node.op.reapply(inputs, node.attrs))
             env.update({id(v): o for v, o in zip(node.outputs, made)})
         return tuple([env.get(id(v), v) for v in traced.graph.outputs[: traced.results]])
 
     def numbers(self, rows: int) -> list[EagerTensor]:
         """What so many elements draw next, each array with a first axis for the elements."""
-        starts = [streams.take(use.cell._op_seed, rows * count)
-                  for use, count in zip(self._traced.cells, self._counts)]
+        starts = [streams.take(use.ref._op_seed, rows * count)
+                  for use, count in zip(self._traced.states, self._counts)]
         found = []
-        for cell, offset, node in self._draws:
+        for state, offset, node in self._draws:
             shape, array_type = node.attrs[:2]
-            count, size = self._counts[cell], math.prod(shape)
-            key, start = starts[cell]
+            count, size = self._counts[state], math.prod(shape)
+            key, start = starts[state]
 
             def drawn(at: int, number: int, node: Any = node, key: Any = key) -> np.ndarray:
                 made: Any = _sampled(node.op.name, key, at, (number,), node.attrs[1], (),
@@ -128,7 +128,7 @@ def _key(node: Any) -> tuple[str, int]:
     return node.op.name, 8 * np.dtype(node.attrs[1].dtype.np_dtype).itemsize
 
 
-def _either(op: BodyOp, values: Sequence[Tensor]) -> list[Tensor]:
+def _either(op: SubgraphOp, values: Sequence[Tensor]) -> list[Tensor]:
     """The results of one of two branches, of which both are computed."""
     captured, state = op.inputs.split(values[1:])
     one, other = (op.inputs.apply(body, (), captured, state, False) for body in op.inputs.bodies)

@@ -11,7 +11,7 @@ from gtape.core.placement import current_device
 from gtape.core.spec import Spec
 from gtape.core.type_specs import TensorSpec
 from gtape.data.arranging import packer
-from gtape.trace.host_callback import HostedOp
+from gtape.trace.host_callback import HostCallback
 
 
 def refuse(what: str) -> None:
@@ -39,7 +39,7 @@ def fetched(iterator: Any) -> Any:
                                 f"are known only when they come; pass the iterator as an argument "
                                 f"of the traced function")
     types = [current_device().typed(leaf.dtype) for leaf in leaves]
-    step = HostedOp("get_next", lambda: nest.flatten(iterator.get_next()),
-                    [Spec(leaf.shape.dims, leaf.dtype) for leaf in leaves], types, lasting=True,
-                    differentiable=False)
+    step = HostCallback("get_next", lambda: nest.flatten(iterator.get_next()),
+                        [Spec(leaf.shape.dims, leaf.dtype) for leaf in leaves], types,
+                        has_side_effect=True, differentiable=False)
     return packer(spec)(step())

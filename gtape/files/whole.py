@@ -53,7 +53,7 @@ def read_file(filename: Any, name: str | None = None) -> Tensor:
     """
     return step("read_file", lambda path: [content(path.item())],
                 [_path(filename, "read_file: filename")], [Spec((), dtypes.string)],
-                lasting=True)[0]
+                has_side_effect=True)[0]
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
@@ -71,7 +71,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
         return []
 
     step("write_file", run, [_path(filename, "write_file: filename"),
-                             _scalar(contents, "write_file: contents")], [], lasting=True)
+                             _scalar(contents, "write_file: contents")], [], has_side_effect=True)
 
 
 def matching_files(pattern: Any, name: str | None = None) -> Tensor:
@@ -81,4 +81,4 @@ def matching_files(pattern: Any, name: str | None = None) -> Tensor:
         return [np.array(sorted({f.encode() for f in found}), object)]
 
     return step("matching_files", run, [str(pattern) if isinstance(pattern, Path) else pattern],
-                [dtypes.string], lasting=True)[0]
+                [dtypes.string], has_side_effect=True)[0]

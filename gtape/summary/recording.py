@@ -62,7 +62,7 @@ def should_record_summaries() -> Tensor:
         return [np.bool_(writer is not None and records)]
 
     return host_step("should_record_summaries", run, inputs, [Spec((), dtypes.bool_)],
-                     lasting=True)[0]
+                     has_side_effect=True)[0]
 
 
 @contextmanager
@@ -143,7 +143,8 @@ def record(name: str, data: Sequence[Any], make: Make, step: Any) -> Tensor:
         if writer is None or not records:
             return convert(False)
         return convert(run(*arrays, *[convert(d).numpy() for d in data])[0])
-    return host_step(name, run, [*settings, *data], [Spec((), dtypes.bool_)], lasting=True)[0]
+    return host_step(name, run, [*settings, *data], [Spec((), dtypes.bool_)],
+                     has_side_effect=True)[0]
 
 
 def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None,

@@ -210,6 +210,6 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
         found.flush()
         return []
 
-    step("flush_summaries", run, [], [], lasting=True)
+    step("flush_summaries", run, [], [], has_side_effect=True)
 
 

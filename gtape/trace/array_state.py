@@ -1,4 +1,4 @@
-"""ArrayCell: state in an array that stays where it is and is written in place."""
+"""ArrayState: state in an array that stays where it is and is written in place."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from gtape.core.device import ArrayType
 from gtape.core.tensor import EagerTensor, Tensor
 
 
-class ArrayCell:
-    """A cell of traces (see `core.tracer`) over an array. Reads copy it, writes go into it."""
+class ArrayState:
+    """State of traces (see `trace.tracer`) over an array. Reads copy it, writes go into it."""
 
     __slots__ = ("__weakref__", "_k")
 
@@ -31,7 +31,7 @@ class ArrayCell:
     def _type(self) -> ArrayType:
         raise NotImplementedError
 
-    def _start_(self) -> EagerTensor:
+    def _initial_(self) -> EagerTensor:
         """For a trace: a copy of the state at this moment."""
         array_type = self._type()
         return EagerTensor(array_type.xp.array(self._array()), array_type)
@@ -39,7 +39,7 @@ class ArrayCell:
     @property
     def _value(self) -> Tensor:
         tracer = tracer_now()
-        return self._start_() if tracer is None else tracer.read(self)
+        return self._initial_() if tracer is None else tracer.read(self)
 
     @_value.setter
     def _value(self, value: Any) -> None:
@@ -52,10 +52,10 @@ class ArrayCell:
     def _read_(self) -> Tensor:
         return self._value
 
-    def _store_(self, value: Any) -> None:
+    def _commit_(self, value: Any) -> None:
         """A traced function left this value."""
         self._value = value
 
-    def _storage_(self, writer: Any) -> Any:
+    def _buffer_(self, writer: Any) -> Any:
         """The array that a compiled program reads, and in which it leaves new values."""
         return self._array()

@@ -64,7 +64,7 @@ class CustomStep(Op):
                 self._parts.append((place(part.values), place(part.indices), part.dense_shape))
             else:
                 self._parts.append(None if part is None else place(convert(part)))
-        if any(use.written for use in tracer.cells.values()):
+        if any(use.written for use in tracer.states.values()):
             raise NotTraceableError(f"the grad_fn of {self.tf_name} assigns to a Variable, which "
                                     f"cannot be traced apart from the function")
         self.captured = [outer for outer, _ in tracer.captures.values()]

@@ -21,15 +21,15 @@ class Node:
     outputs: tuple[SymbolicTensor, ...]
 
     @property
-    def lasting(self) -> bool:
+    def has_side_effect(self) -> bool:
         """Whether it does something besides making its outputs: it is never left out."""
-        return bool(getattr(self.op, "lasting", False))
+        return bool(getattr(self.op, "has_side_effect", False))
 
     @property
     def stays(self) -> bool:
         """Whether it is kept where nobody reads what it makes: it does something else, or may raise
         for the values that it reads."""
-        return self.lasting or self.op.may_refuse(self.inputs)
+        return self.has_side_effect or self.op.may_refuse(self.inputs)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

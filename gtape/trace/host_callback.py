@@ -1,4 +1,4 @@
-"""Hosted ops: steps of a traced function that are Python code, run at every call.
+"""Host callbacks: steps of a traced function that are Python code, run at every call.
 
 A loop whose length depends on values, a user's NumPy function, a printed line: they have no array
 function that could be compiled. The code is written in eager gtape operations, so its derivative
@@ -22,12 +22,12 @@ from gtape.trace.symbolic_tensor import SymbolicTensor
 Run = Callable[..., Sequence[Tensor]]
 
 
-class HostedOp(Op):
+class HostCallback(Op):
     """`run(*tensors)` gives the results as eager tensors.
 
     Args:
         specs, types: of the results.
-        lasting: it does something besides making its results, and is never left out.
+        has_side_effect: it does something besides making its results, and is never left out.
         refuses: it raises for some values, and is never left out either.
         differentiable: False for a step that no gradient flows through.
         parts: graphs that `run` applies, for whoever shows or compiles them.
@@ -39,12 +39,12 @@ class HostedOp(Op):
     holomorphic = False
 
     def __init__(self, name: str, run: Run, specs: Sequence[Spec], types: Sequence[ArrayType], *,
-                 lasting: bool = False, refuses: bool = False, differentiable: bool = True,
+                 has_side_effect: bool = False, refuses: bool = False, differentiable: bool = True,
                  parts: Sequence[Any] = (), rows: Run | None = None) -> None:
         super().__init__(name, ("args",), "A step that is Python code.", name)
         self.run = run
         self.specs, self.types = tuple(specs), tuple(types)
-        self.lasting = lasting
+        self.has_side_effect = has_side_effect
         self.refuses = refuses
         self.nondifferentiable = not differentiable
         self.parts = tuple(parts)
@@ -74,7 +74,7 @@ class HostedOp(Op):
         return _pull, keys[0] if len(keys) == 1 else keys, (wanted, keys, inputs)
 
     def gradient(self, wanted: Sequence[int], inputs: Sequence[Tensor],
-                 given: Sequence[int]) -> HostedOp:
+                 given: Sequence[int]) -> HostCallback:
         """The op (*inputs, *cotangents of the results in `given`) -> cotangents of the inputs in
         `wanted`."""
         count = len(inputs)
@@ -93,8 +93,8 @@ class HostedOp(Op):
                                   unconnected_gradients="zero")
             return [g.to_dense() if hasattr(g, "to_dense") else g for g in found]
 
-        return HostedOp(f"gradient of {self.name}", run, [inputs[i].spec for i in wanted],
-                        [inputs[i]._t for i in wanted], parts=self.parts)
+        return HostCallback(f"gradient of {self.name}", run, [inputs[i].spec for i in wanted],
+                            [inputs[i]._t for i in wanted], parts=self.parts)
 
 
 def _again(tensor: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ def _again(tensor: Tensor) -> Tensor:
 
 
 def _pull(grads: Grads, g: Any, record: Any) -> None:
-    raise AssertionError("a hosted op is recorded only while it is traced")
+    raise AssertionError("a host callback is recorded only while it is traced")
 
 
 def _tensors(grads: Grads, g: Any, record: Any) -> None:

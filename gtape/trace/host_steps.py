@@ -16,21 +16,21 @@ from gtape.core.placement import current_device
 from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, noted
-from gtape.trace.host_callback import HostedOp, symbolic
+from gtape.trace.host_callback import HostCallback, symbolic
 
 Run = Callable[..., Sequence[Any]]
 
 
 def step(name: str, run: Run, inputs: Sequence[Any],
-         results: Sequence[Spec | DType], home: Device | None = None, *, lasting: bool = False,
-         rows: Run | None = None) -> tuple[Tensor, ...]:
+         results: Sequence[Spec | DType], home: Device | None = None, *,
+         has_side_effect: bool = False, rows: Run | None = None) -> tuple[Tensor, ...]:
     """The arrays that `run(*arrays of the inputs)` gives, as tensors.
 
     Args:
         results: the spec of each; its dtype where the shape is known only after `run`.
         home: where numbers go; to where new tensors go unless given. Strings stay on the host.
-        lasting: it reads or writes something besides its inputs: a traced function does it at
-            every call.
+        has_side_effect: it reads or writes something besides its inputs: a traced function does it
+            at every call.
         rows: `run` for many at once: for arrays with an axis more, the first, arrays with one more.
 
     Raises:
@@ -47,14 +47,14 @@ def step(name: str, run: Run, inputs: Sequence[Any],
 
         return call
 
-    if not (symbolic(*tensors) or (lasting and tracer_now() is not None)):
+    if not (symbolic(*tensors) or (has_side_effect and tracer_now() is not None)):
         return tuple(called(run)(*tensors))
     specs = [r for r in results if isinstance(r, Spec)]
     if len(specs) < len(results):
         raise untraceable(name)
-    return HostedOp(name, called(run), specs, [device.typed(d) for d in dtypes], refuses=True,
-                    lasting=lasting, differentiable=False,
-                    rows=None if rows is None else called(rows))(*tensors)
+    return HostCallback(name, called(run), specs, [device.typed(d) for d in dtypes], refuses=True,
+                        has_side_effect=has_side_effect, differentiable=False,
+                        rows=None if rows is None else called(rows))(*tensors)
 
 
 def _placed(array: Any, device: Device, dtype: DType) -> EagerTensor:

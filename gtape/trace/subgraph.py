@@ -17,25 +17,30 @@ from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.trace.graph import Graph
-from gtape.trace.host_callback import HostedOp
+from gtape.trace.host_callback import HostCallback
 from gtape.trace.symbolic_tensor import SymbolicTensor
-from gtape.trace.tracer import CellUse, Tracer
+from gtape.trace.tracer import StateUse, Tracer
 
 Type = tuple[Spec, ArrayType]
 
+
+def _uncompiled(graph: Graph) -> Callable[..., Sequence[Tensor]]:
+    return graph
+
+
 #: What runs the graph of a body where nothing records: a compiler may put a better one here.
-runner: list[Callable[[Graph], Callable[..., Sequence[Tensor]]]] = [lambda graph: graph]
+subgraph_compiler = _uncompiled
 
 
-class Body:
+class Subgraph:
     """The graph of `fn` on symbols of `types`.
 
-    Inputs: the arguments, what was captured, the cells' values. Outputs: the results, then the new
-    values of the cells it writes. `structure` is the result with a number for every tensor.
+    Inputs: the arguments, what was captured, the states' values. Outputs: the results, then the new
+    values of the states it writes. `structure` is the result with a number for every tensor.
     """
 
     def __init__(self, fn: Callable[..., Any], types: Sequence[Type], name: str) -> None:
-        tracer = Tracer(tracer_now(), own_cells=True)
+        tracer = Tracer(tracer_now(), own_states=True)
         arguments = [tracer.symbol(*t) for t in types]
         with paused():
             try:
@@ -44,35 +49,35 @@ class Body:
             finally:
                 tracer.finished = True
         self.results = tuple(results)
-        uses = list(tracer.cells.values())
+        uses = list(tracer.states.values())
         self.written = [use for use in uses if use.written]
         outputs = (*results, *(use.present for use in self.written))
         graph = Graph((), tuple(tracer.nodes), outputs).live()
         read = {id(v) for v in outputs} | {id(v) for node in graph.nodes for v in node.inputs}
         #: Those that matter: of others only the dtype or shape was asked for.
-        self.cells: list[CellUse] = [u for u in uses if u.written or id(u.start) in read]
+        self.states: list[StateUse] = [u for u in uses if u.written or id(u.start) in read]
         watched = _watched(graph)
         self.captured = [*(outer for outer, _ in tracer.captures.values()), *watched]
         inner = [symbol for _, symbol in tracer.captures.values()]
-        inputs = (*arguments, *inner, *watched, *(use.start for use in self.cells))
+        inputs = (*arguments, *inner, *watched, *(use.start for use in self.states))
         self.graph = Graph(inputs, graph.nodes, outputs)  # type: ignore[arg-type]
-        self._quiet: Graph | None = None
+        self._pure: Graph | None = None
         self._program: Callable[..., Sequence[Tensor]] | None = None
 
     @property
-    def lasting(self) -> bool:
-        return any(node.lasting for node in self.graph.nodes)
+    def has_side_effect(self) -> bool:
+        return any(node.has_side_effect for node in self.graph.nodes)
 
     def __call__(self, values: Sequence[Tensor], again: bool = False) -> Sequence[Tensor]:
         """The outputs. `again`: it ran before, and what it does besides is not done again."""
-        if again and self.lasting:
-            if self._quiet is None:
-                self._quiet = self.graph.needed()
-            return self._quiet(*values)
+        if again and self.has_side_effect:
+            if self._pure is None:
+                self._pure = self.graph.needed()
+            return self._pure(*values)
         if active() or tracer_now() is not None:
             return self.graph(*values)
         if self._program is None:
-            self._program = runner[0](self.graph)
+            self._program = subgraph_compiler(self.graph)
         return self._program(*values)
 
 
@@ -114,27 +119,27 @@ def _watched(graph: Graph) -> list[EagerTensor]:
     return list(found.values())
 
 
-class Inputs:
-    """The further inputs of a step that applies bodies: captured values, and cells."""
+class ClosedOver:
+    """The further inputs of a step that applies bodies: captured values, and states."""
 
-    def __init__(self, bodies: Sequence[Body]) -> None:
+    def __init__(self, bodies: Sequence[Subgraph]) -> None:
         self.bodies = tuple(bodies)
         captured = {id(t): t for body in bodies for t in body.captured}
-        self.cells = list({use.cell._k: use.cell for b in bodies for use in b.cells}.values())
-        written = {use.cell._k for body in bodies for use in body.written}
-        #: The positions of the cells that a body writes.
-        self.written = [i for i, cell in enumerate(self.cells) if cell._k in written]
+        self.states = list({use.ref._k: use.ref for b in bodies for use in b.states}.values())
+        written = {use.ref._k for body in bodies for use in body.written}
+        #: The positions of the states that a body writes.
+        self.written = [i for i, state in enumerate(self.states) if state._k in written]
         self._captured = list(captured.values())
         places = {key: i for i, key in enumerate(captured)}
-        cell_places = {cell._k: i for i, cell in enumerate(self.cells)}
+        state_places = {state._k: i for i, state in enumerate(self.states)}
         self._places = {id(body): ([places[id(t)] for t in body.captured],
-                                   [cell_places[use.cell._k] for use in body.cells],
-                                   [cell_places[use.cell._k] for use in body.written])
+                                   [state_places[use.ref._k] for use in body.states],
+                                   [state_places[use.ref._k] for use in body.written])
                         for body in bodies}
 
     @property
-    def lasting(self) -> bool:
-        return any(body.lasting for body in self.bodies)
+    def has_side_effect(self) -> bool:
+        return any(body.has_side_effect for body in self.bodies)
 
     @property
     def refuses(self) -> bool:
@@ -142,18 +147,18 @@ class Inputs:
 
     def values(self) -> list[Tensor]:
         """The tensors for the inputs, in the trace around the bodies."""
-        return [*self._captured, *(cell._read_() for cell in self.cells)]
+        return [*self._captured, *(state._read_() for state in self.states)]
 
     def split(self, values: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """(captured, state) of what `values` gave."""
         count = len(self._captured)
         return list(values[:count]), list(values[count:])
 
-    def apply(self, body: Body, arguments: Sequence[Tensor], captured: Sequence[Tensor],
+    def apply(self, body: Subgraph, arguments: Sequence[Tensor], captured: Sequence[Tensor],
               state: list[Tensor], again: bool) -> Sequence[Tensor]:
         """The results of a body; `state` becomes what it leaves."""
-        shared, cells, written = self._places[id(body)]
-        made = body([*arguments, *(captured[i] for i in shared), *(state[i] for i in cells)],
+        shared, states, written = self._places[id(body)]
+        made = body([*arguments, *(captured[i] for i in shared), *(state[i] for i in states)],
                     again)
         count = len(body.results)
         for i, value in zip(written, made[count:]):
@@ -161,15 +166,15 @@ class Inputs:
         return made[:count]
 
     def state_types(self) -> list[Type]:
-        """The types of the cells that are written; a body must keep them.
+        """The types of the states that are written; a body must keep them.
 
         Raises:
             ValueError: it does not.
         """
         found = []
         for i in self.written:
-            key = self.cells[i]._k
-            uses = [use for body in self.bodies for use in body.cells if use.cell._k == key]
+            key = self.states[i]._k
+            uses = [use for body in self.bodies for use in body.states if use.ref._k == key]
             start = uses[0].start
             for use in uses:
                 if use.present.spec != start.spec:
@@ -181,13 +186,13 @@ class Inputs:
         return found
 
     def store(self, values: Sequence[Tensor]) -> None:
-        """Make `values` the state of the cells that are written."""
+        """Make `values` the state of the states that are written."""
         for i, value in zip(self.written, values):
-            cell = self.cells[i]
-            if hasattr(cell, "_written"):
-                cell._store_(value)
+            state = self.states[i]
+            if hasattr(state, "_written"):
+                state._commit_(value)
             else:
-                tracer_now().write(cell, _cut(value))
+                tracer_now().write(state, _cut(value))
 
 
 def _cut(value: Tensor) -> Tensor:
@@ -198,22 +203,22 @@ def _cut(value: Tensor) -> Tensor:
         return stop_gradient_(value)
 
 
-class BodyOp(HostedOp):
+class SubgraphOp(HostCallback):
     """A step that applies bodies: `run(*values, again)`."""
 
     def __init__(self, name: str, run: Callable[..., Sequence[Tensor]], types: Sequence[Type],
-                 inputs: Inputs) -> None:
+                 inputs: ClosedOver) -> None:
         super().__init__(name, lambda *values: run(values, False), [s for s, _ in types],
-                         [t for _, t in types], lasting=inputs.lasting, refuses=inputs.refuses,
-                         parts=[body.graph for body in inputs.bodies])
+                         [t for _, t in types], has_side_effect=inputs.has_side_effect,
+                         refuses=inputs.refuses, parts=[body.graph for body in inputs.bodies])
         self._again = run
         self.inputs = inputs
 
     def gradient(self, wanted: Sequence[int], inputs: Sequence[Tensor],
-                 given: Sequence[int]) -> HostedOp:
-        quiet = HostedOp(self.name, lambda *values: self._again(values, True), self.specs,
-                         self.types, parts=self.parts)
-        return quiet.gradient(wanted, inputs, given)
+                 given: Sequence[int]) -> HostCallback:
+        pure = HostCallback(self.name, lambda *values: self._again(values, True), self.specs,
+                            self.types, parts=self.parts)
+        return pure.gradient(wanted, inputs, given)
 
 
 def depends(fn: Callable[..., Any], arguments: Sequence[Any]) -> bool:

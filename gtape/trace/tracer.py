@@ -1,9 +1,9 @@
 """Tracer: collects nodes while a Python function runs on symbols, and knows the state it touches.
 
-A *cell* is state that outlives a call: a Variable, a slot of an optimizer. Reading one during a
-trace gives the symbol of its present value; writing one makes another tensor its present value. At
-every call of the traced function the values at the start come from the cells, and those at the end
-go back to them.
+State outlives a call: a Variable, the position of a random stream. Reading one during a trace gives
+the symbol of its present value; writing one makes another tensor its present value. At every call
+of the traced function the values at the start come from the states, and those at the end go back to
+them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 
-class CellUse:
-    """A cell in a trace: the symbol of its value at the start, and its present value."""
+class StateUse:
+    """A state in a trace: the symbol of its value at the start, and its present value."""
 
-    __slots__ = ("cell", "present", "start")
+    __slots__ = ("present", "ref", "start")
 
-    def __init__(self, cell: Any, start: Tensor) -> None:
-        self.cell = cell
+    def __init__(self, ref: Any, start: Tensor) -> None:
+        self.ref = ref
         self.start = start
         self.present: Tensor = start
 
@@ -42,18 +42,18 @@ class Tracer:
     """Collects nodes while a function runs on symbols.
 
     `outer` is the trace around it: values of that one become captures, which the traced function
-    takes as further inputs. With `own_cells`, cells are not captured but used as by a trace without
-    another around it: the traced function reads and writes them itself wherever it is applied.
+    takes as further inputs. With `own_states`, states are not captured but used as by a trace
+    without another around it: the traced function reads and writes them wherever it is applied.
     """
 
-    def __init__(self, outer: Tracer | None = None, *, own_cells: bool = False) -> None:
+    def __init__(self, outer: Tracer | None = None, *, own_states: bool = False) -> None:
         self.nodes: list[Node] = []
         self.outer = outer
-        self.own_cells = own_cells or outer is None
+        self.own_states = own_states or outer is None
         #: By id: the outer tensor and the symbol that stands for it here.
         self.captures: dict[int, tuple[Tensor, SymbolicTensor]] = {}
-        #: By the key of the cell.
-        self.cells: dict[int, CellUse] = {}
+        #: By the key of the state.
+        self.states: dict[int, StateUse] = {}
         #: Variables that the function created.
         self.created: list[Any] = []
         #: None, or why no Variable may be created now.
@@ -123,24 +123,24 @@ class Tracer:
 
     # ------------------------------------------------------------------ state
 
-    def use(self, cell: Any) -> CellUse:
-        """The cell in this trace; `cell` has `_k`, `_start_`, which gives its tensor now."""
-        found = self.cells.get(cell._k)
+    def use(self, state: Any) -> StateUse:
+        """The state in this trace; `state` has `_k`, `_initial_`, which gives its tensor now."""
+        found = self.states.get(state._k)
         if found is None:
             if self.outer is None:
                 with init_scope():
-                    value = cell._start_()
+                    value = state._initial_()
             else:
-                value = self.outer.use(cell).present
-            start = self.symbol(value.spec, value._t) if self.own_cells else self.local(value)
-            found = self.cells[cell._k] = CellUse(cell, start)
+                value = self.outer.use(state).present
+            start = self.symbol(value.spec, value._t) if self.own_states else self.local(value)
+            found = self.states[state._k] = StateUse(state, start)
         return found
 
-    def read(self, cell: Any) -> Tensor:
-        return self.use(cell).present
+    def read(self, state: Any) -> Tensor:
+        return self.use(state).present
 
-    def write(self, cell: Any, value: Tensor) -> None:
-        self.use(cell).present = self.local(value)
+    def write(self, state: Any, value: Tensor) -> None:
+        self.use(state).present = self.local(value)
 
     def creating(self, variable: Any) -> None:
         """A Variable is being created during this trace, and during those around it.

@@ -27,9 +27,9 @@ from gtape.opdef.elementwise import Elementwise
 from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.trace.custom_step import CustomStep
 from gtape.trace.graph import Graph, Node
-from gtape.trace.host_callback import HostedOp
+from gtape.trace.host_callback import HostCallback
 from gtape.trace.symbolic_tensor import SymbolicTensor
-from gtape.trace.tracer import CellUse, Tracer
+from gtape.trace.tracer import StateUse, Tracer
 from gtape.vmap import rules  # noqa: F401  (attaches the rules to the ops)
 from gtape.vmap.one_hot import elementwise_diagonal
 from gtape.vmap.operand import Attrs, Operand, batches
@@ -184,12 +184,12 @@ class Batch(Tracer):
 
     # ------------------------------------------------------------------ state
 
-    def use(self, cell: Any) -> CellUse:
+    def use(self, state: Any) -> StateUse:
         if self.outer is not None:
-            return self.outer.use(cell)
-        return CellUse(cell, self._around_it(cell._start_))
+            return self.outer.use(state)
+        return StateUse(state, self._around_it(state._initial_))
 
-    def write(self, cell: Any, value: Tensor) -> None:
+    def write(self, state: Any, value: Tensor) -> None:
         raise NotTraceableError("state that changes with every element, such as a Variable that is "
                                 "assigned or a stream of random numbers, has no value for all "
                                 "elements at once")
@@ -236,10 +236,11 @@ def one_by_one(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
     specs = [o.spec.reshaped((size, *o.spec.shape)) for o in outputs]
     if getattr(op, "rows", None) is not None and all(x.batched for x in operands):
         run = op.rows
-    step = HostedOp(f"{op.name} of each element", run, specs, [o._t for o in outputs],
-                    lasting=bool(getattr(op, "lasting", False)), refuses=op.refuses,
-                    differentiable=not getattr(op, "nondifferentiable", False),
-                    parts=getattr(op, "parts", ()))
+    step = HostCallback(f"{op.name} of each element", run, specs, [o._t for o in outputs],
+                        has_side_effect=bool(getattr(op, "has_side_effect", False)),
+                        refuses=op.refuses,
+                        differentiable=not getattr(op, "nondifferentiable", False),
+                        parts=getattr(op, "parts", ()))
     return step(*[x.tensor for x in operands])
 
 

@@ -1,4 +1,4 @@
-"""What lies in the same memory: cells and their new values, arguments, results, views."""
+"""What lies in the same memory: states and their new values, arguments, results, views."""
 
 import numpy as np
 import pytest
@@ -191,7 +191,7 @@ def test_results_lie_alone():
 
     program = compiled(trace_of(fn, x))
     first, second = (program.entry(x) for _ in range(2))
-    arrays = [t._a for t in (*first, *second, x)] + [v._resource_()._buffer.array]
+    arrays = [t._a for t in (*first, *second, x)] + [v._resource_()._shared.array]
     for i, a in enumerate(arrays):
         assert not any(np.shares_memory(a, b) for b in arrays[:i] if a is not b)
     np.testing.assert_array_equal(first[3], np.reshape(first[4], (4, 3)))

@@ -37,7 +37,7 @@ def test_a_long_loop_is_compiled_on_the_way(monkeypatch: Any) -> None:
 
 
 def test_short_loops_stay_as_they_are() -> None:
-    assert applied.runner[0] is subgraph_programs.runner
+    assert applied.subgraph_compiler is subgraph_programs.compiled_when_often
     few = tf.function(lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 10.0,
                                               lambda y: (y * 2.0,), (x,))[0])
     np.testing.assert_allclose(few(tf.constant([1.0])), [16.0])

@@ -10,13 +10,13 @@ import pytest
 
 import gtape as tf
 from gtape.compile.frontend.signature import Arguments
-from gtape.trace.subgraph import BodyOp
+from gtape.trace.subgraph import SubgraphOp
 
 
 def _steps(run: Any, *args: Any) -> list[str]:
     """The names of the steps in Python that choose in the trace for these arguments."""
     graph = run._cache.find(Arguments(args, {})).traced.graph
-    return [node.op.name for node in graph.nodes if isinstance(node.op, BodyOp)]
+    return [node.op.name for node in graph.nodes if isinstance(node.op, SubgraphOp)]
 
 
 def _states(run: Any, variables: list[Any], calls: list[Any]) -> list[np.ndarray]:

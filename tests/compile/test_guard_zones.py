@@ -81,7 +81,7 @@ def test_nothing_is_guarded_unless_it_is_asked_for(monkeypatch):
     _planted(monkeypatch, _COPY + "y[n - 1] = 7;")
     v = tf.Variable(tf.range(5.0))
     made = tf.function(lambda x: tf.cumsum(x + v))(tf.range(5.0))
-    assert made._a.base is None and v._buffer.array.base is None
+    assert made._a.base is None and v._shared.array.base is None
     assert made.numpy()[-1] == 7
 
 

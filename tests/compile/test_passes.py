@@ -99,7 +99,7 @@ def test_what_may_fail_comes_before_any_cell_is_written():
     ends = [i for i, g in enumerate(plan.groups) for n in g.nodes
             if isinstance(n, Hosted) or (isinstance(n, Library) and n.checks)]
     written = [i for i, g in enumerate(plan.groups) for n in g.nodes for o in n.outputs
-               if o.number in plan.places and plan.places[o.number].role == "cell"]
+               if o.number in plan.places and plan.places[o.number].role == "state"]
     copied = {at for at, _ in plan.copies}
     assert ends and all(i > max(ends) for i in written)
     assert len(written) + len(copied) == 2 and copied

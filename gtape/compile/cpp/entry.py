@@ -51,13 +51,13 @@ def shown(structure: Any, names: Sequence[str]) -> str | None:
 
 def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: int,
              results: Sequence[Result], order: Sequence[int],
-             cells: int, writes: bool, again: Callable[..., Any]) -> Callable[..., Any]:
+             states: int, writes: bool, again: Callable[..., Any]) -> Callable[..., Any]:
     """The function of `arguments` tensors that gives the packed result.
 
     Args:
         results: the arrays that `call` fills; `order` says which of them each place of the
             structure has.
-        cells: how many cells the program reads or writes, and `writes`, whether it writes any.
+        states: how many states the program reads or writes, and `writes`, whether it writes any.
         again: what to do when `call` gives something else than None.
     """
     names = [f"r{i}" for i in order]
@@ -79,7 +79,7 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
              f"if state is not None: again(state, [{', '.join(given)}], [{', '.join(made)}])"]
     if writes:
         inner.append("writer.runs += 1")
-    if cells:  # another thread may be copying what is written, or writing what is read
+    if states:  # another thread may be copying what is written, or writing what is read
         lines.append("with writer.lock:")
         inner = [f"    {line}" for line in inner]
     lines += inner

@@ -27,7 +27,7 @@ class Slots(NamedTuple):
     arguments: int
     results: int
     captures: int
-    cells: int
+    states: int
     constants: int
     arena: int
     flag: int
@@ -41,7 +41,7 @@ class Slots(NamedTuple):
         if place.role == "arena":
             return f"(P[{self.arena}] + {place.at})" if place.at else f"P[{self.arena}]"
         start = {"argument": self.arguments, "result": self.results, "capture": self.captures,
-                 "cell": self.cells, "constant": self.constants}[place.role]
+                 "state": self.states, "constant": self.constants}[place.role]
         return f"P[{start + place.at}]"
 
 
@@ -60,7 +60,8 @@ class Source(NamedTuple):
 
 
 def slots_of(plan: Plan, arguments: int, captures: int) -> Slots:
-    counts = (arguments, len(plan.outputs), captures, len(plan.cells), len(plan.constants), 1, 1, 0)
+    counts = (arguments, len(plan.outputs), captures, len(plan.states), len(plan.constants), 1, 1,
+              0)
     return Slots._make([*itertools.accumulate(counts, initial=_PYTHON), plan.guarded])
 
 
@@ -145,8 +146,8 @@ class _Program:
         (node,) = step.group.nodes
         return self.product(node) if isinstance(node, Product) else self.library(node)
 
-    def copy(self, cell: int, value: Value) -> str:
-        target = self.slots.text(Place("cell", cell))
+    def copy(self, state: int, value: Value) -> str:
+        target = self.slots.text(Place("state", state))
         place, _, offset = self.plan.layout(value)
         start = f"(char*){self.slots.text(place)} + {offset * numpy_dtype(value.dtype).itemsize}"
         return f"__builtin_memcpy({target}, {start}, {nbytes(value)});"
@@ -180,7 +181,7 @@ def source_of(plan: Plan, arguments: int, captures: int) -> Source:
     if plan.copies and hosted[-1]:
         pieces.append([])
         hosted.append([])
-    pieces[-1] += [program.copy(cell, value) for cell, value in plan.copies]
+    pieces[-1] += [program.copy(state, value) for state, value in plan.copies]
     releases = work(plan) >= _LONG
     text = _assembled(program, pieces, slots, releases)
     needing = tuple(node for node, _ in program.scratches)

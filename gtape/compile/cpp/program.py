@@ -1,4 +1,4 @@
-"""Program: a compiled graph, bound to the memory of its cells and ready to be called."""
+"""Program: a compiled graph, bound to the memory of its states and ready to be called."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gtape.core.tensor import EagerTensor
 from gtape.core.variable_buffer import BufferWriter
 from gtape.devices.compiler import Library
 
-#: Held while a program writes to cells, and while they are copied; never while Python code runs,
+#: Held while a program writes to states, and while they are copied; never while Python code runs,
 #: which may wait for another thread that runs a program. The process forks while nobody has it, so
 #: that the child finds no Variable half written.
 _LOCK = threading.RLock()
@@ -48,9 +48,9 @@ if hasattr(os, "register_at_fork"):
 
 
 class Program:
-    """`run(tensors)` gives the results; the cells are updated where they lie.
+    """`run(tensors)` gives the results; the states are updated where they lie.
 
-    `writer` counts how often the cells were written.
+    `writer` counts how often the states were written.
     """
 
     def __init__(self, traced: Traced, plan: Plan, source: Source, library: Library) -> None:
@@ -71,17 +71,17 @@ class Program:
         #: Takes the arguments as tensors, and gives the result as the traced function does.
         self.entry = self._slow_entry if hosted or source.releases else entry_of(
             self, self._memory.calls[0], traced.structure, len(traced.arguments), self._results,
-            self._order, len(plan.cells), bool(plan.module.writes), self._again)
+            self._order, len(plan.states), bool(plan.module.writes), self._again)
 
     def _arrays(self) -> dict[str, list[np.ndarray]]:
         """What all calls read and write, by the name of its slots."""
         plan = self.plan
         kept = guard_zones.copied if plan.guarded else np.ascontiguousarray
-        written = {id(cell) for cell, _ in plan.module.writes}
+        written = {id(state) for state, _ in plan.module.writes}
         return {
             "captures": [kept(t._a) for t in self.traced.captured],
-            "cells": [cell._storage_(self.writer if id(cell) in written else None)
-                      for cell in plan.cells],
+            "states": [state._buffer_(self.writer if id(state) in written else None)
+                      for state in plan.states],
             "constants": [kept(c) for c in plan.constants]}
 
     def _made(self) -> Memory:
@@ -140,7 +140,7 @@ class Program:
         arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
         last = memory.calls[-1]
         for i, (call, nodes) in enumerate(zip(memory.calls, self.source.segments)):
-            with _LOCK if self.plan.cells else nullcontext():
+            with _LOCK if self.plan.states else nullcontext():
                 failed = call(*arrays, *outs) if i == 0 else call()
                 if call is last:
                     self.writer.runs += 1
@@ -187,7 +187,7 @@ def compiled(traced: Traced, *, fuse: bool = True,
 
 def prepared(traced: Traced, *, fuse: bool = True,
              ) -> Callable[[], Program | NumpyProgram | Applied]:
-    """What gives the program of a trace. All that takes long is done here, which reads no cell:
+    """What gives the program of a trace. All that takes long is done here, which reads no state:
     it may be done in another thread, while this one assigns to Variables."""
     from gtape.devices.cpu.toolchain import library
 

@@ -7,11 +7,11 @@ from gtape.compile.schedule.plan import Plan, nbytes
 
 
 def floor_bytes(plan: Plan) -> int:
-    """The bytes that have to move whatever the program does in between: arguments, cells and
-    constants read once, results and cells written once."""
+    """The bytes that have to move whatever the program does in between: arguments, states and
+    constants read once, results and states written once."""
     read = {v.number: v for n in plan.module.nodes for v in n.outputs
             if plan.places.get(v.number, ("", 0))[0] in (
-                "argument", "capture", "cell", "constant") and not n.inputs}
+                "argument", "capture", "state", "constant") and not n.inputs}
     written = {v.number: v for v in plan.module.needed()}
     return sum(map(nbytes, read.values())) + sum(map(nbytes, written.values()))
 

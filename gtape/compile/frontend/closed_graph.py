@@ -15,11 +15,11 @@ from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
-from gtape.trace.tracer import CellUse, Tracer
+from gtape.trace.tracer import StateUse, Tracer
 
 #: How deep a result may nest: it is written down in Python, whose parser has a limit.
 _DEEPEST = 80
-#: Ops by which a cell's new value is cut from its past.
+#: Ops by which a state's new value is cut from its past.
 _CUTS = frozenset(("stop_gradient_", "assigned_"))
 
 #: Called with every trace of a Python function, when it is made.
@@ -27,20 +27,30 @@ listeners: list[Callable[[Traced], object]] = []
 
 
 class Traced:
-    """A graph whose inputs are the arguments, then what it captured, then its cells' values; and
-    whose outputs are the results, then the new values of the cells it writes.
+    """A graph whose inputs are the arguments, then what it captured, then its states' values; and
+    whose outputs are the results, then the new values of the states it writes.
 
     `structure` is the result with a number in place of every tensor, None left as it is.
     """
 
-    __slots__ = ("arguments", "borrowed", "captured", "cells", "created", "graph", "results",
-                 "shared", "structure", "written")
+    __slots__ = (
+        "arguments",
+        "borrowed",
+        "captured",
+        "created",
+        "graph",
+        "results",
+        "shared",
+        "states",
+        "structure",
+        "written",
+    )
 
     def __init__(self, arguments: Sequence[SymbolicTensor], tracer: Tracer,
                  results: Sequence[Tensor], structure: Any) -> None:
         self.arguments = tuple(arguments)
         self.captured = [outer for outer, _ in tracer.captures.values()]
-        uses = list(tracer.cells.values())
+        uses = list(tracer.states.values())
         self.written = [use for use in uses if use.written]
         self.created = tracer.created
         self.results = len(results)
@@ -50,10 +60,10 @@ class Traced:
         outputs = (*results, *_settled(tracer, self.written))
         graph = Graph((), tuple(tracer.nodes), outputs).live()
         read = {id(v) for v in outputs} | {id(v) for node in graph.nodes for v in node.inputs}
-        #: Those that matter: only the dtype of a cell may have been asked for.
-        self.cells: list[CellUse] = [u for u in uses if u.written or id(u.start) in read]
+        #: Those that matter: only the dtype of a state may have been asked for.
+        self.states: list[StateUse] = [u for u in uses if u.written or id(u.start) in read]
         inner = [symbol for _, symbol in tracer.captures.values()]
-        inputs = (*arguments, *inner, *(use.start for use in self.cells))
+        inputs = (*arguments, *inner, *(use.start for use in self.states))
         self.graph = Graph(inputs, graph.nodes, outputs)  # type: ignore[arg-type]
         made = {id(v) for node in graph.nodes for v in node.outputs}
         #: Places of the results that are no values of their own: arguments, constants, one twice.
@@ -61,11 +71,11 @@ class Traced:
                                   if id(v) not in made or any(v is w for w in results[:i]))
 
     def loosen(self, given: set[int]) -> None:
-        """Hold the cells with these ids weakly: they are arguments, which every call holds, and
+        """Hold the states with these ids weakly: they are arguments, which every call holds, and
         the trace has to go when they go."""
-        for use in {id(use): use for use in (*self.cells, *self.written)}.values():
-            if id(use.cell) in given:
-                use.cell = weakref.proxy(use.cell)
+        for use in {id(use): use for use in (*self.states, *self.written)}.values():
+            if id(use.ref) in given:
+                use.ref = weakref.proxy(use.ref)
 
     def packed(self, results: Sequence[Any]) -> Any:
         """The result of a call, from its tensors."""
@@ -77,12 +87,12 @@ class Traced:
     def apply(self, arguments: Sequence[Tensor]) -> Any:
         """The result, by applying the nodes one by one: recorded by tapes, inlined by traces."""
         tapes = [(r, len(r._records)) for r in active() if r.is_tape]
-        values = [use.cell._read_() for use in self.cells]
+        values = [use.ref._read_() for use in self.states]
         made = self.graph(*arguments, *self.captured, *values)
         for tape, start in tapes:
             _refuse(tape._records[start:])
         for use, value in zip(self.written, made[self.results:]):
-            use.cell._store_(value)
+            use.ref._commit_(value)
         return self.packed(self.owned(made))
 
     def owned(self, made: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -94,8 +104,8 @@ class Traced:
                       for i, value in enumerate(made[: self.results])])
 
 
-def _settled(tracer: Tracer, written: Sequence[CellUse]) -> list[Tensor]:
-    """What cells are left with, before it was cut from what it was computed from: cells cut it
+def _settled(tracer: Tracer, written: Sequence[StateUse]) -> list[Tensor]:
+    """What states are left with, before it was cut from what it was computed from: states cut it
     themselves, and only those who read it again have to know."""
     made = {id(o): node for node in tracer.nodes for o in node.outputs}
     values = []

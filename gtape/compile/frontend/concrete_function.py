@@ -17,7 +17,7 @@ from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.tensor import Tensor
 from gtape.core.type_specs import CompositeSpec, TensorSpec
 from gtape.trace.graph import Graph
-from gtape.trace.tracer import CellUse
+from gtape.trace.tracer import StateUse
 
 if TYPE_CHECKING:
     from gtape.compile.frontend.function import Function
@@ -120,12 +120,12 @@ class ConcreteFunction:
         constants: dict[int, Tensor] = {}
         for node in self.graph.nodes:
             constants.update({id(v): v for v in node.inputs if hasattr(v, "_a")})
-        return [*map(_itself, self._traced.cells), *constants.values()]
+        return [*map(_itself, self._traced.states), *constants.values()]
 
     @property
     def variables(self) -> tuple[Any, ...]:
         """The Variables that the trace reads or writes."""
-        return tuple(_itself(u) for u in self._traced.cells if hasattr(u.cell, "_resource_"))
+        return tuple(_itself(u) for u in self._traced.states if hasattr(u.ref, "_resource_"))
 
     @property
     def trainable_variables(self) -> tuple[Any, ...]:
@@ -155,6 +155,6 @@ def tensor_names(names: Sequence[str], arguments: Arguments) -> Iterator[str]:
             yield name
 
 
-def _itself(use: CellUse) -> Any:
-    """The cell, which a trace may hold weakly."""
-    return use.cell._resource_() if hasattr(use.cell, "_resource_") else use.cell
+def _itself(use: StateUse) -> Any:
+    """The state, which a trace may hold weakly."""
+    return use.ref._resource_() if hasattr(use.ref, "_resource_") else use.ref

@@ -36,10 +36,10 @@ class Executable:
         self._recorded: Any = None
         #: Whether the arguments of the calls that it is found by at once are all tensors.
         self.tensors_only = False
-        #: Cells whose shape may change, and the spec that they are traced with.
-        self._flexible = [(use.cell, use.start.spec) for use in traced.cells
-                          if getattr(use.cell, "_declared", None) is not None
-                          and not use.cell._declared.is_fully_defined()]
+        #: States whose shape may change, and the spec that they are traced with.
+        self._flexible = [(use.ref, use.start.spec) for use in traced.states
+                          if getattr(use.ref, "_declared", None) is not None
+                          and not use.ref._declared.is_fully_defined()]
 
     def lasts(self) -> bool:
         """Whether it stays right, whatever is assigned to variables meanwhile."""
@@ -50,9 +50,9 @@ class Executable:
         if not self._flexible:
             return True
         tracer = tracer_now()
-        cells = [(cell._resource_(), spec) for cell, spec in self._flexible]
-        return all((cell._start_() if tracer is None else tracer.use(cell).present).spec == spec
-                   for cell, spec in cells)
+        states = [(state._resource_(), spec) for state, spec in self._flexible]
+        return all((state._initial_() if tracer is None else tracer.use(state).present).spec == spec
+                   for state, spec in states)
 
     def result(self, tensors: Sequence[Any]) -> Any:
         """The result of a call that nobody records."""

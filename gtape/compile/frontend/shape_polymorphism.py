@@ -22,7 +22,7 @@ from gtape.opdef.primitive import Primitive
 from gtape.opdef.scalar_graph import topological
 from gtape.trace.graph import Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
-from gtape.trace.tracer import CellUse, Tracer
+from gtape.trace.tracer import StateUse, Tracer
 
 #: What stands in for open lengths: numbers larger than what programs compare lengths with.
 _FIRST, _STEP = 1009, 104
@@ -61,8 +61,8 @@ class Template:
     def _sound(self) -> bool:
         """Whether the nodes can be applied for other lengths, and write what fits."""
         traced = self.traced
-        if traced.captured or any(is_open(use.present.spec.shape) for use in traced.cells) or any(
-                getattr(use.cell, "_declared", None) is not None for use in traced.cells):
+        if traced.captured or any(is_open(use.present.spec.shape) for use in traced.states) or any(
+                getattr(use.ref, "_declared", None) is not None for use in traced.states):
             return False
         return all(_can_be_applied(node) for node in traced.graph.nodes)
 
@@ -86,7 +86,7 @@ def _can_be_applied(node: Node) -> bool:
     op = node.op
     if op is dim_value:
         return True
-    if not isinstance(op, (Primitive, Elementwise, Composite)) or node.lasting:
+    if not isinstance(op, (Primitive, Elementwise, Composite)) or node.has_side_effect:
         return False
     return _is_plain(node.attrs) and not (isinstance(op, ScalarGraphOp) and any(
         type(e.value) is SymbolicDim for e in topological([op.body()])))
@@ -111,14 +111,14 @@ def _resized(traced: Traced, lengths: Sequence[int]) -> Traced | None:
         return made
 
     arguments = [fresh(symbol) for symbol in traced.arguments]
-    starts = [fresh(use.start) for use in traced.cells]
+    starts = [fresh(use.start) for use in traced.states]
     if not tracer.run(lambda: all(_again(n, values, lengths) for n in traced.graph.nodes)):
         return None
     tracer.finished = True
     results = [values.get(id(v), v) for v in traced.graph.outputs[: traced.results]]
     left = {id(use): v for use, v in zip(traced.written, traced.graph.outputs[traced.results:])}
-    for use, start in zip(traced.cells, starts):
-        again = tracer.cells[use.cell._k] = CellUse(use.cell, start)
+    for use, start in zip(traced.states, starts):
+        again = tracer.states[use.ref._k] = StateUse(use.ref, start)
         present = left.get(id(use), use.present)
         again.present = values.get(id(present), present)
     return Traced(arguments, tracer, results, traced.structure)

@@ -174,7 +174,7 @@ class Cache:
 
     def _run_once(self, arguments: Arguments, shapes: Sequence[Any], no_creation: str | None,
                   ) -> Traced:
-        tracer = Tracer(tracer_now(), own_cells=True)
+        tracer = Tracer(tracer_now(), own_states=True)
         tracer.no_creation = no_creation
         tracer.origin = (self, arguments.pattern, tuple(map(comparable, shapes)))
         outer = tracer.outer

@@ -13,7 +13,7 @@ from gtape.trace.graph import Node
 
 #: Ops that move elements, or repeat them.
 _MOVES = frozenset(("identity_", "stop_gradient_", "assigned_", "reshape_", "transpose_",
-                    "broadcast_to_", "spread_"))
+                    "broadcast_to_", "broadcast_in_dim_"))
 
 
 def saved(nodes: Sequence[Node], needed: set[int], there: set[int]) -> list[Any]:

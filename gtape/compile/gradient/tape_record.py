@@ -26,7 +26,7 @@ from gtape.core.source_location import user_frame
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.ops.shape.layout import identity_
 from gtape.trace.graph import Graph, Node
-from gtape.trace.host_callback import HostedOp
+from gtape.trace.host_callback import HostCallback
 
 
 class Application(Op):
@@ -69,7 +69,7 @@ class Differentiable:
         graph = traced.graph
         self._nodes, _ = needing(graph.nodes, graph.outputs, set())
         #: Steps that are Python code are differentiated by recording what they do.
-        self._one_by_one = any(isinstance(node.op, HostedOp) for node in self._nodes)
+        self._one_by_one = any(isinstance(node.op, HostCallback) for node in self._nodes)
         self._constants = _constants(graph)
         self._lock = lock()
         #: By the bits of the inputs that a tape knows; None where there can be no pair.
@@ -82,7 +82,7 @@ class Differentiable:
         if self._one_by_one or not all(r.is_tape for r in stack):
             return self._traced.apply(tensors)
         traced = self._traced
-        inputs = (*tensors, *traced.captured, *[use.cell._read_() for use in traced.cells])
+        inputs = (*tensors, *traced.captured, *[use.ref._read_() for use in traced.states])
         every = (*inputs, *self._constants)
         known = [_bits(tape._known, every) for tape in stack]
         wanted = 0
@@ -105,7 +105,7 @@ class Differentiable:
             seen = self._seen.get((wanted, bits)) or self._sees(op, wanted, bits)
             _record(tape, op, seen, inputs, made, held, frame)
         for use, value in zip(traced.written, made[traced.results:]):
-            use.cell._store_(value)
+            use.ref._commit_(value)
         return traced.packed(made[: traced.results])
 
     def _unwatched(self, tensors: Sequence[Tensor], inputs: tuple[Tensor, ...],

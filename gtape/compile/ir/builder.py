@@ -43,7 +43,7 @@ class Builder:
         self.nodes: list[Node] = []
         self._known: dict[Any, tuple[Value, ...]] = {}
         self._count = 0
-        self._turns = 0
+        self._remat_stages = 0
         self.scalar_graph = ScalarGraph()
 
     def add(self, node: Node, specs: Sequence[tuple[Shape, str]],
@@ -187,7 +187,7 @@ class Builder:
             if axes is not None and node.axes is not None:
                 inner = tuple(None if a is None else node.axes[a] for a in axes)
             return self._view(node.inputs[0], shape, Layout(strides, node.layout.offset), inner,
-                              node.turn)
+                              node.remat_stage)
         return self._view(x, shape, Layout(dense(shape)), axes)
 
     def sliced(self, x: Value, starts: Sequence[int], steps: Sequence[int], shape: Shape) -> Value:
@@ -224,24 +224,25 @@ class Builder:
         inner = None
         if axes is not None and node.axes is not None:
             inner = tuple(None if a is None else node.axes[a] for a in axes)
-        return self._view(node.inputs[0], shape, Layout(tuple(strides), offset), inner, node.turn)
+        return self._view(node.inputs[0], shape, Layout(tuple(strides), offset), inner,
+                          node.remat_stage)
 
     def _view(self, x: Value, shape: Shape, layout: Layout,
-              axes: tuple[int | None, ...] | None, turn: int = 0) -> Value:
-        if not turn and tuple(shape) == x.shape and layout.offset == 0 and all(
+              axes: tuple[int | None, ...] | None, remat_stage: int = 0) -> Value:
+        if not remat_stage and tuple(shape) == x.shape and layout.offset == 0 and all(
                 s == d for s, d, n in zip(layout.strides, dense(x.shape), shape) if n > 1):
             return x
-        key = ("view", x.number, tuple(shape), layout, turn)
-        return self.add(View(x, layout, axes, turn), [(tuple(shape), x.dtype)], key)[0]
+        key = ("view", x.number, tuple(shape), layout, remat_stage)
+        return self.add(View(x, layout, axes, remat_stage), [(tuple(shape), x.dtype)], key)[0]
 
-    def apart(self, x: Value) -> Value:
+    def optimization_barrier(self, x: Value) -> Value:
         """x as another value: nothing computed of it is shared with what is computed of x."""
-        self._turns += 1
+        self._remat_stages += 1
         node = x.node
         if isinstance(node, View):
-            return self._view(node.inputs[0], x.shape, node.layout, node.axes, self._turns)
+            return self._view(node.inputs[0], x.shape, node.layout, node.axes, self._remat_stages)
         return self._view(x, x.shape, Layout(dense(x.shape)), tuple(range(len(x.shape))),
-                          self._turns)
+                          self._remat_stages)
 
     # ------------------------------------------------------------------ the rest
 

@@ -23,17 +23,17 @@ from gtape.trace.tracer import trace
 
 
 def lowered(program: Traced) -> Module:
-    """The whole program: results, and what its cells become."""
+    """The whole program: results, and what its states become."""
     builder = Builder()
     env: dict[int, Value] = {}
     graph = program.graph
     count = len(program.arguments)
     for i, symbol in enumerate(program.arguments):
         env[id(symbol)] = builder.source("argument", i, *_spec(symbol), i)
-    for i, symbol in enumerate(graph.inputs[count: len(graph.inputs) - len(program.cells)]):
+    for i, symbol in enumerate(graph.inputs[count: len(graph.inputs) - len(program.states)]):
         env[id(symbol)] = builder.source("capture", i, *_spec(symbol), i)
-    for use in program.cells:
-        env[id(use.start)] = builder.source("cell", use.cell, *_spec(use.start), use.cell._k)
+    for use in program.states:
+        env[id(use.start)] = builder.source("state", use.ref, *_spec(use.start), use.ref._k)
     _nodes(builder, graph, env)
     outputs = [_value(builder, env, t) for t in graph.outputs]
     results = _results(builder, outputs[: program.results])
@@ -44,7 +44,7 @@ def lowered(program: Traced) -> Module:
         if made.number in taken:
             made = builder.copied(made)
         taken.add(made.number)
-        writes.append((use.cell, made))
+        writes.append((use.ref, made))
     shared = frozenset(v_root(env[i]).number for i in program.shared if i in env)
     return Module(tuple(builder.nodes), tuple(results), tuple(writes), shared).live()
 

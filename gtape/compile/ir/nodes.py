@@ -50,7 +50,7 @@ class Node:
         self.inputs = tuple(inputs)
         self.outputs: tuple[Value, ...] = ()
 
-    lasting = False
+    has_side_effect = False
 
     @property
     def label(self) -> str:
@@ -58,8 +58,8 @@ class Node:
 
 
 class Source(Node):
-    """A value that is there before the program runs: `role` "argument", "cell" or "constant", and
-    `what`, the position of the argument, the cell, or the array."""
+    """A value that is there before the program runs: `role` "argument", "state" or "constant", and
+    `what`, the position of the argument, the state, or the array."""
 
     __slots__ = ("role", "what")
 
@@ -117,17 +117,17 @@ class Layout(NamedTuple):
 class View(Node):
     """The elements of a dense value at other places. `axes` says of each axis which axis of the
     input it is, or None for an axis of length 1 or one that repeats; it is None where axes are
-    split, joined or cut. Views of different `turn` are different values: what is computed of one
-    is computed anew of the other."""
+    split, joined or cut. Views of different `remat_stage` are different values: what is computed
+    of one is computed anew of the other."""
 
-    __slots__ = ("axes", "layout", "turn")
+    __slots__ = ("axes", "layout", "remat_stage")
 
     def __init__(self, x: Value, layout: Layout, axes: tuple[int | None, ...] | None,
-                 turn: int = 0) -> None:
+                 remat_stage: int = 0) -> None:
         super().__init__((x,))
         self.layout = layout
         self.axes = axes
-        self.turn = turn
+        self.remat_stage = remat_stage
 
 
 class Product(Node):
@@ -166,7 +166,7 @@ class Library(Node):
         return self.name
 
     @property
-    def lasting(self) -> bool:  # type: ignore[override]
+    def has_side_effect(self) -> bool:  # type: ignore[override]
         return bool(self.checks)
 
 
@@ -185,12 +185,12 @@ class Hosted(Node):
         return f"host {self.op.name}"
 
     @property
-    def lasting(self) -> bool:  # type: ignore[override]
-        return bool(getattr(self.op, "lasting", False)) or self.op.refuses
+    def has_side_effect(self) -> bool:  # type: ignore[override]
+        return bool(getattr(self.op, "has_side_effect", False)) or self.op.refuses
 
 
 class Module(NamedTuple):
-    """A whole program: nodes in order, results, and the cells that it writes with their values."""
+    """A whole program: nodes in order, results, and the states that it writes with their values."""
 
     nodes: tuple[Node, ...]
     results: tuple[Value, ...]
@@ -206,7 +206,7 @@ class Module(NamedTuple):
         wanted = {v.number for v in self.needed()}
         kept = []
         for node in reversed(self.nodes):
-            if node.lasting or any(o.number in wanted for o in node.outputs):
+            if node.has_side_effect or any(o.number in wanted for o in node.outputs):
                 kept.append(node)
                 wanted |= {v.number for v in node.inputs}
         return self._replace(nodes=tuple(reversed(kept)))
@@ -230,7 +230,7 @@ class Module(NamedTuple):
             outs = ", ".join(map(repr, node.outputs))
             lines.append(f"{outs} = {_text(node)}" if outs else _text(node))
         lines.append("results " + ", ".join(f"%{v.number}" for v in self.results))
-        lines += [f"{getattr(cell, 'name', cell)} <- %{v.number}" for cell, v in self.writes]
+        lines += [f"{getattr(state, 'name', state)} <- %{v.number}" for state, v in self.writes]
         return "\n".join(lines)
 
 

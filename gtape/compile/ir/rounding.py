@@ -105,10 +105,10 @@ def _root(value: Value) -> Value:
 # ---------------------------------------------------------------------- values computed twice
 
 def _twins(module: Module) -> Callable[[int], int]:
-    """Gives for a value's number that of the first value that is computed in the same way: what is
-    computed again for a gradient (`Builder.apart`) is rounded where it was before."""
+    """Gives for a value's number that of the first that is computed in the same way: what is
+    computed again (`Builder.optimization_barrier`) is rounded where it was before."""
     first: dict[int, int] = {}
-    if not any(isinstance(node, View) and node.turn for node in module.nodes):
+    if not any(isinstance(node, View) and node.remat_stage for node in module.nodes):
         return lambda number: number
     known: dict[Any, int] = {}
 

@@ -33,10 +33,10 @@ class Applied:
     def run(self, tensors: Sequence[EagerTensor]) -> tuple[Tensor, ...]:
         """The results for arguments of the right shapes and dtypes."""
         traced = self.traced
-        values = [use.cell._read_() for use in traced.cells]
+        values = [use.ref._read_() for use in traced.states]
         made = self.graph(*tensors, *traced.captured, *values)
         for use, value in zip(traced.written, made[traced.results:]):
-            use.cell._store_(value)
+            use.ref._commit_(value)
         return traced.owned(made)
 
 

@@ -140,7 +140,7 @@ class _Zones:
         for i, node in enumerate(self._graph.nodes):
             zones[i] = max([zones[j] + self._waits(i, j, v) for j, v in reads.get(i, ())],
                            default=0)
-            if node.lasting:
+            if node.has_side_effect:
                 zones[i] = last = max(zones[i], last)
         return zones
 

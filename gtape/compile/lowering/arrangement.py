@@ -32,9 +32,9 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Sequen
     return x[attrs["count"]: attrs["count"] + attrs["size"]]
 
 
-@lowers(layout.apart_)
+@lowers(layout.optimization_barrier_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
-    return b.apart(x[0])
+    return b.optimization_barrier(x[0])
 
 
 @lowers(layout.reshape_)
@@ -47,7 +47,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return b.stretched(x[0], attrs["shape"])
 
 
-@lowers(reductions.spread_)
+@lowers(reductions.broadcast_in_dim_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     shape, axis = attrs["shape"], attrs["axis"]
     kept = tuple(1 if i in axis else n for i, n in enumerate(shape))

@@ -32,7 +32,7 @@ from gtape.ops.linalg import products
 from gtape.ops.reductions import reductions, sums
 from gtape.ops.shape import casting, identity, layout
 from gtape.trace.graph import Graph, Node
-from gtape.trace.host_callback import HostedOp
+from gtape.trace.host_callback import HostCallback
 
 Spec = tuple[tuple[int, ...], np.dtype]
 #: Dtypes whose arithmetic NumPy knows itself.
@@ -42,7 +42,7 @@ _LOOKED_AT = 1 << 12
 
 
 class Steps:
-    """`steps` make `outputs`: the results, then the new values of the cells that are written."""
+    """`steps` make `outputs`: the results, then the new values of the states that are written."""
 
     def __init__(self, traced: Traced) -> None:
         self._maps = Maps()
@@ -50,10 +50,10 @@ class Steps:
         self._exprs: dict[int, Value | Any] = {}
         env: dict[int, Value] = {}
         graph, count = traced.graph, len(traced.arguments)
-        last = len(graph.inputs) - len(traced.cells)
+        last = len(graph.inputs) - len(traced.states)
         for i, symbol in enumerate(graph.inputs):
             place = (("argument", i) if i < count else ("capture", i - count) if i < last
-                     else ("cell", i - last))
+                     else ("state", i - last))
             env[id(symbol)] = Value(*_spec(symbol), None, place)
         self.inputs = [env[id(symbol)] for symbol in graph.inputs]
         outputs = self._nodes(graph, env)
@@ -100,8 +100,8 @@ class Steps:
 
     def _applied(self, node: Node, inputs: list[Value], specs: list[Spec]) -> Sequence[Value]:
         types = [t._t for t in node.inputs]
-        lasting = node.stays or not isinstance(node.op, (Elementwise, HostedOp))
-        return self._added(Applied(node.op, node.attrs, inputs, types, specs, lasting))
+        has_side_effect = node.stays or not isinstance(node.op, (Elementwise, HostCallback))
+        return self._added(Applied(node.op, node.attrs, inputs, types, specs, has_side_effect))
 
     def _added(self, step: Step) -> Sequence[Value]:
         self._maps.steps.append(step)
@@ -200,7 +200,7 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
     return inputs[0]
 
 
-@_rule(layout.apart_)
+@_rule(layout.optimization_barrier_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
     return steps.view(inputs[0], spec[0], "{0}")
 
@@ -220,7 +220,7 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
     return steps.spread(inputs[0], spec[0])
 
 
-@_rule(reductions.spread_)
+@_rule(reductions.broadcast_in_dim_)
 def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
     kept = tuple(1 if i in attrs["axis"] else n for i, n in enumerate(spec[0]))
     return steps.spread(steps.reshaped(inputs[0], kept), spec[0])

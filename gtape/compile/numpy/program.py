@@ -16,7 +16,7 @@ def on_host(traced: Traced) -> bool:
 
 
 class NumpyProgram:
-    """`run(tensors)` gives the results; the cells are updated. Threads may run it side by side.
+    """`run(tensors)` gives the results; the states are updated. Threads may run it side by side.
 
     `reason` says why the graph was not compiled.
     """

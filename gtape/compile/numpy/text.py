@@ -75,7 +75,7 @@ class Writer:
     # ------------------------------------------------------------------ begin and end
 
     def _inputs(self) -> None:
-        """Names for the arguments, captures and cells that are read."""
+        """Names for the arguments, captures and states that are read."""
         names, traced = self._names, self._traced
         read = {id(v) for u in self._units for v in u.reads}
         read |= {id(v) for v in self._made.outputs}
@@ -88,17 +88,17 @@ class Writer:
             elif kind == "capture":
                 text = names.numbered(traced.captured[at]._a, "c")
             else:
-                text = names.numbered(traced.cells[at].cell, "cell") + "._start_()._a"
+                text = names.numbered(traced.states[at].ref, "state") + "._initial_()._a"
             if value.shape and text.isidentifier():
                 names.called(value, text)
             else:
                 self._lines.append(f"{names.give(value)} = {text}{_scalar(value)}")
 
     def _stores(self) -> None:
-        """The new values go to their cells."""
+        """The new values go to their states."""
         for use, value in zip(self._traced.written, self._made.outputs[self._traced.results:]):
-            cell = self._names.numbered(use.cell, "cell")
-            self._lines.append(f"{cell}._store_(Tensor({self._result(value)}, "
+            state = self._names.numbered(use.ref, "state")
+            self._lines.append(f"{state}._commit_(Tensor({self._result(value)}, "
                                f"{self._type(value)}))")
 
     def _result(self, value: Value) -> str:

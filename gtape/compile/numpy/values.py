@@ -47,9 +47,9 @@ class Value:
 
 
 class Step:
-    """What makes values of values. `lasting`: it is kept even where nobody reads what it makes."""
+    """What makes values of values; kept where nobody reads them if it `has_side_effect`."""
 
-    lasting = False
+    has_side_effect = False
 
     def __init__(self, inputs: Sequence[Value],
                  specs: Sequence[tuple[tuple[int, ...], np.dtype]]) -> None:
@@ -118,9 +118,9 @@ class Call(Step):
     """A primitive's array function with its attributes."""
 
     def __init__(self, op: Any, attrs: dict[str, Any], inputs: Sequence[Value],
-                 specs: Sequence[tuple[tuple[int, ...], np.dtype]], lasting: bool) -> None:
+                 specs: Sequence[tuple[tuple[int, ...], np.dtype]], has_side_effect: bool) -> None:
         super().__init__(inputs, specs)
-        self.op, self.attrs, self.lasting = op, attrs, lasting
+        self.op, self.attrs, self.has_side_effect = op, attrs, has_side_effect
 
 
 class Applied(Step):
@@ -128,9 +128,10 @@ class Applied(Step):
 
     def __init__(self, op: Any, attrs: tuple[Any, ...], inputs: Sequence[Value],
                  types: Sequence[Any], specs: Sequence[tuple[tuple[int, ...], np.dtype]],
-                 lasting: bool) -> None:
+                 has_side_effect: bool) -> None:
         super().__init__(inputs, specs)
-        self.op, self.attrs, self.types, self.lasting = op, attrs, tuple(types), lasting
+        self.op, self.attrs, self.types = op, attrs, tuple(types)
+        self.has_side_effect = has_side_effect
 
 
 def needed(steps: Sequence[Step], outputs: Sequence[Value]) -> list[Step]:
@@ -138,7 +139,7 @@ def needed(steps: Sequence[Step], outputs: Sequence[Value]) -> list[Step]:
     wanted = set(map(id, outputs))
     kept = []
     for step in reversed(steps):
-        if step.lasting or any(id(v) in wanted for v in step.outputs):
+        if step.has_side_effect or any(id(v) in wanted for v in step.outputs):
             kept.append(step)
             wanted.update(map(id, step.inputs))
     return kept[::-1]

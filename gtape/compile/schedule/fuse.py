@@ -29,7 +29,7 @@ _NEAR = 12
 class Group:
     """What runs as one: a kernel of loops, or one node of another kind."""
 
-    __slots__ = ("after", "domain", "nodes", "number", "place", "reads", "split", "turn")
+    __slots__ = ("after", "domain", "nodes", "number", "place", "reads", "remat_stage", "split")
 
     def __init__(self, number: int, domain: Shape | None) -> None:
         self.number = number
@@ -38,8 +38,8 @@ class Group:
         self.nodes: list[Node] = []
         self.place: dict[int, Place] = {}
         self.split: int | None = None
-        #: Of what turn its values are: those of a later turn are not computed before their time.
-        self.turn = 0
+        #: Of what stage its values are: those of a later one are not computed before their time.
+        self.remat_stage = 0
         #: The numbers, as bits, of the groups that have to run before.
         self.after = 0
         #: The values from elsewhere that it reads.
@@ -76,16 +76,16 @@ class Fuser:
         self.fused = fused
         self.groups: list[Group] = []
         self.of: dict[int, Group] = {}
-        self._turns = turns(module)
+        self._remat_stages = remat_stages(module)
         #: The last step in Python that may refuse its inputs, or does something besides making its
         #: results.
-        self._deed: Group | None = None
+        self._last_effect: Group | None = None
 
     def run(self) -> list[Group]:
         """The groups in an order in which they can run."""
         for node in self.module.nodes:
             if isinstance(node, View) or (not node.inputs and not isinstance(node, Elem) and (
-                    node.label in ("argument", "cell", "constant", "capture"))):
+                    node.label in ("argument", "state", "constant", "capture"))):
                 continue
             if isinstance(node, (Elem, Reduce)):
                 self._loop(node)
@@ -100,10 +100,10 @@ class Fuser:
         self._add(group, node)
         if isinstance(node, Hosted):
             # A step of a gradient takes indices that are right: after the step that refuses others.
-            if self._deed is not None:
-                self.precede(group, self._deed.after | 1 << self._deed.number)
-            if node.lasting:
-                self._deed = group
+            if self._last_effect is not None:
+                self.precede(group, self._last_effect.after | 1 << self._last_effect.number)
+            if node.has_side_effect:
+                self._last_effect = group
 
     def _new(self, domain: Shape | None) -> Group:
         group = Group(len(self.groups), domain)
@@ -119,7 +119,7 @@ class Fuser:
                     return
         shape = node.inputs[0].shape if isinstance(node, Reduce) else node.outputs[0].shape
         group = self._new(tuple(n for n in shape if n != 1))
-        group.turn = self._turns[node.outputs[0].number]
+        group.remat_stage = self._remat_stages[node.outputs[0].number]
         place = self._fits(group, node)
         assert place is not None, node
         self._join(group, node, place)
@@ -148,7 +148,7 @@ class Fuser:
     def _fits(self, group: Group, node: Elem | Reduce) -> Any:
         """The places of what a node reads and makes; None where it cannot be in the group."""
         if len(group.nodes) >= _NODES or not self._sound(group, node) or (
-                group.turn != self._turns[node.outputs[0].number]):
+                group.remat_stage != self._remat_stages[node.outputs[0].number]):
             return None
         places: dict[int, Place] = {}
         shape = node.inputs[0].shape if isinstance(node, Reduce) else node.outputs[0].shape
@@ -291,7 +291,7 @@ class Fuser:
 
     def urgent(self) -> int:
         """The numbers, as bits, of the groups that may fail, and of all that they need: they run
-        before any cell is written, so that a failed call leaves all state as it was. Python code
+        before any state is written, so that a failed call leaves all state as it was. Python code
         finds the variables as they were before the call."""
         found = 0
         for group in self.groups:
@@ -320,14 +320,14 @@ class Fuser:
         return made
 
 
-def turns(module: Module) -> dict[int, int]:
-    """The latest turn among all that a value is computed of, by number; 0 where there is none."""
+def remat_stages(module: Module) -> dict[int, int]:
+    """The latest stage among all that a value is computed of, by number; 0 where there is none."""
     found: dict[int, int] = {}
     for node in module.nodes:
-        turn = node.turn if isinstance(node, View) else 0
-        turn = max([turn, *(found[v.number] for v in node.inputs)])
+        remat_stage = node.remat_stage if isinstance(node, View) else 0
+        remat_stage = max([remat_stage, *(found[v.number] for v in node.inputs)])
         for out in node.outputs:
-            found[out.number] = turn
+            found[out.number] = remat_stage
     return found
 
 

@@ -1,8 +1,8 @@
 """Plan: in what order a program's kernels run, and where its values lie.
 
-Arguments, results and cells have memory of their own; what is made in between lies in one arena,
-two values in the same place where the first is no longer needed when the second is made. A cell's
-new value is written straight into the cell when nothing reads the old one afterwards, and nothing
+Arguments, results and states have memory of their own; what is made in between lies in one arena,
+two values in the same place where the first is no longer needed when the second is made. A state's
+new value is written straight into the state when nothing reads the old one afterwards, and nothing
 that may fail comes afterwards.
 """
 
@@ -26,7 +26,7 @@ ALIGNMENT = 64
 
 
 class Place(NamedTuple):
-    """Where a value lies: `role` "argument", "capture", "result", "cell", "constant" with its
+    """Where a value lies: `role` "argument", "capture", "result", "state", "constant" with its
     number, or "arena" with its offset in bytes."""
 
     role: str
@@ -54,14 +54,14 @@ class Plan:
         self._fuser.run()
         self._urgent = self._fuser.urgent()
         self.constants: list[Any] = []
-        self.cells: list[Any] = []
+        self.states: list[Any] = []
         self.places: dict[int, Place] = {}
         self.in_place: dict[int, int] = {}
         #: The values of the arena, where it is guarded.
         self.between: list[Value] = []
         self._sources()
         self._rounded = rounded_values(module)
-        #: Cells whose new value lies elsewhere at the end, and has to be copied: (cell, value).
+        #: States whose new value lies elsewhere at the end, and has to be copied: (state, value).
         self.copies: list[tuple[int, Value]] = []
         self._results()
         self._writes()
@@ -82,17 +82,17 @@ class Plan:
             if node.role == "constant":
                 self.places[number] = Place("constant", len(self.constants))
                 self.constants.append(node.what)
-            elif node.role == "cell":
-                self.places[number] = Place("cell", self._cell(node.what))
+            elif node.role == "state":
+                self.places[number] = Place("state", self._state(node.what))
             else:
                 self.places[number] = Place(node.role, node.what)
 
-    def _cell(self, cell: Any) -> int:
-        for i, known in enumerate(self.cells):
-            if known is cell:
+    def _state(self, state: Any) -> int:
+        for i, known in enumerate(self.states):
+            if known is state:
                 return i
-        self.cells.append(cell)
-        return len(self.cells) - 1
+        self.states.append(state)
+        return len(self.states) - 1
 
     def _results(self) -> None:
         #: The results that have memory of their own, and which one each result is.
@@ -108,13 +108,13 @@ class Plan:
 
     def _writes(self) -> None:
         old = {n.what._k: n.outputs[0] for n in self.module.nodes
-               if isinstance(n, Source) and n.role == "cell"}
-        for cell, value in self.module.writes:
-            at = self._cell(cell)
-            if value.number in self.places or not self._direct(old.get(cell._k), value):
+               if isinstance(n, Source) and n.role == "state"}
+        for state, value in self.module.writes:
+            at = self._state(state)
+            if value.number in self.places or not self._direct(old.get(state._k), value):
                 self.copies.append((at, value))
             else:
-                self.places[value.number] = Place("cell", at)
+                self.places[value.number] = Place("state", at)
 
     def _direct(self, old: Value | None, value: Value) -> bool:
         """Whether the value can be made where the old one lies; then readers of the old one are

@@ -17,7 +17,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.eager_functions import operands
 from gtape.ops.elementwise import scalars as s
-from gtape.trace.host_callback import HostedOp, symbolic
+from gtape.trace.host_callback import HostCallback, symbolic
 
 
 def _failed(message: str | None, text: str) -> InvalidArgumentError:
@@ -73,7 +73,7 @@ def _at_every_call(name: str, check: Callable[..., None], *tensors: Tensor) -> N
         check(*values)
         return []
 
-    HostedOp(name, run, (), (), lasting=True, differentiable=False)(*tensors)
+    HostCallback(name, run, (), (), has_side_effect=True, differentiable=False)(*tensors)
 
 
 # ---------------------------------------------------------------- two values

@@ -47,7 +47,7 @@ def _(g: Any, *, message: str) -> Any:
 
 
 #: A traced function checks even if nobody needs the result.
-check_numerics_.lasting = True
+check_numerics_.has_side_effect = True
 check_numerics_.cases = [case((2, 3), message="x")]
 
 

@@ -15,19 +15,20 @@ from gtape.ops.elementwise.scalars import where
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import reshape_
 from gtape.trace.graph import Node
-from gtape.trace.subgraph import Inputs
+from gtape.trace.subgraph import ClosedOver
 
 #: The primitives that go over their data once.
 _PASSES = frozenset((
-    "apart_", "assigned_", "broadcast_to_", "cast_", "changed_rows_", "identity_", "reduce_all_",
-    "reduce_any_", "reduce_max_", "reduce_mean_", "reduce_min_", "reduce_sum_", "reshape_",
-    "scatter_rows_", "spread_", "stack_", "stop_gradient_", "sum_to_", "transpose_"))
+    "assigned_", "broadcast_in_dim_", "broadcast_to_", "cast_", "changed_rows_", "identity_",
+    "optimization_barrier_", "reduce_all_", "reduce_any_", "reduce_max_", "reduce_mean_",
+    "reduce_min_", "reduce_sum_", "reshape_", "scatter_rows_", "stack_", "stop_gradient_",
+    "sum_to_", "transpose_"))
 #: Elements computed for one that is read or assigned, and those that never count. A step in Python
 #: copies what it reads and assigns, so that it does not save much more.
 _WORK, _FREE = 16, 1 << 14
 
 
-def both_ways(pred: Tensor, inputs: Inputs) -> bool:
+def both_ways(pred: Tensor, inputs: ClosedOver) -> bool:
     """Whether both branches may be computed: without errors, random numbers, steps in Python or
     other effects, no gradient through a result, and work in proportion to the data."""
     graphs = [body.graph for body in inputs.bodies]
@@ -52,12 +53,12 @@ def _size(tensor: Tensor) -> int:
     return math.prod(tensor.spec.shape)
 
 
-def computed_both(pred: Tensor, inputs: Inputs) -> list[Tensor]:
+def computed_both(pred: Tensor, inputs: ClosedOver) -> list[Tensor]:
     """The results of the first body where `pred` holds, else those of the second; then what they
-    leave in the cells that one of them writes.
+    leave in the states that one of them writes.
 
     Raises:
-        ValueError: a body changes the shape of a cell.
+        ValueError: a body changes the shape of a state.
     """
     inputs.state_types()  # for its error
     captured, state = inputs.split(inputs.values())

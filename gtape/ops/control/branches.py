@@ -19,7 +19,7 @@ from gtape.ops.reductions.reductions import reduce_sum
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import reshape_
 from gtape.ops.shape.packing import stack_
-from gtape.trace.subgraph import Body, BodyOp, Inputs, packed
+from gtape.trace.subgraph import ClosedOver, Subgraph, SubgraphOp, packed
 
 
 def choose(name: str, chosen: Tensor, functions: Sequence[Callable[[], Any]],
@@ -34,14 +34,15 @@ def choose(name: str, chosen: Tensor, functions: Sequence[Callable[[], Any]],
     return _left(inputs, _one(name, chosen, inputs, at))
 
 
-def _traced(name: str, functions: Sequence[Callable[[], Any]], labels: Sequence[str]) -> Inputs:
-    bodies = [Body(fn, (), f"{name}: {label}") for fn, label in zip(functions, labels)]
+def _traced(name: str, functions: Sequence[Callable[[], Any]], labels: Sequence[str]) -> ClosedOver:
+    bodies = [Subgraph(fn, (), f"{name}: {label}") for fn, label in zip(functions, labels)]
     for body, label in zip(bodies[1:], labels[1:]):
         _check_alike(name, (bodies[0], labels[0]), (body, label))
-    return Inputs(bodies)
+    return ClosedOver(bodies)
 
 
-def _one(name: str, chosen: Tensor, inputs: Inputs, at: Callable[[Any], int]) -> Sequence[Tensor]:
+def _one(name: str, chosen: Tensor, inputs: ClosedOver,
+         at: Callable[[Any], int]) -> Sequence[Tensor]:
     """What the body that is chosen gives and leaves, by a step in Python."""
     types = [*((t.spec, t._t) for t in inputs.bodies[0].results), *inputs.state_types()]
 
@@ -51,18 +52,18 @@ def _one(name: str, chosen: Tensor, inputs: Inputs, at: Callable[[Any], int]) ->
         made = inputs.apply(body, (), captured, state, again)
         return [*made, *(state[i] for i in inputs.written)]
 
-    return BodyOp(name, run, types, inputs)(chosen, *inputs.values())
+    return SubgraphOp(name, run, types, inputs)(chosen, *inputs.values())
 
 
-def _left(inputs: Inputs, made: Sequence[Tensor]) -> Any:
-    """The result of a choice; what it leaves in cells is stored."""
+def _left(inputs: ClosedOver, made: Sequence[Tensor]) -> Any:
+    """The result of a choice; what it leaves in states is stored."""
     first = inputs.bodies[0]
     count = len(first.results)
     inputs.store(made[count:])
     return packed(first.structure, made[:count])
 
 
-def _check_alike(name: str, one: tuple[Body, str], other: tuple[Body, str]) -> None:
+def _check_alike(name: str, one: tuple[Subgraph, str], other: tuple[Subgraph, str]) -> None:
     (a, first), (b, second) = one, other
     try:
         nest.assert_same_structure(a.structure, b.structure)

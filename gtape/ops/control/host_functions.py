@@ -19,7 +19,7 @@ from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_function, as_items
-from gtape.trace.host_callback import HostedOp
+from gtape.trace.host_callback import HostCallback
 
 
 def _typed(made: Any, wanted: Any, name: str) -> Any:
@@ -75,7 +75,7 @@ def _types(wanted: Any, name: str) -> list[tuple[Spec, ArrayType]]:
 
 
 def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wanted: Any, *,
-            lasting: bool, differentiable: bool) -> Any:
+            has_side_effect: bool, differentiable: bool) -> Any:
     """`call(*tensors)` at every call of the traced function, its results of the types wanted."""
     types = _types(wanted, name)
     single = not (wanted is None or isinstance(wanted, (list, tuple)))
@@ -89,8 +89,8 @@ def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wante
                                            f"{result.spec}")
         return found
 
-    op = HostedOp(name, run, [s for s, _ in types], [t for _, t in types], lasting=lasting,
-                  differentiable=differentiable)
+    op = HostCallback(name, run, [s for s, _ in types], [t for _, t in types],
+                      has_side_effect=has_side_effect, differentiable=differentiable)
     made = list(op(*inputs))
     return made[0] if single else made
 
@@ -126,7 +126,8 @@ def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout
 
     if tracer_now() is None:
         return call(*inputs)
-    return _hosted("numpy_function", call, inputs, Tout, lasting=stateful, differentiable=False)
+    return _hosted("numpy_function", call, inputs, Tout, has_side_effect=stateful,
+                   differentiable=False)
 
 
 def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None,
@@ -157,7 +158,7 @@ def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: A
 
     if tracer_now() is None:
         return call(*inputs)
-    return _hosted("py_function", call, inputs, Tout, lasting=True, differentiable=True)
+    return _hosted("py_function", call, inputs, Tout, has_side_effect=True, differentiable=True)
 
 
 def _number(value: Any) -> str:
@@ -245,9 +246,9 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int | None = 3, s
     tensors: list[Tensor] = []
     places = _swapped(list(inputs), lambda v: isinstance(v, Tensor) or hasattr(v, "_read_"),
                       lambda v: _noted(v, tensors))
-    HostedOp("print", lambda *given: run(*_swapped(
-        places, lambda v: type(v) is _Place, lambda v: given[v.number])), (), (), lasting=True,
-        differentiable=False)(*tensors)
+    HostCallback("print", lambda *given: run(*_swapped(
+        places, lambda v: type(v) is _Place, lambda v: given[v.number])), (), (),
+        has_side_effect=True, differentiable=False)(*tensors)
 
 
 def _noted(value: Any, tensors: list[Tensor]) -> _Place:

@@ -15,7 +15,7 @@ from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.tensor import Tensor
 from gtape.ops.control.tensor_array import TensorArray
 from gtape.ops.shape.packing import stack_, unstack_
-from gtape.trace.subgraph import Body, BodyOp, Inputs, Type, flat_tensors, packed
+from gtape.trace.subgraph import ClosedOver, Subgraph, SubgraphOp, Type, flat_tensors, packed
 from gtape.trace.tracer import Tracer
 
 
@@ -103,8 +103,8 @@ def traced_while(cond: Callable[..., Any], body: Callable[..., Any], values: Any
     _shapes_of_arrays(lambda *vs: _sequence(body(*vs)), values)
     first = LoopVars(values)
     try:
-        bodies = [Body(test, first.types, "while_loop: cond"),
-                  Body(flat_body, first.types, "while_loop: body")]
+        bodies = [Subgraph(test, first.types, "while_loop: cond"),
+                  Subgraph(flat_body, first.types, "while_loop: body")]
     except ValueError as error:
         if invariants is not None:
             raise NotTraceableError(f"{error}; shape_invariants serve only loops that are not "
@@ -113,7 +113,7 @@ def traced_while(cond: Callable[..., Any], body: Callable[..., Any], values: Any
     (held,) = bodies[0].results
     if held.spec.shape not in ((), (1,)):
         raise InvalidArgumentError(f"while_loop: cond must return a scalar; got {held.spec}")
-    inputs, count = Inputs(bodies), len(first.tensors)
+    inputs, count = ClosedOver(bodies), len(first.tensors)
 
     def run(given: Sequence[Any], again: bool) -> list[Tensor]:
         most = int(given[0]._peek())
@@ -128,7 +128,7 @@ def traced_while(cond: Callable[..., Any], body: Callable[..., Any], values: Any
             turn += 1
         return [*now, *(state[i] for i in inputs.written)]
 
-    op = BodyOp("while_loop", run, [*first.types, *inputs.state_types()], inputs)
+    op = SubgraphOp("while_loop", run, [*first.types, *inputs.state_types()], inputs)
     most = convert(-1 if limit is None else limit, None if isinstance(limit, Tensor) else int32)
     made = op(most, *first.tensors, *inputs.values())
     inputs.store(made[count:])
@@ -162,8 +162,8 @@ def traced_scan(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any
         structure, results = flat_tensors(y, name)
         return [*carried.flat([following], name), *results]
 
-    body = Body(flat_body, [*carried.types, *rows], name)
-    inputs = Inputs([body])
+    body = Subgraph(flat_body, [*carried.types, *rows], name)
+    inputs = ClosedOver([body])
     made_types: list[Type] = [(t.spec.reshaped((count, *t.spec.shape)), t._t)
                               for t in body.results[width:]]
 
@@ -181,7 +181,7 @@ def traced_scan(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any
         columns = [stack_(*column, axis=0) for column in zip(*made[::-1 if backwards else 1])]
         return [*now, *columns, *(state[i] for i in inputs.written)]
 
-    op = BodyOp(name, run, [*carried.types, *made_types, *inputs.state_types()], inputs)
+    op = SubgraphOp(name, run, [*carried.types, *made_types, *inputs.state_types()], inputs)
     found = op(*carried.tensors, *given, *inputs.values())
     split = width + len(made_types)
     inputs.store(found[split:])

@@ -78,7 +78,7 @@ class LookupTable(KeyedValues):
     def size(self, name: str | None = None) -> Tensor:
         """How many keys there are: an int64 scalar."""
         return step("size of a table", lambda: [np.int64(len(self._entries))], [],
-                    [Spec((), int64)], lasting=self._changes)[0]
+                    [Spec((), int64)], has_side_effect=self._changes)[0]
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """All keys [n], and their values [n, ...].
@@ -117,7 +117,7 @@ class LookupTable(KeyedValues):
             inputs.append(self._values(defaults, asked))
         spec = Spec((*asked.spec.shape, *self._row), self._value_dtype)
         home = None if asked.dtype is string else asked._t.device
-        return step("lookup", self._read, inputs, [spec], home, lasting=self._changes)[0]
+        return step("lookup", self._read, inputs, [spec], home, has_side_effect=self._changes)[0]
 
     def _read(self, keys: np.ndarray, defaults: np.ndarray | None = None) -> list[np.ndarray]:
         asked, entries = keys.reshape(-1).tolist(), self._entries
@@ -266,7 +266,7 @@ class MutableHashTable(LookupTable):
             change(*arrays)
             return []
 
-        step(name, run, inputs, [], lasting=True)
+        step(name, run, inputs, [], has_side_effect=True)
 
 
 class DenseHashTable(MutableHashTable):

@@ -24,7 +24,7 @@ from gtape.core.locks import lock
 from gtape.core.tensor import Tensor
 from gtape.numerics import distributions, philox, rejection
 from gtape.ops.elementwise.scalars import add
-from gtape.trace.array_state import ArrayCell
+from gtape.trace.array_state import ArrayState
 
 Key = tuple[int, int]
 #: Where in a stream to draw: a Philox key and an offset; in a trace int64[4] with the same.
@@ -126,7 +126,7 @@ def key_and_offset(position: np.ndarray) -> tuple[Key, int]:
 streams = Streams()
 
 
-class StreamCell(ArrayCell):
+class StreamState(ArrayState):
     """The position of a stream, for traces."""
 
     __slots__ = ("_op_seed",)
@@ -146,7 +146,7 @@ class StreamCell(ArrayCell):
         return CPU.typed(int64)
 
 
-_cells: dict[int | None, StreamCell] = {}
+_states: dict[int | None, StreamState] = {}
 
 
 def take(op_seed: int | None, count: int) -> Position:
@@ -163,10 +163,10 @@ def take(op_seed: int | None, count: int) -> Position:
     tracer = tracer_now()
     if tracer is None:
         return streams.take(op_seed, count)
-    cell = _cells.setdefault(op_seed, StreamCell(op_seed))
-    position = cell._value
+    state = _states.setdefault(op_seed, StreamState(op_seed))
+    position = state._value
     with paused():
-        cell._value = add(position, convert(np.array([0, 0, count, 0], np.int64), None, CPU))
+        state._value = add(position, convert(np.array([0, 0, count, 0], np.int64), None, CPU))
     return position
 
 

@@ -62,27 +62,28 @@ def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
 
 @reduce_sum_.vjp("x")
 def _(g: Any, x: Spec, *, axis: Axes) -> Any:
-    return spread_(g, shape=x.shape, axis=axis)
+    return broadcast_in_dim_(g, shape=x.shape, axis=axis)
 
 
 @primitive(linear="x", tf_name="BroadcastTo")
-def spread_(xp: Any, x: Any, *, shape: tuple[int, ...], axis: Axes) -> Any:
+def broadcast_in_dim_(xp: Any, x: Any, *, shape: tuple[int, ...], axis: Axes) -> Any:
     """x repeated along the axes that a sum over `axis` took away: the sum's adjoint."""
     kept = x.reshape([1 if i in axis else n for i, n in enumerate(shape)])
     return broadcast_to_.value(xp, kept, shape=shape)
 
 
-@spread_.infer
+@broadcast_in_dim_.infer
 def _(x: Spec, *, shape: tuple[int, ...], axis: Axes) -> Spec:
     return x.reshaped(shape)
 
 
-@spread_.vjp("x")
+@broadcast_in_dim_.vjp("x")
 def _(g: Any, x: Spec, *, axis: Axes) -> Any:
     return reshape_(reduce_sum_(g, axis=axis, keepdims=True), shape=x.shape)
 
 
-spread_.cases = [case((2, 1), shape=(2, 3), axis=(1,)), case((3,), shape=(2, 3, 4), axis=(0, 2))]
+broadcast_in_dim_.cases = [case((2, 1), shape=(2, 3), axis=(1,)),
+                           case((3,), shape=(2, 3, 4), axis=(0, 2))]
 
 
 _CASES = [case((2, 3, 4), axis=(0, 2)), case((3, 4), axis=(1,), keepdims=True), case((3,), axis=())]
@@ -131,7 +132,7 @@ def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
 
 @reduce_mean_.vjp("x")
 def _(g: Any, x: Spec, *, axis: Axes) -> Any:
-    return spread_(g / max(count_of(x, axis), 1), shape=x.shape, axis=axis)
+    return broadcast_in_dim_(g / max(count_of(x, axis), 1), shape=x.shape, axis=axis)
 
 
 reduce_mean_.cases = _CASES

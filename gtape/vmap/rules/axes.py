@@ -73,8 +73,8 @@ def _sequences(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [x.tensor, lengths.tensor], {n: behind(a) for n, a in attrs.items()})
 
 
-@batches(layout.identity_, layout.apart_, identity.stop_gradient_, casting.cast_, casting.bitcast_,
-         numerics.check_numerics_, ranges.within_, histograms.bins_, sums.add_n_,
+@batches(layout.identity_, layout.optimization_barrier_, identity.stop_gradient_, casting.cast_,
+         casting.bitcast_, numerics.check_numerics_, ranges.within_, histograms.bins_, sums.add_n_,
          functions.gamma_slope_, diagonals.cross_, determinants.det_, determinants.cofactors_,
          determinants.cofactor_change_, determinants.slogdet_, solving.inv_, solving.cholesky_,
          solving.pinv_, eigen.eigh_, eigen.eig_, eigen.svd_, eigen.qr_, lu.lu_,

@@ -39,7 +39,7 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return made if padded == shape else reshape_(made, shape=(x.size, *shape))
 
 
-@batches(reductions.spread_)
+@batches(reductions.broadcast_in_dim_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     (x,) = xs
     return run(op, [x.tensor], {"shape": (x.size, *attrs["shape"]), "axis": behind(attrs["axis"])})
