@@ -10,7 +10,7 @@ from gtape.core import dtypes
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.devices.cuda.elementwise.map_text import Formula, Operand, map_text
+from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand, map_text
 from gtape.opdef.elementwise import Elementwise, cotangent_name, output_name
 from gtape.opdef.kernel_calls import MapDefinition, backward_step, forward_step
 from gtape.opdef.printers.cuda import servable
@@ -47,9 +47,9 @@ def cuda(op: Any, wrt: str | Sequence[str] | None = None, dtype: Any = dtypes.fl
     if not servable(step.outputs, dict(zip(step.params, types))):
         raise InvalidArgumentError(f"{found.name} has no kernel for {types[0]}; CuPy's functions "
                                    f"compute it on a GPU")
-    formula = Formula(step.name, step.outputs, step.params,
-                      tuple(t.dtype.name for t in step.results))
-    return map_text(formula, [Operand(t, "each") for t in types])
+    formula = MapFormula(step.name, step.outputs, step.params,
+                         tuple(t.dtype.name for t in step.results))
+    return map_text(formula, [MapOperand(t, "each") for t in types])
 
 
 def _step(op: Elementwise, wrt: str | Sequence[str] | None, dtype: Any) -> MapDefinition:

@@ -30,8 +30,8 @@ def samples() -> data.Samples:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> digits.Outcome:
-    return digits.run(digits.Options(out=tmp_path_factory.mktemp("demo") / "new" / "folder"))
+def trained(tmp_path_factory: pytest.TempPathFactory) -> digits.DigitsOutcome:
+    return digits.run(digits.DigitsOptions(out=tmp_path_factory.mktemp("demo") / "new" / "folder"))
 
 
 class Page(HTMLParser):
@@ -112,14 +112,14 @@ def test_a_damaged_data_file_is_refused(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- training
 
-def test_it_reads_held_out_digits(trained: digits.Outcome) -> None:
+def test_it_reads_held_out_digits(trained: digits.DigitsOutcome) -> None:
     assert trained.accuracy >= 0.97
     assert trained.held_out == 359
     assert trained.mistakes == round((1 - trained.accuracy) * 359)
 
 
 def test_a_seed_repeats_a_run(tmp_path: Path) -> None:
-    files_of = [digits.run(digits.Options(out=tmp_path / name, steps=3, seed=seed)).checkpoint
+    files_of = [digits.run(digits.DigitsOptions(out=tmp_path / name, steps=3, seed=seed)).checkpoint
                 for name, seed in (("a", 1), ("b", 1), ("c", 2))]
     first, again, other = (file.read_bytes() for file in files_of)
     assert first == again != other
@@ -151,7 +151,7 @@ def test_an_evaluation_counts() -> None:
 
 # ---------------------------------------------------------------- checkpoint
 
-def test_the_checkpoint_gives_back_the_model(trained: digits.Outcome,
+def test_the_checkpoint_gives_back_the_model(trained: digits.DigitsOutcome,
                                              samples: data.Samples) -> None:
     assert safetensors_files.read(trained.checkpoint, "the checkpoint")[1].keys() == {
         "kernel1", "bias1", "kernel2", "bias2", "weight", "bias"}
@@ -167,7 +167,7 @@ def test_a_foreign_checkpoint_is_refused(tmp_path: Path, variables: dict[str, An
         checkpoint.load(Path(path))
 
 
-def test_a_damaged_checkpoint_is_refused(trained: digits.Outcome, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_refused(trained: digits.DigitsOutcome, tmp_path: Path) -> None:
     file = tmp_path / "half.safetensors"
     file.write_bytes(trained.checkpoint.read_bytes()[:-8])
     with pytest.raises(DemoError, match="cannot load"):
@@ -176,7 +176,7 @@ def test_a_damaged_checkpoint_is_refused(trained: digits.Outcome, tmp_path: Path
 
 # ---------------------------------------------------------------- report
 
-def test_the_report_is_whole_and_needs_nothing_else(trained: digits.Outcome) -> None:
+def test_the_report_is_whole_and_needs_nothing_else(trained: digits.DigitsOutcome) -> None:
     text = trained.report.read_text("utf-8")
     page = Page(text)
     assert not [name for name, _ in page.attributes if name in ("src", "href", "srcset")]
@@ -185,13 +185,13 @@ def test_the_report_is_whole_and_needs_nothing_else(trained: digits.Outcome) -> 
     assert page.tags.count("svg") == 3 + min(trained.mistakes, 12) + 16
 
 
-def test_the_report_shows_the_tape_with_its_lines(trained: digits.Outcome) -> None:
+def test_the_report_shows_the_tape_with_its_lines(trained: digits.DigitsOutcome) -> None:
     text = trained.report.read_text("utf-8")
     assert "tf.nn.conv2d(images, self.kernel1" in text
     assert re.search(r"model\.py:\d+", text) and re.search(r"step\.py:\d+", text)
 
 
-def test_only_the_two_files_are_left(trained: digits.Outcome) -> None:
+def test_only_the_two_files_are_left(trained: digits.DigitsOutcome) -> None:
     assert sorted(file.name for file in trained.report.parent.iterdir()) == [
         "digits.safetensors", "report.html"]
 

@@ -24,8 +24,8 @@ from gtape.demo.interrupts import Interrupts
 _PAGES = {"a": "One two.\n\nThree\nfour.", "b": "Other words.\n\nThree four.", "c": "ab " * 40}
 
 
-def _options(out: Path, **options: Any) -> command.Options:
-    return command.Options(**{"out": out, "base": command.SMALL, "eager": True, **options})
+def _options(out: Path, **options: Any) -> command.GptOptions:
+    return command.GptOptions(**{"out": out, "base": command.SMALL, "eager": True, **options})
 
 
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
@@ -38,7 +38,7 @@ def text() -> data.Text:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> command.Outcome:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> command.GptOutcome:
     return command.run(_options(tmp_path_factory.mktemp("gpt")))
 
 
@@ -114,19 +114,19 @@ def test_what_is_drawn(text: data.Text) -> None:
 
 # ---------------------------------------------------------------- training
 
-def test_it_learns(trained: command.Outcome) -> None:
+def test_it_learns(trained: command.GptOutcome) -> None:
     assert trained.steps == 20
     assert trained.held_out < 4.5 < np.log(103)
     assert trained.sample.startswith("The ") and len(trained.sample) == 44
 
 
-def test_compiled_losses_are_the_eager_ones(tmp_path: Path, trained: command.Outcome) -> None:
+def test_compiled_losses_are_the_eager_ones(tmp_path: Path, trained: command.GptOutcome) -> None:
     compiled = command.run(_options(tmp_path, eager=False))
     assert compiled.loss == pytest.approx(trained.loss, abs=2e-4)
     assert compiled.held_out == pytest.approx(trained.held_out, abs=2e-4)
 
 
-def test_a_resumed_run_is_the_same_bit_by_bit(tmp_path: Path, trained: command.Outcome,
+def test_a_resumed_run_is_the_same_bit_by_bit(tmp_path: Path, trained: command.GptOutcome,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
     asked_at = 7
 
@@ -156,7 +156,7 @@ def test_a_resumed_run_is_the_same_bit_by_bit(tmp_path: Path, trained: command.O
         np.testing.assert_array_equal(found[name], expected[name])
 
 
-def test_resuming_a_finished_run_writes_the_report_again(trained: command.Outcome) -> None:
+def test_resuming_a_finished_run_writes_the_report_again(trained: command.GptOutcome) -> None:
     report = trained.report
     assert report is not None
     report.unlink()
@@ -165,12 +165,12 @@ def test_resuming_a_finished_run_writes_the_report_again(trained: command.Outcom
     assert again.sample == trained.sample and again.tokens_per_second is None
 
 
-def test_only_these_files_are_left(trained: command.Outcome) -> None:
+def test_only_these_files_are_left(trained: command.GptOutcome) -> None:
     assert sorted(p.name for p in trained.checkpoint.parent.iterdir()) == [
         "checkpoint", "gpt-18.safetensors", "gpt-20.safetensors", "gpt.html"]
 
 
-def test_the_report_needs_nothing_else(trained: command.Outcome) -> None:
+def test_the_report_needs_nothing_else(trained: command.GptOutcome) -> None:
     assert trained.report is not None
     page = trained.report.read_text("utf-8")
     assert page.count("<svg") == 1 and page.count("<pre>") == 1
@@ -180,7 +180,7 @@ def test_the_report_needs_nothing_else(trained: command.Outcome) -> None:
 
 # ---------------------------------------------------------------- what is refused
 
-def test_resume_needs_the_same_run(tmp_path: Path, trained: command.Outcome) -> None:
+def test_resume_needs_the_same_run(tmp_path: Path, trained: command.GptOutcome) -> None:
     folder = trained.checkpoint.parent
     with pytest.raises(DemoError, match="there is none"):
         command.run(_options(tmp_path, resume=True))
@@ -190,14 +190,15 @@ def test_resume_needs_the_same_run(tmp_path: Path, trained: command.Outcome) -> 
         command.run(_options(folder, resume=True, seed=1))
 
 
-def test_a_damaged_checkpoint_is_refused(tmp_path: Path, trained: command.Outcome) -> None:
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path, trained: command.GptOutcome) -> None:
     content = trained.checkpoint.read_bytes()
     (tmp_path / "gpt-20.safetensors").write_bytes(content[:-3])
     with pytest.raises(DemoError, match=r"cannot resume.*damaged"):
         command.run(_options(tmp_path, resume=True))
 
 
-def test_another_text_is_refused(trained: command.Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_text_is_refused(trained: command.GptOutcome,
+                                 monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "packaged", lambda: _PAGES)
     with pytest.raises(DemoError, match="another version of Python"):
         command.run(_options(trained.checkpoint.parent, resume=True))

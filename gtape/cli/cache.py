@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from gtape.cli.errors import CommandError
 from gtape.devices import cache
-from gtape.devices.cache_limits import BYTES, DAY, DAYS, Kept, kept, remove
+from gtape.devices.cache_limits import BYTES, DAY, DAYS, CacheEntry, kept, remove
 
 HELP = "show or empty the folder where compiled programs and kernels are kept"
 
@@ -36,5 +36,5 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _summed(files: Sequence[Kept]) -> str:
+def _summed(files: Sequence[CacheEntry]) -> str:
     return f"{len(files)} files, {sum(file.size for file in files) / 2**20:.1f} MiB"

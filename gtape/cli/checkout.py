@@ -39,25 +39,26 @@ def folder(relative: str, what: str) -> Path:
 
 
 @dataclass(frozen=True)
-class Program:
+class CheckoutProgram:
     """A Python file that can be run by itself, and the first line of its docstring."""
 
     path: Path
     summary: str
 
 
-def programs(folder: Path) -> dict[str, Program]:
+def programs(folder: Path) -> dict[str, CheckoutProgram]:
     """The programs of a folder by name: the files with an `if __name__ == "__main__"`."""
     found = {}
     for path in sorted(folder.glob("*.py")):
         text = path.read_text("utf-8")
         if '__name__ == "__main__"' in text:
             doc = ast.get_docstring(ast.parse(text)) or ""
-            found[path.stem] = Program(path, doc.partition("\n")[0])
+            found[path.stem] = CheckoutProgram(path, doc.partition("\n")[0])
     return found
 
 
-def chosen(found: dict[str, Program], names: Sequence[str], what: str) -> list[Program]:
+def chosen(found: dict[str, CheckoutProgram], names: Sequence[str], what: str,
+           ) -> list[CheckoutProgram]:
     """The named programs, or all.
 
     Raises:
@@ -69,7 +70,7 @@ def chosen(found: dict[str, Program], names: Sequence[str], what: str) -> list[P
     return [found[name] for name in names or found]
 
 
-def show(found: dict[str, Program]) -> None:
+def show(found: dict[str, CheckoutProgram]) -> None:
     """One line for each program."""
     width = max(map(len, found), default=0)
     for name, program in found.items():
@@ -86,7 +87,7 @@ def run_python(arguments: Sequence[str]) -> int:
     return subprocess.run([sys.executable, *arguments], cwd=top, env=environment).returncode
 
 
-def run_programs(selected: Sequence[Program], arguments: Sequence[str] = ()) -> int:
+def run_programs(selected: Sequence[CheckoutProgram], arguments: Sequence[str] = ()) -> int:
     """Run programs one after another; 0 when all succeeded, else the number that failed."""
     failed = []
     for program in selected:

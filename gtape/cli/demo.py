@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--small", action="store_true", help=argparse.SUPPRESS)
 
 
-def _digits_lines(outcome: digits.Outcome) -> list[str]:
+def _digits_lines(outcome: digits.DigitsOutcome) -> list[str]:
     follow_up = "examples broken" if checkout.root() else "info"
     return [
         f"wrote {outcome.report} and {outcome.checkpoint}", "",
@@ -73,7 +73,7 @@ def _digits_lines(outcome: digits.Outcome) -> list[str]:
         f"next      python -m gtape {follow_up}"]
 
 
-def _gpt_lines(outcome: command.Outcome) -> list[str]:
+def _gpt_lines(outcome: command.GptOutcome) -> list[str]:
     speed = outcome.tokens_per_second
     return [
         outcome.sample, "", f"wrote {outcome.report} and {outcome.checkpoint}", "",
@@ -83,25 +83,26 @@ def _gpt_lines(outcome: command.Outcome) -> list[str]:
 
 
 def _train_digits(options: argparse.Namespace) -> int:
-    from gtape.demo.digits import Options, run
+    from gtape.demo.digits import DigitsOptions, run
 
     for name in ("resume", "small"):
         if getattr(options, name):
             raise CommandError(f"--{name} is for the gpt demo: python -m gtape demo gpt --{name}")
-    outcome = run(Options(options.out, epochs=options.epochs or _EPOCHS, steps=options.steps,
-                          seed=options.seed or 0, device=options.device, eager=options.eager))
+    outcome = run(DigitsOptions(
+        options.out, epochs=options.epochs or _EPOCHS, steps=options.steps, seed=options.seed or 0,
+        device=options.device, eager=options.eager))
     print("\n".join(_digits_lines(outcome)))
     return 0
 
 
 def _train_gpt(options: argparse.Namespace) -> int:
-    from gtape.demo.gpt.command import SMALL, Options, Plan, run
+    from gtape.demo.gpt.command import SMALL, GptOptions, TrainingPlan, run
 
     if options.epochs:
         raise CommandError("--epochs is for the digits demo; the gpt demo takes --steps")
-    outcome = run(Options(options.out, steps=options.steps, seed=options.seed,
-                          resume=options.resume, eager=options.eager, device=options.device,
-                          base=SMALL if options.small else Plan()))
+    outcome = run(GptOptions(options.out, steps=options.steps, seed=options.seed,
+                             resume=options.resume, eager=options.eager, device=options.device,
+                             base=SMALL if options.small else TrainingPlan()))
     if outcome.report is None:
         print(f"stopped after step {outcome.steps}; wrote {outcome.checkpoint}\n"
               f"go on with python -m gtape demo gpt --resume --out {options.out}")

@@ -28,7 +28,7 @@ from gtape.files.folders import glob
 _MOST_LINES = 10_000
 
 
-class Record(NamedTuple):
+class CsvRecord(NamedTuple):
     """A record, and where it begins."""
 
     path: str
@@ -72,11 +72,11 @@ class CsvDataset(FileDataset):
         super().__init__(filenames, compression_type, buffer_size, spec=tuple(
             [TensorSpec([], c.dtype) for c in self._columns]))
 
-    def _of_file(self, path: str) -> Elements[Record]:
+    def _of_file(self, path: str) -> Elements[CsvRecord]:
         found = _records(path, self._kind, self._form, self._header)
         return filter(self._readable, found) if self._skips else found
 
-    def _readable(self, record: Record) -> bool:
+    def _readable(self, record: CsvRecord) -> bool:
         try:
             self._reader.values(record.content)
         except InvalidArgumentError:
@@ -93,7 +93,7 @@ class _Fields:
     what = "CsvDataset"
     pure = vectorised = True
 
-    def __init__(self, reader: csv_lines.Reader, columns: Sequence[csv_lines.Column]) -> None:
+    def __init__(self, reader: csv_lines.Reader, columns: Sequence[csv_lines.CsvColumn]) -> None:
         self._read, self._types = reader, [CPU.typed(c.dtype) for c in columns]
         self.pack = tuple
 
@@ -119,7 +119,7 @@ class _Fields:
         return [EagerTensor(a.reshape(()), made) for a, made in zip(found, self._types)]
 
 
-def _records(path: str, kind: str, form: Format, header: bool) -> Elements[Record]:
+def _records(path: str, kind: str, form: Format, header: bool) -> Elements[CsvRecord]:
     """The records of a file: one goes on where a quote is open at a line's end.
 
     Raises:
@@ -142,7 +142,7 @@ def _records(path: str, kind: str, form: Format, header: bool) -> Elements[Recor
         if header:
             header = False
             continue
-        yield Record(path, first, record.removesuffix(b"\n").removesuffix(b"\r"))
+        yield CsvRecord(path, first, record.removesuffix(b"\n").removesuffix(b"\r"))
     if parts:
         raise InvalidArgumentError(f"'{path}', line {first}: Quoted field has to end with quote "
                                    f"followed by delim or end; the quote is open at line {number}")
@@ -297,7 +297,7 @@ def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, hea
             for t in types]
 
 
-def _fields(record: Record, form: Format) -> list[bytes]:
+def _fields(record: CsvRecord, form: Format) -> list[bytes]:
     try:
         return csv_lines.fields(record.content, form)
     except InvalidArgumentError as error:

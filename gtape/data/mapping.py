@@ -182,7 +182,7 @@ class IgnoreErrors(Dataset):
             yield element
 
 
-class Unique(Dataset):
+class UniqueElements(Dataset):
     """The elements without those that came before."""
 
     def __init__(self, dataset: Any) -> None:

@@ -179,9 +179,9 @@ class Transforming(Gathering):
 
     def unique(self, name: str | None = None) -> Any:
         """The elements without those that came before."""
-        from gtape.data.mapping import Unique
+        from gtape.data.mapping import UniqueElements
 
-        return Unique(self)
+        return UniqueElements(self)
 
     def rejection_resample(self, class_func: Callable[..., Any], target_dist: Any,
                            initial_dist: Any = None, seed: Any = None, name: str | None = None,

@@ -40,7 +40,7 @@ class DatasetSpec:
         return f"DatasetSpec({self.element_spec!r}, TensorShape([]))"
 
 
-class Kept(Dataset):
+class ReadyElements(Dataset):
     """Elements that are there already."""
 
     def __init__(self, items: list[Any], spec: Any) -> None:
@@ -102,10 +102,10 @@ class Window(Dataset):
 
 def _datasets(items: list[Any], spec: Any) -> Any:
     if not nest.is_nested(spec):
-        return Kept(items, spec)
+        return ReadyElements(items, spec)
     columns = zip(*[elements.flatten(item) for item in items])
     return nest.pack_sequence_as(spec, [
-        Kept(list(column), leaf) for column, leaf in zip(columns, nest.flatten(spec))])
+        ReadyElements(list(column), leaf) for column, leaf in zip(columns, nest.flatten(spec))])
 
 
 class GroupByWindow(Dataset):
@@ -156,7 +156,7 @@ class GroupByWindow(Dataset):
             raise failed(error, "group_by_window", number) from error
 
     def _reduced(self, key: Any, items: list[Any], spec: Any) -> Any:
-        made = self._reduce(key, Kept(items, spec))
+        made = self._reduce(key, ReadyElements(items, spec))
         if not isinstance(made, Dataset):
             raise TypeError(f"group_by_window: `reduce_func` must return a single dataset; got "
                             f"{type(made).__name__}")

@@ -21,15 +21,15 @@ from gtape.demo.model import DigitsNet, parameter_count
 from gtape.demo.progress import progress
 from gtape.demo.report import Findings, page
 from gtape.demo.tape_bill import bill
-from gtape.demo.training import Step, steps_per_epoch, train
+from gtape.demo.training import TrainingStep, steps_per_epoch, train
 
 _HELD_OUT = 0.2
-#: The split is the same for every `Options.seed`, so that runs can be compared.
+#: The split is the same for every `DigitsOptions.seed`, so that runs can be compared.
 _SPLIT_SEED = 0
 
 
 @dataclass(frozen=True)
-class Options:
+class DigitsOptions:
     """How to train. `steps` overrides `epochs`; `device` None leaves the choice to gtape; `eager`
     runs the step op by op."""
 
@@ -44,7 +44,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DigitsOutcome:
     """What a run achieved and where it is written."""
 
     accuracy: float
@@ -61,14 +61,14 @@ class Outcome:
 class _Run:
     """A model in training and what has been seen of it."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: DigitsOptions) -> None:
         samples = data.read(data.packaged_file())
         self.train, self.test = data.split(samples, _HELD_OUT, _SPLIT_SEED)
         self.options = options
         self.per_epoch = steps_per_epoch(self.train, options.batch_size)
         self.total = options.steps or options.epochs * self.per_epoch
         self.model = DigitsNet(options.seed)
-        self.steps: list[Step] = []
+        self.steps: list[TrainingStep] = []
         #: Held-out evaluations by the number of the step that they follow.
         self.evaluations: dict[int, Evaluation] = {}
 
@@ -101,7 +101,7 @@ def _verify(file: Path, expected: Evaluation) -> None:
                         f"{loaded.accuracy:.4f} after loading, {expected.accuracy:.4f} before")
 
 
-def _command(options: Options) -> str:
+def _command(options: DigitsOptions) -> str:
     words = ["python -m gtape demo digits", f"--out {shlex.quote(str(options.out))}",
              f"--seed {options.seed}"]
     words.append(f"--steps {options.steps}" if options.steps else f"--epochs {options.epochs}")
@@ -112,7 +112,7 @@ def _command(options: Options) -> str:
     return " ".join(words)
 
 
-def _findings(run: _Run, evaluation: Evaluation, outcome: Outcome) -> Findings:
+def _findings(run: _Run, evaluation: Evaluation, outcome: DigitsOutcome) -> Findings:
     size = run.options.batch_size
     first = data.Samples(run.train.images[:size], run.train.labels[:size])
     tiles = [("held-out accuracy", f"{outcome.accuracy:.1%}"), ("device", outcome.device),
@@ -132,7 +132,7 @@ def _findings(run: _Run, evaluation: Evaluation, outcome: Outcome) -> Findings:
         bill(run.model, first), size, run.model.kernel1.numpy(), tiles, facts)
 
 
-def run(options: Options) -> Outcome:
+def run(options: DigitsOptions) -> DigitsOutcome:
     """Train, save the checkpoint, prove that it loads back, write the report.
 
     Raises:
@@ -143,7 +143,7 @@ def run(options: Options) -> Outcome:
     with scope(options.device):
         training = _Run(options)
         evaluation = training.fit()
-        outcome = Outcome(
+        outcome = DigitsOutcome(
             evaluation.accuracy, len(evaluation.mistakes), len(training.test),
             tf.constant(0.0).device, training.step_seconds, training.total, options.batch_size,
             folder / "report.html", folder / "digits.safetensors")

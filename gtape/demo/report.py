@@ -11,7 +11,7 @@ import numpy as np
 from gtape.demo import charts
 from gtape.demo.evaluation import Evaluation
 from gtape.demo.page import document, facts, figure, row, section, tiles
-from gtape.demo.tape_bill import Held
+from gtape.demo.tape_bill import HeldBytes
 
 _MOST_MISTAKES = 12
 
@@ -23,7 +23,7 @@ class Findings:
     losses: Sequence[float]
     accuracy_after: Mapping[int, float]
     evaluation: Evaluation
-    bill: Sequence[Held]
+    bill: Sequence[HeldBytes]
     batch_size: int
     kernel: np.ndarray
     tiles: Sequence[tuple[str, str]]
@@ -69,7 +69,7 @@ def _mistakes(evaluation: Evaluation) -> str:
         row(shown))
 
 
-def _bill_row(held: Held, largest: int) -> str:
+def _bill_row(held: HeldBytes, largest: int) -> str:
     width = 100 * held.bytes / (largest or 1)
     return (f"<tr><td><code>{escape(held.op)}</code></td>"
             f"<td><code>{escape(held.source)}</code></td>"
@@ -77,7 +77,7 @@ def _bill_row(held: Held, largest: int) -> str:
             f'<td class="bar"><i style="width:{width:.1f}%"></i></td></tr>')
 
 
-def _bill(rows: Sequence[Held], batch_size: int) -> str:
+def _bill(rows: Sequence[HeldBytes], batch_size: int) -> str:
     largest = max((row.bytes for row in rows), default=0)
     total = sum(row.bytes for row in rows)
     body = "".join(_bill_row(row, largest) for row in rows)

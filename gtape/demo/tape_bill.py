@@ -11,7 +11,7 @@ from gtape.demo.model import DigitsNet
 from gtape.demo.training import batch_loss
 
 
-class Held(NamedTuple):
+class HeldBytes(NamedTuple):
     """One operation on the tape, the line that called it, and the bytes kept for its gradient."""
 
     op: str
@@ -20,9 +20,10 @@ class Held(NamedTuple):
     bytes: int
 
 
-def bill(model: DigitsNet, batch: Samples) -> list[Held]:
+def bill(model: DigitsNet, batch: Samples) -> list[HeldBytes]:
     """The rows of `tape.memory()` for one step, in the order of recording."""
     with tf.GradientTape() as tape:
         batch_loss(model, batch)
-    return [Held(row.op, f"{Path(row.site.file).name}:{row.site.line}", row.site.text, row.bytes)
+    return [HeldBytes(row.op, f"{Path(row.site.file).name}:{row.site.line}", row.site.text,
+                      row.bytes)
             for row in tape.memory()]

@@ -15,7 +15,7 @@ from gtape.demo.model import DigitsNet
 from gtape.demo.step import make_step, mean_loss
 
 
-class Step(NamedTuple):
+class TrainingStep(NamedTuple):
     """One optimizer step: its number from 1, the loss before it, its wall time."""
 
     number: int
@@ -38,7 +38,7 @@ def cosine_decay(peak: float, done: float) -> float:
 
 
 def train(model: DigitsNet, samples: Samples, *, steps: int, batch_size: int,
-          learning_rate: float, seed: int, eager: bool) -> Iterator[Step]:
+          learning_rate: float, seed: int, eager: bool) -> Iterator[TrainingStep]:
     """Train for `steps` steps of Adam (Kingma & Ba 2014, arXiv:1412.6980), one per item."""
     optimizer = tf.keras.optimizers.Adam(learning_rate)
     train_step = make_step(model, optimizer, eager)
@@ -50,6 +50,6 @@ def train(model: DigitsNet, samples: Samples, *, steps: int, batch_size: int,
             optimizer.learning_rate = cosine_decay(learning_rate, number / steps)
             loss = float(train_step(tf.constant(batch.images), tf.constant(batch.labels)))
             number += 1
-            yield Step(number, loss, perf_counter() - start)
+            yield TrainingStep(number, loss, perf_counter() - start)
             if number == steps:
                 return

@@ -27,7 +27,7 @@ _OURS = re.compile(rf"{_KEY}|{_KEY}/{_KEY}\.so|({_KEY}/)?{re.escape(UNFINISHED)}
 _SWEPT = ".swept"
 
 
-class Kept(NamedTuple):
+class CacheEntry(NamedTuple):
     """A file in the cache, its size in bytes, and when it was last used, to a day."""
 
     path: str
@@ -41,9 +41,9 @@ class Kept(NamedTuple):
         return os.path.basename(self.path).startswith(UNFINISHED)
 
 
-def kept(root: Path) -> list[Kept]:
+def kept(root: Path) -> list[CacheEntry]:
     """Every file of gtape's in a cache folder."""
-    return [Kept(path, kind, status.st_size, status.st_mtime)
+    return [CacheEntry(path, kind, status.st_size, status.st_mtime)
             for kind in KINDS for path, status in _files(str(root / kind), "")]
 
 
@@ -71,7 +71,7 @@ def sweep_daily(root: Path) -> None:
         remove(surplus(kept(root), now))
 
 
-def surplus(files: Iterable[Kept], now: float) -> list[Kept]:
+def surplus(files: Iterable[CacheEntry], now: float) -> list[CacheEntry]:
     """What is to go: what killed processes left, what was not used for long, and of the rest the
     least recently used beyond the size."""
     going, size = [], 0
@@ -83,7 +83,7 @@ def surplus(files: Iterable[Kept], now: float) -> list[Kept]:
     return going
 
 
-def remove(files: Iterable[Kept]) -> None:
+def remove(files: Iterable[CacheEntry]) -> None:
     """Remove files, and the folders that become empty."""
     for file in files:
         with contextlib.suppress(OSError):

@@ -25,7 +25,7 @@ _HUGE = float.fromhex("0x1.ffffffp127")
 _TYPES = ("float32", "float64", "int32", "int64", "string")
 
 
-class Column(NamedTuple):
+class CsvColumn(NamedTuple):
     """A field's dtype, and what stands for an empty one; None where it must not be empty."""
 
     dtype: DType
@@ -54,7 +54,7 @@ def as_format(field_delim: Any, use_quote_delim: bool, na_value: Any) -> Format:
     return Format(delimiter, bool(use_quote_delim), as_bytes(na_value, "na_value"))
 
 
-def as_columns(record_defaults: Any) -> list[Column]:
+def as_columns(record_defaults: Any) -> list[CsvColumn]:
     """The columns that a list of defaults says: a scalar or a list of one value, or a dtype or an
     empty tensor for a column that must not be empty.
 
@@ -64,7 +64,7 @@ def as_columns(record_defaults: Any) -> list[Column]:
     found = []
     for i, given in enumerate(as_items(record_defaults, "record_defaults")):
         if isinstance(given, (DType, type)):
-            column = Column(dtypes.as_dtype(given), None)
+            column = CsvColumn(dtypes.as_dtype(given), None)
         else:
             tensor = convert(given)
             values = np.atleast_1d(host_value(tensor, f"the default of column {i}"))
@@ -72,7 +72,7 @@ def as_columns(record_defaults: Any) -> list[Column]:
                 raise InvalidArgumentError(f"record_defaults: the default of column {i} must be "
                                            f"one value, or none where the column must not be "
                                            f"empty; got {shown(given)}")
-            column = Column(tensor.dtype, values[0] if values.size else None)
+            column = CsvColumn(tensor.dtype, values[0] if values.size else None)
         if column.dtype.name not in _TYPES:
             raise InvalidArgumentError(f"record_defaults: columns are of {', '.join(_TYPES)}; got "
                                        f"{column.dtype!r} for column {i}")
@@ -163,7 +163,8 @@ class Reader:
         excluded: the numbers of those that are not wanted.
     """
 
-    def __init__(self, columns: Sequence[Column], form: Format, selection: list[int] | None = None,
+    def __init__(self, columns: Sequence[CsvColumn], form: Format,
+                 selection: list[int] | None = None,
                  excluded: frozenset[int] = frozenset()) -> None:
         self._form, self._selection, self._excluded = form, selection, excluded
         self._columns = columns
@@ -216,7 +217,7 @@ class Reader:
         return found if len(found) == len(self._readers) and all(records) else None
 
 
-def _reader(column: Column, form: Format, number: int) -> Callable[[bytes], Any]:
+def _reader(column: CsvColumn, form: Format, number: int) -> Callable[[bytes], Any]:
     """What makes a value of a field."""
     dtype, default = column
     convert_text = _CONVERTERS[dtype.name]

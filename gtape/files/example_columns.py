@@ -27,7 +27,7 @@ class Held(NamedTuple):
     content: Any
 
 
-class Column(NamedTuple):
+class ExampleColumn(NamedTuple):
     """The values of a feature in all examples, one after another, and how many each has; -1 of
     those that do not have the feature."""
 
@@ -50,7 +50,7 @@ class Each:
         """
         return cls([_held(example, wanted) for example in examples])
 
-    def column(self, name: str, dtype: DType) -> Column:
+    def column(self, name: str, dtype: DType) -> ExampleColumn:
         """The values of a feature in all examples."""
         return column(name, dtype, [e.get(name) for e in self.examples])
 
@@ -104,7 +104,7 @@ def of_feature(feature: Any) -> Held:
     return found
 
 
-def column(name: str, dtype: DType, features: Sequence[Held | None]) -> Column:
+def column(name: str, dtype: DType, features: Sequence[Held | None]) -> ExampleColumn:
     """The values of a feature, of which what each example holds is given.
 
     Raises:
@@ -124,9 +124,9 @@ def column(name: str, dtype: DType, features: Sequence[Held | None]) -> Column:
     with_it = np.flatnonzero(counts == 0)
     if number == 1:
         counts[with_it] = [len(p) for p in parts]
-        return Column(of_strings([value for part in parts for value in part]), counts)
+        return ExampleColumn(of_strings([value for part in parts for value in part]), counts)
     values, counts[with_it] = of_packed(name, number, parts)
-    return Column(values, counts)
+    return ExampleColumn(values, counts)
 
 
 def of_strings(values: Sequence[bytes]) -> np.ndarray:

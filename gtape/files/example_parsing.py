@@ -15,7 +15,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.files.example_columns import Column, Each, alone
+from gtape.files.example_columns import Each, ExampleColumn, alone
 from gtape.files.example_features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -244,7 +244,7 @@ def filled(rows: np.ndarray, counts: np.ndarray, feature: Any, name: str,
     return made
 
 
-def sparse(found: Column, dtype: DType, single: bool) -> Any:
+def sparse(found: ExampleColumn, dtype: DType, single: bool) -> Any:
     """A SparseTensor [n, longest] of values of which each example has some; [length] of one."""
     counts = np.maximum(found.counts, 0)
     within = np.arange(len(found.values)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -262,7 +262,7 @@ def sparse_tensor(places: np.ndarray, values: np.ndarray, shape: list[int], dtyp
                               convert(np.array(shape, np.int64)))
 
 
-def ragged(found: Column, dtype: DType, splits: Any) -> Any:
+def ragged(found: ExampleColumn, dtype: DType, splits: Any) -> Any:
     """A RaggedTensor of values of which each example has some."""
     import gtape
 

@@ -14,7 +14,7 @@ import numpy as np
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.files import wire
-from gtape.files.example_columns import Column, Each, Held, column, of_packed, of_strings
+from gtape.files.example_columns import Each, ExampleColumn, Held, column, of_packed, of_strings
 
 #: Fewer examples are read one by one: NumPy's calls cost more than they save.
 _FEW = 8
@@ -165,7 +165,7 @@ class Table:
             rows, key, key_end, sizes = rows[other], key[other], key_end[other], sizes[other]
             places = places[:, other]
 
-    def column(self, name: str, dtype: DType) -> Column:
+    def column(self, name: str, dtype: DType) -> ExampleColumn:
         """The values of a feature in all examples.
 
         Raises:
@@ -189,9 +189,9 @@ class Table:
         parts = [data[a:b] for a, b in zip(begin.tolist(), end.tolist())]
         if kinds[0] == 1:
             counts[full] = 1
-            return Column(of_strings(parts), counts)
+            return ExampleColumn(of_strings(parts), counts)
         values, counts[full] = of_packed(name, int(kinds[0]), parts)
-        return Column(values, counts)
+        return ExampleColumn(values, counts)
 
     def _held(self, kinds: np.ndarray, first: np.ndarray, last: np.ndarray) -> list[Held]:
         view = memoryview(self._data)

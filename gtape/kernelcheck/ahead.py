@@ -14,7 +14,7 @@ from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck.pool import outcomes
 
 
-class Job(NamedTuple):
+class AheadJob(NamedTuple):
     """Kernels of one text that are compiled at once, by the NVRTC of the CUDA version `major`."""
 
     text: str
@@ -40,18 +40,18 @@ def compile_ahead(kernels: Iterable[Kernel], cupy: Any, workers: int) -> None:
         pass
 
 
-def _jobs(kernels: Iterable[Kernel], arch: str, major: int) -> Iterator[Job]:
+def _jobs(kernels: Iterable[Kernel], arch: str, major: int) -> Iterator[AheadJob]:
     together: dict[str, list[str]] = {}
     for kernel in kernels:
         if "<" in kernel.entry:
-            yield Job(kernel.text, (kernel.entry,), arch, major)
+            yield AheadJob(kernel.text, (kernel.entry,), arch, major)
         else:
             together.setdefault(kernel.text, []).append(kernel.entry)
     for text, entries in together.items():
-        yield Job(text, tuple(entries), arch, major)
+        yield AheadJob(text, tuple(entries), arch, major)
 
 
-def _compile(job: Job) -> str:
+def _compile(job: AheadJob) -> str:
     """What the compiler complains of; empty where it does not."""
     try:
         kernels = [Kernel(job.text, entry) for entry in job.entries]

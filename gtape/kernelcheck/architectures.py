@@ -22,12 +22,12 @@ from gtape.core.errors import KernelError, UnavailableError
 from gtape.devices.cuda.runtime import nvrtc
 from gtape.kernelcheck import ptxas_report
 from gtape.kernelcheck.pool import Ended, outcomes
-from gtape.kernelcheck.sources import Source, all_kernels
+from gtape.kernelcheck.sources import KernelSource, all_kernels
 
 _BATCH = 16
 
 
-class Job(NamedTuple):
+class CompileJob(NamedTuple):
     """Kernels of one text, to be compiled for one architecture."""
 
     file: str
@@ -80,7 +80,7 @@ def architectures(given: str, known: Sequence[int]) -> list[str]:
     return names
 
 
-def compile_all(sources: Sequence[Source], archs: Sequence[str], workers: int,
+def compile_all(sources: Sequence[KernelSource], archs: Sequence[str], workers: int,
                 fresh: bool = False) -> list[Row]:
     """A row for each kernel and architecture; what an earlier run has seen is not compiled again,
     unless `fresh`."""
@@ -108,7 +108,7 @@ def _progress(done: int, every: int) -> None:
         print(f"\r{done} of {every}", end="\r", file=sys.stderr, flush=True)
 
 
-def _jobs(missing: Sequence[tuple[Source, str]]) -> Iterator[Job]:
+def _jobs(missing: Sequence[tuple[KernelSource, str]]) -> Iterator[CompileJob]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for source, arch in missing:
         groups.setdefault((source.file, source.kernel.text, arch), []).append(source.kernel.entry)
@@ -116,10 +116,10 @@ def _jobs(missing: Sequence[tuple[Source, str]]) -> Iterator[Job]:
         # Kernels that are no templates are compiled with their text, asked for or not.
         size = _BATCH if all("<" in entry for entry in entries) else len(entries)
         for start in range(0, len(entries), size):
-            yield Job(file, text, tuple(entries[start: start + size]), arch)
+            yield CompileJob(file, text, tuple(entries[start: start + size]), arch)
 
 
-def _compile(job: Job) -> tuple[dict[str, ptxas_report.Proof], float, str]:
+def _compile(job: CompileJob) -> tuple[dict[str, ptxas_report.Proof], float, str]:
     start = time.perf_counter()
     try:
         found, problem = ptxas_report.prove(job.text, job.entries, job.arch, nvrtc.find()), ""
@@ -128,7 +128,8 @@ def _compile(job: Job) -> tuple[dict[str, ptxas_report.Proof], float, str]:
     return found, time.perf_counter() - start, problem
 
 
-def _rows(job: Job, outcome: Any, sources: dict[tuple[str, str, str], Source]) -> Iterator[Row]:
+def _rows(job: CompileJob, outcome: Any,
+          sources: dict[tuple[str, str, str], KernelSource]) -> Iterator[Row]:
     if isinstance(outcome, Ended):
         yield Row(job.file, job.entries[0], job.arch, None, 0.0, [outcome.reason])
         return
@@ -139,7 +140,7 @@ def _rows(job: Job, outcome: Any, sources: dict[tuple[str, str, str], Source]) -
         yield _row(sources[job.text, entry, job.arch], job.arch, seen, seconds / len(found))
 
 
-def _row(source: Source, arch: str, seen: ptxas_report.Proof, seconds: float) -> Row:
+def _row(source: KernelSource, arch: str, seen: ptxas_report.Proof, seconds: float) -> Row:
     return Row(source.file, source.kernel.entry, arch, seen, seconds,
                ptxas_report.problems(source.kernel, seen))
 

@@ -11,8 +11,8 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.device import CPU
 from gtape.devices.cuda.elementwise.map_kernels import kernel_of
-from gtape.devices.cuda.elementwise.map_text import BLOCK, Formula, Operand
-from gtape.devices.cuda.elementwise.maps import Maps
+from gtape.devices.cuda.elementwise.map_text import BLOCK, MapFormula, MapOperand
+from gtape.devices.cuda.elementwise.maps import DeviceMaps
 from gtape.devices.cuda.elementwise.summed_text import summed_entry, summed_text
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
@@ -48,16 +48,16 @@ _MODES = ("row", "column", "one", "number", "strided")
 def kernels() -> Iterator[Kernel]:
     """A product in every mode, with large indices, and summed by both templates."""
     for dtype in _DTYPES:
-        formula = Formula("multiply", (multiply.op.body(),), multiply.op.params, (dtype,))
+        formula = MapFormula("multiply", (multiply.op.body(),), multiply.op.params, (dtype,))
         for mode in _MODES:
             rank = 3 if mode == "strided" else 0
             yield kernel_of(formula, [dtype] * 2, ["each", mode], rank)[0]
         yield kernel_of(formula, [dtype] * 2, ["each", "row"], 0, large=True)[0]
     for dtype in _DTYPES[:4]:
         running = compute_dtype(dtype)
-        formula = Formula("multiply", (multiply.op.body(),), multiply.op.params, (running,))
+        formula = MapFormula("multiply", (multiply.op.body(),), multiply.op.params, (running,))
         for mode in ("each", *_MODES[:4]):
-            operands = (Operand(dtype, "each"), Operand(dtype, mode))
+            operands = (MapOperand(dtype, "each"), MapOperand(dtype, mode))
             for template in ("rows", "columns"):
                 width = 16 // numpy_dtype(dtype).itemsize
                 for out in dict.fromkeys((dtype, running)):
@@ -76,8 +76,8 @@ def checks() -> Iterator[Check]:
         yield Check(f"summed {dtype}", partial(_summed, dtype=dtype))
 
 
-def _product(bench: Bench, dtype: str) -> tuple[Maps, Any]:
-    maps = Maps(bench.gpu)
+def _product(bench: Bench, dtype: str) -> tuple[DeviceMaps, Any]:
+    maps = DeviceMaps(bench.gpu)
     like = CPU.typed(dtypes.as_dtype(dtype))
     return maps, forward_step(multiply.op, [like, like], like).on(maps)
 
@@ -120,7 +120,7 @@ def _numbers(bench: Bench, dtype: str) -> None:
 
 def _large(bench: Bench, dtype: str) -> None:
     """The text for more than 2^31 elements, on fewer."""
-    formula = Formula("multiply", (multiply.op.body(),), multiply.op.params, (dtype,))
+    formula = MapFormula("multiply", (multiply.op.body(),), multiply.op.params, (dtype,))
     for shape in ((9, 64), (9, 7)):
         a, b = _values(dtype, shape, 1), _values(dtype, shape[1:], 2)
         kernel, _ = kernel_of(formula, [dtype] * 2, ["each", "row"], 0, large=True)

@@ -13,8 +13,8 @@ from gtape.core.device import CPU, ArrayType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import declared
 from gtape.devices.cuda.elementwise.map_kernels import combine
-from gtape.devices.cuda.elementwise.map_text import Formula, Operand
-from gtape.devices.cuda.elementwise.maps import Maps
+from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand
+from gtape.devices.cuda.elementwise.maps import DeviceMaps
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check
@@ -30,7 +30,7 @@ _SIZES = (1003, 3)
 _SMALLEST = 0.05
 
 
-class Case(NamedTuple):
+class DerivedCase(NamedTuple):
     """One launch that an op needs for inputs of one dtype."""
 
     op: Elementwise
@@ -41,13 +41,13 @@ class Case(NamedTuple):
         return f"{self.step.name} {self.step.types[0].dtype.name}"
 
     @property
-    def formula(self) -> Formula:
-        return Formula(self.step.name, self.step.outputs, self.step.params,
-                       tuple(t.dtype.name for t in self.step.results))
+    def formula(self) -> MapFormula:
+        return MapFormula(self.step.name, self.step.outputs, self.step.params,
+                          tuple(t.dtype.name for t in self.step.results))
 
     @property
-    def operands(self) -> list[Operand]:
-        return [Operand(t.dtype.name, "each") for t in self.step.types]
+    def operands(self) -> list[MapOperand]:
+        return [MapOperand(t.dtype.name, "each") for t in self.step.types]
 
 
 def elementwise_ops() -> list[Elementwise]:
@@ -58,7 +58,7 @@ def elementwise_ops() -> list[Elementwise]:
     return [op for op in declared() if isinstance(op, Elementwise)]
 
 
-def cases(op: Elementwise) -> Iterator[Case]:
+def cases(op: Elementwise) -> Iterator[DerivedCase]:
     """The op and its backward for all inputs at once, in every dtype that kernels serve."""
     for name in (*FLOATS, *_INTEGERS, "bool"):
         like = CPU.typed(dtypes.as_dtype(name))
@@ -71,7 +71,7 @@ def cases(op: Elementwise) -> Iterator[Case]:
             continue
         for step in _steps(op, types, out):
             if servable(step.outputs, {n: t.dtype.name for n, t in zip(step.params, step.types)}):
-                yield Case(op, step)
+                yield DerivedCase(op, step)
 
 
 def _steps(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> Iterator[MapDefinition]:
@@ -107,8 +107,8 @@ def checks() -> Iterator[Check]:
             yield Check(case.name, partial(_check, case=case))
 
 
-def _check(bench: Bench, case: Case) -> None:
-    found = case.step.on(Maps(bench.gpu))
+def _check(bench: Bench, case: DerivedCase) -> None:
+    found = case.step.on(DeviceMaps(bench.gpu))
     for size in _SIZES:
         for misaligned in (False, True):
             values = _values(case, size)
@@ -129,7 +129,7 @@ def _overflown(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.where(np.isinf(narrow), narrow, values)
 
 
-def _values(case: Case, size: int) -> dict[str, np.ndarray]:
+def _values(case: DerivedCase, size: int) -> dict[str, np.ndarray]:
     """Inputs from the op's domain, a cotangent, and the result where the step reads it."""
     rng = np.random.default_rng(size)
     low, high = getattr(case.op, "domain", None) or (-2.0, 2.0)

@@ -26,7 +26,7 @@ from gtape.kernelcheck.sources import all_checks, families, family_checks
 GPU = "gpu"
 
 
-class Job(NamedTuple):
+class CheckJob(NamedTuple):
     """Part `part` of the checks of one family, of those named so, in a schedule of the emulator or
     on the "gpu"."""
 
@@ -47,7 +47,7 @@ class Job(NamedTuple):
         return found[first:last]
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """What came of a job: failures by check, in full, and the entries that ran."""
 
     checks: int
@@ -89,7 +89,7 @@ def _run_sanitized(options: argparse.Namespace) -> int | None:
 
 
 def run_all(names: Sequence[str], places: Sequence[str], workers: int,
-            sanitize: bool = False) -> Iterator[tuple[Job, Outcome]]:
+            sanitize: bool = False) -> Iterator[tuple[CheckJob, CheckOutcome]]:
     """Run the checks, place by place and family by family; the outcomes as they come."""
     known, wanted = families(), all_checks(names)
     if GPU in places:
@@ -97,18 +97,18 @@ def run_all(names: Sequence[str], places: Sequence[str], workers: int,
         if not names:
             compile_ahead((k for name in wanted for k in known[name].kernels()), xp, workers)
         workers = 1
-    jobs = [Job(family, tuple(names), place, sanitize, part, parts)
+    jobs = [CheckJob(family, tuple(names), place, sanitize, part, parts)
             for place in places for family in wanted
             if place == GPU or not known[family].needs_gpu
             for parts in (-(-len(wanted[family]) // known[family].together),)
             for part in range(parts)]
     for job, outcome in outcomes(_run, jobs, workers):
         if isinstance(outcome, Ended):
-            outcome = Outcome(0, {job.label: outcome.reason}, 0.0, set())
+            outcome = CheckOutcome(0, {job.label: outcome.reason}, 0.0, set())
         yield job, outcome
 
 
-def _run(job: Job) -> Outcome:
+def _run(job: CheckJob) -> CheckOutcome:
     start = time.perf_counter()
     checks = job.checks()
     failures: dict[str, str] = {}
@@ -119,7 +119,7 @@ def _run(job: Job) -> Outcome:
         for check in checks:
             with _noted(failures, check.name):
                 check.run(bench)
-    return Outcome(len(checks), failures, time.perf_counter() - start, ran)
+    return CheckOutcome(len(checks), failures, time.perf_counter() - start, ran)
 
 
 @contextlib.contextmanager
@@ -146,7 +146,7 @@ def _watched(bench: Bench) -> set[str]:
     return ran
 
 
-def emulator_bench(job: Job) -> Bench:
+def emulator_bench(job: CheckJob) -> Bench:
     """A bench in the emulator that builds, with a kernel, all that the family has of its text."""
     from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_bench
 
@@ -192,7 +192,7 @@ def gpu_bench() -> Bench:
     raise CommandError(f"--on gpu needs a usable GPU. {why_not()}")
 
 
-def line(job: Job, outcome: Outcome) -> str:
+def line(job: CheckJob, outcome: CheckOutcome) -> str:
     """One line on a job."""
     failed = len(outcome.failures)
     state = f"{failed} FAILED" if failed else "passed"
@@ -200,7 +200,7 @@ def line(job: Job, outcome: Outcome) -> str:
             f"  {state}")
 
 
-def summary(done: Sequence[tuple[Job, Outcome]]) -> Iterator[str]:
+def summary(done: Sequence[tuple[CheckJob, CheckOutcome]]) -> Iterator[str]:
     """The totals, the kernels that no check ran, and every failure in full."""
     failures = [(job, name, text) for job, outcome in done
                 for name, text in outcome.failures.items()]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gtape.devices.cuda.elementwise.joined_map import joined_kernel
-from gtape.devices.cuda.elementwise.map_text import Formula, Operand
-from gtape.devices.cuda.elementwise.maps import Maps
+from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand
+from gtape.devices.cuda.elementwise.maps import DeviceMaps
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn
@@ -32,17 +32,17 @@ def _formula(dtype: str) -> Formula:
     scope = ScalarGraph()
     params = ("w", "g", "m", "v", "rate")
     outputs = _update(lambda x: scope.node(scalars.sqrt.op, (x,)), *map(scope.input, params))
-    return Formula("update", tuple(outputs), params, (dtype,) * 3)
+    return MapFormula("update", tuple(outputs), params, (dtype,) * 3)
 
 
 def _sum(dtype: str) -> Formula:
     scope = ScalarGraph()
     total = scope.node(scalars.add.op, (scope.input("a"), scope.input("b")))
-    return Formula("sum", (total,), ("a", "b"), (dtype,))
+    return MapFormula("sum", (total,), ("a", "b"), (dtype,))
 
 
-def _operands(dtype: str, numbers: int) -> tuple[Operand, ...]:
-    return (*[Operand(dtype, "each")] * 4, Operand(dtype, "one"))[: 4 + numbers]
+def _operands(dtype: str, numbers: int) -> tuple[MapOperand, ...]:
+    return (*[MapOperand(dtype, "each")] * 4, MapOperand(dtype, "one"))[: 4 + numbers]
 
 
 def kernels() -> Iterator[Kernel]:
@@ -60,9 +60,9 @@ def checks() -> Iterator[Check]:
         yield Check(f"no elements {dtype}", partial(_nothing, dtype=dtype))
 
 
-def _joined(bench: Bench, formula: Formula, shapes: Sequence[tuple[int, ...]],
+def _joined(bench: Bench, formula: MapFormula, shapes: Sequence[tuple[int, ...]],
             each: Sequence[bool]) -> Any:
-    maps, dtype = Maps(bench.gpu), numpy_dtype(formula.results[0])
+    maps, dtype = DeviceMaps(bench.gpu), numpy_dtype(formula.results[0])
     one = maps.make(formula.name, formula.outputs, formula.params,
                     [dtype] * len(formula.params), [dtype] * len(formula.results))
     assert one is not None

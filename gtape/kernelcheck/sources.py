@@ -33,7 +33,7 @@ class Family(NamedTuple):
     needs_gpu: bool = False
 
 
-class Source(NamedTuple):
+class KernelSource(NamedTuple):
     """A kernel, the family it belongs to, and the file that holds its text."""
 
     family: str
@@ -79,17 +79,17 @@ def families() -> dict[str, Family]:
     return {family.name: family for producer in PRODUCERS for family in producer()}
 
 
-def all_kernels(names: Sequence[str] = ()) -> list[Source]:
+def all_kernels(names: Sequence[str] = ()) -> list[KernelSource]:
     """Every kernel once; only those whose family, file or name contains one of `names`.
 
     Raises:
         CommandError: there are none such.
     """
-    found: dict[tuple[str, str], Source] = {}
+    found: dict[tuple[str, str], KernelSource] = {}
     for family in families().values():
         for kernel in family.kernels():
             file = _FILE.search(kernel.text)
-            source = Source(family.name, file[1] if file else family.name, kernel)
+            source = KernelSource(family.name, file[1] if file else family.name, kernel)
             found.setdefault((kernel.text, kernel.entry), source)
     chosen = [s for s in found.values() if _named((s.family, s.file, s.kernel.entry), names)]
     _require(chosen, names)

@@ -2,7 +2,7 @@
 
 A pivot search passes nan by, so that a determinant may come out as 0 and a system as a number; an
 iteration fails, and with it the whole batch. So these matrices never reach a routine: each of a
-batch for itself is replaced by the identity, and its results by what a `Rule` says.
+batch for itself is replaced by the identity, and its results by what a `NonfiniteRule` says.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
-class Rule(NamedTuple):
+class NonfiniteRule(NamedTuple):
     """How matrices with nan or inf are treated: the results of those that are left out are nan,
     unless `instead` computes them."""
 
@@ -26,21 +26,22 @@ class Rule(NamedTuple):
     instead: Callable[..., Any] | None = None
 
 
-NAN = Rule()
+NAN = NonfiniteRule()
 #: Elimination: an inf goes through as 1/inf = 0 does.
-ONLY_NAN = Rule(infinite=False)
+ONLY_NAN = NonfiniteRule(infinite=False)
 
 
-def lower(rule: Rule) -> Rule:
+def lower(rule: NonfiniteRule) -> NonfiniteRule:
     """The rule for a routine that reads the lower triangle."""
     return rule._replace(part=lambda xp, a: xp.tril(a))
 
 
-def upper(rule: Rule) -> Rule:
+def upper(rule: NonfiniteRule) -> NonfiniteRule:
     return rule._replace(part=lambda xp, a: xp.triu(a))
 
 
-def guarded(xp: Any, routine: Callable[..., Any], arrays: Sequence[Any], rule: Rule) -> Any:
+def guarded(xp: Any, routine: Callable[..., Any], arrays: Sequence[Any],
+            rule: NonfiniteRule) -> Any:
     """routine(*arrays), but for the matrices of the first array that `rule` leaves out."""
     a = arrays[0]
     # One pass in BLAS; a sum that overflows is looked at again below.

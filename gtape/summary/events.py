@@ -30,7 +30,7 @@ class SummaryMetadata(Message):
                Field(3, "summary_description", "text"), Field(4, "data_class", "int"))
 
 
-class Value(Message):
+class SummaryValue(Message):
     """A value of a tag; `tensor` is a TensorProto in bytes."""
 
     __slots__ = ()
@@ -42,7 +42,7 @@ class Summary(Message):
     """Values of one step."""
 
     __slots__ = ()
-    _fields = (Field(1, "value", Value, many=True),)
+    _fields = (Field(1, "value", SummaryValue, many=True),)
 
 
 class SourceMetadata(Message):
@@ -72,4 +72,4 @@ def metadata(plugin: str, description: str | None = None, content: bytes = b"") 
 def summary_of(tag: str, array: Any, dtype: DType, about: SummaryMetadata | None) -> Summary:
     """A Summary of one value."""
     array = np.asarray(array, dtype.np_dtype if dtype is not dtypes.string else object)
-    return Summary(value=[Value(tag=tag, tensor=encoded(array, dtype), metadata=about)])
+    return Summary(value=[SummaryValue(tag=tag, tensor=encoded(array, dtype), metadata=about)])

@@ -14,7 +14,7 @@ from gtape.core.locks import lock
 from gtape.core.module import Module
 from gtape.core.variable import Variable
 from gtape.train import keras_objects, stored
-from gtape.train.graph import Graph, Holder, children, is_trackable
+from gtape.train.graph import ObjectGraph, ObjectHolder, children, is_trackable
 from gtape.train.restoring import listed, restore
 from gtape.train.status import RestoreStatus
 from gtape.train.targets import Targets
@@ -22,7 +22,7 @@ from gtape.train.targets import Targets
 _COUNTER = "save_counter"
 
 
-class Checkpoint(Holder):
+class Checkpoint(ObjectHolder):
     """Saves and restores the state of objects: models, optimizers, variables and random streams.
 
         checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=tf.Variable(0))
@@ -51,7 +51,7 @@ class Checkpoint(Holder):
         self._root = root
         self._counter: Any = None
         self._turn = lock()
-        if not (root is None or isinstance(root, (Module, Holder, Mapping))
+        if not (root is None or isinstance(root, (Module, ObjectHolder, Mapping))
                 or keras_objects.is_layer(root)):
             raise ValueError(f"the root of a Checkpoint must be a module or a dict; got a "
                              f"{type(root).__name__}. Write Checkpoint(name=object)")
@@ -109,7 +109,7 @@ class Checkpoint(Holder):
         if not self.held():
             raise InvalidArgumentError("there is nothing to save; write "
                                        "Checkpoint(model=model, …)")
-        targets = Targets(Graph(self._everything()))
+        targets = Targets(ObjectGraph(self._everything()))
         self._require_built(targets.unbuilt_layers)
         stored.write(targets.stored(), path)
         return str(path)

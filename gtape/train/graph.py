@@ -17,7 +17,7 @@ from gtape.train.random_state import NumPyState
 _SEQUENCES = (list, tuple, deque)
 
 
-class Holder:
+class ObjectHolder:
     """Base class of what only holds named objects."""
 
     def held(self) -> Mapping[str, Any]:
@@ -25,7 +25,7 @@ class Holder:
         raise NotImplementedError
 
 
-class Graph:
+class ObjectGraph:
     """The variables, Python states and optimizers reached from some named objects.
 
     A thing reached by several paths has the shortest, of these the first in sorted order.
@@ -110,7 +110,8 @@ def is_trackable(value: Any, path: str, holders: tuple[Any, ...] = ()) -> bool:
         ValueError: a list or dict holds itself.
     """
     if (is_variable(value) or python_state(value) is not None
-            or isinstance(value, (Module, Generator, Holder)) or keras_objects.has_state(value)):
+            or isinstance(value, (Module, Generator, ObjectHolder))
+            or keras_objects.has_state(value)):
         return True
     if not isinstance(value, (Mapping, *_SEQUENCES)):
         return False
@@ -129,7 +130,7 @@ def children(value: Any) -> Iterator[tuple[str, Any]]:
         yield "state", value.state
     elif keras_objects.has_state(value):
         yield from _of_keras(value)
-    elif isinstance(value, Holder):
+    elif isinstance(value, ObjectHolder):
         yield from _sorted_items(value.held())
     elif isinstance(value, Mapping):
         yield from _sorted_items(value)

@@ -12,7 +12,7 @@ from gtape.core.convert import convert
 from gtape.core.errors import DataLossError, InvalidArgumentError
 from gtape.train import keras_objects, optimizer_state
 from gtape.train.experimental import PythonState
-from gtape.train.graph import Graph
+from gtape.train.graph import ObjectGraph
 from gtape.train.stored import Stored
 from gtape.train.targets import Targets, to_build
 
@@ -38,7 +38,7 @@ def restore(roots: Mapping[str, Any], stored: Stored, path: Path) -> Match:
         InvalidArgumentError: a shape or dtype differs; nothing was assigned.
         DataLossError: a Python object does not take its state; all have their old ones again.
     """
-    graph = Graph(roots)
+    graph = ObjectGraph(roots)
     with paused(), optimizer_state.built(to_build(graph, stored.optimizers)):
         targets = Targets(graph)
         match = _matched(targets, stored)

@@ -8,14 +8,14 @@ from typing import Any
 from gtape.core.context import paused
 from gtape.train import optimizer_state
 from gtape.train.experimental import PythonState
-from gtape.train.graph import Graph
+from gtape.train.graph import ObjectGraph
 from gtape.train.stored import Stored
 
 
 class Targets:
     """Everything that a checkpoint keeps of some objects."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: ObjectGraph) -> None:
         self.arrays = {name: value._resource_() for name, value in graph.variables.items()}
         self.states: dict[str, PythonState] = dict(graph.states)
         #: The paths of layers without their weights, for which the rest holds nothing.
@@ -36,7 +36,7 @@ class Targets:
         return Stored(arrays, states, self.optimizers)
 
 
-def to_build(graph: Graph, recorded: Mapping[str, Sequence[str]],
+def to_build(graph: ObjectGraph, recorded: Mapping[str, Sequence[str]],
              ) -> Iterator[tuple[Any, list[Any]]]:
     """The optimizers that are not built yet, and the variables that they had in the file.
 

@@ -11,7 +11,7 @@ import pytest
 
 from gtape.cli import main as gtape
 from gtape.devices import cache, cache_limits, compiler
-from gtape.devices.cache_limits import BYTES, DAY, DAYS, Kept
+from gtape.devices.cache_limits import BYTES, DAY, DAYS, CacheEntry
 
 NAMES = [cache.key(str(n)) for n in range(9)]
 
@@ -34,7 +34,7 @@ def names(folder: Path) -> set[str]:
 
 def test_the_least_recently_used_goes_first() -> None:
     now, third = 1e9, BYTES // 3
-    files = [Kept(f"/{i}", "cpu", third, now - days * DAY)
+    files = [CacheEntry(f"/{i}", "cpu", third, now - days * DAY)
              for i, days in enumerate((3, 1, DAYS + 1, 2, 0))]
     assert [f.path for f in cache_limits.surplus(files[:3], now)] == ["/2"]
     assert [f.path for f in cache_limits.surplus(files, now)] == ["/0", "/2"]
@@ -43,7 +43,7 @@ def test_the_least_recently_used_goes_first() -> None:
 
 def test_one_that_is_being_written_stays() -> None:
     now = 1e9
-    new, left = (Kept(f"/{cache_limits.UNFINISHED}x", "cpu", 2 * BYTES, now - age)
+    new, left = (CacheEntry(f"/{cache_limits.UNFINISHED}x", "cpu", 2 * BYTES, now - age)
                  for age in (DAY / 2, 2 * DAY))
     assert cache_limits.surplus([new, left], now) == [left]
 

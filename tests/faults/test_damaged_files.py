@@ -17,7 +17,7 @@ import settings
 
 import gtape as tf
 from gtape import train
-from gtape.train.graph import Graph
+from gtape.train.graph import ObjectGraph
 from gtape.train.targets import Targets
 
 REFUSED = (tf.errors.DataLossError, tf.errors.InvalidArgumentError)
@@ -42,7 +42,7 @@ def checkpoint(built: bool = True) -> Any:
 
 
 def state(of: Any) -> tuple[dict[str, bytes], dict[str, str]]:
-    stored = Targets(Graph(of._everything())).stored()
+    stored = Targets(ObjectGraph(of._everything())).stored()
     return {name: array.tobytes() for name, array in stored.arrays.items()}, dict(stored.states)
 
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gtape.devices.cuda.elementwise.maps import Maps
+from gtape.devices.cuda.elementwise.maps import DeviceMaps
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.devices.kernel_source import expand
 from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_executor
@@ -81,8 +81,8 @@ def mapped(gpu: EmulatedExecutor, outputs: list[Expr], dtype: np.dtype,
     for value in given.values():
         arrays.append(gpu.empty(value.shape, value.dtype))
         arrays[-1][...] = value
-    made = Maps(gpu).make("formula", outputs, list(given), [a.dtype for a in arrays],
-                          [dtype] * len(outputs))
+    made = DeviceMaps(gpu).make("formula", outputs, list(given), [a.dtype for a in arrays],
+                                [dtype] * len(outputs))
     assert made is not None
     return tuple(np.array(a) for a in made(*arrays))
 
@@ -111,7 +111,7 @@ def test_sums_take_rounded_numbers(gpu: EmulatedExecutor, name: str) -> None:
     dtype, scope = DTYPES[name], ScalarGraph()
     x = (np.arange(5 * 64).reshape(5, 64) % 37).astype(dtype)
     third = np.full((5, 64), 1 / 3, dtype)
-    maps = Maps(gpu)
+    maps = DeviceMaps(gpu)
     whole = maps.make("multiply", [scope.input("a") * scope.input("b")], ["a", "b"], [dtype] * 2,
                       [dtype])
     arrays = [gpu.empty((5, 64), dtype) for _ in range(2)]

@@ -11,8 +11,8 @@ from gtape.demo.gpt import command
 
 
 def test_deleting_the_damaged_file_goes_on_from_the_one_before(tmp_path: Path) -> None:
-    def options(resume: bool) -> command.Options:
-        return command.Options(out=tmp_path, base=command.SMALL, eager=True, resume=resume)
+    def options(resume: bool) -> command.GptOptions:
+        return command.GptOptions(out=tmp_path, base=command.SMALL, eager=True, resume=resume)
 
     last = command.run(options(resume=False)).checkpoint
     before = tmp_path / "gpt-18.safetensors"

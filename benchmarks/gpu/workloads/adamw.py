@@ -73,7 +73,7 @@ class AdamWStep(Workload):
 
     def kernels(self, peer: Any, sets: int) -> Task:
         """One launch for all tensors."""
-        from gtape.devices.cuda.elementwise.maps import Maps
+        from gtape.devices.cuda.elementwise.maps import DeviceMaps
         from gtape.opdef.scalar_graph import ScalarGraph
         from gtape.ops.elementwise import scalars
 
@@ -84,7 +84,7 @@ class AdamWStep(Workload):
         v = v + (g * g - v) * (1 - BETA2)
         root = scope.node(scalars.sqrt.op, (v,))
         results = [w * (1 - RATE * DECAY) - rate * m / (root + EPSILON), m, v]
-        maps, dtype = Maps(peer.gpu), np.dtype(np.float32)
+        maps, dtype = DeviceMaps(peer.gpu), np.dtype(np.float32)
         one = maps.make("AdamW", results, params, [dtype] * 5, [dtype] * 3)
         assert one is not None
         update = maps.joined(one, self.shapes, [True] * 4 + [False])

@@ -19,7 +19,7 @@ from gtape.demo.errors import DemoError
 from gtape.demo.files import writable_folder
 from gtape.demo.gpt import data, report, sampling, training
 from gtape.demo.gpt.model import GPT, Size
-from gtape.demo.gpt.record import Plan, Record
+from gtape.demo.gpt.record import TrainingPlan, TrainingRecord
 from gtape.demo.interrupts import Interrupts
 from gtape.demo.progress import Progress, progress
 from gtape.demo.step import make_step
@@ -30,12 +30,12 @@ _START = "The "
 #: Steps whose median time is shown while training.
 _RECENT = 20
 #: For tests: seconds instead of minutes.
-SMALL = Plan(steps=20, size=Size(blocks=2, features=16, heads=2, context=16), batch=4,
-             held_out_batches=2, sample=40)
+SMALL = TrainingPlan(steps=20, size=Size(blocks=2, features=16, heads=2, context=16), batch=4,
+                     held_out_batches=2, sample=40)
 
 
 @dataclass(frozen=True)
-class Options:
+class GptOptions:
     """How to train. What is None is as planned, or as saved where a run is resumed."""
 
     out: Path = Path("gtape-demo")
@@ -44,11 +44,11 @@ class Options:
     resume: bool = False
     eager: bool = False
     device: str | None = None
-    base: Plan = field(default_factory=Plan)
+    base: TrainingPlan = field(default_factory=TrainingPlan)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GptOutcome:
     """What a run achieved and where it is written; no report when it was interrupted."""
 
     steps: int
@@ -65,14 +65,14 @@ class Outcome:
 class _Run:
     """A model in training, its checkpoints, and what has been seen of it."""
 
-    def __init__(self, plan: Plan, text: data.Text, folder: Path, eager: bool) -> None:
+    def __init__(self, plan: TrainingPlan, text: data.Text, folder: Path, eager: bool) -> None:
         self.plan, self.text, self.eager = plan, text, eager
         self.model = GPT(len(text.characters), plan.size, plan.seed)
         optimizer = training.make_optimizer(self.model, plan.steps)
         self.step = make_step(self.model, optimizer, eager)
         self.evaluate = training.make_evaluation(
             self.model, text.held_out, batches=plan.held_out_batches, size=plan.batch, eager=eager)
-        self.record = Record(plan)
+        self.record = TrainingRecord(plan)
         checkpoint = tf.train.Checkpoint(model=self.model, optimizer=optimizer, record=self.record)
         self.manager = tf.train.CheckpointManager(checkpoint, folder, _KEPT, checkpoint_name=_NAME)
         self.seconds: list[float] = []
@@ -124,7 +124,7 @@ class _Run:
                               seed=self.plan.seed, eager=self.eager)
 
 
-def _planned(options: Options, text: data.Text, latest: str | None) -> Plan:
+def _planned(options: GptOptions, text: data.Text, latest: str | None) -> TrainingPlan:
     """The plan of the options, or the saved one, which they may not contradict."""
     base = replace(options.base, fingerprint=text.fingerprint)
     if not options.resume:
@@ -133,7 +133,7 @@ def _planned(options: Options, text: data.Text, latest: str | None) -> Plan:
     if latest is None:
         raise DemoError(f"--resume needs a checkpoint in {options.out}; there is none. Leave "
                         f"--resume out to begin a run")
-    record = Record()
+    record = TrainingRecord()
     try:
         tf.train.Checkpoint(record=record).restore(latest).expect_partial(
             ).assert_existing_objects_matched()
@@ -152,7 +152,7 @@ def _planned(options: Options, text: data.Text, latest: str | None) -> Plan:
     return saved
 
 
-def _details(options: Options, run: _Run) -> list[tuple[str, str]]:
+def _details(options: GptOptions, run: _Run) -> list[tuple[str, str]]:
     plan, text = run.plan, run.text
     words = ["python -m gtape demo gpt", f"--out {shlex.quote(str(options.out))}",
              f"--seed {plan.seed}", f"--steps {plan.steps}"]
@@ -169,7 +169,7 @@ def _details(options: Options, run: _Run) -> list[tuple[str, str]]:
                          f"Python {python_version()}")]
 
 
-def _page(options: Options, run: _Run, held_out: float, sample: str) -> str:
+def _page(options: GptOptions, run: _Run, held_out: float, sample: str) -> str:
     tiles = [("held-out loss", f"{held_out:.3f}"),
              ("bits per character", f"{held_out / math.log(2):.2f}"),
              ("parameters", f"{run.model.count_params():,}")]
@@ -179,7 +179,7 @@ def _page(options: Options, run: _Run, held_out: float, sample: str) -> str:
                        _details(options, run))
 
 
-def run(options: Options) -> Outcome:
+def run(options: GptOptions) -> GptOutcome:
     """Train, or go on training; write checkpoints, a sample and the report.
 
     Raises:
@@ -205,9 +205,9 @@ def run(options: Options) -> Outcome:
         if finished:
             report = folder / "gpt.html"
             write_whole(report, _page(options, training, held_out, sample).encode())
-        return Outcome(training.done, record.losses[-1], held_out, training.tokens_per_second,
-                       tf.constant(0.0).device, sample,
-                       Path(str(training.manager.latest_checkpoint)), report)
+        return GptOutcome(training.done, record.losses[-1], held_out, training.tokens_per_second,
+                          tf.constant(0.0).device, sample,
+                          Path(str(training.manager.latest_checkpoint)), report)
 
 
 def _saved(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ from gtape.train.experimental import PythonState
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Everything that the losses depend on, besides the text, whose fingerprint is noted."""
 
     steps: int = 2000
@@ -29,10 +29,10 @@ class Plan:
 
 
 @dataclass
-class Record(PythonState):
+class TrainingRecord(PythonState):
     """The plan, the loss of every step, and held-out losses by the number of steps before."""
 
-    plan: Plan = field(default_factory=Plan)
+    plan: TrainingPlan = field(default_factory=TrainingPlan)
     losses: list[float] = field(default_factory=list)
     held_out: dict[int, float] = field(default_factory=dict)
 
@@ -42,6 +42,6 @@ class Record(PythonState):
     def deserialize(self, string_value: str) -> None:
         found = json.loads(string_value)
         plan = found["plan"]
-        self.plan = Plan(**{**plan, "size": Size(**plan["size"])})
+        self.plan = TrainingPlan(**{**plan, "size": Size(**plan["size"])})
         self.losses = [float(loss) for loss in found["losses"]]
         self.held_out = {int(step): float(loss) for step, loss in found["held_out"].items()}

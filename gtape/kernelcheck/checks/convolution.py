@@ -15,7 +15,7 @@ from gtape.devices.cuda.runtime.executor import Executor
 from gtape.kernelcheck.checks.bench import TOLERANCE, Bench, Check, drawn
 
 
-class Geometry(NamedTuple):
+class ConvolutionShape(NamedTuple):
     """The shapes of x and the filter, and how the filter lies over x."""
 
     x: tuple[int, ...]
@@ -36,22 +36,23 @@ _NONE = ((0, 0), (0, 0))
 #: Odd and even channels, steps beyond the filter, gaps in it, groups, one to three axes, more
 #: channels than a tile has, and no images or features at all.
 _CASES = (
-    Geometry((2, 5, 6, 3), (3, 3, 3, 5), (1, 1), (1, 1), ((1, 1), (1, 1))),
-    Geometry((1, 9, 8, 8), (3, 2, 8, 12), (2, 2), (1, 1), ((1, 0), (0, 1))),
-    Geometry((1, 7, 7, 4), (3, 3, 4, 8), (3, 1), (1, 2), ((2, 2), (2, 2))),
-    Geometry((1, 8, 9, 4), (2, 3, 4, 4), (2, 4), (2, 3), ((1, 1), (3, 3))),
-    Geometry((1, 6, 5, 4), (1, 1, 4, 8), (2, 3), (1, 1), _NONE),
-    Geometry((2, 6, 6, 8), (3, 3, 4, 16), (1, 2), (1, 1), ((1, 1), (1, 1)), 2),
-    Geometry((1, 4, 4, 6), (2, 2, 2, 9), (1, 1), (1, 1), _NONE, 3),
-    Geometry((3, 40, 5), (4, 5, 3), (2,), (1,), ((2, 1),)),
-    Geometry((1, 3, 4, 5, 2), (2, 2, 2, 2, 3), (1, 2, 1), (1, 1, 2), ((1, 0), (0, 1), (1, 1))),
-    Geometry((4, 9, 9, 68), (1, 1, 68, 72), (1, 1), (1, 1), _NONE),
-    Geometry((3, 8, 8, 4), (3, 3, 4, 132), (1, 1), (1, 1), ((1, 1), (1, 1))),
-    Geometry((4, 8, 8, 68), (2, 2, 68, 8), (2, 2), (1, 1), _NONE),
-    Geometry((1, 3, 3, 2), (3, 3, 2, 70), (1, 1), (1, 1), _NONE),
-    Geometry((4, 12, 12, 3), (3, 2, 3, 6), (1, 1), (1, 1), ((1, 1), (1, 0))),
-    Geometry((0, 4, 4, 2), (2, 2, 2, 2), (1, 1), (1, 1), _NONE),
-    Geometry((2, 3, 3, 2), (2, 2, 2, 0), (1, 1), (1, 1), _NONE),
+    ConvolutionShape((2, 5, 6, 3), (3, 3, 3, 5), (1, 1), (1, 1), ((1, 1), (1, 1))),
+    ConvolutionShape((1, 9, 8, 8), (3, 2, 8, 12), (2, 2), (1, 1), ((1, 0), (0, 1))),
+    ConvolutionShape((1, 7, 7, 4), (3, 3, 4, 8), (3, 1), (1, 2), ((2, 2), (2, 2))),
+    ConvolutionShape((1, 8, 9, 4), (2, 3, 4, 4), (2, 4), (2, 3), ((1, 1), (3, 3))),
+    ConvolutionShape((1, 6, 5, 4), (1, 1, 4, 8), (2, 3), (1, 1), _NONE),
+    ConvolutionShape((2, 6, 6, 8), (3, 3, 4, 16), (1, 2), (1, 1), ((1, 1), (1, 1)), 2),
+    ConvolutionShape((1, 4, 4, 6), (2, 2, 2, 9), (1, 1), (1, 1), _NONE, 3),
+    ConvolutionShape((3, 40, 5), (4, 5, 3), (2,), (1,), ((2, 1),)),
+    ConvolutionShape((1, 3, 4, 5, 2), (2, 2, 2, 2, 3), (1, 2, 1), (1, 1, 2),
+                     ((1, 0), (0, 1), (1, 1))),
+    ConvolutionShape((4, 9, 9, 68), (1, 1, 68, 72), (1, 1), (1, 1), _NONE),
+    ConvolutionShape((3, 8, 8, 4), (3, 3, 4, 132), (1, 1), (1, 1), ((1, 1), (1, 1))),
+    ConvolutionShape((4, 8, 8, 68), (2, 2, 68, 8), (2, 2), (1, 1), _NONE),
+    ConvolutionShape((1, 3, 3, 2), (3, 3, 2, 70), (1, 1), (1, 1), _NONE),
+    ConvolutionShape((4, 12, 12, 3), (3, 2, 3, 6), (1, 1), (1, 1), ((1, 1), (1, 0))),
+    ConvolutionShape((0, 4, 4, 2), (2, 2, 2, 2), (1, 1), (1, 1), _NONE),
+    ConvolutionShape((2, 3, 3, 2), (2, 2, 2, 0), (1, 1), (1, 1), _NONE),
 )
 
 
@@ -63,7 +64,7 @@ def checks() -> Iterator[Check]:
                             partial(_convolution, dtype, multiprocessors, misaligned))
 
 
-def _cells(case: Geometry) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+def _cells(case: ConvolutionShape) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
     """Each cell of the filter, and what it sees of the padded x."""
     for cell in product(*map(range, case.filters[:-2])):
         seen = [slice(k * d, k * d + (n - 1) * s + 1, s) for k, d, n, s in zip(
@@ -71,7 +72,7 @@ def _cells(case: Geometry) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]
         yield cell, (slice(None), *seen)
 
 
-def _reference(case: Geometry, x: np.ndarray, filters: np.ndarray,
+def _reference(case: ConvolutionShape, x: np.ndarray, filters: np.ndarray,
                g: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     padded = np.pad(x, ((0, 0), *case.pads, (0, 0)))
     y, dx, dw = np.zeros(case.y), np.zeros(padded.shape), np.zeros(case.filters)

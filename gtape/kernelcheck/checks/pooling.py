@@ -13,7 +13,7 @@ from gtape.devices.cuda.kernels import pooling
 from gtape.kernelcheck.checks.bench import Bench, Check, drawn
 
 
-class Window(NamedTuple):
+class PoolingShape(NamedTuple):
     """The shape of x, and how windows lie over it."""
 
     shape: tuple[int, ...]
@@ -43,15 +43,15 @@ class Window(NamedTuple):
 
 #: Windows that touch, overlap and leave gaps, one to three axes, padding, no images, no channels.
 _CASES = (
-    Window((2, 6, 6, 8), (2, 2), (2, 2), (1, 1), ((0, 0), (0, 0))),
-    Window((1, 7, 5, 3), (3, 3), (2, 2), (1, 1), ((1, 1), (0, 1))),
-    Window((1, 6, 7, 16), (2, 3), (1, 2), (2, 1), ((1, 1), (1, 1))),
-    Window((2, 9, 5), (3,), (2,), (2,), ((2, 1),)),
-    Window((2, 5, 4), (2,), (3,), (1,), ((0, 0),)),
-    Window((1, 4, 3, 5, 2), (2, 2, 3), (2, 1, 2), (1, 1, 1), ((0, 0), (1, 0), (1, 1))),
-    Window((0, 4, 4, 3), (2, 2), (2, 2), (1, 1), ((0, 0), (0, 0))),
-    Window((3, 4, 0), (2,), (2,), (1,), ((0, 0),)),
-    Window((1, 1, 1, 1), (1, 1), (1, 1), (1, 1), ((0, 0), (0, 0))),
+    PoolingShape((2, 6, 6, 8), (2, 2), (2, 2), (1, 1), ((0, 0), (0, 0))),
+    PoolingShape((1, 7, 5, 3), (3, 3), (2, 2), (1, 1), ((1, 1), (0, 1))),
+    PoolingShape((1, 6, 7, 16), (2, 3), (1, 2), (2, 1), ((1, 1), (1, 1))),
+    PoolingShape((2, 9, 5), (3,), (2,), (2,), ((2, 1),)),
+    PoolingShape((2, 5, 4), (2,), (3,), (1,), ((0, 0),)),
+    PoolingShape((1, 4, 3, 5, 2), (2, 2, 3), (2, 1, 2), (1, 1, 1), ((0, 0), (1, 0), (1, 1))),
+    PoolingShape((0, 4, 4, 3), (2, 2), (2, 2), (1, 1), ((0, 0), (0, 0))),
+    PoolingShape((3, 4, 0), (2,), (2,), (1,), ((0, 0),)),
+    PoolingShape((1, 1, 1, 1), (1, 1), (1, 1), (1, 1), ((0, 0), (0, 0))),
 )
 
 
@@ -65,13 +65,13 @@ def checks() -> Iterator[Check]:
                 yield Check(f"average_pool {tail}", partial(_average, dtype, misaligned))
 
 
-def _drawn(window: Window, dtype: str) -> np.ndarray:
+def _drawn(window: PoolingShape, dtype: str) -> np.ndarray:
     """Few distinct values, so that windows hold ties."""
     values = np.round(drawn(window.shape, 7) * 3) / 2
     return np.round(values) if "int" in dtype else values
 
 
-def _winners(window: Window, x: np.ndarray) -> Iterator[tuple[Any, Any, int]]:
+def _winners(window: PoolingShape, x: np.ndarray) -> Iterator[tuple[Any, Any, int]]:
     """(index into y, index into x, channel) of the first largest cell of every window."""
     for n, *out in product(*map(range, (window.shape[0], *window.outs))):
         cells = [c for c in window.cells(tuple(out)) if window.inside(c)]
@@ -82,7 +82,7 @@ def _winners(window: Window, x: np.ndarray) -> Iterator[tuple[Any, Any, int]]:
             yield (n, *out, channel), (n, *cells[best], channel), channel
 
 
-def _pooled(window: Window, x: np.ndarray) -> np.ndarray:
+def _pooled(window: PoolingShape, x: np.ndarray) -> np.ndarray:
     y = np.zeros((window.shape[0], *window.outs, window.shape[-1]))
     for at, place, _ in _winners(window, x):
         y[at] = x[place]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtape.devices.cuda.kernels.row_geometry import Values, shared_bytes
+from gtape.devices.cuda.kernels.row_geometry import RowValues, shared_bytes
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.kernelcheck.checks.bench import drawn
 
@@ -12,7 +12,7 @@ from gtape.kernelcheck.checks.bench import drawn
 SMALL = ((0, 5), (5, 0), (1, 1), (37, 3), (5, 31), (9, 33), (6, 64), (3, 104), (2, 250))
 
 
-def shapes(gpu: Executor, dtype: str, values: dict[int, Values]) -> tuple[tuple[int, int], ...]:
+def shapes(gpu: Executor, dtype: str, values: dict[int, RowValues]) -> tuple[tuple[int, int], ...]:
     """SMALL and the shapes around the limits of each way to hold a row of `dtype`, the last of
     them beyond what shared memory holds."""
     size = numpy_dtype(dtype).itemsize

@@ -39,7 +39,7 @@ extern "C" unsigned char _end[] __attribute__((visibility("hidden")));
 extern "C" __attribute__((visibility("default")))
 unsigned char* const gtape_shared[] = {{__bss_start, _end}};
 """
-class Entry(ctypes.Structure):
+class KernelEntry(ctypes.Structure):
     """A kernel in a library: the function that calls it, and the letters of its parameters: p for
     a pointer, q for a `long long`, d for a `double`."""
 
@@ -48,15 +48,15 @@ class Entry(ctypes.Structure):
     _fields_ = (("body", ctypes.c_void_p), ("signature", ctypes.c_char_p))
 
 
-class Library(NamedTuple):
+class EmulatorLibrary(NamedTuple):
     """Loaded kernels by entry, and where the shared memory of all of them begins and ends."""
 
-    entries: dict[str, Entry]
+    entries: dict[str, KernelEntry]
     shared: tuple[int, int]
 
 
 @cache
-def library(text: str, entries: tuple[str, ...], *, sanitize: bool = False) -> Library:
+def library(text: str, entries: tuple[str, ...], *, sanitize: bool = False) -> EmulatorLibrary:
     """The kernels `entries` of the program `text`.
 
     Raises:
@@ -67,9 +67,9 @@ def library(text: str, entries: tuple[str, ...], *, sanitize: bool = False) -> L
     program = "".join((expanded("emulator.h"), _neutral(text), '\n#line 1 "entries"',
                        _ENTRIES.format(entries=listed)))
     loaded = _loaded(program, sanitize)
-    table = (Entry * len(entries)).in_dll(loaded, "gtape_entries")
+    table = (KernelEntry * len(entries)).in_dll(loaded, "gtape_entries")
     begin, end = (ctypes.c_size_t * 2).in_dll(loaded, "gtape_shared")
-    return Library(dict(zip(entries, table)), (begin, end))
+    return EmulatorLibrary(dict(zip(entries, table)), (begin, end))
 
 
 def runtime(sanitize: bool = False) -> ctypes.CDLL:

@@ -14,8 +14,8 @@ from gtape.devices.cuda.runtime.addresses import address
 from gtape.devices.cuda.runtime.executor import Executor, Function, Grid
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck.checks.bench import Bench
-from gtape.kernelcheck.emulator.build import Entry, Library, library, runtime
-from gtape.kernelcheck.emulator.memory import Memory, damage
+from gtape.kernelcheck.emulator.build import EmulatorLibrary, KernelEntry, library, runtime
+from gtape.kernelcheck.emulator.memory import DeviceMemory, damage
 
 SCHEDULES = ("ascending", "descending", "random")
 #: What a block of a Hopper GPU can have, so that the larger tiles run.
@@ -58,7 +58,7 @@ class Emulator:
         self.sanitize = sanitize
         self.seconds = seconds
         self._launches = 0
-        self._prepared: dict[tuple[str, str], Library] = {}
+        self._prepared: dict[tuple[str, str], EmulatorLibrary] = {}
 
     def prepare(self, kernels: Iterable[Kernel]) -> None:
         """Build many kernels, those of one text at once."""
@@ -117,7 +117,7 @@ def _indirect(kernel: Kernel) -> bool:
     return any(p.kind == "array" and not p.type for p in kernel.params)
 
 
-def _agree(kernel: Kernel, entry: Entry) -> None:
+def _agree(kernel: Kernel, entry: KernelEntry) -> None:
     """The compiler's view of the parameters must be the one that `Kernel` read from the text."""
     read = "".join("p" if p.kind == "array" else _LETTERS[p.type] for p in kernel.params)
     if entry.signature.decode() != read:
@@ -130,7 +130,7 @@ class EmulatedExecutor(Executor):
 
     def __init__(self, loader: Emulator, multiprocessors: int = 4) -> None:
         self.emulator = loader
-        self._memory = Memory(loader.sanitize)
+        self._memory = DeviceMemory(loader.sanitize)
         super().__init__(np, self._memory.empty, loader, multiprocessors, _SHARED_BYTES)
 
     def zeros(self, shape: Any, dtype: Any) -> Any:

@@ -31,7 +31,7 @@ class _Block(np.ndarray):
 _BLOCKS: weakref.WeakValueDictionary[int, _Block] = weakref.WeakValueDictionary()
 
 
-class Memory:
+class DeviceMemory:
     """Allocates arrays as a GPU's memory pool does: aligned to 256 bytes, contents undefined.
 
     sanitize: AddressSanitizer is told of the guard zones, so a kernel may not read them either.

@@ -34,7 +34,7 @@ def _per_matrix(x: Tensor) -> Tensor:
 @primitive(tf_name="MatrixDeterminant")
 def det_(xp: Any, a: Any) -> Any:
     """y = det a."""
-    return computed(xp, "det", xp.linalg.det, a, rule=nonfinite.Rule(
+    return computed(xp, "det", xp.linalg.det, a, rule=nonfinite.NonfiniteRule(
         instead=lambda m: formulas.determinant(xp, m)))
 
 
@@ -140,7 +140,7 @@ class LogMatrixDeterminant(NamedTuple):
 def slogdet_(xp: Any, a: Any) -> Any:
     """det a = sign · exp(logabs)."""
     sign, logabs = computed(xp, "slogdet", lambda m: tuple(xp.linalg.slogdet(m)), a,
-                            rule=nonfinite.Rule(instead=lambda m: _parts(xp, m)))
+                            rule=nonfinite.NonfiniteRule(instead=lambda m: _parts(xp, m)))
     return sign, xp.asarray(logabs).astype(a.dtype)
 
 

@@ -40,7 +40,7 @@ def _failures_told(xp: Any) -> AbstractContextManager[Any]:
 
 
 def computed(xp: Any, failure: str, routine: Callable[..., Any], *arrays: Any,
-             rule: nonfinite.Rule | None = nonfinite.NAN) -> Any:
+             rule: nonfinite.NonfiniteRule | None = nonfinite.NAN) -> Any:
     """routine(*arrays), float16 computed in float32; the first array holds the matrices.
 
     Args:

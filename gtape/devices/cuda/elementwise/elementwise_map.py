@@ -1,4 +1,4 @@
-"""Map: a formula applied element by element, each call one launch."""
+"""ElementwiseMap: a formula applied element by element, each call one launch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gtape.devices.cuda.elementwise.map_kernels import Launch, kernel_of
-from gtape.devices.cuda.elementwise.map_text import BLOCK, Formula
-from gtape.devices.cuda.elementwise.operands import Layout, layout
+from gtape.devices.cuda.elementwise.map_text import BLOCK, MapFormula
+from gtape.devices.cuda.elementwise.operands import OperandLayout, layout
 from gtape.devices.cuda.runtime.executor import Executor, Grid
 from gtape.opdef.printers.numpy import define
 
@@ -20,7 +20,7 @@ _INT31 = 1 << 31
 _LIMIT = 1024
 
 
-class Map:
+class ElementwiseMap:
     """A formula for inputs of fixed dtypes.
 
     Call it with arrays and Python numbers: it gives the tuple of results, in new arrays of the
@@ -29,7 +29,7 @@ class Map:
 
     __slots__ = ("_gpu", "_grids", "_plans", "_results", "_short", "dtypes", "formula")
 
-    def __init__(self, gpu: Executor, formula: Formula, dtypes: tuple[str, ...],
+    def __init__(self, gpu: Executor, formula: MapFormula, dtypes: tuple[str, ...],
                  results: tuple[np.dtype, ...]) -> None:
         self._gpu = gpu
         self.formula = formula
@@ -97,7 +97,7 @@ class Map:
             function(grid, _BLOCK, (*args, *made, *extents), 0, self._gpu.stream())
         return made
 
-    def _plan(self, found: Layout) -> tuple[Any, ...]:
+    def _plan(self, found: OperandLayout) -> tuple[Any, ...]:
         n = 1
         for length in found.shape:
             n *= length

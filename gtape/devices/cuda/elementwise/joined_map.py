@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from gtape.devices.cuda.elementwise.elementwise_map import Map
+from gtape.devices.cuda.elementwise.elementwise_map import ElementwiseMap
 from gtape.devices.cuda.elementwise.joined_text import joined_entry, joined_text
-from gtape.devices.cuda.elementwise.map_text import BLOCK, Formula, Operand, program
+from gtape.devices.cuda.elementwise.map_text import BLOCK, MapFormula, MapOperand, program
 from gtape.devices.cuda.runtime.addresses import address
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
@@ -40,12 +40,12 @@ class JoinedMap:
         each: which inputs have the shape of the results; others have one element.
     """
 
-    def __init__(self, gpu: Executor, one: Map, shapes: Sequence[tuple[int, ...]],
+    def __init__(self, gpu: Executor, one: ElementwiseMap, shapes: Sequence[tuple[int, ...]],
                  each: Sequence[bool]) -> None:
         self._gpu = gpu
         self._shapes = tuple(shapes)
         self._results = [numpy_dtype(r) for r in one.formula.results]
-        self._operands = tuple([Operand(d, "each" if whole else "one")
+        self._operands = tuple([MapOperand(d, "each" if whole else "one")
                                 for d, whole in zip(one.dtypes, each)])
         self._kernel = joined_kernel(one.formula, self._operands)
         sizes = [math.prod(shape) for shape in shapes]
@@ -84,7 +84,7 @@ class JoinedMap:
 
 
 @cache
-def joined_kernel(formula: Formula, operands: tuple[Operand, ...]) -> Kernel:
+def joined_kernel(formula: MapFormula, operands: tuple[MapOperand, ...]) -> Kernel:
     """The kernel of a formula for many members."""
     return Kernel(program(joined_text(formula, operands)), joined_entry(formula, operands))
 

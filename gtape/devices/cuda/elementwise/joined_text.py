@@ -12,24 +12,24 @@ from collections.abc import Sequence
 
 from gtape.devices.cuda.elementwise.map_text import (
     BLOCK,
-    Formula,
-    Operand,
-    Writer,
+    MapFormula,
+    MapOperand,
+    MapWriter,
     element_text,
     entry_of,
 )
 from gtape.opdef.printers.cuda import C_TYPES
 
 
-def joined_entry(formula: Formula, operands: Sequence[Operand]) -> str:
+def joined_entry(formula: MapFormula, operands: Sequence[MapOperand]) -> str:
     """The kernel's name: joined_, and the formula's as in a map."""
     return f"joined_{entry_of(formula, operands, False)}"
 
 
-def joined_text(formula: Formula, operands: Sequence[Operand]) -> str:
+def joined_text(formula: MapFormula, operands: Sequence[MapOperand]) -> str:
     """The kernel and its device function."""
     name = joined_entry(formula, operands)
-    writer = Writer(f"{name}_at", formula, operands, 0)
+    writer = MapWriter(f"{name}_at", formula, operands, 0)
     words = 1 + len(operands) + len(formula.results)
     return (
         f"// {'; '.join(map(repr, formula.outputs))}\n"
@@ -54,7 +54,7 @@ def joined_text(formula: Formula, operands: Sequence[Operand]) -> str:
         "}\n")
 
 
-def _pointers(formula: Formula, operands: Sequence[Operand]) -> list[str]:
+def _pointers(formula: MapFormula, operands: Sequence[MapOperand]) -> list[str]:
     """The arrays of a chunk, from its first element on."""
     places = [(f"in{i}", f"const {C_TYPES[o.dtype]}", o.mode) for i, o in enumerate(operands)]
     places += [(f"out{i}", C_TYPES[r], "each") for i, r in enumerate(formula.results)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gtape.devices.cuda.elementwise.map_text import (
-    Formula,
-    Operand,
+    MapFormula,
+    MapOperand,
     entry_of,
     map_text,
     program,
@@ -21,10 +21,10 @@ Launch = tuple[Function, int]
 _kernels: dict[str, tuple[Kernel, int]] = {}
 
 
-def kernel_of(formula: Formula, dtypes: Sequence[str], modes: Sequence[str], rank: int = 0,
+def kernel_of(formula: MapFormula, dtypes: Sequence[str], modes: Sequence[str], rank: int = 0,
               large: bool = False) -> tuple[Kernel, int]:
     """The map kernel, and how many elements a thread moves at once."""
-    operands = [Operand(d, m) for d, m in zip(dtypes, modes)]
+    operands = [MapOperand(d, m) for d, m in zip(dtypes, modes)]
     text = map_text(formula, operands, rank, large)
     found = _kernels.get(text)
     if found is None:
@@ -34,7 +34,7 @@ def kernel_of(formula: Formula, dtypes: Sequence[str], modes: Sequence[str], ran
     return found
 
 
-def combine(kernels: Sequence[tuple[Formula, Sequence[Operand]]]) -> list[Kernel]:
+def combine(kernels: Sequence[tuple[MapFormula, Sequence[MapOperand]]]) -> list[Kernel]:
     """Kernels that share one program, so that one compilation makes them all; `kernel_of` gives
     them from now on."""
     texts = {entry_of(f, o, False): (map_text(f, o), vector_width(f, o)) for f, o in kernels}

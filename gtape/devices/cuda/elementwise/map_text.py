@@ -24,14 +24,14 @@ from gtape.opdef.scalar_graph import Expr
 BLOCK = 256
 
 
-class Operand(NamedTuple):
+class MapOperand(NamedTuple):
     """An input: its dtype, and how it is read."""
 
     dtype: str
     mode: str
 
 
-class Formula(NamedTuple):
+class MapFormula(NamedTuple):
     """What a kernel computes: outputs in terms of named inputs, and the outputs' dtypes."""
 
     name: str
@@ -40,7 +40,7 @@ class Formula(NamedTuple):
     results: tuple[str, ...]
 
 
-def entry_of(formula: Formula, operands: Sequence[Operand], large: bool) -> str:
+def entry_of(formula: MapFormula, operands: Sequence[MapOperand], large: bool) -> str:
     """The kernel's name: map_, the formula's as far as C++ allows, the dtypes, and the first
     letters of modes other than "each"."""
     types = list(dict.fromkeys([o.dtype for o in operands] + list(formula.results)))
@@ -52,20 +52,20 @@ def entry_of(formula: Formula, operands: Sequence[Operand], large: bool) -> str:
     return "_".join([*parts, "large"] if large else parts)
 
 
-def number_text(operand: Operand, text: str) -> str:
+def number_text(operand: MapOperand, text: str) -> str:
     """A Python number, passed as a double, as an operand: one of its dtype."""
     narrow = f"({C_TYPES[operand.dtype]})(float)" if operand.dtype in NARROW else (
         f"({C_TYPES[operand.dtype]})")
     return narrow + text
 
 
-def vector_width(formula: Formula, operands: Sequence[Operand]) -> int:
+def vector_width(formula: MapFormula, operands: Sequence[MapOperand]) -> int:
     """How many elements fit into 16 bytes of the widest array."""
     types = [o.dtype for o in operands if o.mode != "number"] + list(formula.results)
     return 16 // max(C_SIZES[C_TYPES[t]] for t in types)
 
 
-def element_text(name: str, formula: Formula, operands: Sequence[Operand],
+def element_text(name: str, formula: MapFormula, operands: Sequence[MapOperand],
                  made: Sequence[str] | None = None) -> str:
     """The device function `name(inputs…, outputs…)`, which computes one element.
 
@@ -87,12 +87,12 @@ def element_text(name: str, formula: Formula, operands: Sequence[Operand],
             + "".join(f"    {line}\n" for line in lines) + "}\n")
 
 
-def map_text(formula: Formula, operands: Sequence[Operand], rank: int = 0,
+def map_text(formula: MapFormula, operands: Sequence[MapOperand], rank: int = 0,
              large: bool = False) -> str:
     """The kernel and its device function. `rank` is the number of axes that strided operands are
     read by; `large` says that indices do not fit into 31 bits."""
     name = entry_of(formula, operands, large)
-    writer = Writer(f"{name}_at", formula, operands, rank)
+    writer = MapWriter(f"{name}_at", formula, operands, rank)
     return (
         f"// {'; '.join(map(repr, formula.outputs))}\n"
         f"{element_text(f'{name}_at', formula, operands)}\n"
@@ -114,10 +114,10 @@ def program(*kernels: str) -> str:
     return expand('#include "math.cuh"\n\n' + "\n".join(kernels), "derived.cu")
 
 
-class Writer:
+class MapWriter:
     """The parts of a kernel that goes over the elements from `start` on, in steps of `step`."""
 
-    def __init__(self, function: str, formula: Formula, operands: Sequence[Operand],
+    def __init__(self, function: str, formula: MapFormula, operands: Sequence[MapOperand],
                  rank: int) -> None:
         self._function = function
         self._operands = list(enumerate(operands))
@@ -181,7 +181,7 @@ class Writer:
             f"        start += (index_t)(n / {v} * {v});\n"
             "    }\n")
 
-    def _wide(self, i: int, o: Operand) -> tuple[str, str]:
+    def _wide(self, i: int, o: MapOperand) -> tuple[str, str]:
         """The load of an operand's vector, and how element k of it is read."""
         ctype, compute = C_TYPES[o.dtype], C_TYPES[compute_dtype(o.dtype)]
         vector = f"Vec<{ctype}, {self._width}>"

@@ -1,4 +1,4 @@
-"""Maps: formulas on one device, element by element or summed."""
+"""DeviceMaps: formulas on one device, element by element or summed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gtape.devices.cuda.elementwise.elementwise_map import Map
+from gtape.devices.cuda.elementwise.elementwise_map import ElementwiseMap
 from gtape.devices.cuda.elementwise.joined_map import JoinedMap
-from gtape.devices.cuda.elementwise.map_text import Formula
+from gtape.devices.cuda.elementwise.map_text import MapFormula
 from gtape.devices.cuda.elementwise.summed_map import SummedMap
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.opdef.printers.cuda import servable
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, operators
 
 
-class Maps:
+class DeviceMaps:
     """What makes the maps of a device."""
 
     def __init__(self, gpu: Executor) -> None:
@@ -31,10 +31,10 @@ class Maps:
         if not names or not servable(outputs, dict(zip(params, names))) or not all(
                 servable((), {"": r.name}) for r in results):
             return None
-        formula = Formula(name, tuple(outputs), tuple(params), tuple(r.name for r in results))
-        return Map(self.gpu, formula, names, tuple(results))
+        formula = MapFormula(name, tuple(outputs), tuple(params), tuple(r.name for r in results))
+        return ElementwiseMap(self.gpu, formula, names, tuple(results))
 
-    def joined(self, one: Map, shapes: Sequence[tuple[int, ...]],
+    def joined(self, one: ElementwiseMap, shapes: Sequence[tuple[int, ...]],
                each: Sequence[bool]) -> JoinedMap:
         """A map, for several members with results of these shapes in one launch. `each` says which
         inputs have the shape of the results; others are one number."""
@@ -53,6 +53,6 @@ class Maps:
         found = self._sums[dtype]
         return a + b if found is None or b.dtype != dtype else found(a, b)[0]
 
-    def summed(self, whole: Map) -> SummedMap:
+    def summed(self, whole: ElementwiseMap) -> SummedMap:
         """The one output of a map, of floats, summed to a smaller shape."""
         return SummedMap(self.gpu, whole)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
-class Layout(NamedTuple):
+class OperandLayout(NamedTuple):
     """The result's shape, the axes that remain after merging, and each operand's mode.
 
     `modes` has "number" for Python numbers. `strides` has, for each strided operand, its steps in
@@ -26,7 +26,7 @@ class Layout(NamedTuple):
         return self.axes[-1] if self.axes else 1
 
 
-def layout(args: Sequence[Any]) -> Layout:
+def layout(args: Sequence[Any]) -> OperandLayout:
     """The layout of arrays and Python numbers that are combined element by element.
 
     Raises:
@@ -43,7 +43,7 @@ def layout(args: Sequence[Any]) -> Layout:
         modes.append(mode)
         if mode == "strided":
             strides.append(tuple(s))
-    return Layout(shape, tuple(axes), tuple(modes), tuple(strides))
+    return OperandLayout(shape, tuple(axes), tuple(modes), tuple(strides))
 
 
 def _steps(array: Any, shape: tuple[int, ...]) -> list[int]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gtape.devices.cuda.elementwise.elementwise_map import Map
-from gtape.devices.cuda.elementwise.map_text import Operand
-from gtape.devices.cuda.elementwise.operands import Layout, layout
+from gtape.devices.cuda.elementwise.elementwise_map import ElementwiseMap
+from gtape.devices.cuda.elementwise.map_text import MapOperand
+from gtape.devices.cuda.elementwise.operands import OperandLayout, layout
 from gtape.devices.cuda.elementwise.summed_text import summed_entry, summed_text
 from gtape.devices.cuda.kernels import reductions
-from gtape.devices.cuda.kernels.reduction_geometry import Geometry, plan, steps
+from gtape.devices.cuda.kernels.reduction_geometry import ReductionGeometry, plan, steps
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.opdef.broadcasting import axes_to_sum, stretches, sum_to
@@ -19,12 +19,12 @@ from gtape.opdef.printers.cuda import compute_dtype
 _LIMIT = 1024
 
 
-class Plan(NamedTuple):
+class SummedPlan(NamedTuple):
     """The launches of a sum."""
 
     kernel: Kernel
     columns: int
-    geometry: Geometry
+    geometry: ReductionGeometry
 
 
 class SummedMap:
@@ -33,13 +33,13 @@ class SummedMap:
     Call it with the shape to sum to, then the formula's arguments.
     """
 
-    def __init__(self, gpu: Executor, whole: Map) -> None:
+    def __init__(self, gpu: Executor, whole: ElementwiseMap) -> None:
         self._gpu = gpu
         self._whole = whole
         self._result = whole.formula.results[0]
         self._running = compute_dtype(self._result)
         self._formula = whole.formula._replace(results=(self._running,))
-        self._plans: dict[Any, Plan | None] = {}
+        self._plans: dict[Any, SummedPlan | None] = {}
 
     def __call__(self, target: tuple[int, ...], *args: Any) -> Any:
         key = (target, *[None if isinstance(a, (int, float)) else (a.shape, a.strides)
@@ -57,7 +57,7 @@ class SummedMap:
             return sum_to(made, target) if summed is None else summed
         return self._run(found, args).reshape(target)
 
-    def _plan(self, target: tuple[int, ...], found: Layout) -> Plan | None:
+    def _plan(self, target: tuple[int, ...], found: OperandLayout) -> SummedPlan | None:
         """None where the elements are wanted themselves, or are read in no simple order."""
         if 0 in found.shape or "strided" in found.modes or "each" not in found.modes or stretches(
                 found.shape, target):
@@ -66,7 +66,7 @@ class SummedMap:
         forms = steps(found.shape, axes) if axes else ()
         if len(forms) != 1:
             return None
-        operands = tuple(Operand(d, m) for d, m in zip(self._whole.dtypes, found.modes))
+        operands = tuple(MapOperand(d, m) for d, m in zip(self._whole.dtypes, found.modes))
         widest = max(numpy_dtype(o.dtype).itemsize
                      for o in operands if o.mode in ("each", "row"))
         running = numpy_dtype(self._running).itemsize
@@ -75,9 +75,9 @@ class SummedMap:
         text = summed_text(self._formula, operands, first.template, self._result, out,
                            first.width)
         kernel = Kernel(text, summed_entry(self._formula, operands, first.template, out))
-        return Plan(kernel, found.columns, geometry)
+        return SummedPlan(kernel, found.columns, geometry)
 
-    def _run(self, found: Plan, args: tuple[Any, ...]) -> Any:
+    def _run(self, found: SummedPlan, args: tuple[Any, ...]) -> Any:
         first, second = found.geometry
         out = self._result if second is None else self._running
         args = tuple([float(a) if isinstance(a, int) else a for a in args])

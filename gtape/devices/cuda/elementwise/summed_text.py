@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gtape.devices.cuda.elementwise.map_text import (
-    Formula,
-    Operand,
+    MapFormula,
+    MapOperand,
     element_text,
     entry_of,
     number_text,
@@ -19,14 +19,15 @@ from gtape.devices.kernel_source import expand
 from gtape.opdef.printers.cuda import C_TYPES, compute_dtype
 
 
-def summed_entry(formula: Formula, operands: Sequence[Operand], template: str, out: str) -> str:
+def summed_entry(formula: MapFormula, operands: Sequence[MapOperand], template: str, out: str,
+                 ) -> str:
     """The kernel's name: sum_rows_ or sum_columns_, and the formula's as in a map."""
     name = entry_of(formula, operands, False).removeprefix("map_")
     return f"sum_{template}_{name}_to_{out}"
 
 
-def summed_text(formula: Formula, operands: Sequence[Operand], template: str, value: str, out: str,
-                width: int) -> str:
+def summed_text(formula: MapFormula, operands: Sequence[MapOperand], template: str, value: str,
+                out: str, width: int) -> str:
     """The whole program of one sum.
 
     Args:
@@ -61,7 +62,7 @@ def summed_text(formula: Formula, operands: Sequence[Operand], template: str, va
 class _Loads:
     """The functor Load of `reduce.cuh` for a formula's operands."""
 
-    def __init__(self, function: str, running: str, operands: Sequence[Operand],
+    def __init__(self, function: str, running: str, operands: Sequence[MapOperand],
                  width: int) -> None:
         self._function = function
         self._running = running
@@ -99,7 +100,7 @@ class _Loads:
             f"    DEVICE bool can_vector() const {{ return {self._condition()}; }}\n"
             "};\n")
 
-    def _field(self, i: int, o: Operand) -> str:
+    def _field(self, i: int, o: MapOperand) -> str:
         if o.mode in ("one", "number"):
             return f"{C_TYPES[compute_dtype(o.dtype)]} in{i}"
         return f"const {C_TYPES[o.dtype]}* in{i}"
@@ -110,7 +111,7 @@ class _Loads:
             f"({C_TYPES[compute_dtype(o.dtype)]})in{i}[{index[o.mode]}]" if o.mode in index
             else f"in{i}" for i, o in self._operands)
 
-    def _vector(self, i: int, o: Operand) -> str:
+    def _vector(self, i: int, o: MapOperand) -> str:
         vector = f"Vec<{C_TYPES[o.dtype]}, {self._width}>"
         place = {"each": "i", "row": "i % columns"}.get(o.mode)
         if place:

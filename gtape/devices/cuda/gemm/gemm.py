@@ -1,9 +1,10 @@
 """Matrix products on a GPU by cuBLASLt, with what belongs before and after them in one launch.
 
-A product is prepared once per thread, shapes, strides, dtypes, alignment and epilogue (`Plan`), and
-then costs the host a look-up, an allocation and the launch. Scratch memory is allocated once per
-stream, so that a product can be captured into a CUDA graph after it ran once; a captured graph uses
-the scratch memory of the stream on which it was captured, so launch it on that stream.
+A product is prepared once per thread, shapes, strides, dtypes, alignment and epilogue
+(`ProductPlan`), and then costs the host a look-up, an allocation and the launch. Scratch memory is
+allocated once per stream, so that a product can be captured into a CUDA graph after it ran once; a
+captured graph uses the scratch memory of the stream on which it was captured, so launch it on that
+stream.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gtape.devices.cuda.gemm import blaslt
 from gtape.devices.cuda.gemm.blaslt import BlasLt
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
 from gtape.devices.cuda.gemm.epilogue import extras
-from gtape.devices.cuda.gemm.plan import Plan, Request
+from gtape.devices.cuda.gemm.plan import ProductPlan, ProductRequest
 from gtape.devices.cuda.gemm.problem import COPY, Key, Problem, precision_of, rekeyed
 from gtape.devices.cuda.gemm.tensor_float_32 import tensor_float_32_execution_enabled
 from gtape.devices.cuda.runtime.addresses import address
@@ -99,12 +100,12 @@ class Gemm:
         found = problems[key] = Problem.of(key)
         return found
 
-    def _planned(self, problem: Problem, request: Request, at_bias: int, at_aux: int,
-                 ) -> Plan | Literal[False]:
+    def _planned(self, problem: Problem, request: ProductRequest, at_bias: int, at_aux: int,
+                 ) -> ProductPlan | Literal[False]:
         try:
             assert problem.geometry is not None
-            return Plan(self._lt, self._handle, problem.precision, problem.geometry, request,
-                        at_bias, at_aux, self._limit)
+            return ProductPlan(self._lt, self._handle, problem.precision, problem.geometry, request,
+                               at_bias, at_aux, self._limit)
         except LookupError:
             if request.epilogue is DEFAULT:
                 self._tell(f"has no algorithm for {problem}")
@@ -147,9 +148,9 @@ class Gemm:
         return self.matmul(gpu, left, right, rekeyed(key, left, right), *rest)
 
 
-def _request(asked: tuple[Any, ...], alignment: int, aux_ld: int) -> Request:
+def _request(asked: tuple[Any, ...], alignment: int, aux_ld: int) -> ProductRequest:
     alpha, beta, epilogue, tf32 = asked
-    return Request(alpha, beta, epilogue, tf32, alignment, aux_ld)
+    return ProductRequest(alpha, beta, epilogue, tf32, alignment, aux_ld)
 
 
 def _emptied(out: Any, bias: Any, epilogue: Epilogue, problem: Problem) -> Any:

@@ -39,7 +39,7 @@ class Matrix(NamedTuple):
     ld: int
 
 
-class Geometry(NamedTuple):
+class ProductGeometry(NamedTuple):
     """A product as the library takes it. `batch` is how many products one launch computes and the
     distances between their operands a, b, c; `offsets` has those of the launches."""
 
@@ -90,7 +90,7 @@ def contiguous(shape: tuple[int, ...]) -> Strided:
     return Strided(shape, tuple(reversed(strides)))
 
 
-def geometry(a: Strided, b: Strided, c: Strided) -> Geometry | None:
+def geometry(a: Strided, b: Strided, c: Strided) -> ProductGeometry | None:
     """c = a b without copies; None where the strides do not allow it. No axis has length 0."""
     (m, k), n = a.shape[-2:], b.shape[-1]
     axes = _batch(a, b, c)
@@ -109,7 +109,7 @@ def geometry(a: Strided, b: Strided, c: Strided) -> Geometry | None:
     batch = max(axes, default=Axis(1, 0, 0, 0))
     if axes:
         axes.remove(batch)
-    return Geometry(m, n, k, left, right, ldc, batch, _offsets(axes))
+    return ProductGeometry(m, n, k, left, right, ldc, batch, _offsets(axes))
 
 
 def _batch(a: Strided, b: Strided, c: Strided) -> list[Axis]:

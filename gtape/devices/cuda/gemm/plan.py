@@ -1,4 +1,4 @@
-"""Plan: a matrix product prepared once, so that a call writes pointers and launches.
+"""ProductPlan: a matrix product prepared once, so that a call writes pointers and launches.
 
 A plan belongs to one thread: its argument objects are rewritten by every call.
 """
@@ -16,10 +16,10 @@ from gtape.devices.cuda.gemm.blaslt_enums import (
     Precision,
     ReductionScheme,
 )
-from gtape.devices.cuda.gemm.layout import Geometry
+from gtape.devices.cuda.gemm.layout import ProductGeometry
 
 
-class Request(NamedTuple):
+class ProductRequest(NamedTuple):
     """What a plan depends on, beside the geometry and the element type."""
 
     alpha: float
@@ -32,15 +32,15 @@ class Request(NamedTuple):
     aux_ld: int
 
 
-class Plan:
+class ProductPlan:
     """C = epilogue(αAB + βC) in one geometry, with the algorithm that the library expects to be
     the fastest. Raises LookupError: the library has none."""
 
     __slots__ = ("_a", "_args", "_aux", "_b", "_bias", "_c", "_keep", "_matmul", "_offsets",
                  "_set_aux", "_set_bias", "_space", "_stream", "workspace")
 
-    def __init__(self, lt: BlasLt, handle: Any, precision: Precision, geometry: Geometry,
-                 request: Request, bias: int, aux: int, limit: int) -> None:
+    def __init__(self, lt: BlasLt, handle: Any, precision: Precision, geometry: ProductGeometry,
+                 request: ProductRequest, bias: int, aux: int, limit: int) -> None:
         desc = _description(lt, precision, geometry, request)
         self._set_bias = desc.setter("BIAS_POINTER")
         self._set_aux = desc.setter("EPILOGUE_AUX_POINTER")
@@ -86,8 +86,8 @@ class Plan:
         self._bias, self._aux = bias, aux
 
 
-def _description(lt: BlasLt, precision: Precision, geometry: Geometry,
-                 request: Request) -> Descriptor:
+def _description(lt: BlasLt, precision: Precision, geometry: ProductGeometry,
+                 request: ProductRequest) -> Descriptor:
     compute = precision.compute
     if request.tf32 and compute == Compute.F32 and precision.itemsize == 4:
         compute = Compute.F32_FAST_TF32
@@ -100,7 +100,7 @@ def _description(lt: BlasLt, precision: Precision, geometry: Geometry,
     return made
 
 
-def _layouts(lt: BlasLt, precision: Precision, g: Geometry,
+def _layouts(lt: BlasLt, precision: Precision, g: ProductGeometry,
              ) -> tuple[Descriptor, Descriptor, Descriptor]:
     """The library's A (our b), B (our a) and C."""
     count, step_a, step_b, step_c = g.batch
@@ -117,7 +117,8 @@ def _layouts(lt: BlasLt, precision: Precision, g: Geometry,
     return made[0], made[1], made[2]
 
 
-def _preference(lt: BlasLt, precision: Precision, request: Request, limit: int) -> Descriptor:
+def _preference(lt: BlasLt, precision: Precision, request: ProductRequest, limit: int,
+                ) -> Descriptor:
     made = lt.preference()
     # Parts of a sum that is split over multiprocessors are added in float32 too.
     scheme = ReductionScheme.COMPUTE_TYPE if precision.itemsize == 2 else ReductionScheme.MASK

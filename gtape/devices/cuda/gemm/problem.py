@@ -10,12 +10,12 @@ import numpy as np
 from gtape.devices.cuda.gemm.blaslt_enums import PRECISIONS, Precision
 from gtape.devices.cuda.gemm.layout import (
     MOST_LAUNCHES,
-    Geometry,
+    ProductGeometry,
     Strided,
     contiguous,
     geometry,
 )
-from gtape.devices.cuda.gemm.plan import Plan
+from gtape.devices.cuda.gemm.plan import ProductPlan
 
 #: The operands must be copied first.
 COPY: Any = object()
@@ -56,10 +56,10 @@ class Problem:
         self.empty = 0 in shape
         self.hollow = not inner and not self.empty
         self.precision = precision
-        self.geometry: Geometry | None = None
+        self.geometry: ProductGeometry | None = None
         self.distances = 0
         #: False: the library has no algorithm.
-        self.plans: dict[Any, Plan | Literal[False]] = {}
+        self.plans: dict[Any, ProductPlan | Literal[False]] = {}
 
     @staticmethod
     def of(key: Key) -> Any:

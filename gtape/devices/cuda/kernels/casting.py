@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from gtape.devices.cuda.elementwise.elementwise_map import Map
+from gtape.devices.cuda.elementwise.elementwise_map import ElementwiseMap
 from gtape.devices.cuda.elementwise.map_kernels import combine
-from gtape.devices.cuda.elementwise.map_text import Formula, Operand
+from gtape.devices.cuda.elementwise.map_text import MapOperand
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name
 from gtape.opdef.printers.cuda import C_TYPES
@@ -27,8 +27,8 @@ def cast(gpu: Executor, x: Any, dtype: str) -> Any:
 
 
 @lru_cache(1024)
-def _map(gpu: Executor, source: str, dtype: str) -> Map:
-    return Map(gpu, _formula(dtype), (source,), (numpy_dtype(dtype),))
+def _map(gpu: Executor, source: str, dtype: str) -> ElementwiseMap:
+    return ElementwiseMap(gpu, _formula(dtype), (source,), (numpy_dtype(dtype),))
 
 
 def _formula(dtype: str) -> Formula:
@@ -38,5 +38,5 @@ def _formula(dtype: str) -> Formula:
 def instances() -> Iterator[Kernel]:
     """Every cast of a contiguous array, those from one dtype in one program."""
     for source in C_TYPES:
-        yield from combine([(_formula(dtype), [Operand(source, "each")])
+        yield from combine([(_formula(dtype), [MapOperand(source, "each")])
                             for dtype in C_TYPES if dtype != source])

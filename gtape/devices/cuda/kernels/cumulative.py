@@ -24,7 +24,7 @@ _SEGMENT = 2048
 _SEGMENTS = 256
 
 
-class Scan(NamedTuple):
+class ScanGeometry(NamedTuple):
     """What is scanned: [outer, n, inner] in segments, in which order and how."""
 
     outer: int
@@ -65,8 +65,8 @@ def cumulative(gpu: Executor, x: Any, axis: int, operation: str = "sum", *, reve
     if not x.size:
         return y
     outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])
-    scan = Scan(outer, n, inner, _segment(gpu, outer, n, inner, x.dtype.itemsize), operation,
-                reverse, exclusive)
+    segment = _segment(gpu, outer, n, inner, x.dtype.itemsize)
+    scan = ScanGeometry(outer, n, inner, segment, operation, reverse, exclusive)
     bits = _BITS.get(dtype_name(x.dtype))
     x = gpu.contiguous(x)
     _scan(gpu, x.view(bits) if bits else x, y.view(bits) if bits else y, scan)
@@ -89,7 +89,7 @@ def _by_rows(n: int, inner: int) -> bool:
     return inner == 1 and n > _SHORT
 
 
-def _scan(gpu: Executor, x: Any, y: Any, scan: Scan) -> None:
+def _scan(gpu: Executor, x: Any, y: Any, scan: ScanGeometry) -> None:
     compute = numpy_dtype(_COMPUTE.get(dtype_name(x.dtype), dtype_name(x.dtype)))
     none = gpu.empty((0,), compute)
     if scan.segments == 1:
@@ -103,7 +103,7 @@ def _scan(gpu: Executor, x: Any, y: Any, scan: Scan) -> None:
     _launch(gpu, x, y, carries, none, scan, carried=True, write=True)
 
 
-def _launch(gpu: Executor, x: Any, y: Any, carries: Any, totals: Any, scan: Scan, *,
+def _launch(gpu: Executor, x: Any, y: Any, carries: Any, totals: Any, scan: ScanGeometry, *,
             carried: bool, write: bool) -> None:
     function = OPERATIONS[scan.operation]
     flags = (int(scan.reverse), int(scan.exclusive), int(carried), int(write))

@@ -55,7 +55,7 @@ class Stage(NamedTuple):
         return self.form.outer * self.parts * self.form.inner
 
 
-class Geometry(NamedTuple):
+class ReductionGeometry(NamedTuple):
     """The launches of a reduction. With a second one, the first writes accumulators of shape
     [outer, parts, inner], which the second reads and reduces over `parts`."""
 
@@ -89,7 +89,7 @@ def steps(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Form, ...]:
 
 
 def plan(outer: int, reduced: int, inner: int, itemsize: int, gpu: Executor,
-         running: int = 4) -> Geometry:
+         running: int = 4) -> ReductionGeometry:
     """The launches that reduce a non-empty [outer, reduced, inner] over its middle axis.
 
     Args:
@@ -100,13 +100,13 @@ def plan(outer: int, reduced: int, inner: int, itemsize: int, gpu: Executor,
 
 
 @lru_cache(4096)
-def planned(form: Form, itemsize: int, running: int, multiprocessors: int) -> Geometry:
+def planned(form: Form, itemsize: int, running: int, multiprocessors: int) -> ReductionGeometry:
     """`plan` for a device of that many multiprocessors."""
     first = stage(form, itemsize, multiprocessors, True)
     if first.parts == 1:
-        return Geometry(first, None)
+        return ReductionGeometry(first, None)
     rest = Form(form.outer, first.parts, form.inner)
-    return Geometry(first, stage(rest, running, multiprocessors, False))
+    return ReductionGeometry(first, stage(rest, running, multiprocessors, False))
 
 
 def stage(form: Form, itemsize: int, multiprocessors: int, cut: bool) -> Stage:

@@ -21,7 +21,7 @@ _GRID_LIMIT = 2**31 - 1
 _STATIC_BYTES = 512
 
 
-class Values(NamedTuple):
+class RowValues(NamedTuple):
     """How many values of a row a thread holds: of a short row, of a longer one, and of a tile of a
     row that is copied to shared memory or read twice."""
 
@@ -34,12 +34,12 @@ class Values(NamedTuple):
 #: By bytes of an element: 16 or 32 bytes of a short row, 32 to 64 of others. 64 bytes in flight
 #: for each of 1024 threads keep the memory of a multiprocessor busy; more values of two bytes,
 #: which are computed in four, do not fit into registers.
-ONE_ROW = {2: Values(8, 32, 24, 16), 4: Values(8, 16, 16, 16), 8: Values(4, 8, 4, 8)}
+ONE_ROW = {2: RowValues(8, 32, 24, 16), 4: RowValues(8, 16, 16, 16), 8: RowValues(4, 8, 4, 8)}
 #: The same where two rows are held.
-TWO_ROWS = {2: Values(8, 16, 8, 16), 4: Values(8, 16, 8, 8), 8: Values(4, 4, 4, 4)}
+TWO_ROWS = {2: RowValues(8, 16, 8, 16), 4: RowValues(8, 16, 8, 8), 8: RowValues(4, 4, 4, 4)}
 
 
-class Geometry(NamedTuple):
+class RowGeometry(NamedTuple):
     """A launch for rows: the kernel's form and its number of values, and how it is launched."""
 
     form: str
@@ -56,8 +56,8 @@ def shared_bytes(gpu: Executor) -> int:
     return gpu.shared_bytes - _STATIC_BYTES
 
 
-def geometry(gpu: Executor, rows: int, cols: int, dtype: Any, values: dict[int, Values],
-             cached: int = 1) -> Geometry:
+def geometry(gpu: Executor, rows: int, cols: int, dtype: Any, values: dict[int, RowValues],
+             cached: int = 1) -> RowGeometry:
     """The launch for `rows` rows of `cols` elements.
 
     Args:
@@ -69,14 +69,14 @@ def geometry(gpu: Executor, rows: int, cols: int, dtype: Any, values: dict[int, 
 
 
 @lru_cache(4096)
-def _geometry(rows: int, cols: int, itemsize: int, values: Values, cached: int, shared: int,
-              multiprocessors: int) -> Geometry:
+def _geometry(rows: int, cols: int, itemsize: int, values: RowValues, cached: int, shared: int,
+              multiprocessors: int) -> RowGeometry:
     if cols <= 32 * values.long:
         return _in_lanes(rows, cols, values)
     grid = (min(rows, _GRID_LIMIT), 1, 1)
     if cached and cols <= _REGISTER_BLOCK * values.long:
         threads = _warps(cols, values.long)
-        return Geometry("block", values.long, grid, (threads, 1, 1), 0, ())
+        return RowGeometry("block", values.long, grid, (threads, 1, 1), 0, ())
     smem = cached * (-(-cols * itemsize // 16) * 16)
     fits = 0 < smem <= shared
     # One block on a multiprocessor, for want of shared memory or of rows, is a large one.
@@ -85,8 +85,8 @@ def _geometry(rows: int, cols: int, itemsize: int, values: Values, cached: int, 
     each = values.shared if fits else values.stream
     tiles = -(-cols // (most * each))
     threads = _warps(-(-cols // tiles), each)
-    return Geometry("shared" if fits else "stream", each, grid, (threads, 1, 1),
-                    smem if fits else 0, ())
+    return RowGeometry("shared" if fits else "stream", each, grid, (threads, 1, 1),
+                       smem if fits else 0, ())
 
 
 def _warps(cols: int, values: int) -> int:
@@ -94,16 +94,16 @@ def _warps(cols: int, values: int) -> int:
     return -(-cols // (32 * values)) * 32
 
 
-def _in_lanes(rows: int, cols: int, values: Values) -> Geometry:
+def _in_lanes(rows: int, cols: int, values: RowValues) -> RowGeometry:
     each = values.short if cols <= 32 * values.short else values.long
     lanes = 4
     while lanes * each < cols:
         lanes *= 2
     grid = (min(-(-rows * lanes // _LANES_BLOCK), _GRID_LIMIT), 1, 1)
-    return Geometry("lanes", each, grid, (_LANES_BLOCK, 1, 1), 0, (lanes,))
+    return RowGeometry("lanes", each, grid, (_LANES_BLOCK, 1, 1), 0, (lanes,))
 
 
-def forms(values: Values, once: bool = False) -> Iterator[tuple[str, int]]:
+def forms(values: RowValues, once: bool = False) -> Iterator[tuple[str, int]]:
     """Every form with its number of values; `once`: those that `cached=0` can choose."""
     yield from dict.fromkeys([("lanes", values.short), ("lanes", values.long)])
     if not once:

@@ -37,7 +37,7 @@ _INSTANCES = {
         "float32": (_Held(4, 512),), "float64": (_Held(4, 512),)}}
 
 
-class Geometry(NamedTuple):
+class NormGeometry(NamedTuple):
     """How rows are held: by the instance `held`, in groups of `group` threads."""
 
     held: _Held
@@ -50,15 +50,15 @@ class Geometry(NamedTuple):
         return self.threads // self.group
 
 
-def geometry(cols: int, dtype: str, direction: str) -> Geometry | None:
+def geometry(cols: int, dtype: str, direction: str) -> NormGeometry | None:
     """How to hold rows of `cols` values; None where registers do not."""
     for held in _INSTANCES[direction][dtype]:
         threads = -(-cols // (held.pieces * width(dtype)))
         if threads <= 32:
-            return Geometry(held, 1 << max(0, threads - 1).bit_length(), _GROUPED_THREADS)
+            return NormGeometry(held, 1 << max(0, threads - 1).bit_length(), _GROUPED_THREADS)
         if threads <= held.threads:
             group = -(-threads // 32) * 32
-            return Geometry(held, group, group)
+            return NormGeometry(held, group, group)
     return None
 
 

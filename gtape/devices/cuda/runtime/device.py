@@ -10,7 +10,6 @@ import numpy as np
 
 from gtape.autodiff.tape_memory import exhausted_now
 from gtape.core.device import Device
-from gtape.devices.cuda.elementwise.maps import Maps
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.devices.cuda.runtime.namespace import Namespace
 from gtape.devices.cuda.runtime.uploads import Uploads
@@ -32,8 +31,8 @@ class CudaDevice(Device):
         self._uploads = Uploads(cupy, self.scope)
         super().__init__("GPU", index, cupy if alone else Namespace(cupy, self.scope))
 
-    def scope(self) -> Scope:
-        return Scope(self)
+    def scope(self) -> DeviceScope:
+        return DeviceScope(self)
 
     def upload(self, array: Any) -> Any:
         with self.scope():
@@ -57,7 +56,7 @@ class CudaDevice(Device):
             return self.cupy.asarray(array)
 
 
-class Scope:
+class DeviceScope:
     """Inside, a device is CuPy's current one, and running out of its memory is gtape's error."""
 
     __slots__ = ("_current", "_device")
