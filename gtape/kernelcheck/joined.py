@@ -28,14 +28,14 @@ def _update(square_root: Any, w: Any, g: Any, m: Any, v: Any, rate: Any) -> list
     return [w - rate * m / (square_root(v) + 0.0009765625), m, v]
 
 
-def _formula(dtype: str) -> Formula:
+def _formula(dtype: str) -> MapFormula:
     scope = ScalarGraph()
     params = ("w", "g", "m", "v", "rate")
     outputs = _update(lambda x: scope.node(scalars.sqrt.op, (x,)), *map(scope.input, params))
     return MapFormula("update", tuple(outputs), params, (dtype,) * 3)
 
 
-def _sum(dtype: str) -> Formula:
+def _sum(dtype: str) -> MapFormula:
     scope = ScalarGraph()
     total = scope.node(scalars.add.op, (scope.input("a"), scope.input("b")))
     return MapFormula("sum", (total,), ("a", "b"), (dtype,))

@@ -24,7 +24,7 @@ class DeviceMaps:
         self._sums: dict[Any, Callable[..., Any] | None] = {}
 
     def make(self, name: str, outputs: Sequence[Expr], params: Sequence[str],
-             dtypes: Sequence[np.dtype], results: Sequence[np.dtype]) -> Map | None:
+             dtypes: Sequence[np.dtype], results: Sequence[np.dtype]) -> ElementwiseMap | None:
         """The map of a formula whose inputs have these dtypes; None where a scalar op in it has no
         CUDA text for them."""
         names = tuple(d.name for d in dtypes)

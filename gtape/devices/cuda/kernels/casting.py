@@ -8,7 +8,7 @@ from typing import Any
 
 from gtape.devices.cuda.elementwise.elementwise_map import ElementwiseMap
 from gtape.devices.cuda.elementwise.map_kernels import combine
-from gtape.devices.cuda.elementwise.map_text import MapOperand
+from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name
 from gtape.opdef.printers.cuda import C_TYPES
@@ -31,8 +31,8 @@ def _map(gpu: Executor, source: str, dtype: str) -> ElementwiseMap:
     return ElementwiseMap(gpu, _formula(dtype), (source,), (numpy_dtype(dtype),))
 
 
-def _formula(dtype: str) -> Formula:
-    return Formula(f"cast to {dtype}", (ScalarGraph().input("x"),), ("x",), (dtype,))
+def _formula(dtype: str) -> MapFormula:
+    return MapFormula(f"cast to {dtype}", (ScalarGraph().input("x"),), ("x",), (dtype,))
 
 
 def instances() -> Iterator[Kernel]:

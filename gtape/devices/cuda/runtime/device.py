@@ -10,6 +10,7 @@ import numpy as np
 
 from gtape.autodiff.tape_memory import exhausted_now
 from gtape.core.device import Device
+from gtape.devices.cuda.elementwise.maps import DeviceMaps
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.devices.cuda.runtime.namespace import Namespace
 from gtape.devices.cuda.runtime.uploads import Uploads
@@ -27,7 +28,7 @@ class CudaDevice(Device):
         self.cupy = cupy
         self.alone = alone
         self.executor = executor
-        self.maps = None if executor is None else Maps(executor)
+        self.maps = None if executor is None else DeviceMaps(executor)
         self._uploads = Uploads(cupy, self.scope)
         super().__init__("GPU", index, cupy if alone else Namespace(cupy, self.scope))
 
