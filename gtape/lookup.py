@@ -13,13 +13,14 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.files.paths import errors, local
-from gtape.ops.arguments import as_int
+from gtape.ops.arguments import as_bytes, as_int
 from gtape.ops.indexing.lookup_tables import (
     DenseHashTable,
     KeyedValues,
     LookupTable,
     MutableHashTable,
     StaticHashTable,
+    fillable,
 )
 from gtape.ops.text.fingerprint import fingerprints
 from gtape.ops.text.steps import array_of
@@ -55,12 +56,18 @@ class KeyValueTensorInitializer(KeyedValues):
         self._key_dtype, self._value_dtype = self._keys.dtype, self._values.dtype
 
     def initialize(self, table: Any) -> None:
-        """Fill `table`. Raises FailedPreconditionError: a key has two values."""
+        """Fill `table`, which forgets what was in it; a StaticHashTable that is full stays so.
+
+        Raises:
+            TypeError: it is no table of these dtypes.
+            FailedPreconditionError: a key has two values, for a StaticHashTable.
+        """
+        full = fillable(table, self)
         keys, values = self._keys.spec, self._values.spec
         if keys.shape != values.shape or 0 in keys.shape:
             raise InvalidArgumentError(f"the keys and values of a table must have one shape, and "
                                        f"not be empty; got keys {keys} and values {values}")
-        table._import(self._keys._peek(), self._values._peek())
+        full._import(self._keys._peek(), self._values._peek())
 
 
 class TextFileIndex:
@@ -83,7 +90,8 @@ class TextFileInitializer(KeyedValues):
         value_index_offset: added to the number of the line, as a value.
 
     Raises:
-        ValueError: an index below -2, or a dtype that does not fit one.
+        ValueError: an index below -2, or a dtype that does not fit one; a vocab_size below 1, or a
+            delimiter of another length.
         NotFoundError: there is no such file, when a table is made.
         InvalidArgumentError: fewer lines than `vocab_size`, a line with too few columns, or a
             column that is no number where one is asked for.
@@ -92,24 +100,19 @@ class TextFileInitializer(KeyedValues):
     def __init__(self, filename: Any, key_dtype: Any, key_index: int, value_dtype: Any,
                  value_index: int, vocab_size: int | None = None, delimiter: str = "\t",
                  name: str | None = None, value_index_offset: int = 0) -> None:
-        if not isinstance(filename, EagerTensor) and not filename:
+        if filename is None or (isinstance(filename, (str, bytes)) and not filename):
             raise ValueError("TextFileInitializer: a filename is needed")
         self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
-        for what, index, dtype in (("key", key_index, self._key_dtype),
-                                   ("value", value_index, self._value_dtype)):
-            _check_column(what, index, dtype)
-        if len(delimiter) != 1:
-            raise ValueError(f"TextFileInitializer: the delimiter must be one character; got "
-                             f"{shown(delimiter)}")
-        if vocab_size is not None and vocab_size <= 0:
-            raise ValueError(f"TextFileInitializer: vocab_size must be positive; got {vocab_size}")
+        self._columns = (
+            (_column("key", key_index, self._key_dtype), self._key_dtype, 0),
+            (_column("value", value_index, self._value_dtype), self._value_dtype,
+             _offset(value_index_offset)))
+        self._size, self._delimiter = _lines(vocab_size), _delimiter(delimiter)
         self._path = local(filename)
-        self._columns = ((key_index, self._key_dtype, 0),
-                         (value_index, self._value_dtype, value_index_offset))
-        self._size, self._delimiter = vocab_size, delimiter.encode()
 
     def initialize(self, table: Any) -> None:
-        """Read the file and fill `table`. Raises FailedPreconditionError: a key has two values."""
+        """Read the file and fill `table`. Raises as `KeyValueTensorInitializer.initialize`."""
+        full = fillable(table, self)
         found: tuple[list[Any], list[Any]] = ([], [])
         with errors(self._path), open(self._path, "rb") as file:
             for number, line in enumerate(file):
@@ -122,7 +125,7 @@ class TextFileInitializer(KeyedValues):
         if self._size is not None and count != self._size:
             raise InvalidArgumentError(f"the vocab_size of {self._path} was to be {self._size}, "
                                        f"and the file has {count} lines")
-        table._import(*(array_of(items, (count,), dtype)
+        full._import(*(array_of(items, (count,), dtype)
                         for items, (_, dtype, _) in zip(found, self._columns)))
 
     def _item(self, text: bytes, number: int, index: int, dtype: DType, offset: int) -> Any:
@@ -148,7 +151,39 @@ class TextFileInitializer(KeyedValues):
                                        f"{dtype.name}") from None
 
 
-def _check_column(what: str, index: int, dtype: DType) -> None:
+def _delimiter(value: Any) -> bytes:
+    found = as_bytes(value, "TextFileInitializer: the delimiter")
+    if len(found.decode(errors="replace")) != 1:
+        raise ValueError(f"TextFileInitializer: the delimiter must be one character; got "
+                         f"{shown(value)}")
+    return found
+
+
+def _lines(vocab_size: Any) -> int | None:
+    if vocab_size is None:
+        return None
+    found = as_int(vocab_size, "TextFileInitializer: vocab_size")
+    if found <= 0:
+        raise ValueError(f"TextFileInitializer: vocab_size must be positive; got {found}")
+    return found
+
+
+def _offset(value: Any) -> int:
+    found = as_int(value, "TextFileInitializer: value_index_offset")
+    if abs(found) >= 1 << 62:
+        raise ValueError(f"TextFileInitializer: value_index_offset must be between -2**62 and "
+                         f"2**62, so that int64 holds the sums; got {found}")
+    return found
+
+
+def _column(what: str, given: Any, dtype: DType) -> int:
+    """The `{what}_index` of a line: a column, or one of TextFileIndex.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is below these, or `dtype` does not fit it.
+    """
+    index = as_int(given, f"TextFileInitializer: {what}_index")
     if index < TextFileIndex.WHOLE_LINE:
         raise ValueError(f"TextFileInitializer: {what}_index must be a column, or LINE_NUMBER or "
                          f"WHOLE_LINE of tf.lookup.TextFileIndex; got {index}")
@@ -158,6 +193,7 @@ def _check_column(what: str, index: int, dtype: DType) -> None:
     if index == TextFileIndex.WHOLE_LINE and not (dtype is string or dtype.is_integer):
         raise ValueError(f"TextFileInitializer: {what}_dtype must be string or an integer where "
                          f"{what}_index is WHOLE_LINE; got {dtype.name}")
+    return index
 
 
 class StaticVocabularyTable(LookupTable):
@@ -172,7 +208,7 @@ class StaticVocabularyTable(LookupTable):
         lookup_key_dtype: the dtype of the keys; that of the initializer, or string, unless given.
 
     Raises:
-        ValueError: fewer than one bucket.
+        ValueError: fewer than one bucket, or more than int64 counts.
         TypeError: ids that are not int64, or keys that are neither strings nor integers.
     """
 
@@ -193,6 +229,9 @@ class StaticVocabularyTable(LookupTable):
                             f"does not fit the words, which are {usual.name}")
         if self._words is not None:
             self._entries = self._words._entries
+        if len(self._entries) + self._buckets >= 1 << 63:
+            raise ValueError(f"StaticVocabularyTable: the ids of {len(self._entries)} words and "
+                             f"the buckets must be int64; got num_oov_buckets={self._buckets}")
 
     def size(self, name: str | None = None) -> Tensor:
         """How many words and buckets there are: an int64 scalar."""

@@ -14,11 +14,13 @@ from gtape.core.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotTraceableError,
+    UnimplementedError,
 )
 from gtape.core.formatting import shown
 from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.ops.arguments import as_int, host_value
 from gtape.ops.sparse.tensor import SparseTensor
 from gtape.ops.text.steps import array_of
 from gtape.trace.host_steps import step
@@ -154,9 +156,42 @@ class LookupTable(KeyedValues):
                                        f"of shape {list(keys.spec.shape)}; got {found.spec}")
         return found
 
+    def _import(self, keys: np.ndarray, values: np.ndarray) -> None:
+        """Have these entries and no others: what an initializer does.
+
+        Raises:
+            InvalidArgumentError: a key that cannot be used, or values of another shape.
+        """
+        if values.shape != (*keys.shape, *self._row):
+            raise InvalidArgumentError(f"a table of values {list(self._row)} cannot be filled with "
+                                       f"values {list(values.shape[keys.ndim:])}")
+        self._check(keys)
+        self._entries.clear()
+        self._put(keys, values)
+
+    def _check(self, keys: np.ndarray) -> None:
+        """Refuse keys that cannot be used."""
+
     def _put(self, keys: np.ndarray, values: np.ndarray) -> None:
         rows = values.reshape((keys.size, *self._row))
         self._entries.update(zip(keys.reshape(-1).tolist(), rows if self._row else rows.tolist()))
+
+
+def fillable(table: Any, source: KeyedValues) -> LookupTable:
+    """`table`, into which an initializer puts keys and values.
+
+    Raises:
+        TypeError: it is no table, or one of other dtypes.
+    """
+    if not isinstance(table, LookupTable):
+        raise TypeError(f"initialize takes a table such as tf.lookup.StaticHashTable; got "
+                        f"{shown(table)}")
+    for what, wanted, given in (("key", table.key_dtype, source.key_dtype),
+                                ("value", table.value_dtype, source.value_dtype)):
+        if wanted is not given:
+            raise TypeError(f"Invalid {what} dtype for table, expected {wanted.name} but got "
+                            f"{given.name}")
+    return table
 
 
 class StaticHashTable(LookupTable):
@@ -184,7 +219,9 @@ class StaticHashTable(LookupTable):
         initializer.initialize(self)
 
     def _import(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Fill it. Raises FailedPreconditionError: two values for one key."""
+        """Fill it, the first time. Raises FailedPreconditionError: two values for one key."""
+        if self._initialized:
+            return
         entries: dict[Any, Any] = {}
         for key, value in zip(keys.reshape(-1).tolist(), values.reshape(-1).tolist()):
             if entries.setdefault(key, value) != value:
@@ -280,7 +317,9 @@ class DenseHashTable(MutableHashTable):
         initial_num_buckets: not used; the table grows as it must.
 
     Raises:
-        InvalidArgumentError: both keys are the same.
+        InvalidArgumentError: both keys are the same, or of another dtype than `key_dtype`; a number
+            of buckets that is no power of 2, or below 4.
+        UnimplementedError: a key is no scalar.
     """
 
     def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, empty_key: Any,
@@ -288,12 +327,24 @@ class DenseHashTable(MutableHashTable):
                  name: str = "MutableDenseHashTable", checkpoint: bool = True,
                  experimental_is_anonymous: bool = False) -> None:
         super().__init__(key_dtype, value_dtype, default_value, name)
-        empty, deleted = (self._keys(k)._peek().tolist()  # type: ignore[attr-defined]
-                          for k in (empty_key, deleted_key))
+        empty, deleted = self._lone(empty_key, "empty_key"), self._lone(deleted_key, "deleted_key")
         if empty == deleted:
             raise InvalidArgumentError(f"DenseHashTable: empty_key and deleted_key must differ; "
                                        f"both are {shown(empty)}")
         self._apart = {empty: "empty_key", deleted: "deleted_key"}
+        _check_buckets(initial_num_buckets)
+
+    def _lone(self, key: Any, what: str) -> Any:
+        """The only value of a key.
+
+        Raises:
+            UnimplementedError: it is no scalar.
+        """
+        found = host_value(self._keys(key), f"DenseHashTable: {what}")
+        if found.ndim:
+            raise UnimplementedError(f"DenseHashTable: {what} must be a scalar, as keys are; got "
+                                     f"{shown(key)}")
+        return found.item()
 
     def erase(self, keys: Any, name: str | None = None) -> None:
         """`remove`."""
@@ -315,3 +366,12 @@ class DenseHashTable(MutableHashTable):
     def _drop(self, keys: np.ndarray) -> None:
         self._check(keys)
         super()._drop(keys)
+
+
+def _check_buckets(count: Any) -> None:
+    if count is None:
+        return
+    found = as_int(count, "DenseHashTable: initial_num_buckets")
+    if found < 4 or found & (found - 1):
+        raise InvalidArgumentError(f"DenseHashTable: initial_num_buckets must be a power of 2, and "
+                                   f"4 or more; got {found}")
