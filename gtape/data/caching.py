@@ -16,6 +16,7 @@ from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.dataset import Dataset
+from gtape.files.paths import errors
 
 
 class Cache(Dataset):
@@ -63,13 +64,17 @@ class FileCache(Dataset):
                                          f"are {self.element_spec}")
             made.append(leaves)
             yield element
+        with errors(self._path):
+            self._write(_arrays(made))
+
+    def _write(self, arrays: dict[str, Any]) -> None:
         folder = os.path.dirname(self._path)
         if folder:
             os.makedirs(folder, exist_ok=True)
         part = f"{self._path}.{os.getpid()}.part"
         try:
             with open(part, "wb") as file:
-                np.savez(file, **_arrays(made))
+                np.savez(file, **arrays)
             os.replace(part, self._path)
         finally:
             if os.path.exists(part):

@@ -10,6 +10,7 @@ from gtape.core import nest
 from gtape.core.context import init_scope
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.placement import on
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
@@ -49,7 +50,7 @@ class Call:
 
     def __init__(self, function: Callable[..., Any], spec: Any, what: str) -> None:
         if not callable(function):
-            raise TypeError(f"{what} takes a function; got {function!r}")
+            raise TypeError(f"{what} takes a function; got {shown(function)}")
         self.function = function
         self.what = what
         self._plans: dict[Any, Any] = {}

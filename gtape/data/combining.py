@@ -10,6 +10,9 @@ import numpy as np
 
 from gtape.core import nest
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.type_specs import TensorSpec
+from gtape.data.arguments import weights
 from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from gtape.data.failures import failed
 from gtape.data.rows import Rows
@@ -26,7 +29,7 @@ class Zip(Dataset):
         for dataset in flat:
             if not isinstance(dataset, Dataset):
                 raise TypeError(f"zip takes Datasets, and tuples and dicts of them; got "
-                                f"{type(dataset).__name__}: {dataset!r}"[:200])
+                                f"{type(dataset).__name__}: {shown(dataset)}")
         if not flat:
             raise ValueError("zip: there must be at least one dataset")
         self._structure = datasets
@@ -78,7 +81,8 @@ class Interleave(Dataset):
         if block < 1:
             raise InvalidArgumentError(f"interleave: `block_length` must be > 0; got {block}")
         if not callable(function):
-            raise TypeError(f"{what} takes a function that returns a Dataset; got {function!r}")
+            raise TypeError(f"{what} takes a function that returns a Dataset; got "
+                            f"{shown(function)}")
         super().__init__(lambda: self._found_spec(), dataset)
         self._told_by_elements = True
         self._function, self._cycle, self._block, self._what = function, cycle, block, what
@@ -108,9 +112,11 @@ class Interleave(Dataset):
                 yield from made._iterate()
             return
         datasets = self._datasets()
-        slots: list[Any] = [None] * self._cycle
+        slots: list[Any] = []
         more, at = True, 0
         while True:
+            if at == len(slots):
+                slots.append(None)
             if slots[at] is None and more:
                 made = next(datasets, None)
                 more = made is not None
@@ -125,7 +131,9 @@ class Interleave(Dataset):
                     yield element
             elif not more and all(slot is None for slot in slots):
                 return
-            at = (at + 1) % self._cycle
+            at += 1
+            if at == self._cycle or (at == len(slots) and not more):
+                at = 0
 
 
 class Choose(Dataset):
@@ -163,11 +171,11 @@ def chosen(passes: Sequence[Any], choices: Elements[int], stop_on_empty: bool) -
 class Sample(Dataset):
     """An element of a dataset drawn by weights: a vector, or a dataset of vectors."""
 
-    def __init__(self, datasets: Sequence[Any], weights: Any, seed: Any, stop_on_empty: bool,
+    def __init__(self, datasets: Sequence[Any], given: Any, seed: Any, stop_on_empty: bool,
                  renewed: bool) -> None:
         spec = merged_specs([d.element_spec for d in datasets], "sample_from_datasets")
         super().__init__(spec, *datasets)
-        self._weights, self._stops = weights, stop_on_empty
+        self._weights, self._stops = given, stop_on_empty
         self._seed = Seed(seed, renewed)
 
     def _iterate(self) -> Elements[Any]:
@@ -175,12 +183,13 @@ class Sample(Dataset):
         generator = self._seed.generator()
         passes: list[Any] = [d._iterate() for d in self._inputs]
         left = np.ones(len(passes), bool)
-        for weights in self._vectors():
-            weights = np.where(left, weights, 0.0)
-            total = weights.sum()
+        for vector in self._vectors():
+            open_weights = np.where(left, vector, 0.0)
+            total = open_weights.sum()
             if not total > 0:
                 return
-            choice = int(np.searchsorted(np.cumsum(weights / total), generator.random(), "right"))
+            choice = int(np.searchsorted(np.cumsum(open_weights / total), generator.random(),
+                                         "right"))
             try:
                 element = next(passes[min(choice, len(passes) - 1)])
             except StopIteration:
@@ -192,8 +201,9 @@ class Sample(Dataset):
 
     def _vectors(self) -> Elements[np.ndarray]:
         if isinstance(self._weights, Dataset):
-            for vector in self._weights._iterate():
-                yield vector._a
+            for number, vector in enumerate(self._weights._iterate()):
+                yield weights(vector, len(self._inputs),
+                              f"sample_from_datasets: element {number} of the weights")
         while True:
             yield self._weights
 
@@ -203,22 +213,20 @@ class Sample(Dataset):
             not self._stops or set(counts) == {INFINITE_CARDINALITY}) else UNKNOWN_CARDINALITY
 
 
-def weights_of(datasets: Sequence[Any], weights: Any) -> Any:
+def weights_of(datasets: Sequence[Any], given: Any) -> Any:
     """The weights of `sample_from_datasets`: a vector, or a dataset of them.
 
     Raises:
         ValueError: there is not one for every dataset, or one is negative.
+        TypeError: a dataset of other elements than vectors.
     """
-    if not datasets:
-        raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
-    if isinstance(weights, Dataset):
-        return weights
-    if weights is None:
+    if given is None:
         return np.ones(len(datasets))
-    made = np.asarray(weights._a if hasattr(weights, "_a") else weights, np.float64)
-    if made.shape != (len(datasets),):
-        raise ValueError(f"Invalid `weights`. The shape of `weights` should be compatible with "
-                         f"`[len(datasets)]`, [{len(datasets)}]; got {list(made.shape)}")
-    if (made < 0).any() or not made.sum() > 0:
-        raise ValueError(f"Invalid `weights`: they must not be negative, nor all zero; got {made}")
-    return made
+    if not isinstance(given, Dataset):
+        return weights(given, len(datasets), "Invalid `weights`: they")
+    spec = given.element_spec
+    if not isinstance(spec, TensorSpec) or spec.shape.rank not in (1, None) or (
+            not spec.dtype.is_floating):
+        raise TypeError(f"sample_from_datasets: a dataset of weights must have vectors of floats "
+                        f"as elements, one number for each dataset; got {spec}")
+    return given

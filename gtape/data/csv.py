@@ -13,9 +13,11 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
+from gtape.data.arguments import flag, integer_or_none
 from gtape.data.dataset import Dataset
 from gtape.data.reading import FileDataset
 from gtape.data.rows import Rows
@@ -23,6 +25,8 @@ from gtape.data.text_lines import lines
 from gtape.files import csv_lines
 from gtape.files.csv_lines import Format
 from gtape.files.folders import glob
+from gtape.files.streams import compression
+from gtape.ops.arguments import as_bytes, as_int, as_ints, as_items
 
 #: Lines that a quoted field may go over, before it is said not to end.
 _MOST_LINES = 10_000
@@ -66,11 +70,13 @@ class CsvDataset(FileDataset):
         self._form = csv_lines.as_format(field_delim, use_quote_delim, na_value)
         self._reader = csv_lines.Reader(
             self._columns, self._form, csv_lines.as_selection(select_cols, len(self._columns)),
-            frozenset(int(i) for i in exclude_cols or ()))
-        self._header = bool(header)
+            frozenset(() if exclude_cols is None else as_ints(exclude_cols, "exclude_cols")))
+        self._header = flag(header, "header")
         self._skips = False
-        super().__init__(filenames, compression_type, buffer_size, spec=tuple(
-            [TensorSpec([], c.dtype) for c in self._columns]))
+        super().__init__(filenames, compression_type, buffer_size)
+
+    def _record_spec(self) -> Any:
+        return tuple([TensorSpec([], c.dtype) for c in self._columns])
 
     def _of_file(self, path: str) -> Elements[CsvRecord]:
         found = _records(path, self._kind, self._form, self._header)
@@ -196,43 +202,47 @@ def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: Any = Non
         sloppy: accepted; the order is the same in every pass that does not shuffle.
 
     Raises:
-        ValueError: no file fits; no names; a name that no column has.
+        ValueError: no file fits; no names; a name that no column has, or that the encoding cannot
+            decode.
         InvalidArgumentError: in a pass, as `CsvDataset`.
     """
     paths = glob(file_pattern)
     if not paths:
-        raise ValueError(f"No files match `file_pattern` {file_pattern}.")
+        raise ValueError(f"No files match `file_pattern` {shown(file_pattern)}.")
     form = csv_lines.as_format(field_delim, use_quote_delim, na_value)
-    names = _column_names(paths, column_names, header, form, compression_type, encoding)
+    kind, header, mixed = (compression(compression_type), flag(header, "header"),
+                           flag(shuffle, "shuffle"))
+    reads = integer_or_none(num_parallel_reads, "num_parallel_reads")
+    ready = integer_or_none(prefetch_buffer_size, "prefetch_buffer_size")
+    names = _column_names(paths, column_names, header, form, kind, encoding)
     chosen = _selected(select_columns, names)
     if column_defaults is None:
-        defaults: Any = _inferred(paths, chosen, len(names), form, header, compression_type,
-                                  num_rows_for_inference)
+        defaults = _inferred(paths, chosen, len(names), form, header, kind, num_rows_for_inference)
     else:
-        defaults = list(column_defaults)
+        defaults = as_items(column_defaults, "column_defaults")
         if len(defaults) == len(names) != len(chosen):
             defaults = [defaults[i] for i in chosen]
     kept = [names[i] for i in chosen]
-    if label_name is not None and label_name not in kept:
+    if label_name is not None and not (isinstance(label_name, str) and label_name in kept):
         raise ValueError(f"`label_name` provided must be one of the columns: {kept}. Received: "
-                         f"{label_name}.")
+                         f"{shown(label_name)}.")
     files = Dataset.from_tensor_slices(paths)
-    if shuffle:
+    if mixed:
         files = files.shuffle(len(paths), shuffle_seed)
-    rows: Any = CsvDataset(files, defaults, compression_type, None, header, field_delim,
-                           use_quote_delim, na_value, chosen)
-    rows._skips = ignore_errors
-    rows._side_by_side = max(num_parallel_reads or 1, 1)
-    if shuffle:
+    rows: Any = CsvDataset(files, defaults, kind, None, header, field_delim, use_quote_delim,
+                           na_value, chosen)
+    rows._skips = flag(ignore_errors, "ignore_errors")
+    rows._side_by_side = max(reads or 1, 1)
+    if mixed:
         rows = rows.shuffle(shuffle_buffer_size, shuffle_seed)
     made = rows.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
     named = _Named(made, kept, label_name)
-    return named if prefetch_buffer_size == 0 else named.prefetch(  # type: ignore[no-any-return]
-        -1 if prefetch_buffer_size is None else prefetch_buffer_size)
+    return named if ready == 0 else named.prefetch(  # type: ignore[no-any-return]
+        -1 if ready is None else ready)
 
 
-def _column_names(paths: list[str], given: Any, header: bool, form: Format, kind: Any,
-                  encoding: str) -> list[str]:
+def _column_names(paths: list[str], given: Any, header: bool, form: Format, kind: str,
+                  encoding: Any) -> list[str]:
     """The names of the columns, given or from the first line of every file.
 
     Raises:
@@ -240,13 +250,15 @@ def _column_names(paths: list[str], given: Any, header: bool, form: Format, kind
     """
     if given is None and not header:
         raise ValueError("Expected `column_names` or `header` arguments. Neither is provided.")
-    names = None if given is None else [str(n) for n in given]
+    names = None if given is None else [
+        as_bytes(name, "a name of column_names").decode("utf-8", "surrogateescape")
+        for name in as_items(given, "column_names")]
     if names is None:
         for path in paths:
-            first = next(_records(path, kind or "", form, False), None)
+            first = next(_records(path, kind, form, False), None)
             if first is None:
                 raise ValueError(f"'{path}' is empty; its first line must name the columns")
-            found = [f.decode(encoding) for f in _fields(first, form)]
+            found = [_decoded(field, encoding) for field in _fields(first, form)]
             if names is not None and found != names:
                 raise ValueError(f"Files contain different sets of columns: {names} in "
                                  f"'{paths[0]}', {found} in '{path}'")
@@ -258,15 +270,35 @@ def _column_names(paths: list[str], given: Any, header: bool, form: Format, kind
 
 
 def _selected(wanted: Any, names: list[str]) -> list[int]:
-    """The numbers of the wanted columns, in order."""
+    """The numbers of the wanted columns, in order.
+
+    Raises:
+        ValueError: there is no such column, or one is wanted twice.
+    """
     if wanted is None:
         return list(range(len(names)))
-    unknown = [w for w in wanted if (w not in names if isinstance(w, str)
-                                     else not 0 <= w < len(names))]
-    if unknown:
-        raise ValueError(f"select_columns must be names or numbers of the columns {names}; got "
-                         f"{unknown}")
-    return sorted(names.index(w) if isinstance(w, str) else int(w) for w in wanted)
+    found = []
+    for column in as_items(wanted, "select_columns"):
+        at = (names.index(column) if column in names else -1) if isinstance(column, str) else (
+            as_int(column, "select_columns: a number of a column"))
+        if not 0 <= at < len(names):
+            raise ValueError(f"select_columns must be names or numbers of the columns {names}; got "
+                             f"{shown(column)}")
+        found.append(at)
+    return sorted(found)
+
+
+def _decoded(text: bytes, encoding: Any) -> str:
+    """The name of a column.
+
+    Raises:
+        ValueError: there is no such encoding, or it cannot decode the name.
+    """
+    try:
+        return text.decode(encoding)
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"make_csv_dataset: encoding={shown(encoding)} cannot decode "
+                         f"{shown(text)}: {error}") from None
 
 
 #: From the narrowest to the widest; a column has the first that fits all of its fields.
@@ -274,12 +306,14 @@ _TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.str
 
 
 def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, header: bool,
-              kind: Any, rows: int | None) -> list[Any]:
+              kind: str, rows: Any) -> list[Any]:
     """What stands for an empty field of each column: zero or "", of the dtype of the column."""
     ranks: list[int | None] = [None] * len(chosen)
-    left = rows
+    left = integer_or_none(rows, "num_rows_for_inference")
+    if left is not None and left < 0:
+        raise ValueError(f"num_rows_for_inference must be 0 or more, or None for all; got {left}")
     for path in paths:
-        for record in islice(_records(path, kind or "", form, header), left):
+        for record in islice(_records(path, kind, form, header), left):
             found = _fields(record, form)
             if len(found) != count:
                 raise ValueError(f"Problem inferring types: CSV row has different number of fields "

@@ -57,6 +57,11 @@ class Dataset(Making, Transforming):
         """The number of elements, or INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
+    def _counted(self) -> int:
+        """`_cardinality`; not known either where int64 cannot tell it."""
+        count = self._cardinality()
+        return count if count < 1 << 63 else UNKNOWN_CARDINALITY
+
     def _rows(self) -> Rows | None:
         """The elements as rows of arrays, where they are."""
         return None
@@ -67,7 +72,6 @@ class Dataset(Making, Transforming):
         if isinstance(self._spec, FunctionType):
             self._spec = self._spec()
         return self._spec
-
 
     def __iter__(self) -> Any:
         from gtape.data.fetching import refuse
@@ -82,7 +86,7 @@ class Dataset(Making, Transforming):
         Raises:
             TypeError: there is no end, or the number is known only after a pass.
         """
-        count = self._cardinality()
+        count = self._counted()
         if count == INFINITE_CARDINALITY:
             raise TypeError("The dataset is infinite: it has no len(); see `take`")
         if count == UNKNOWN_CARDINALITY:

@@ -26,21 +26,28 @@ def is_leaf(value: Any) -> bool:
     return isinstance(value, Tensor) or value is None or hasattr(value, "_type_spec")
 
 
-def element_of(value: Any) -> Any:
-    """`value` as an element: what is no nest becomes a tensor.
+def element_of(value: Any, leaf: Callable[[Any], Any] = convert) -> Any:
+    """`value` as an element: what is no nest becomes a tensor, by `leaf`.
 
     Raises:
         ValueError, TypeError: a leaf is nothing that a tensor can be made of.
     """
+    try:
+        return _element(value, leaf)
+    except RecursionError:
+        raise nest.too_deep(value, 100, "the structure of an element") from None
+
+
+def _element(value: Any, leaf: Callable[[Any], Any]) -> Any:
     if type(value) is EagerTensor:
         return value
     if isinstance(value, Mapping):
-        made = {key: element_of(value[key]) for key in value}
+        made = {key: _element(value[key], leaf) for key in value}
         return made if type(value) is dict else _like(value, made)
     if isinstance(value, tuple):
-        items = [element_of(item) for item in value]
+        items = [_element(item, leaf) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return value if is_leaf(value) else convert(value)
+    return value if is_leaf(value) else leaf(value)
 
 
 def _like(mapping: Mapping[Any, Any], made: dict[Any, Any]) -> Any:
@@ -56,12 +63,12 @@ def on_host(value: Any) -> Any:
 
 
 @on(CPU)
-def hosted(value: Any) -> Any:
+def hosted(value: Any, leaf: Callable[[Any], Any] = convert) -> Any:
     """`value` as an element in host memory; what is no tensor goes to no other device first.
 
     Raises as `element_of`.
     """
-    return on_host(element_of(value))
+    return on_host(element_of(value, leaf))
 
 
 def _downloaded(tensor: EagerTensor) -> EagerTensor:

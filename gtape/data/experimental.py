@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from collections.abc import Iterator as Elements
 from typing import Any
 
 from gtape.core.errors import FailedPreconditionError
+from gtape.core.formatting import shown
+from gtape.data.arguments import dataset_of, integer
 from gtape.data.csv import CsvDataset, make_csv_dataset
 from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from gtape.data.iterators import Iterator
 from gtape.data.optional import Optional
 from gtape.data.options import (
     AutoShardPolicy,
@@ -21,7 +25,6 @@ from gtape.data.options import (
 )
 from gtape.data.prefetching import Moved
 from gtape.data.records import TFRecordWriter
-from gtape.data.seeds import integer
 
 AUTOTUNE = -1
 
@@ -76,7 +79,7 @@ sample_from_datasets = Dataset.sample_from_datasets
 
 def cardinality(dataset: Dataset) -> Any:
     """`dataset.cardinality()`."""
-    return dataset.cardinality()
+    return dataset_of(dataset, "cardinality: dataset").cardinality()
 
 
 class _Counted(Dataset):
@@ -111,13 +114,13 @@ def assert_cardinality(expected_cardinality: Any) -> Callable[[Dataset], Dataset
         FailedPreconditionError: in a pass: it has others.
     """
     count = integer(expected_cardinality, "assert_cardinality")
-    return lambda dataset: _Counted(dataset, count)
+    return lambda dataset: _Counted(dataset_of(dataset, "assert_cardinality"), count)
 
 
 def save(dataset: Dataset, path: Any, compression: Any = None, shard_func: Any = None,
          checkpoint_args: Any = None) -> None:
     """`dataset.save(path, compression, shard_func)`."""
-    dataset.save(path, compression, shard_func, checkpoint_args)
+    dataset_of(dataset, "save: dataset").save(path, compression, shard_func, checkpoint_args)
 
 
 def parse_example_dataset(features: Any, num_parallel_calls: int = 1,
@@ -126,23 +129,37 @@ def parse_example_dataset(features: Any, num_parallel_calls: int = 1,
     `tf.io.parse_example(batch, features)`."""
     from gtape.files.example_parsing import parse_example
 
-    return lambda dataset: dataset.map(lambda batch: parse_example(batch, features),
-                                       num_parallel_calls, deterministic)
+    return lambda dataset: dataset_of(dataset, "parse_example_dataset").map(
+        lambda batch: parse_example(batch, features), num_parallel_calls, deterministic)
 
 
 def get_structure(dataset_or_iterator: Any) -> Any:
-    """`element_spec`."""
+    """`element_spec`.
+
+    Raises:
+        TypeError: of something that has none.
+    """
+    if not isinstance(dataset_or_iterator, (Dataset, Iterator)):
+        raise TypeError(f"get_structure takes a dataset or an iterator of one; got "
+                        f"{shown(dataset_or_iterator)}")
     return dataset_or_iterator.element_spec
 
 
 def get_next_as_optional(iterator: Any) -> Optional:
-    """`iterator.get_next_as_optional()`."""
+    """`iterator.get_next_as_optional()`.
+
+    Raises:
+        TypeError: it is no iterator of a dataset.
+    """
+    if not isinstance(iterator, Iterator):
+        raise TypeError(f"get_next_as_optional takes an iterator, such as iter(dataset); got "
+                        f"{shown(iterator)}")
     return iterator.get_next_as_optional()
 
 
 def get_single_element(dataset: Dataset) -> Any:
     """`dataset.get_single_element()`."""
-    return dataset.get_single_element()
+    return dataset_of(dataset, "get_single_element: dataset").get_single_element()
 
 
 def prefetch_to_device(device: str, buffer_size: Any = None) -> Callable[[Dataset], Dataset]:
@@ -155,7 +172,7 @@ def prefetch_to_device(device: str, buffer_size: Any = None) -> Callable[[Datase
         InvalidArgumentError: there is no such device.
     """
     size = AUTOTUNE if buffer_size is None else integer(buffer_size, "prefetch_to_device")
-    return lambda dataset: Moved(dataset, device, size)
+    return lambda dataset: Moved(dataset_of(dataset, "prefetch_to_device"), device, size)
 
 
 def copy_to_device(target_device: str, source_device: str = "/cpu:0",
@@ -165,14 +182,16 @@ def copy_to_device(target_device: str, source_device: str = "/cpu:0",
     Raises:
         InvalidArgumentError: there is no such device.
     """
-    return lambda dataset: Moved(dataset, target_device, 0)
+    return lambda dataset: Moved(dataset_of(dataset, "copy_to_device"), target_device, 0)
 
 
 def _method(name: str) -> Callable[..., Any]:
     """The method of `Dataset` as a function for `apply`."""
     def given(*args: Any, **kwargs: Any) -> Callable[[Dataset], Dataset]:
-        return lambda dataset: getattr(dataset, name)(*args, **kwargs)
+        return lambda dataset: getattr(dataset_of(dataset, name), name)(*args, **kwargs)
 
+    _, *parameters = inspect.signature(getattr(Dataset, name)).parameters.values()
+    given.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     given.__name__ = name
     given.__doc__ = f"For `apply`: `dataset.{name}(...)`."
     return given
@@ -194,7 +213,7 @@ dense_to_ragged_batch = _method("ragged_batch")
 
 def enumerate_dataset(start: Any = 0) -> Callable[[Dataset], Dataset]:
     """For `apply`: `dataset.enumerate(start)`."""
-    return lambda dataset: dataset.enumerate(start)
+    return lambda dataset: dataset_of(dataset, "enumerate_dataset").enumerate(start)
 
 
 def __getattr__(name: str) -> object:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gtape.data.arguments import flag, function_of, integer
+
 
 class Gathering:
     """What makes batches, windows and groups; a base of `Dataset`."""
@@ -22,7 +24,7 @@ class Gathering:
         """
         from gtape.data.batching import Batch
 
-        return Batch(self, _count(batch_size, "batch_size"), bool(drop_remainder))
+        return Batch(self, integer(batch_size, "batch_size"), _dropped(drop_remainder))
 
     def padded_batch(self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None,
                      drop_remainder: bool = False, name: str | None = None) -> Any:
@@ -39,8 +41,8 @@ class Gathering:
         """
         from gtape.data.padding import PaddedBatch
 
-        return PaddedBatch(self, _count(batch_size, "batch_size"), padded_shapes, padding_values,
-                           bool(drop_remainder))
+        return PaddedBatch(self, integer(batch_size, "batch_size"), padded_shapes, padding_values,
+                           _dropped(drop_remainder))
 
     def ragged_batch(self, batch_size: Any, drop_remainder: bool = False,
                      row_splits_dtype: Any = None, name: str | None = None) -> Any:
@@ -52,13 +54,15 @@ class Gathering:
             row_splits_dtype: tf.int64, or tf.int32.
 
         Raises:
+            ValueError: another row_splits_dtype.
             InvalidArgumentError: in a pass: other lengths differ.
         """
-        from gtape.core.dtypes import as_dtype, int64
+        from gtape.core.dtypes import int64
         from gtape.data.batching import RaggedBatch
+        from gtape.ops.ragged.partition import splits_dtype
 
-        dtype = int64 if row_splits_dtype is None else as_dtype(row_splits_dtype)
-        return RaggedBatch(self, _count(batch_size, "batch_size"), bool(drop_remainder), dtype)
+        dtype = splits_dtype(int64 if row_splits_dtype is None else row_splits_dtype)
+        return RaggedBatch(self, integer(batch_size, "batch_size"), _dropped(drop_remainder), dtype)
 
     def unbatch(self, name: str | None = None) -> Any:
         """The rows of the elements, one after the other.
@@ -76,7 +80,8 @@ class Gathering:
         from gtape.data.batching import Rebatch
         from gtape.ops.arguments import as_ints
 
-        return Rebatch(self, list(as_ints(batch_size, "batch_size")), bool(drop_remainder))
+        sizes = [integer(n, "batch_size") for n in as_ints(batch_size, "batch_size")]
+        return Rebatch(self, sizes, _dropped(drop_remainder))
 
     def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False,
                name: str | None = None) -> Any:
@@ -88,9 +93,9 @@ class Gathering:
         """
         from gtape.data.windows import Window
 
-        count = _count(size, "window: size")
-        return Window(self, count, count if shift is None else _count(shift, "window: shift"),
-                      _count(stride, "window: stride"), bool(drop_remainder))
+        count = integer(size, "window: size")
+        return Window(self, count, count if shift is None else integer(shift, "window: shift"),
+                      integer(stride, "window: stride"), _dropped(drop_remainder))
 
     def group_by_window(self, key_func: Callable[..., Any], reduce_func: Callable[..., Any],
                         window_size: Any = None, window_size_func: Any = None,
@@ -111,10 +116,11 @@ class Gathering:
             raise ValueError("Either the `window_size` argument or the `window_size_func` argument "
                              "must be specified.")
         if window_size is not None:
-            fixed = _count(window_size, "window_size")
+            fixed = integer(window_size, "window_size")
             return GroupByWindow(self, key_func, reduce_func, lambda key: fixed)
-        return GroupByWindow(self, key_func, reduce_func,
-                             lambda key: _count(window_size_func(key), "window_size_func"))
+        size = function_of(window_size_func, "group_by_window: window_size_func")
+        return GroupByWindow(self, key_func, reduce_func, lambda key: integer(
+            size(key), "group_by_window: what window_size_func gives"))
 
     def bucket_by_sequence_length(
             self, element_length_func: Callable[..., Any], bucket_boundaries: Any,
@@ -140,7 +146,5 @@ class Gathering:
                         drop_remainder)
 
 
-def _count(value: Any, what: str) -> int:
-    from gtape.data.seeds import integer
-
-    return integer(value, what)
+def _dropped(drop_remainder: Any) -> bool:
+    return flag(drop_remainder, "drop_remainder")

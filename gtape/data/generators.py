@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Iterator as Elements
 from typing import Any
 
@@ -18,6 +18,7 @@ from gtape.core.shape import TensorShape
 from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
+from gtape.data.arguments import specs_of
 from gtape.data.dataset import Dataset
 from gtape.data.failures import failed
 
@@ -37,10 +38,7 @@ class Generated(Dataset):
 
     def _iterate(self) -> Elements[Any]:
         number, single = 0, self._single
-        try:
-            items = iter(self._function(*self._args))
-        except TypeError as error:
-            raise failed(error, "from_generator") from error
+        items = self._started()
         while True:
             try:
                 item = next(items)
@@ -54,6 +52,21 @@ class Generated(Dataset):
                 raise failed(error, "from_generator", number) from error
             yield made
             number += 1
+
+    def _started(self) -> Iterator[Any]:
+        """What the function gives for a new pass.
+
+        Raises:
+            InvalidArgumentError: nothing that can be gone over.
+        """
+        try:
+            given = self._function(*self._args)
+            if not isinstance(given, Iterable) and not hasattr(given, "__getitem__"):
+                raise TypeError(f"`generator` must return an iterable when it is called; got "
+                                f"{shown(given)}")
+            return iter(given)
+        except TypeError as error:
+            raise failed(error, "from_generator") from error
 
     def _fitted(self, item: Any) -> Any:
         """What was yielded, as an element.
@@ -142,11 +155,7 @@ def spec_of_arguments(signature: Any, types: Any, shapes: Any) -> Any:
         if types is not None or shapes is not None:
             raise TypeError("The `output_types` and `output_shapes` arguments can not be used "
                             "together with the `output_signature` argument.")
-        for leaf in nest.flatten(signature):
-            if not hasattr(leaf, "is_compatible_with") or isinstance(leaf, TensorShape):
-                raise TypeError(f"`output_signature` must contain objects that are subclass of "
-                                f"`tf.TypeSpec` but found {shown(leaf)}")
-        return signature
+        return specs_of(signature, "`output_signature`")
     if types is None:
         raise TypeError("from_generator: either `output_signature` or `output_types` must be "
                         "specified")
@@ -162,7 +171,9 @@ def _shapes_like(types: Any, shapes: Any) -> list[Any]:
     if not nest.is_nested(types):
         return [TensorShape(shapes)]
     keys: Any = nest.sorted_keys(types) if isinstance(types, dict) else range(len(types))
-    if not nest.is_nested(shapes) or len(shapes) != len(types):
+    if not nest.is_nested(shapes) or len(shapes) != len(types) or (
+            isinstance(shapes, dict) != isinstance(types, dict)) or (
+            isinstance(types, dict) and set(shapes) != set(types)):
         raise InvalidArgumentError(f"from_generator: output_shapes must have the structure of "
-                                   f"output_types, {types}; got {shapes}")
+                                   f"output_types, {types}; got {shown(shapes)}")
     return [shape for key in keys for shape in _shapes_like(types[key], shapes[key])]

@@ -12,6 +12,7 @@ from gtape.core.context import active, init_scope, tracer_now
 from gtape.core.device import CPU, Device
 from gtape.core.errors import NotTraceableError, OutOfRangeError
 from gtape.core.placement import current_device, on
+from gtape.data.arguments import dataset_of
 from gtape.data.arranging import flattener
 from gtape.data.optional import Optional
 from gtape.data.sending import uploaded
@@ -151,7 +152,7 @@ class NumpyIterator:
     """The elements of a dataset with NumPy arrays in the place of tensors."""
 
     def __init__(self, dataset: Any) -> None:
-        self._elements = iter(dataset._iterate())
+        self._elements = iter(dataset_of(dataset, "NumpyIterator: dataset")._iterate())
 
     def __iter__(self) -> NumpyIterator:
         return self

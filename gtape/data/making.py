@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gtape.data.arguments import dataset_of, datasets_of, flag
+from gtape.ops.arguments import as_items
+
 
 class Making:
     """What makes a dataset; a base of `Dataset`, which has these as static methods."""
@@ -54,7 +57,8 @@ class Making:
         from gtape.data.generators import Generated, spec_of_arguments
 
         spec = spec_of_arguments(output_signature, output_types, output_shapes)
-        given = tuple([convert(arg).numpy() for arg in args or ()])
+        given = () if args is None else tuple(
+            [convert(arg).numpy() for arg in as_items(args, "from_generator: args")])
         return Generated(generator, spec, given)
 
     @staticmethod
@@ -86,7 +90,7 @@ class Making:
         """
         from gtape.data.shuffling import Random
 
-        return Random(seed, bool(rerandomize_each_iteration))
+        return Random(seed, flag(rerandomize_each_iteration, "rerandomize_each_iteration"))
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Any:
@@ -121,12 +125,12 @@ class Making:
         from gtape.core.type_specs import TensorSpec
         from gtape.data.combining import Choose
 
-        if not datasets:
-            raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
-        if choice_dataset.element_spec != TensorSpec([], int64):
+        found = datasets_of(datasets, "choose_from_datasets")
+        choices = dataset_of(choice_dataset, "choose_from_datasets: choice_dataset")
+        if choices.element_spec != TensorSpec([], int64):
             raise TypeError(f"Invalid `choice_dataset`. Elements of `choice_dataset` must be "
-                            f"scalar `tf.int64` tensors but are {choice_dataset.element_spec}.")
-        return Choose(list(datasets), choice_dataset, stop_on_empty_dataset)
+                            f"scalar `tf.int64` tensors but are {choices.element_spec}.")
+        return Choose(found, choices, flag(stop_on_empty_dataset, "stop_on_empty_dataset"))
 
     @staticmethod
     def sample_from_datasets(datasets: Any, weights: Any = None, seed: Any = None,
@@ -146,8 +150,11 @@ class Making:
         """
         from gtape.data.combining import Sample, weights_of
 
-        return Sample(list(datasets), weights_of(datasets, weights), seed, stop_on_empty_dataset,
-                      seed is None or bool(rerandomize_each_iteration))
+        found = datasets_of(datasets, "sample_from_datasets")
+        return Sample(found, weights_of(found, weights), seed,
+                      flag(stop_on_empty_dataset, "stop_on_empty_dataset"),
+                      seed is None or flag(rerandomize_each_iteration,
+                                           "rerandomize_each_iteration"))
 
     @staticmethod
     def load(path: Any, element_spec: Any = None, compression: Any = None, reader_func: Any = None,

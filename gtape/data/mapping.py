@@ -9,8 +9,12 @@ from typing import Any
 
 from gtape.core import nest
 from gtape.core.device import CPU
+from gtape.core.dtypes import bool_
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.placement import current_device, on
+from gtape.core.tensor import EagerTensor
+from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.calls import Call
 from gtape.data.dataset import Dataset
@@ -90,15 +94,15 @@ class Predicate:
         self.call = Call(function, spec, what)
         self.what = what
         found = self.call.spec
-        if found is not None and (nest.is_nested(found) or found.dtype.name != "bool"
-                                  or found.shape.rank not in (0, None)):
+        if found is not None and not (isinstance(found, TensorSpec) and found.dtype is bool_
+                                      and found.shape.rank in (0, None)):
             raise ValueError(f"{what}: the predicate must return one boolean; got {found}. Invalid "
                              f"`predicate`")
 
     def __call__(self, element: Any) -> bool:
         made = self.call(element)
-        if nest.is_nested(made) or made.dtype.name != "bool" or made.ndim:
-            raise InvalidArgumentError(f"the predicate must return one boolean; got {made}")
+        if not isinstance(made, EagerTensor) or made.dtype is not bool_ or made.ndim:
+            raise InvalidArgumentError(f"the predicate must return one boolean; got {shown(made)}")
         return bool(made._a)
 
 
@@ -144,19 +148,26 @@ class Scan(Mapped):
     def __init__(self, dataset: Any, initial: Any, function: Callable[..., Any]) -> None:
         self._initial = elements.hosted(initial)
         call = Call(function, _with_state(self._initial, dataset), "scan")
-        if call.spec is not None and (type(call.spec) is not tuple or len(call.spec) != 2):
-            raise TypeError(f"scan: the function must return a pair, (state, result); got "
-                            f"{call.spec}")
+        if call.spec is not None:
+            _check_pair(call.spec)
         super().__init__(call, None if call.spec is None else call.spec[1], dataset)
 
     def _iterate(self) -> Elements[Any]:
         state, step = self._initial, Placed(self._call)
         for element in self._inputs[0]._iterate():
-            state, made = step((state, element))
+            found = step((state, element))
+            _check_pair(found)
+            state, made = found
             yield made
 
     def _cardinality(self) -> int:
         return self._inputs[0]._cardinality()
+
+
+def _check_pair(found: Any) -> None:
+    if type(found) is not tuple or len(found) != 2:
+        raise TypeError(f"scan: the function must return a pair, (state, result); got "
+                        f"{shown(found)}")
 
 
 class IgnoreErrors(Dataset):
@@ -201,6 +212,9 @@ def _content(leaf: Any) -> Any:
     """What equal leaves have in common, and others have not."""
     if leaf is None:
         return None
+    if not isinstance(leaf, EagerTensor):
+        raise InvalidArgumentError(f"unique compares tensors; got {shown(leaf)}. Write "
+                                   f"tf.sparse.to_dense(x) or x.to_tensor() in a map")
     array = leaf._a
     return array.shape, tuple(array.reshape(-1)) if array.dtype == object else array.tobytes()
 

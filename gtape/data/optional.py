@@ -8,6 +8,7 @@ from gtape.core import nest
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.data import elements
+from gtape.data.arguments import specs_of
 
 _NOTHING = object()
 
@@ -30,8 +31,12 @@ class Optional:
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
-        """An Optional without a value."""
-        return Optional(_NOTHING, element_spec)
+        """An Optional without a value.
+
+        Raises:
+            TypeError: `element_spec` is no nest of specs.
+        """
+        return Optional(_NOTHING, specs_of(element_spec, "Optional.empty: element_spec"))
 
     @property
     def element_spec(self) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator as Elements
 from typing import Any
 
 from gtape.core.device import Device
+from gtape.core.formatting import shown
 from gtape.data.dataset import Dataset
 from gtape.data.rows import Rows
 
@@ -120,7 +121,13 @@ class Options(_Group):
         self.threading = self.experimental_threading = ThreadingOptions()
 
     def merge(self, options: Options) -> Options:
-        """These options, and where `options` sets one, that."""
+        """These options, and where `options` sets one, that.
+
+        Raises:
+            TypeError: they are no tf.data.Options.
+        """
+        if not isinstance(options, Options):
+            raise TypeError(f"merge takes tf.data.Options; got {shown(options)}")
         return self._merged(options)
 
 
@@ -129,7 +136,7 @@ class WithOptions(Dataset):
 
     def __init__(self, dataset: Any, options: Options) -> None:
         if not isinstance(options, Options):
-            raise TypeError(f"with_options takes tf.data.Options; got {type(options).__name__}")
+            raise TypeError(f"with_options takes tf.data.Options; got {shown(options)}")
         super().__init__(lambda: dataset.element_spec, dataset)
         self._options = options
 

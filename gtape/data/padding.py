@@ -12,12 +12,16 @@ import numpy as np
 from gtape.core import nest
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
+from gtape.core.size_limits import room_for
+from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.batching import Batch
 from gtape.data.failures import failed
+from gtape.ops.arguments import as_int, as_ints, as_items
 
 
 class PaddedBatch(Batch):
@@ -90,9 +94,11 @@ def _spread(given: Any, spec: Any, single: Any, what: str) -> list[Any]:
         if not nest.is_nested(like):
             return [part]
         keys: Any = nest.sorted_keys(like) if isinstance(like, dict) else range(len(like))
-        if not nest.is_nested(part) or len(part) != len(like):
+        if not nest.is_nested(part) or len(part) != len(like) or (
+                isinstance(part, dict) != isinstance(like, dict)) or (
+                isinstance(like, dict) and set(part) != set(like)):
             raise ValueError(f"padded_batch: {what} must have the structure of the elements, "
-                             f"{spec}; got {given}")
+                             f"{spec}; got {shown(given)}")
         return [leaf for key in keys for leaf in found(part[key], like[key])]
 
     return found(given, spec)
@@ -106,11 +112,7 @@ def _padded_shape(spec: Any, shape: Any) -> list[int | None]:
         if spec.shape.dims is None:
             raise ValueError("You must provide padded_shapes: the rank of a leaf is not known")
         return list(spec.shape.dims)
-    if isinstance(shape, TensorShape):
-        dims = list(shape.as_list())
-    else:
-        dims = [None if n is None or int(n) < 0 else int(n) for n in (
-            shape._a if isinstance(shape, EagerTensor) else shape)]
+    dims = _lengths(shape)
     known = spec.shape.dims
     if known is not None and (len(known) != len(dims) or any(
             n is not None and m is not None and n > m for n, m in zip(known, dims))):
@@ -119,12 +121,34 @@ def _padded_shape(spec: Any, shape: Any) -> list[int | None]:
     return dims
 
 
+def _lengths(shape: Any) -> list[int | None]:
+    """The lengths of a `padded_shapes`, None for those that are open.
+
+    Raises:
+        TypeError: it holds something else.
+    """
+    if isinstance(shape, TensorShape):
+        return list(shape.as_list())
+    what = "padded_batch: a shape of padded_shapes"
+    given = as_ints(shape, what) if hasattr(shape, "dtype") else as_items(shape, what)
+    found = [None if n is None else as_int(n, f"{what}: a length") for n in given]
+    return [None if n is None or n < 0 else n for n in found]
+
+
+def filled(shapes: Any, spec: Any, length: int) -> Any:
+    """`padded_shapes` for elements of `spec`, with `length` in the place of what is open."""
+    found = [_padded_shape(leaf, shape) for leaf, shape in zip(
+        nest.flatten(spec), _spread(shapes, spec, _is_shape, "padded_shapes"))]
+    return nest.pack_sequence_as(spec, [
+        TensorShape([length if n is None else n for n in dims]) for dims in found])
+
+
 def _value(spec: Any, value: Any) -> Any:
     if value is None:
         return b"" if spec.dtype.name == "string" else 0
     made = elements.hosted(value)
-    if made.ndim:
-        raise ValueError(f"padding_values must be scalars; got {made.spec}")
+    if not isinstance(made, EagerTensor) or made.ndim:
+        raise ValueError(f"padding_values must be scalars; got {shown(value)}")
     if made.dtype is not spec.dtype:
         if isinstance(value, EagerTensor) or hasattr(value, "dtype"):
             raise TypeError(f"padding_values must be {spec.dtype.name}; got {made.dtype.name}")
@@ -147,8 +171,9 @@ def _padded(leaves: Sequence[Any], dims: Sequence[int | None], value: Any) -> Ea
                                        f"element: axis {axis} is {longest} long, and is to be "
                                        f"padded to {length}")
         whole.append(longest if length is None else length)
-    array = np.full((len(leaves), *whole), value, leaves[0].dtype.np_dtype)
-    for at, leaf in enumerate(leaves):
-        place: Any = (at, *[slice(n) for n in leaf._a.shape])
-        array[place] = leaf._a
+    with room_for("padded_batch", Spec((len(leaves), *whole), leaves[0].dtype)):
+        array = np.full((len(leaves), *whole), value, leaves[0].dtype.np_dtype)
+        for at, leaf in enumerate(leaves):
+            place: Any = (at, *[slice(n) for n in leaf._a.shape])
+            array[place] = leaf._a
     return EagerTensor(array, leaves[0]._t)

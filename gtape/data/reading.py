@@ -12,9 +12,9 @@ import numpy as np
 from gtape.core.dtypes import string
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
+from gtape.data.arguments import integer
 from gtape.data.dataset import Dataset
 from gtape.data.rows import Chunk, Rows
-from gtape.data.seeds import integer
 from gtape.files.streams import compression
 
 #: Files that are read side by side where the number is left to gtape.
@@ -28,13 +28,12 @@ class FileDataset(Dataset):
     another.
 
     A subclass says what one file holds (`_of_file`), and what the elements are, if they are not
-    scalars of strings (`spec`). Records are rows whose picks are the records themselves: they are
-    shuffled, mapped and batched many at once.
+    scalars of strings (`_record_spec`). Records are rows whose picks are the records themselves:
+    they are shuffled, mapped and batched many at once.
     """
 
     def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
-                 num_parallel_reads: Any = None, name: str | None = None, *,
-                 spec: Any = None) -> None:
+                 num_parallel_reads: Any = None, name: str | None = None) -> None:
         given = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(
             _names(filenames))
         named = given.element_spec
@@ -48,7 +47,11 @@ class FileDataset(Dataset):
         reads = 1 if num_parallel_reads is None else integer(
             num_parallel_reads, f"{type(self).__name__}: num_parallel_reads")
         self._side_by_side = _SIDE_BY_SIDE if reads < 0 else max(reads, 1)
-        super().__init__(TensorSpec([], string) if spec is None else spec, given)
+        super().__init__(self._record_spec(), given)
+
+    def _record_spec(self) -> Any:
+        """The spec of the elements."""
+        return TensorSpec([], string)
 
     def _paths(self) -> Elements[str]:
         for names in self._inputs[0]._iterate():

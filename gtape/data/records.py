@@ -9,12 +9,13 @@ from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.type_specs import TensorSpec
+from gtape.data.arguments import integer
 from gtape.data.dataset import Dataset
 from gtape.data.reading import FileDataset
-from gtape.data.seeds import integer
+from gtape.files.paths import local
 from gtape.files.records import TFRecordWriter as FileWriter
 from gtape.files.records import records
-from gtape.files.streams import Stream
+from gtape.files.streams import Stream, compression
 
 
 class TFRecordDataset(FileDataset):
@@ -55,8 +56,9 @@ class FixedLengthRecordDataset(FileDataset):
                  footer_bytes: Any = None, buffer_size: Any = None, compression_type: Any = None,
                  num_parallel_reads: Any = None, name: str | None = None) -> None:
         self._size = integer(record_bytes, "FixedLengthRecordDataset: record_bytes")
-        self._header = integer(header_bytes or 0, "FixedLengthRecordDataset: header_bytes")
-        self._footer = integer(footer_bytes or 0, "FixedLengthRecordDataset: footer_bytes")
+        self._header, self._footer = (
+            0 if n is None else integer(n, f"FixedLengthRecordDataset: {what}")
+            for n, what in ((header_bytes, "header_bytes"), (footer_bytes, "footer_bytes")))
         if self._size <= 0 or self._header < 0 or self._footer < 0:
             raise InvalidArgumentError(f"`record_bytes` must be > 0, header_bytes and footer_bytes "
                                        f"not negative; got {self._size}, {self._header} and "
@@ -91,10 +93,13 @@ class TFRecordWriter:
     Args:
         filename: of the file, which is replaced.
         compression_type: "GZIP", "ZLIB", or "" or None for none.
+
+    Raises:
+        TypeError: the name is none. InvalidArgumentError: another compression.
     """
 
     def __init__(self, filename: Any, compression_type: Any = None) -> None:
-        self._name, self._kind = filename, compression_type
+        self._name, self._kind = local(filename), compression(compression_type)
 
     def write(self, dataset: Any) -> None:
         """Write the elements of a dataset.
@@ -113,5 +118,3 @@ class TFRecordWriter:
         with FileWriter(self._name, self._kind) as writer:
             for element in dataset._iterate():
                 writer.write(element.numpy())
-
-

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from gtape.core.dtypes import int32
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.type_specs import TensorSpec
+from gtape.data.arguments import integer, weights
 from gtape.data.calls import Call
 from gtape.data.dataset import Dataset
 from gtape.data.failures import failed
@@ -23,9 +25,9 @@ class Resampled(Dataset):
     """
 
     def __init__(self, dataset: Any, class_func: Any, target: Any, initial: Any, seed: Any) -> None:
-        self._target = np.asarray(target._a if hasattr(target, "_a") else target, np.float64)
-        self._initial = None if initial is None else np.asarray(
-            initial._a if hasattr(initial, "_a") else initial, np.float64)
+        self._target = weights(target, None, "rejection_resample: target_dist")
+        self._initial = None if initial is None else weights(
+            initial, len(self._target), "rejection_resample: initial_dist")
         self._class = Call(class_func, dataset._known_spec, "rejection_resample")
         self._seed = Seed(seed)
         super().__init__(
@@ -38,7 +40,7 @@ class Resampled(Dataset):
         for number, element in enumerate(self._inputs[0]._iterate()):
             try:
                 found = self._class(element)
-                at = int(found._a)
+                at = self._number(found)
                 counts[at] += 1
             except Exception as error:
                 raise failed(error, "rejection_resample", number) from error
@@ -46,3 +48,16 @@ class Resampled(Dataset):
             ratios = self._target / np.maximum(initial, tiny)
             if generator.random() * ratios.max() < ratios[at]:
                 yield found, element
+
+    def _number(self, found: Any) -> int:
+        """The number of a class.
+
+        Raises:
+            TypeError: `found` is no integer.
+            InvalidArgumentError: `target_dist` has no such class.
+        """
+        at = integer(found, "what class_func returns")
+        if not 0 <= at < len(self._target):
+            raise InvalidArgumentError(f"class_func must return the number of a class, in "
+                                       f"[0, {len(self._target)}); got {at}")
+        return at

@@ -49,10 +49,7 @@ def column_of(array: np.ndarray) -> Column:
 def progression(start: int, step: int) -> Column:
     """start + step · i."""
     def take(pick: Pick) -> np.ndarray:
-        if type(pick) is range:
-            first, last = start + step * pick.start, start + step * pick.stop
-            return np.arange(first, last, step * pick.step, dtype=np.int64)
-        made = pick * step
+        made = vector(pick) * step
         made += start
         return made
 

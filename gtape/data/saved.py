@@ -19,10 +19,11 @@ import numpy as np
 from gtape.core.atomic_files import make_folder, write_whole
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from gtape.core.formatting import shown
 from gtape.core.type_specs import NoneTensorSpec, TensorSpec
 from gtape.data import elements
+from gtape.data.arguments import dataset_of, function_of, integer, specs_of
 from gtape.data.dataset import Dataset
-from gtape.data.seeds import integer
 from gtape.files import wire
 from gtape.files.paths import errors, local
 from gtape.files.records import TFRecordOptions, TFRecordWriter, records
@@ -43,7 +44,11 @@ def save(dataset: Any, path: Any, compression: Any = None,
         InvalidArgumentError: another compression; a shard_func that gives no number.
     """
     folder = Path(local(path))
-    kind = TFRecordOptions(None if compression == "NONE" else compression).compression_type
+    kind = TFRecordOptions(
+        None if isinstance(compression, str) and compression == "NONE" else compression,
+    ).compression_type
+    if shard_func is not None:
+        function_of(shard_func, "save: shard_func")
     about = {"format": _FORMAT, "spec": _described(dataset.element_spec), "compression": kind}
     with errors(str(folder)):
         make_folder(folder.absolute())
@@ -120,21 +125,25 @@ def load(path: Any, element_spec: Any = None, compression: Any = None,
         InvalidArgumentError: the elements are others than `element_spec` says.
     """
     folder = local(path)
+    if element_spec is not None:
+        specs_of(element_spec, "load: element_spec")
     shards, kind, spec = _about(folder)
     if element_spec is not None and not _fits(spec, element_spec):
-        raise InvalidArgumentError(f"load: element_spec is {element_spec}; the dataset in "
+        raise InvalidArgumentError(f"load: element_spec is {shown(element_spec)}; the dataset in "
                                    f"'{folder}' has elements of {spec}")
     if reader_func is None:
         return _Loaded(folder, shards, kind, spec)
-    return reader_func(_Shards([_Loaded(folder, [s], kind, spec) for s in shards], spec))
+    read = function_of(reader_func, "load: reader_func")
+    return dataset_of(read(_Shards([_Loaded(folder, [s], kind, spec) for s in shards], spec)),
+                      "load: what reader_func returns")
 
 
 def _fits(spec: Any, wanted: Any) -> bool:
     mine, theirs = elements.flatten(spec), elements.flatten(wanted)
     return len(mine) == len(theirs) and all(
-        isinstance(b, NoneTensorSpec) == isinstance(a, NoneTensorSpec)
-        and (isinstance(a, NoneTensorSpec) or (a.dtype is b.dtype and b.shape.is_compatible_with(
-            a.shape))) for a, b in zip(mine, theirs))
+        type(a) is type(b) and (isinstance(a, NoneTensorSpec) or (
+            a.dtype is b.dtype and b.shape.is_compatible_with(a.shape)))
+        for a, b in zip(mine, theirs))
 
 
 class _Loaded(Dataset):

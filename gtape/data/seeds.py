@@ -12,7 +12,7 @@ import secrets
 import numpy as np
 
 from gtape.core.locks import lock
-from gtape.data import elements
+from gtape.ops.arguments import as_ints
 
 #: The stream of `tf.random` whose position counts the transformations without a seed.
 _STREAM = -0x64617461
@@ -25,6 +25,9 @@ class Seed:
     Args:
         seed: an integer, a tensor of one, a pair as `tf.random` makes it, or None.
         renewed: whether every pass draws other numbers.
+
+    Raises:
+        TypeError: `seed` is none of these.
     """
 
     def __init__(self, seed: object, renewed: bool = True) -> None:
@@ -33,8 +36,7 @@ class Seed:
         self._renewed = renewed
         self._passes = 0
         if seed is not None:
-            given = np.asarray(seed._array_() if hasattr(seed, "_array_") else seed)
-            self._key = [int(n) & 0xFFFFFFFFFFFFFFFF for n in given.reshape(-1)]
+            self._key = [n & 0xFFFFFFFFFFFFFFFF for n in as_ints(seed, "a seed")]
             self._key.append(0 if streams.seed is None else 1 + streams.seed)
         elif streams.seed is None:
             self._key = [secrets.randbits(64)]
@@ -49,14 +51,3 @@ class Seed:
             self._passes += 1
         entropy = np.random.SeedSequence([number, *self._key])
         return np.random.Generator(np.random.PCG64(entropy))
-
-
-def integer(value: object, what: str) -> int:
-    """A Python integer of an argument: a number or a tensor of one.
-
-    Raises:
-        TypeError: it is neither.
-    """
-    from gtape.ops.arguments import as_int
-
-    return as_int(elements.on_host(value), what)

@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.dtypes import as_dtype, int64
+from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
+from gtape.data.arguments import flag, integer, real_dtype
 from gtape.data.dataset import INFINITE_CARDINALITY, Dataset
 from gtape.data.rows import Rows, column_of, progression
-from gtape.data.seeds import integer
 from gtape.data.stacking import row_spec, rows
+from gtape.files.paths import local
+from gtape.ops.arguments import as_strings, host_value
 
 
 class OneElement(Dataset):
@@ -71,14 +73,13 @@ class Slices(Dataset):
 
 def _whole(value: Any) -> Any:
     """The element whose rows are wanted, in host memory; a memory map in it stays one."""
+    return elements.hosted(value, _mapped)
+
+
+def _mapped(value: Any) -> Any:
     if isinstance(value, np.memmap) and value.dtype.isnative:
         return elements.tensor(np.asarray(value))
-    if isinstance(value, tuple):
-        items = [_whole(item) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, dict):
-        return elements.hosted({key: _whole(item) for key, item in value.items()})
-    return elements.hosted(value)
+    return convert(value)
 
 
 def _length(leaf: Any) -> int:
@@ -100,8 +101,8 @@ class Range(Dataset):
             raise ValueError(f"range takes one to three numbers; got {len(numbers)}")
         if len(numbers) == 3 and not numbers[2]:
             raise InvalidArgumentError("range: step must be a non-zero integer")
-        self._range = range(*numbers)
-        super().__init__(TensorSpec([], int64 if output_type is None else as_dtype(output_type)))
+        self._range = range(*numbers)[:(1 << 63) - 1]  # len() tells no more
+        super().__init__(TensorSpec([], real_dtype(output_type, "range: output_type")))
 
     def _iterate(self) -> Elements[Any]:
         return self._rows().elements()
@@ -125,11 +126,11 @@ class Counter(Dataset):
 
     def __init__(self, start: Any, step: Any, dtype: Any) -> None:
         self._start, self._step = integer(start, "counter"), integer(step, "counter")
-        super().__init__(TensorSpec([], int64 if dtype is None else as_dtype(dtype)))
+        super().__init__(TensorSpec([], real_dtype(dtype, "counter: dtype")))
 
     def _iterate(self) -> Elements[Any]:
-        made = self._spec.dtype.np_dtype
-        return (elements.tensor(np.asarray(n).astype(made))
+        made, low = self._spec.dtype.np_dtype, -(1 << 63)
+        return (elements.tensor(np.asarray((n - low) % (1 << 64) + low, np.int64).astype(made))
                 for n in itertools.count(self._start, self._step))
 
     def _cardinality(self) -> int:
@@ -138,12 +139,11 @@ class Counter(Dataset):
 
 def listed(pattern: Any, shuffle: bool | None, seed: Any) -> Dataset:
     """The dataset of the files that match, found now."""
-    given = elements.flatten(elements.hosted(pattern))[0]
-    if given.dtype.name != "string":
-        raise TypeError(f"list_files takes a glob pattern, or a list of them; got {given}")
-    patterns = [os.fsdecode(p) for p in np.asarray(given._a).reshape(-1)]
+    given = host_value(as_strings(pattern, "list_files: file_pattern"), "list_files: file_pattern")
+    patterns = [local(p) for p in given.reshape(-1)]
     names = sorted({os.fsencode(name) for p in patterns for name in glob.glob(p)})
     if not names:
         raise InvalidArgumentError(f"No files matched pattern: {', '.join(patterns)}")
     made = Slices(np.array(names, object))
-    return made.shuffle(len(names), seed=seed) if shuffle is not False else made
+    wanted = shuffle is None or flag(shuffle, "list_files: shuffle")
+    return made.shuffle(len(names), seed=seed) if wanted else made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gtape.data.arguments import dataset_of, function_of, integer, integer_or_none
 from gtape.data.gathering import Gathering
 
 
@@ -31,7 +32,7 @@ class Transforming(Gathering):
         """
         from gtape.data.mapping import Map
 
-        return Map(self, map_func, _count_or_none(num_parallel_calls, "num_parallel_calls"),
+        return Map(self, map_func, integer_or_none(num_parallel_calls, "num_parallel_calls"),
                    deterministic)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Any:
@@ -91,8 +92,8 @@ class Transforming(Gathering):
 
         from gtape.data.combining import Interleave
 
-        cycle = _count_or_none(cycle_length, "cycle_length")
-        block = _count_or_none(block_length, "block_length")
+        cycle = integer_or_none(cycle_length, "cycle_length")
+        block = integer_or_none(block_length, "block_length")
         if cycle is None or cycle == -1:
             cycle = os.cpu_count() or 1
         return Interleave(self, map_func, cycle, 1 if block is None else block, "interleave")
@@ -103,13 +104,8 @@ class Transforming(Gathering):
         Raises:
             TypeError: it gives something else.
         """
-        from gtape.data.dataset import Dataset
-
-        made = transformation_func(self)
-        if not isinstance(made, Dataset):
-            raise TypeError(f"`transformation_func` must return a `tf.data.Dataset` object. Got "
-                            f"{type(made).__name__}")
-        return made
+        made = function_of(transformation_func, "apply: transformation_func")(self)
+        return dataset_of(made, "apply: what `transformation_func` returns")
 
     # ------------------------------------------------------------------ which of the elements
 
@@ -128,27 +124,27 @@ class Transforming(Gathering):
         """
         from gtape.data.shuffling import Shuffle
 
-        return Shuffle(self, _count(buffer_size, "buffer_size"), seed,
+        return Shuffle(self, integer(buffer_size, "buffer_size"), seed,
                        reshuffle_each_iteration is not False)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Any:
         """The elements `count` times; without end for None or -1."""
         from gtape.data.choosing import Repeat
 
-        found = _count_or_none(count, "repeat: count")
+        found = integer_or_none(count, "repeat: count")
         return Repeat(self, -1 if found is None else found)
 
     def take(self, count: Any, name: str | None = None) -> Any:
         """The first `count` elements; all for -1."""
         from gtape.data.choosing import Take
 
-        return Take(self, _count(count, "take: count"))
+        return Take(self, integer(count, "take: count"))
 
     def skip(self, count: Any, name: str | None = None) -> Any:
         """The elements after the first `count`; none for -1."""
         from gtape.data.choosing import Skip
 
-        return Skip(self, _count(count, "skip: count"))
+        return Skip(self, integer(count, "skip: count"))
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Any:
         """Every num_shards-th element, from number `index` on.
@@ -158,7 +154,7 @@ class Transforming(Gathering):
         """
         from gtape.data.choosing import Shard
 
-        return Shard(self, _count(num_shards, "num_shards"), _count(index, "index"))
+        return Shard(self, integer(num_shards, "num_shards"), integer(index, "index"))
 
     def concatenate(self, dataset: Any, name: str | None = None) -> Any:
         """The elements, then those of `dataset`.
@@ -168,13 +164,13 @@ class Transforming(Gathering):
         """
         from gtape.data.choosing import Concatenate
 
-        return Concatenate(self, dataset)
+        return Concatenate(self, dataset_of(dataset, "concatenate: dataset"))
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Any:
         """(number, element), the numbers int64 from `start` on."""
         from gtape.data.dataset import Dataset
 
-        first = _count(start, "enumerate: start")
+        first = integer(start, "enumerate: start")
         return Dataset.zip((Dataset.range(first, 2 ** 63 - 1), self))
 
     def unique(self, name: str | None = None) -> Any:
@@ -208,13 +204,14 @@ class Transforming(Gathering):
         """The elements, computed ahead by a thread where they take long: `buffer_size` of them."""
         from gtape.data.prefetching import Prefetch
 
-        return Prefetch(self, _count(buffer_size, "prefetch: buffer_size"))
+        return Prefetch(self, integer(buffer_size, "prefetch: buffer_size"))
 
     def cache(self, filename: Any = "", name: str | None = None) -> Any:
         """The elements, kept by the first whole pass: in memory, or in the file `filename`.npz."""
         from gtape.data.caching import Cache, FileCache
+        from gtape.files.paths import local
 
-        path = _path(filename)
+        path = local(filename)
         return FileCache(self, path) if path else Cache(self)
 
     def snapshot(self, path: Any, compression: Any = "AUTO", reader_func: Any = None,
@@ -228,14 +225,14 @@ class Transforming(Gathering):
         import os
 
         from gtape.data.caching import FileCache
-        from gtape.data.dataset import Dataset
         from gtape.data.windows import Nested
+        from gtape.files.paths import local
 
-        kept = FileCache(self, os.path.join(_path(path), "snapshot"))
+        kept = FileCache(self, os.path.join(local(path), "snapshot"))
         if reader_func is None:
             return kept
-        made = reader_func(Nested(kept))
-        return made if isinstance(made, Dataset) else kept
+        made = function_of(reader_func, "snapshot: reader_func")(Nested(kept))
+        return dataset_of(made, "snapshot: what reader_func returns")
 
     def save(self, path: Any, compression: Any = None, shard_func: Any = None,
              checkpoint_args: Any = None) -> None:
@@ -271,7 +268,7 @@ class Transforming(Gathering):
         from gtape.core.convert import convert
         from gtape.core.dtypes import int64
 
-        return convert(self._cardinality(), int64)  # type: ignore[attr-defined]
+        return convert(self._counted(), int64)  # type: ignore[attr-defined]
 
     def as_numpy_iterator(self) -> Any:
         """An iterator that gives NumPy arrays in the place of tensors."""
@@ -295,20 +292,3 @@ class Transforming(Gathering):
         if next(found, None) is not None:
             raise InvalidArgumentError("Dataset had more than one element.")
         return element
-
-
-def _count(value: Any, what: str) -> int:
-    from gtape.data.seeds import integer
-
-    return integer(value, what)
-
-
-def _count_or_none(value: Any, what: str) -> int | None:
-    return None if value is None else _count(value, what)
-
-
-def _path(value: Any) -> str:
-    import os
-
-    found = value.numpy() if hasattr(value, "numpy") else value
-    return os.fsdecode(found)

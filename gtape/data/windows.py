@@ -7,12 +7,17 @@ from collections.abc import Iterator as Elements
 from typing import Any
 
 from gtape.core import nest
+from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
-from gtape.data import elements
+from gtape.core.formatting import shown
+from gtape.core.tensor import EagerTensor
+from gtape.data import elements, padding
+from gtape.data.arguments import function_of, integer, specs_of
 from gtape.data.calls import Call
 from gtape.data.dataset import UNKNOWN_CARDINALITY, Dataset
 from gtape.data.failures import failed
 from gtape.data.stacking import loosened
+from gtape.ops.arguments import as_items
 
 
 class DatasetSpec:
@@ -23,7 +28,7 @@ class DatasetSpec:
     """
 
     def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
-        self.element_spec = element_spec
+        self.element_spec = specs_of(element_spec, "DatasetSpec: element_spec")
         self.dataset_shape = dataset_shape
 
     def is_compatible_with(self, other: Any) -> bool:
@@ -117,7 +122,8 @@ class GroupByWindow(Dataset):
         super().__init__(lambda: self._found_spec(), dataset)
         self._told_by_elements = True
         self._key = Call(key, dataset._known_spec, "group_by_window: key_func")
-        self._reduce, self._size = reduce, size
+        self._reduce = function_of(reduce, "group_by_window: reduce_func")
+        self._size = size
 
     def _found_spec(self) -> Any:
         spec = self._inputs[0].element_spec
@@ -148,9 +154,10 @@ class GroupByWindow(Dataset):
     def _key_of(self, element: Any, number: int) -> Any:
         try:
             key = self._key(element)
-            if key.dtype.name != "int64" or key.ndim:
-                raise ValueError(f"`key_func` must return a single tf.int64 tensor; got "
-                                 f"{key.spec}. Write tf.cast(key, tf.int64)")
+            if not isinstance(key, EagerTensor) or key.dtype is not int64 or key.ndim:
+                got = key.spec if isinstance(key, EagerTensor) else shown(key)
+                raise ValueError(f"`key_func` must return a single tf.int64 tensor; got {got}. "
+                                 f"Write tf.cast(key, tf.int64)")
             return key
         except Exception as error:
             raise failed(error, "group_by_window", number) from error
@@ -181,7 +188,10 @@ def bucketed(dataset: Any, length: Callable[..., Any], boundaries: Any, sizes: A
     """
     import numpy as np
 
-    bounds, counts = [int(b) for b in boundaries], [int(s) for s in sizes]
+    bounds, counts = (
+        [integer(n, f"bucket_by_sequence_length: a number of {what}")
+         for n in as_items(given, f"bucket_by_sequence_length: {what}")]
+        for given, what in ((boundaries, "bucket_boundaries"), (sizes, "bucket_batch_sizes")))
     if len(counts) != len(bounds) + 1:
         raise ValueError(f"`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but "
                          f"`len(bucket_batch_sizes)={len(counts)}` and "
@@ -190,7 +200,8 @@ def bucketed(dataset: Any, length: Callable[..., Any], boundaries: Any, sizes: A
 
     def key(*element: Any) -> Any:
         made = found(element if len(element) > 1 else element[0])
-        return _key(int(np.searchsorted(bounds, int(made._a), "right")))
+        size = integer(made, "bucket_by_sequence_length: what element_length_func returns")
+        return _key(int(np.searchsorted(bounds, size, "right")))
 
     def batches(at: Any, grouped: Any) -> Any:
         bucket = int(at)
@@ -202,10 +213,7 @@ def bucketed(dataset: Any, length: Callable[..., Any], boundaries: Any, sizes: A
                 raise InvalidArgumentError(
                     "When pad_to_bucket_boundary=True, elements must have length < "
                     "max(bucket_boundaries).")
-            wanted = nest.map_structure(
-                lambda spec: [bounds[bucket] - 1 if n is None else n for n in spec.shape.dims],
-                grouped.element_spec) if shapes is None else nest.map_structure(
-                    lambda shape: [bounds[bucket] - 1 if n is None else n for n in shape], shapes)
+            wanted = padding.filled(shapes, grouped.element_spec, bounds[bucket] - 1)
         return grouped.padded_batch(counts[bucket], wanted, values, drop_remainder)
 
     return GroupByWindow(dataset, _in_python(key), batches, lambda at: counts[int(at)])

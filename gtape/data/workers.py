@@ -25,6 +25,8 @@ from gtape.data.failures import failed
 WORTHWHILE = 300e-6
 #: How many times in a row tell that something takes long; that it does not.
 _SLOW, _FAST = 3, 16
+#: No pass has more threads.
+_MOST = 256
 _working: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -127,8 +129,8 @@ def in_threads(call: Any, upstream: Elements[Any], threads: int, ordered: bool) 
             break
     else:
         return
-    yield from _in_threads(call, upstream, threads if threads > 0 else os.cpu_count() or 1, number,
-                           ordered)
+    count = min(threads, _MOST) if threads > 0 else os.cpu_count() or 1
+    yield from _in_threads(call, upstream, count, number, ordered)
 
 
 def _in_threads(call: Any, upstream: Elements[Any], threads: int, number: int, ordered: bool,

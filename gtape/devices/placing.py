@@ -7,6 +7,7 @@ from typing import Any
 
 from gtape.core.device import CPU, Device, registered
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.placement import on
 from gtape.devices.probe import probe, visible, why_not
 
@@ -45,7 +46,9 @@ def device(device_name: Any) -> on:
         return on(None)
     if isinstance(device_name, DeviceSpec):
         device_name = device_name.to_string()
-    return on(device_named(str(device_name)))
+    if not isinstance(device_name, str):
+        raise InvalidArgumentError(f"a device name is CPU:0, GPU:0 …; got {shown(device_name)}")
+    return on(device_named(device_name))
 
 
 class DeviceSpec:

@@ -32,7 +32,8 @@ def compression(value: Any) -> str:
     """
     if isinstance(value, Tensor):
         value = host_value(value, "the name of a compression")[()]
-    name = value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""
+    name = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    name = "" if name is None else name
     if not isinstance(name, str) or name not in WINDOWS:
         raise InvalidArgumentError(f"a compression is '', 'ZLIB' or 'GZIP'; got {shown(value)}")
     return name  # type: ignore[no-any-return]
@@ -85,7 +86,7 @@ class Stream:
         return b"".join(parts)
 
     def _plain(self, size: int) -> bytes:
-        return self._file.read(size)
+        return self._file.read(min(size, self._size + _CHUNK))
 
     def _unpacked(self, size: int) -> bytes:
         while True:

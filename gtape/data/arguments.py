@@ -1,0 +1,135 @@
+"""What pipelines accept, brought to what they need: numbers, functions, datasets, paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gtape.core import nest
+from gtape.core.dtypes import DType, as_dtype, int64, require_usable
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
+from gtape.core.shape import TensorShape
+from gtape.ops.arguments import as_function, as_int, as_items, host_value
+
+if TYPE_CHECKING:
+    from gtape.data.dataset import Dataset
+
+
+def integer(value: Any, what: str) -> int:
+    """A Python integer of an argument: a number or a tensor of one.
+
+    Raises:
+        TypeError: it is neither.
+        InvalidArgumentError: it is beyond int64.
+    """
+    found = as_int(value, what)
+    if not -(1 << 63) <= found < 1 << 63:
+        raise InvalidArgumentError(f"{what} must be an integer of int64; got {shown(value)}")
+    return found
+
+
+def integer_or_none(value: Any, what: str) -> int | None:
+    """`integer`, or None as it is."""
+    return None if value is None else integer(value, what)
+
+
+def flag(value: Any, what: str) -> bool:
+    """A Python bool of an argument: a bool or number, or a tensor of one.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if value is None or isinstance(value, (bool, int)):
+        return bool(value)
+    found = host_value(value, what)
+    if found.ndim or found.dtype.kind not in "biu":
+        raise TypeError(f"{what} must be True or False; got {shown(value)}")
+    return bool(found)
+
+
+def function_of(value: Any, what: str) -> Callable[..., Any]:
+    """A function, or another object that can be called.
+
+    Raises:
+        TypeError: it is none.
+    """
+    return as_function(value, what)
+
+
+def dataset_of(value: Any, what: str) -> Dataset:
+    """A dataset.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    from gtape.data.dataset import Dataset
+
+    if not isinstance(value, Dataset):
+        raise TypeError(f"{what} must be a tf.data.Dataset; got {shown(value)}. Write "
+                        f"tf.data.Dataset.from_tensor_slices(x) for the rows of a tensor")
+    return value
+
+
+def datasets_of(values: Any, what: str) -> list[Dataset]:
+    """The datasets of a list.
+
+    Raises:
+        TypeError: it is no list, or holds something else.
+        ValueError: it is empty.
+    """
+    from gtape.data.dataset import Dataset
+
+    if isinstance(values, Dataset):
+        raise TypeError(f"{what}: `datasets` must be a list of datasets; got one. Write [dataset]")
+    found = as_items(values, f"{what}: `datasets`")
+    if not found:
+        raise ValueError(f"{what}: Invalid `datasets`. `datasets` should not be empty.")
+    return [dataset_of(value, f"{what}: each of `datasets`") for value in found]
+
+
+def specs_of(value: Any, what: str) -> Any:
+    """A spec, or a nest of specs.
+
+    Raises:
+        TypeError: a leaf is something else.
+    """
+    for leaf in nest.flatten(value):
+        if isinstance(leaf, (type, TensorShape)) or not hasattr(leaf, "is_compatible_with"):
+            raise TypeError(f"{what} must contain objects that are subclass of `tf.TypeSpec` but "
+                            f"found {shown(leaf)}. Write tf.TensorSpec(shape, dtype)")
+    return value
+
+
+def real_dtype(value: Any, what: str) -> DType:
+    """A dtype of integers or floats; int64 for None.
+
+    Raises:
+        TypeError: it is another one.
+    """
+    found = int64 if value is None else as_dtype(value)
+    if not (found.is_integer or found.is_floating):
+        raise TypeError(f"{what} must be a dtype of integers or floats; got {found.name}")
+    return require_usable(found)
+
+
+def weights(value: Any, count: int | None, what: str) -> np.ndarray:
+    """A vector of weights, float64: none negative, and not all zero.
+
+    Args:
+        count: how many there must be, where that is known.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found = host_value(value, what)
+    if found.ndim != 1 or found.dtype.kind not in "fiub" or len(found) != (
+            len(found) if count is None else count):
+        wanted = "numbers" if count is None else f"{count} numbers"
+        raise ValueError(f"{what} must be a vector of {wanted}; got {shown(value)}")
+    made = found.astype(np.float64)
+    if not (np.isfinite(made).all() and (made >= 0).all() and made.sum() > 0):
+        raise ValueError(f"{what} must be finite, not negative, and not all zero; got {made}")
+    return made
