@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
-from gtape.core.dtypes import as_dtype, int64, string
+from gtape.core.dtypes import int64, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import Tensor
+from gtape.ops.arguments import as_int, as_ints, as_items
 from gtape.ops.ragged.elementwise import taken
-from gtape.ops.ragged.partition import ends_of, host, integers, spans
+from gtape.ops.ragged.partition import ends_of, host, integers, spans, splits_dtype
 from gtape.ops.ragged.ragged_tensor import RaggedTensor
 from gtape.ops.shape.layout import broadcast_to_, reshape_
 from gtape.ops.sparse.tensor import SparseTensor
@@ -63,9 +64,8 @@ def to_tensor(x: RaggedTensor, default_value: Any = None, shape: Any = None) -> 
     lengths = bounds(x)
     flat, at = x.flat_values, places(x)
     if shape is not None:
-        wanted = TensorShape(host(shape).tolist() if isinstance(shape, Tensor) else shape)
+        wanted = _shape(shape)
         if wanted.rank is not None:
-            wanted = TensorShape([None if n == -1 else n for n in wanted.as_list()])
             lengths = _fitted(x, lengths, wanted)
             kept = (at < np.array(lengths[:at.shape[1]])).all(axis=1)
             if not kept.all():
@@ -77,6 +77,20 @@ def to_tensor(x: RaggedTensor, default_value: Any = None, shape: Any = None) -> 
     if not len(at):
         return filled
     return tensor_scatter_update_(filled, convert(at, int64, flat._t.device), flat)
+
+
+def _shape(shape: Any) -> TensorShape:
+    """The shape that is asked for; None and -1 leave a length open.
+
+    Raises:
+        TypeError: it is no shape.
+    """
+    if isinstance(shape, TensorShape):
+        return shape
+    if hasattr(shape, "dtype"):
+        shape = as_ints(shape, "to_tensor: shape")
+    return TensorShape([None if type(n) is int and n == -1 else n
+                        for n in as_items(shape, "to_tensor: shape")])
 
 
 def _fitted(x: RaggedTensor, lengths: list[int], wanted: TensorShape) -> list[int]:
@@ -103,7 +117,7 @@ def to_sparse(x: RaggedTensor) -> SparseTensor:
 def from_sparse(st_input: Any, row_splits_dtype: Any = int64) -> RaggedTensor:
     """See `RaggedTensor.from_sparse`."""
     if not isinstance(st_input, SparseTensor):
-        raise TypeError(f"from_sparse takes a SparseTensor; got a {type(st_input).__name__}")
+        raise TypeError(f"from_sparse takes a SparseTensor; got {shown(st_input)}")
     if len(st_input._lengths) != 2:
         raise ValueError(f"from_sparse takes a matrix; got the shape {list(st_input.shape)}")
     at = host(st_input.indices)
@@ -129,7 +143,8 @@ def from_tensor(tensor: Any, lengths: Any = None, padding: Any = None, ragged_ra
     Raises:
         ValueError: a vector or scalar, both `lengths` and `padding`, or no such ragged_rank.
     """
-    x, dtype = convert(tensor), as_dtype(row_splits_dtype)
+    x, dtype = convert(tensor), splits_dtype(row_splits_dtype)
+    ragged_rank = as_int(ragged_rank, "from_tensor: ragged_rank")
     if x.ndim < 2 or not 0 < ragged_rank < x.ndim:
         raise ValueError(f"from_tensor takes a tensor of rank 2 or more, and a ragged_rank that is "
                          f"more than 0 and less than its rank; got {x.spec} and {ragged_rank}")
@@ -150,11 +165,18 @@ def from_tensor(tensor: Any, lengths: Any = None, padding: Any = None, ragged_ra
 
 def _cut(x: Tensor, lengths: Any) -> Any:
     """The rows of x of these lengths, along one axis or several."""
-    if isinstance(lengths, (list, tuple)) and lengths and np.ndim(lengths[0]):
-        outer = _cut(x, lengths[0])
+    first = lengths[0] if isinstance(lengths, (list, tuple)) and lengths else None
+    if isinstance(first, (list, tuple)) or (
+            isinstance(first, (Tensor, np.ndarray)) and first.ndim > 0):
+        outer = _cut_rows(x, first)
         if len(lengths) == 1:
             return outer
         return outer.with_values(_cut(outer.values, lengths[1:]))
+    return _cut_rows(x, lengths)
+
+
+def _cut_rows(x: Tensor, lengths: Any) -> RaggedTensor:
+    """The rows of x of these lengths, along the first axis."""
     shape = x.spec.shape
     count = np.clip(host(integers(lengths, "from_tensor: lengths")), 0, shape[1])
     if len(count) != shape[0]:
@@ -190,7 +212,8 @@ def merge_dims(x: RaggedTensor, outer_axis: int, inner_axis: int) -> Any:
         ValueError: no such axes, or the outer lies within the inner.
     """
     rank = x.ragged_rank + x.flat_values.ndim
-    low, high = (a + rank if a < 0 else a for a in (outer_axis, inner_axis))
+    outer, inner = as_int(outer_axis, "outer_axis"), as_int(inner_axis, "inner_axis")
+    low, high = (a + rank if a < 0 else a for a in (outer, inner))
     if not 0 <= low <= high < rank:
         raise ValueError(f"merge_dims: outer_axis must not be more than inner_axis, and both axes "
                          f"of {x.shape}; got {shown((outer_axis, inner_axis))}")

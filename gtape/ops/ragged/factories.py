@@ -17,7 +17,7 @@ from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_function, as_int, as_ints, as_items, index_tensor
 from gtape.ops.ragged import partition as parts
 from gtape.ops.ragged.partition import ends_of, host, row_ids_, spans
-from gtape.ops.ragged.ragged_tensor import RaggedTensor, count_of
+from gtape.ops.ragged.ragged_tensor import RaggedTensor, count_of, values_of
 
 _DEEPEST = 64
 
@@ -207,6 +207,8 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             raise ValueError(f"map_flat_values takes RaggedTensors of the same rows; got "
                              f"{shown(first)} and {shown(other)}")
     made = op(*flat, **named)
+    if not isinstance(made, (Tensor, RaggedTensor)):
+        made = convert(made)
     shape = made.shape
     if not shape.rank or shape[0] != first.flat_values.spec.shape[0]:
         raise ValueError(f"map_flat_values: op must give as many values as it gets, "
@@ -246,7 +248,7 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any,
     """
     from gtape.ops.ragged.elementwise import taken
 
-    values = data if isinstance(data, RaggedTensor) else convert(data)
+    values = values_of(data)
     owner = host(index_tensor(partitions, "stack_dynamic_partitions", convert(0)))
     count = as_int(num_partitions, "stack_dynamic_partitions: num_partitions")
     if owner.ndim != 1 or len(owner) != count_of(values) or (
@@ -254,7 +256,9 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any,
         raise InvalidArgumentError(f"stack_dynamic_partitions: partitions must be in [0, {count}), "
                                    f"one for each of {count_of(values)} rows; got {shown(owner)}")
     order = np.argsort(owner, kind="stable")
-    return RaggedTensor._made(taken(values, order), ends_of(np.bincount(owner, minlength=count)))
+    with room_for("stack_dynamic_partitions", Spec((count + 1,), int64)):
+        ends = ends_of(np.bincount(owner, minlength=count))
+    return RaggedTensor._made(taken(values, order), ends)
 
 
 def _crossed(rows: list[list[Any]], values: np.ndarray) -> RaggedTensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
-from gtape.core.dtypes import DType, int32, int64
+from gtape.core.dtypes import DType, as_dtype, int32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
@@ -71,6 +71,18 @@ def integers(value: Any, what: str, dtype: DType | None = None, like: Any = None
     if made.dtype not in (int32, int64) or made.ndim != 1:
         raise ValueError(f"{what} must be a vector of int32 or int64; got {made.spec}")
     return made
+
+
+def splits_dtype(dtype: Any) -> DType:
+    """The dtype of row splits.
+
+    Raises:
+        ValueError: it is not int32 or int64.
+    """
+    found = as_dtype(dtype)
+    if found not in (int32, int64):
+        raise ValueError(f"row splits must be tf.int32 or tf.int64; got {found!r}")
+    return found
 
 
 def _wrong(what: str, how: str) -> InvalidArgumentError:

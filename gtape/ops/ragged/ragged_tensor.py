@@ -10,11 +10,13 @@ import numpy as np
 
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
-from gtape.core.dtypes import DType, as_dtype, float32, int32, int64
+from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
+from gtape.core.spec import normal_axes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec
+from gtape.ops.arguments import as_int, as_items, axes_of
 from gtape.ops.ragged import partition as parts
 from gtape.ops.ragged.partition import host, row_ids_
 
@@ -138,9 +140,14 @@ class RaggedTensor(CompositeTensor):
                                  nested_nrows: Any = None, name: str | None = None,
                                  validate: bool = True) -> RaggedTensor:
         """Rows of rows: the row of every value of every ragged axis, the outermost first."""
-        counts = [None] * len(nested_value_rowids) if nested_nrows is None else list(nested_nrows)
+        ids_of = _levels(nested_value_rowids)
+        counts = [None] * len(ids_of) if nested_nrows is None else as_items(
+            nested_nrows, "nested_nrows")
+        if len(counts) != len(ids_of):
+            raise ValueError(f"nested_nrows must have one number for each of {len(ids_of)} "
+                             f"nested_value_rowids; got {shown(nested_nrows)}")
         made = flat_values
-        for ids, nrows in list(zip(nested_value_rowids, counts))[::-1]:
+        for ids, nrows in list(zip(ids_of, counts))[::-1]:
             made = cls.from_value_rowids(made, ids, nrows, validate=validate)
         return made  # type: ignore[no-any-return]
 
@@ -253,11 +260,14 @@ class RaggedTensor(CompositeTensor):
         return self._splits[1:]  # type: ignore[no-any-return]
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
-        """The length of each row; of inner rows, ragged, for axis 2 and more; `nrows` for 0."""
+        """The length of each row; of inner rows, ragged, for axis 2 and more; `nrows` for 0.
+
+        Raises:
+            InvalidArgumentError: no such axis.
+        """
+        (axis,) = normal_axes("row_lengths", as_int(axis, "row_lengths: axis"), len(self.shape))
         if axis == 0:
             return self.nrows()
-        if axis < 0:
-            axis += len(self.shape)
         if axis == 1:
             return self._splits[1:] - self._splits[:-1]
         inner = self._values
@@ -282,12 +292,24 @@ class RaggedTensor(CompositeTensor):
 
     def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None,
                        ) -> Tensor:
-        """The shape of the smallest dense tensor that holds it; one length of it for an `axis`."""
+        """The shape of the smallest dense tensor that holds it; one length of it for an `axis`, or
+        several for a list.
+
+        Raises:
+            InvalidArgumentError: no such axis.
+            TypeError: an out_type that is neither int32 nor int64.
+        """
         from gtape.ops.ragged.conversions import bounds
 
-        dtype = self._splits.dtype if out_type is None else as_dtype(out_type)
+        dtype = self._splits.dtype if out_type is None else parts.splits_dtype(out_type)
         made = np.array(bounds(self), dtype.np_dtype)
-        return convert(made if axis is None else made[axis], None, self._splits._t.device)
+        if axis is not None:
+            wanted: Any = axes_of(axis)
+            one = isinstance(wanted, int)
+            found = [normal_axes("bounding_shape", a, len(made))[0]
+                     for a in ((wanted,) if one else wanted)]
+            made = made[found[0]] if one else made[found]
+        return convert(made, None, self._splits._t.device)
 
     # ------------------------------------------------------------------ like this one
 
@@ -323,9 +345,7 @@ class RaggedTensor(CompositeTensor):
         """
         from gtape.ops.shape.casting import cast
 
-        wanted = as_dtype(dtype)
-        if wanted not in (int32, int64):
-            raise ValueError(f"row splits must be tf.int32 or tf.int64; got {wanted!r}")
+        wanted = parts.splits_dtype(dtype)
         inner = self._values
         if isinstance(inner, RaggedTensor):
             inner = inner.with_row_splits_dtype(wanted)
@@ -493,12 +513,21 @@ def _beside(splits: Tensor, values: Any) -> Tensor:
     return splits
 
 
-def _nested(flat_values: Any, nested: Any, make: Callable[..., Any], validate: bool) -> Any:
-    if isinstance(nested, Tensor) or not isinstance(nested, (list, tuple)):
+def _levels(nested: Any) -> Sequence[Any]:
+    """What is given for each ragged axis.
+
+    Raises:
+        TypeError: it is no list.
+    """
+    if not isinstance(nested, (list, tuple)):
         raise TypeError(f"nested rows must be a list, one entry for each ragged axis; got "
                         f"{shown(nested)}")
+    return nested
+
+
+def _nested(flat_values: Any, nested: Any, make: Callable[..., Any], validate: bool) -> Any:
     made = flat_values
-    for rows in nested[::-1]:
+    for rows in _levels(nested)[::-1]:
         made = make(made, rows, validate=validate)
     return made
 
@@ -534,15 +563,15 @@ class RaggedTensorSpec(ShapedSpec, CompositeSpec):
                  row_splits_dtype: Any = int64) -> None:
         self._shape = TensorShape(shape)
         self._dtype = as_dtype(dtype)
-        self._row_splits_dtype = as_dtype(row_splits_dtype)
+        self._row_splits_dtype = parts.splits_dtype(row_splits_dtype)
         rank = self._shape.rank
-        if ragged_rank is None:
-            if rank is None:
-                raise ValueError("a RaggedTensorSpec needs a shape of known rank, or a ragged_rank")
-            ragged_rank = rank - 1
-        if rank is not None and ragged_rank >= max(rank, 1):
-            raise ValueError(f"ragged_rank must be less than the rank, {rank}; got {ragged_rank}")
-        self._ragged_rank = ragged_rank
+        if ragged_rank is None and rank is None:
+            raise ValueError("a RaggedTensorSpec needs a shape of known rank, or a ragged_rank")
+        found = max(rank or 0, 1) - 1 if ragged_rank is None else as_int(ragged_rank, "ragged_rank")
+        if found < 0 or (rank is not None and found >= max(rank, 1)):
+            raise ValueError(f"ragged_rank must be 0 or more and less than the rank, {rank}; got "
+                             f"{found}")
+        self._ragged_rank = found
 
     @classmethod
     def from_value(cls, value: Any) -> RaggedTensorSpec:

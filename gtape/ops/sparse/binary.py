@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.convert import convert, convert_like
+from gtape.core.convert import convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
+from gtape.ops.arguments import as_float
 from gtape.ops.indexing.gathering import scatter_nd_, scatter_rows_
 from gtape.ops.shape.packing import concat_
 from gtape.ops.sparse.conversions import int64_rows
@@ -50,7 +51,7 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
     rows, target = _union("add", a, b)
     total = scatter_rows_(concat_(a.values, b.values, axis=0), placed(target, a.values),
                           rows=len(rows))
-    limit = np.asarray(convert(threshold)._peek())  # type: ignore[attr-defined]
+    limit = as_float(threshold, "add: threshold")
     if limit > 0:
         kept = np.flatnonzero(np.abs(total._peek()) >= limit)
         rows, total = rows[kept], pick(total, placed(kept, total))

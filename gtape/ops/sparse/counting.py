@@ -58,10 +58,19 @@ def _weights(weights: Any, numbers: Tensor) -> Tensor:
     if flat is None:
         dense = convert(weights, None, numbers._t.device)
         flat = reshape_(dense, shape=(int(np.prod(dense.spec.shape)),))
+    if not (flat.dtype.is_integer or flat.dtype.is_differentiable):
+        raise InvalidArgumentError(f"bincount: weights must be numbers; got {flat.spec}")
     if flat.spec.shape != numbers.spec.shape:
         raise InvalidArgumentError(f"bincount: weights must have the shape of values; got "
                                    f"{flat.spec} beside {numbers.spec}")
     return flat
+
+
+def _limit(value: Any, what: str) -> int:
+    found = as_int(value, f"bincount: {what}")
+    if not 0 <= found < 1 << 63:
+        raise InvalidArgumentError(f"bincount: {what} must be 0 or more, and int64; got {found}")
+    return found
 
 
 def bincount(values: Any, weights: Any = None, axis: Any = 0, minlength: Any = None,
@@ -88,10 +97,10 @@ def bincount(values: Any, weights: Any = None, axis: Any = 0, minlength: Any = N
     found, owner, count, x, vector = _numbers("bincount", values)
     single = axis != -1 or vector
     length = int(found.max()) + 1 if found.size else 0
-    length = max(length, 0 if minlength is None else as_int(minlength, "bincount: minlength"))
+    length = max(length, 0 if minlength is None else _limit(minlength, "minlength"))
     kept = np.arange(found.size)
     if maxlength is not None:
-        length = min(length, as_int(maxlength, "bincount: maxlength"))
+        length = min(length, _limit(maxlength, "maxlength"))
         kept = np.flatnonzero(found < length)
     # By columns, so that no product of lengths overflows.
     order = kept[np.lexsort((found[kept], np.zeros(len(kept)) if single else owner[kept]))]

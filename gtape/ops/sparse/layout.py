@@ -12,14 +12,13 @@ from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
 from gtape.core.spec import normal_axes
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_int, as_ints, as_items, as_shape
+from gtape.ops.arguments import as_int, as_ints, as_items
 from gtape.ops.shape.packing import concat_
 from gtape.ops.sparse.conversions import int64_rows, reorder
 from gtape.ops.sparse.places import all_cells, columns_, host_rows, pick, placed, places_, sparse
-from gtape.ops.sparse.tensor import SparseTensor
+from gtape.ops.sparse.tensor import SparseTensor, lengths_of
 
 
 def _axis(name: str, axis: Any, rank: int) -> int:
@@ -42,7 +41,7 @@ def reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
             raise InvalidArgumentError(f"reshape: {total} cells do not fit the shape "
                                        f"{shown(wanted)}")
         wanted[wanted.index(-1)] = total // rest if rest else 0
-    if math.prod(wanted) != total or any(n < 0 for n in wanted):
+    if math.prod(wanted) != total or not all(0 <= n < 1 << 63 for n in wanted):
         raise InvalidArgumentError(f"reshape: the shape {list(x.shape)} has {total} cells, which "
                                    f"do not fit {shown(list(wanted))}")
     made = places_(all_cells(x), shape=tuple(wanted))
@@ -88,7 +87,7 @@ def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> Spar
         InvalidArgumentError: not one number for each axis, or a negative one.
     """
     x = sparse(sp_input, "slice")
-    low, lengths = as_shape(start, "slice: start"), as_shape(size, "slice: size")
+    low, lengths = lengths_of(start, "slice: start"), lengths_of(size, "slice: size")
     if not len(low) == len(lengths) == len(x._lengths):
         raise InvalidArgumentError(f"slice: start and size must have one number for each axis of "
                                    f"{list(x.shape)}; got {list(low)} and {list(lengths)}")
@@ -239,8 +238,7 @@ def reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
         rows = host_rows(x)
         tight = rows.max(axis=0) + 1 if len(rows) else np.zeros(len(x._lengths), np.int64)
         return SparseTensor._made(x.indices, x.values, tuple(int(n) for n in tight))
-    lengths = as_shape(TensorShape(new_shape) if isinstance(new_shape, TensorShape) else new_shape,
-                       "reset_shape: new_shape")
+    lengths = lengths_of(new_shape, "reset_shape: new_shape")
     if len(lengths) != len(x._lengths):
         raise ValueError(f"reset_shape: the new shape must have the rank of {list(x.shape)}; got "
                          f"{list(lengths)}")

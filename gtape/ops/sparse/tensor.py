@@ -10,6 +10,7 @@ import numpy as np
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32, int64
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.placement import on
 from gtape.core.shape import TensorShape
@@ -228,7 +229,19 @@ def _lengths(dense_shape: Any) -> tuple[int, ...]:
     if isinstance(dense_shape, int) or rank != 1:
         raise ValueError(f"the dense_shape of a SparseTensor must be a vector [rank]; got "
                          f"{shown(dense_shape)}")
-    return as_shape(dense_shape, "the dense_shape of a SparseTensor")
+    return lengths_of(dense_shape, "the dense_shape of a SparseTensor")
+
+
+def lengths_of(shape: Any, what: str) -> tuple[int, ...]:
+    """A shape of int64 lengths, none negative. A sparse one may have more cells than memory holds.
+
+    Raises:
+        InvalidArgumentError: a length is negative, or beyond int64.
+    """
+    found = as_shape(shape, what)
+    if any(n >= 1 << 63 for n in found):
+        raise InvalidArgumentError(f"{what} must hold lengths of int64; got {shown(list(found))}")
+    return found
 
 
 class SparseTensorSpec(ShapedSpec, CompositeSpec):
