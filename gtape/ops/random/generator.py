@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,8 @@ class Generator:
                  alg: Any = None) -> None:
         _check_algorithm(alg)
         if copy_from is not None:
+            if not isinstance(copy_from, Generator):
+                raise TypeError(f"a Generator copies another one; got {shown(copy_from)}")
             state = copy_from.state
         if state is None:
             raise ValueError("a Generator needs a state; use Generator.from_seed(seed)")
@@ -165,6 +168,16 @@ class Generator:
         self._set(_state(key, counter + count))
         return mixed(4, key), counter
 
+    def _drawn(self, draw: Callable[..., Tensor], *args: Any) -> Tensor:
+        """What `draw` draws here; where it refuses its arguments, nothing was drawn."""
+        before = self._now()
+        try:
+            return draw(self._take, *args)
+        except Exception:
+            if tracer_now() is None:
+                self._set(before)
+            raise
+
     def reset(self, state: Any) -> None:
         """Go on from `state`."""
         self._set(state if symbolic(state) else _state_array(state))
@@ -185,7 +198,7 @@ class Generator:
 
     def make_seeds(self, count: int = 1) -> Tensor:
         """int64[2, count]: seeds for the stateless functions, one in each column."""
-        first = functions.full_integers(self._take, [count], dtypes.int64)
+        first = self._drawn(functions.full_integers, [count], dtypes.int64)
         return stack_(first, multiply(first, 0), axis=0)
 
     def split(self, count: int = 1) -> list[Generator]:
@@ -202,27 +215,27 @@ class Generator:
     def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
                name: str | None = None) -> Tensor:
         """As `tf.random.normal`."""
-        return functions.normal(self._take, shape, mean, stddev, dtype)
+        return self._drawn(functions.normal, shape, mean, stddev, dtype)
 
     def truncated_normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0,
                          dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
         """As `tf.random.truncated_normal`."""
-        return functions.truncated_normal(self._take, shape, mean, stddev, dtype)
+        return self._drawn(functions.truncated_normal, shape, mean, stddev, dtype)
 
     def uniform(self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32,
                 name: str | None = None) -> Tensor:
         """As `tf.random.uniform`."""
-        return functions.uniform(self._take, shape, minval, maxval, dtype)
+        return self._drawn(functions.uniform, shape, minval, maxval, dtype)
 
     def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64,
                          name: str | None = None) -> Tensor:
         """Integers over the whole range of `dtype`."""
-        return functions.full_integers(self._take, shape, dtype)
+        return self._drawn(functions.full_integers, shape, dtype)
 
     def binomial(self, shape: Any, counts: Any, probs: Any, dtype: Any = dtypes.int32,
                  name: str | None = None) -> Tensor:
         """Successes in `counts` trials of probability `probs`."""
-        return functions.binomial(self._take, shape, counts, probs, dtype)
+        return self._drawn(functions.binomial, shape, counts, probs, dtype)
 
 
 def _counter_number(counter: Any) -> int:
