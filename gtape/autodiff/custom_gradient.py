@@ -138,12 +138,18 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
     """
     if f is None:
         return custom_gradient
+    _check_function("custom_gradient", f)
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         return _call(f, _in_order(f, args, kwargs), kwargs and _keywords(f, args, kwargs))
 
     return wrapper
+
+
+def _check_function(name: str, f: Any) -> None:
+    if not callable(f):
+        raise TypeError(f"{name} takes a function; got {shown(f)}")
 
 
 def _in_order(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -270,8 +276,11 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f` forward, the identity backward (a straight-through estimator, arXiv:1308.3432).
 
     Raises:
+        TypeError: `f` is no function.
         ValueError: the result differs in shape from the first argument.
     """
+    _check_function("grad_pass_through", f)
+
     @custom_gradient
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         def grad(*upstream: Any, variables: Any = None) -> Any:

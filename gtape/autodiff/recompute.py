@@ -6,7 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gtape.autodiff.custom_gradient import VariableWatcher, _is_tensor, _keyed, run_custom
+from gtape.autodiff.custom_gradient import (
+    VariableWatcher,
+    _check_function,
+    _is_tensor,
+    _keyed,
+    run_custom,
+)
 from gtape.core import nest
 from gtape.core.context import recorders
 from gtape.core.convert import convert
@@ -18,7 +24,12 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
     Memory for time: the tape keeps only the arguments (Chen et al. 2016, arXiv:1604.06174).
     Unconnected arguments get zeros.
+
+    Raises:
+        TypeError: `f` is no function.
     """
+    _check_function("recompute_grad", f)
+
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         structure = [list(args), kwargs]

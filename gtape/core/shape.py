@@ -108,7 +108,12 @@ class TensorShape:
         Raises:
             ValueError: it is known to have fewer than `rank` axes.
         """
-        if self.rank is not None and self.rank < rank:
+        try:
+            least = index(rank)
+        except TypeError:
+            raise TypeError(f"with_rank_at_least: a rank must be an integer; got "
+                            f"{shown(rank)}") from None
+        if self.rank is not None and self.rank < least:
             raise ValueError(f"shape {self} must have at least {rank} axes; it has {self.rank}")
         return self
 
@@ -127,7 +132,13 @@ class TensorShape:
         return iter(self._known())
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._known()[index]
+        lengths = self._known()
+        try:
+            found = lengths[index]
+        except (IndexError, TypeError, ValueError):
+            kind = IndexError if hasattr(index, "__index__") else TypeError
+            raise kind(f"an index of the shape {self} must be an integer in [{-len(lengths)}, "
+                       f"{len(lengths)}), or a slice; got {shown(index)}") from None
         return TensorShape(found) if isinstance(index, slice) else found
 
     def __add__(self, other: Any) -> TensorShape:

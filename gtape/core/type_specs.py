@@ -69,7 +69,7 @@ class TypeSpec:
     def most_specific_common_supertype(self, others: Sequence[Any]) -> Any:
         """The narrowest spec that all of these fit; None where there is none."""
         said = self._serialize()
-        for other in others:
+        for other in _listed(others):
             if type(other) is not type(self):
                 return None
             joined = [_joined(a, b) for a, b in zip(said, other._serialize())]
@@ -86,7 +86,7 @@ class TypeSpec:
         """
         found = self.most_specific_common_supertype([other])
         if found is None:
-            raise ValueError(f"no TypeSpec is compatible with both {self!r} and {other!r}")
+            raise ValueError(f"no TypeSpec is compatible with both {self!r} and {shown(other)}")
         return found
 
     def __eq__(self, other: object) -> bool:
@@ -100,6 +100,13 @@ class TypeSpec:
 
     def __reduce__(self) -> Any:
         return type(self), self._serialize()
+
+
+def _listed(others: Any) -> Sequence[Any]:
+    if not isinstance(others, Sequence) or isinstance(others, (str, bytes)):
+        raise TypeError(f"most_specific_common_supertype takes a list of specs; got "
+                        f"{shown(others)}. Write [spec]")
+    return others
 
 
 def _narrower(a: Any, b: Any) -> bool:
@@ -166,7 +173,14 @@ class TensorSpec(ShapedSpec):
 
     @classmethod
     def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
-        """A spec like `spec`, under another name when `name` is given."""
+        """A spec like `spec`, under another name when `name` is given.
+
+        Raises:
+            TypeError: it has no shape and dtype.
+        """
+        if not (hasattr(spec, "shape") and hasattr(spec, "dtype")):
+            raise TypeError(f"TensorSpec.from_spec takes a spec with a shape and a dtype; got "
+                            f"{shown(spec)}")
         return cls(spec.shape, spec.dtype, name or getattr(spec, "name", None))
 
     @classmethod
@@ -217,7 +231,7 @@ class TensorSpec(ShapedSpec):
     def most_specific_common_supertype(self, others: Sequence[Any]) -> TensorSpec | None:
         """The narrowest spec that all of these fit; None when the dtypes differ."""
         shape = self._shape
-        for other in others:
+        for other in _listed(others):
             if not isinstance(other, TensorSpec) or other._dtype is not self._dtype:
                 return None
             shape = _joined(shape, other._shape)

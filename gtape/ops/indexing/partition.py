@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
+from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.placement import at_home
+from gtape.core.size_limits import room_for
+from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.arguments import as_int, as_tensors, index_tensor
 from gtape.ops.indexing.masking import compress_
@@ -47,10 +50,11 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str
         raise InvalidArgumentError(f"dynamic_partition: partitions must lie in [0, {count}); got "
                                    f"{int(numbers.min())} to {int(numbers.max())}")
     order = xp.argsort(numbers, kind="stable")
-    sizes = xp.bincount(numbers.astype(np.int64), minlength=count)
     rows = reshape_(x, shape=(math.prod(lead), *shape[len(lead):]))
     dealt = compress_(rows, EagerTensor(order, x._t.device.type_of(order.dtype)), axis=0)
-    return list(split_(dealt, sizes=tuple(int(n) for n in sizes), axis=0))
+    with room_for("dynamic_partition", Spec((count,), int64)):
+        sizes = xp.bincount(numbers.astype(np.int64), minlength=count)
+        return list(split_(dealt, sizes=tuple(int(n) for n in sizes), axis=0))
 
 
 @at_home

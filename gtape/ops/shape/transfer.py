@@ -12,6 +12,7 @@ from gtape.core.dispatch import emit_or_none
 from gtape.core.op import Op
 from gtape.core.recording import record_general
 from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.ops.arguments import as_int
 
 
 class Move(Op):
@@ -80,7 +81,7 @@ def gpu(self: Tensor, gpu_index: int = 0) -> Tensor:
     """The tensor on GPU `gpu_index`. Raises InvalidArgumentError when there is none."""
     from gtape.devices.placing import device_named
 
-    device = device_named(f"GPU:{gpu_index}")
+    device = device_named(f"GPU:{as_int(gpu_index, 'gpu_index')}")
     return self if self._t.device is device else move(self, device)
 
 
