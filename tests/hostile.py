@@ -1,8 +1,9 @@
 """Calls every public function with a hostile value in the place of each argument in turn.
 
-`python tests/hostile.py [--seed N] [--share 0.1] [--traced] [--only NAME] [--plant]` makes the
-calls in this process, under a limit of memory, and prints a line of JSON for each call, and one
-for each that hangs, allocates wildly or raises what is no answer to a wrong argument.
+`python tests/hostile.py --folder TEMPORARY [--seed N] [--share 0.1] [--traced] [--only NAME]
+[--plant]` makes the calls in this process, under a limit of memory, with the folder as the present
+one, and prints a line of JSON for each call, and one for each that hangs, allocates wildly, raises
+what is no answer to a wrong argument, or changes an object and refuses.
 tests/test_hostile_calls.py does so for a share of them; all of them take some minutes.
 """
 
@@ -12,6 +13,7 @@ import argparse
 import inspect
 import json
 import math
+import os
 import random
 import re
 import resource
@@ -24,128 +26,25 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hostile_planted
 import numpy as np
+from hostile_callables import Method, beside, functions, prepare, usual
 
 import gtape as tf
-from gtape import _names
 
 #: Address space of the process, in bytes: what allocates wildly meets it.
 MEMORY = 4 << 30
 #: Seconds for one call.
 LONGEST = 10.0
-_SPACES = ("bitwise", "debugging", "image", "linalg", "math", "nest", "nn", "ragged", "random",
-           "sets", "signal", "sparse")
-#: They change what later calls see, wait for input, or are about the machine.
-_SKIPPED = {
-    "control_dependencies", "device", "debugging.disable_check_numerics",
-    "debugging.enable_check_numerics", "debugging.set_log_device_placement", "explain_none",
-    "get_logger", "init_scope", "name_scope", "no_op", "print", "random.set_global_generator",
-    "random.set_seed"}
-
-
-#: Texts for people, which may be anything that has one.
-_TEXTS = {"name", "message", "summarize"}
+#: Texts for people, which may be anything that has one; and what must have a truth value, for
+#: which it is asked after the change that the call is about.
+_TEXTS = {"name", "message", "summarize", "read_value"}
 #: (function, parameter): what the caller hands over runs for good.
 _ENDLESS = {("while_loop", "cond")}
 
 
-class Planted:
-    """Offenders of each kind, which must be reported."""
-
-    @staticmethod
-    def slip(x: Any) -> Any:
-        return [1, 2][x]
-
-    @staticmethod
-    def hang(size: Any) -> Any:
-        while size == -1:
-            pass
-        return size
-
-    @staticmethod
-    def hoard(shape: Any) -> Any:
-        return np.ones(int(shape)) if type(shape) is int and shape > 0 else shape
-
-    @staticmethod
-    def words(axis: Any) -> Any:
-        return axis + 1
-
-
-def _methods() -> dict[str, Callable[..., Any]]:
-    """Methods of objects that are made anew for each call."""
-    made: dict[str, Callable[..., Any]] = {}
-    kinds: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
-        "Variable": (lambda: tf.Variable([[1.0, 2.0], [3.0, 4.0]]), (
-            "assign", "assign_add", "assign_sub", "scatter_nd_update", "scatter_nd_add",
-            "scatter_update", "scatter_add", "gather_nd", "sparse_read", "batch_scatter_update")),
-        "TensorArray": (lambda: tf.TensorArray(tf.float32, 3).unstack(tf.ones([3, 2])), (
-            "write", "read", "gather", "scatter", "split", "unstack", "size", "stack", "concat")),
-        "Generator": (lambda: tf.random.Generator.from_seed(1), (
-            "normal", "uniform", "truncated_normal", "uniform_full_int", "binomial", "split",
-            "skip", "make_seeds", "reset", "reset_from_seed", "reset_from_key_counter")),
-        "TensorShape": (lambda: tf.TensorShape([2, None]), (
-            "concatenate", "is_compatible_with", "__add__", "__eq__")),
-        "Tensor": (lambda: tf.constant([[1.0, 2.0], [3.0, 4.0]]), (
-            "__getitem__", "__add__", "__matmul__", "__pow__", "__rtruediv__", "__eq__", "__lt__",
-            "__mod__", "set_shape")),
-    }
-    for kind, (make, names) in kinds.items():
-        for name in names:
-            method = getattr(make(), name, None)
-            if method is None:
-                continue
-
-            def call(*args: Any, make: Any = make, name: str = name, **named: Any) -> Any:
-                return getattr(make(), name)(*args, **named)
-
-            call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
-            made[f"{kind}.{name}"] = call
-    for name in ("Variable", "TensorArray", "TensorSpec", "TensorShape", "IndexedSlices"):
-        made[name] = getattr(tf, name)
-    for name in ("from_seed", "from_state", "from_key_counter"):
-        made[f"Generator.{name}"] = getattr(tf.random.Generator, name)
-    return made
-
-
-def functions() -> dict[str, Callable[..., Any]]:
-    """Every public function, and methods of the public classes, by name."""
-    found = {name: getattr(tf, name) for name in _names.ROOT}
-    for space in _SPACES:
-        module = getattr(tf, space)
-        for name in getattr(module, "__all__", None) or dir(module):
-            found[f"{space}.{name}"] = getattr(module, name)
-    found = {name: f for name, f in found.items()
-             if inspect.isroutine(f) and "._" not in name and name not in _SKIPPED}
-    return dict(sorted((found | _methods()).items()))
-
-
-def _usual(parameter: str) -> Any:
-    """What a parameter of this name usually gets."""
-    square = tf.constant([[2.0, 1.0], [1.0, 3.0]])
-    image = tf.ones([1, 4, 4, 1])
-    table: dict[str, Any] = {
-        "axis": 0, "axes": 1, "dtype": tf.float32, "shape": [2, 2], "seed": [1, 2], "perm": [1, 0],
-        "indices": tf.constant([[0], [1]]), "segment_ids": tf.constant([0, 1]), "num_segments": 2,
-        "num": 2, "depth": 3, "k": 1, "n": 2, "size": [4, 4], "begin": [0, 0], "end": [1, 1],
-        "padding": "SAME", "strides": 1, "ksize": 2, "filters": tf.ones([2, 2, 1, 1]),
-        "images": image, "image": image, "dilations": 1, "equation": "ij,jk->ik",
-        "paddings": [[1, 1], [1, 1]],
-        "multiples": [1, 2], "repeats": 2, "num_or_size_splits": 2, "fn": lambda *a: a[-1],
-        "cond": lambda x: False, "body": lambda x: x, "loop_vars": [1.0], "func": lambda *a: 1.0,
-        "Tout": tf.float32, "inp": [square], "elems": square, "dims": [2, 2], "window_length": 4,
-        "frame_length": 2, "frame_step": 1, "rate": 0.5, "block_shape": [1, 1],
-        "crops": [[0, 0]] * 2,
-        "output_shape": [1, 4, 4, 1], "target_height": 4, "target_width": 4, "offset_height": 0,
-        "offset_width": 0, "true_fn": lambda: 1.0, "false_fn": lambda: 2.0, "pred": True,
-        "branch_index": 0, "branch_fns": [lambda: 1.0], "limit": 5, "start": 0, "delta": 1,
-        "num_rows": 2, "lam": 2.0, "alpha": 2.0, "counts": 3.0, "probs": 0.5, "logits": square,
-        "num_samples": 2, "structure": [1, 2], "flat_sequence": [1, 2], "block_size": 2,
-        "labels": tf.constant([0, 1]), "condition": tf.constant([True, False]),
-        "mask": [True, False],
-        "values": [square, square], "tensors": [square, square], "inputs": [square, square],
-        "rank": 2, "data": square, "updates": square, "window_shape": [2, 2],
-        "index": 1, "message": "text", "value": square, "lengths": [1, 2], "key": 0, "spec": [2]}
-    return table.get(parameter, square)
+#: Code whose errors are no user's.
+_OWN = (str(Path(tf.__file__).parent), "hostile_planted.py")
 
 
 class _NoArray:
@@ -164,12 +63,30 @@ def _circle() -> list[Any]:
     return made
 
 
+def _dicts() -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    made["a"] = made
+    return made
+
+
 def _deep() -> Any:
     made: Any = 1.0
     for _ in range(1000):
         made = [made]
     return made
 
+
+def _function(*values: Any) -> Any:
+    return len(values[0])
+
+
+class _Class:
+    def __init__(self, *values: Any) -> None:
+        self.first = int(values[0])
+
+
+#: The functions above that a caller hands over.
+_USERS = {"_function", "__init__", "<lambda>"}
 
 #: Hostile values, made anew for each call.
 VALUES: dict[str, Callable[[], Any]] = {
@@ -180,8 +97,9 @@ VALUES: dict[str, Callable[[], Any]] = {
     "[None]": lambda: [None], "ragged": lambda: [[1], [2, 3]], "[-1, -1]": lambda: [-1, -1],
     "[2**40, 2**30]": lambda: [2**40, 2**30], "[0, 0]": lambda: [0, 0],
     "['a', 1]": lambda: ["a", 1],
-    "a circle": _circle, "deep": _deep, "{'a': 1}": lambda: {"a": 1}, "object": object,
-    "no array": _NoArray, "no repr": _NoRepr, "a function": lambda: len, "a class": lambda: int,
+    "a circle": _circle, "a circle of dicts": _dicts, "deep": _deep, "{'a': 1}": lambda: {"a": 1},
+    "object": object, "no array": _NoArray, "no repr": _NoRepr,
+    "a function": lambda: _function, "a class": lambda: _Class,
     "an array of objects": lambda: np.array([1, "a", None], object),
     "datetime": lambda: np.array(["2020-01-01"], "datetime64[D]"),
     "zeros [0]": lambda: tf.zeros([0]), "zeros [0, 3]": lambda: tf.zeros([0, 3]),
@@ -214,40 +132,86 @@ _RAW = re.compile(
     r"no repr to be had|no array to be had", re.IGNORECASE)
 
 
-def arguments(function: Callable[..., Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(parameter, name of the hostile value, keyword arguments) of each call to make."""
+def arguments(name: str, function: Callable[..., Any]) -> Iterator[
+        tuple[str, str, dict[str, Any]]]:
+    """(parameter, name of the hostile value, parameters that are given) of each call to make.
+
+    "-> value" is the name of a function that gives a hostile value.
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
         return
-    usable = [p for p in parameters if p.name != "self" and p.kind in (
-        p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    usable = [p for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD]
     for place in usable:
         if place.name in _TEXTS:
             continue
-        for value in VALUES:
-            given = {p.name: None for p in usable if p.default is p.empty or p is place}
+        called = callable(usual(name, place.name)) and not isinstance(
+            usual(name, place.name), tf.Tensor | type | tf.DType)
+        given = {p.name: None for p in usable
+                 if p.default is p.empty or p is place or p.name in beside(name)}
+        for value in [*VALUES, *(f"-> {v}" for v in VALUES if called)]:
             yield place.name, value, given
 
 
-def _made(given: dict[str, Any], place: str, value: str) -> dict[str, Any]:
-    return {name: VALUES[value]() if name == place else _usual(name) for name in given}
+def made_of(name: str, given: dict[str, Any], place: str, value: str) -> dict[str, Any]:
+    """The arguments of a call."""
+    return {p: _hostile(value) if p == place else usual(name, p) for p in given}
+
+
+def _hostile(value: str) -> Any:
+    if value.startswith("-> "):
+        make = VALUES[value.removeprefix("-> ")]
+        return lambda *values: make()
+    return VALUES[value]()
 
 
 def _call(function: Callable[..., Any], given: dict[str, Any], traced: bool) -> Any:
-    names = list(given)
-    positional = [p.name for p in inspect.signature(function).parameters.values()
-                  if p.kind is p.POSITIONAL_ONLY]
+    """The call; of a method whose object changes, that of one made before it."""
+    subject = None
+    if isinstance(function, Method) and function.before is not None:
+        subject = function.make()
+    parameters = inspect.signature(function).parameters.values()
+    several = any(p.kind is p.VAR_POSITIONAL and p.name in given for p in parameters)
+    firsts = [p for p in parameters if p.name in given and (
+        p.kind is p.POSITIONAL_ONLY or (several and p.kind is p.POSITIONAL_OR_KEYWORD)
+        or p.kind is p.VAR_POSITIONAL)]
 
     def run(values: dict[str, Any]) -> Any:
-        first = [values[n] for n in positional if n in values]
-        return function(*first, **{n: v for n, v in values.items() if n not in positional})
+        first = [values[p.name] for p in firsts]
+        rest = {n: v for n, v in values.items() if n not in [p.name for p in firsts]}
+        found = function if subject is None else function.of(subject)  # type: ignore[attr-defined]
+        return found(*first, **rest)
 
-    if not traced:
-        return run(given)
-    tensors = [n for n in names if isinstance(given[n], tf.Tensor)]
-    return tf.function(lambda *xs: run(given | dict(zip(tensors, xs))))(
-        *[given[n] for n in tensors])
+    try:
+        if traced:
+            tensors = [n for n, v in given.items() if isinstance(v, tf.Tensor)]
+            return tf.function(lambda *xs: run(given | dict(zip(tensors, xs))))(
+                *[given[n] for n in tensors])
+        return used(run(given))
+    except PROPER:
+        if subject is not None:
+            function.check(subject)  # type: ignore[attr-defined]
+        raise
+
+
+def used(made: Any) -> None:
+    """Use what a call gave, as a program would that does not know yet that it is bad."""
+    if inspect.isroutine(made):
+        made = tf.data.Dataset.from_tensor_slices([[1.0, 2.0], [3.0, 4.0]]).apply(made)
+    if isinstance(made, tf.data.Dataset):
+        made.cardinality()
+        list(made.take(3))
+        repr(made.element_spec)
+    elif isinstance(made, tf.lookup.KeyValueTensorInitializer | tf.lookup.TextFileInitializer):
+        tf.lookup.StaticHashTable(made, "" if made.value_dtype is tf.string else -1)
+    elif hasattr(made, "export") and made.key_dtype is tf.int64:
+        made.lookup([1, 7])
+        made.size()
+    elif isinstance(made, tf.RaggedTensor):
+        made.to_list()
+    elif type(made).__module__.startswith("gtape."):
+        repr(made)
 
 
 class Late(BaseException):
@@ -267,8 +231,11 @@ def verdict(function: Callable[..., Any], given: dict[str, Any], traced: bool,
     except Late:
         return f"takes longer than {longest:g} s"
     except SLIPS as error:
-        return _told(error)
+        return "" if type(error) is IndexError and _in_words(error) else _told(error)
     except tf.errors.OpError as error:
+        cause = error.__cause__
+        if cause is not None and _slipped(cause):
+            return f"{type(error).__name__} of {_told(cause)}"
         return "" if str(error).strip() else "has no words"
     except PROPER as error:
         return _told(error) if _RAW.search(str(error)) and not _in_words(error) else ""
@@ -281,9 +248,19 @@ def verdict(function: Callable[..., Any], given: dict[str, Any], traced: bool,
     return ""
 
 
+def _slipped(cause: BaseException) -> bool:
+    """Whether an error that became another one is a slip of ours: neither in words, nor of the
+    system, nor of a function that the user handed over."""
+    last = traceback.extract_tb(cause.__traceback__)[-1]
+    own = last.filename.startswith(_OWN[0]) or last.filename.endswith(_OWN[1])
+    return own and not _in_words(cause) and not isinstance(cause, (OSError, MemoryError))
+
+
 def _in_words(error: BaseException) -> bool:
-    """Whether a line of gtape raised it, and not Python or NumPy under one."""
+    """Whether a line of gtape or a user's function raised it, and not Python or NumPy under one."""
     last = traceback.extract_tb(error.__traceback__)[-1]
+    if last.filename == __file__:
+        return last.name in _USERS
     return "raise" in (last.line or "") or "<lambda>" in last.name
 
 
@@ -305,22 +282,23 @@ def main() -> int:
     parser.add_argument("--traced", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--plant", action="store_true")
+    parser.add_argument("--folder", required=True)
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGALRM, _late)
     warnings.simplefilter("ignore")
     chance, started, count = random.Random(options.seed), time.monotonic(), 0
-    named = functions() if not options.plant else {
-        f"planted {name}": f.__func__ for name, f in vars(Planted).items()
-        if isinstance(f, staticmethod)}
+    os.chdir(options.folder)
+    prepare(Path())
+    named = hostile_planted.functions() if options.plant else functions()
     for name, function in named.items():
         if options.only and options.only not in name:
             continue
-        for place, value, given in arguments(function):
+        for place, value, given in arguments(name, function):
             if chance.random() >= options.share or (name, place) in _ENDLESS:
                 continue
             print(json.dumps(["try", f"{name}({place}={value})"]), flush=True)
-            why = verdict(function, _made(given, place, value), options.traced,
+            why = verdict(function, made_of(name, given, place, value), options.traced,
                           1.0 if options.plant else LONGEST)
             count += 1
             if why:

@@ -24,9 +24,9 @@ _SHARES = {"eager": 0.06, "traced": 0.03}
 _PATIENCE = 240
 
 
-def _report(*arguments: str) -> tuple[list[str], list[Any]]:
+def _report(folder: Path, *arguments: str) -> tuple[list[str], list[Any]]:
     """What is bad, and the last line."""
-    command = [sys.executable, str(_SCRIPT), *arguments]
+    command = [sys.executable, str(_SCRIPT), "--folder", str(folder), *arguments]
     environment = os.environ | {"GTAPE_NATIVE": "0", "PYTHONPATH": str(_SCRIPT.parent.parent)}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE,
@@ -44,17 +44,18 @@ def _report(*arguments: str) -> tuple[list[str], list[Any]]:
 
 
 @pytest.mark.parametrize("mode", _SHARES)
-def test_hostile_values(mode: str) -> None:
+def test_hostile_values(mode: str, tmp_path: Path) -> None:
     seed = int(os.environ.get("GTAPE_HOSTILE_SEED") or secrets.randbits(32))
     share = float(os.environ.get("GTAPE_HOSTILE_SHARE") or _SHARES[mode])
-    bad, last = _report("--seed", str(seed), "--share", str(share),
+    bad, last = _report(tmp_path, "--seed", str(seed), "--share", str(share),
                         *(["--traced"] if mode == "traced" else []))
     assert not bad, f"GTAPE_HOSTILE_SEED={seed}, {mode}:\n" + "\n".join(bad)
     assert last[1] > 500, f"only {last[1]} calls were made"
 
 
-def test_planted_offenders_are_reported() -> None:
-    bad, _ = _report("--plant")
+def test_planted_offenders_are_reported(tmp_path: Path) -> None:
+    bad, _ = _report(tmp_path, "--plant")
     for name, what in {"slip": "IndexError", "hang": "takes longer", "hoard": "MemoryError",
-                       "words": "unsupported operand"}.items():
+                       "words": "unsupported operand", "wrapped": "UnknownError of Attribute",
+                       "spoiled": "changed it"}.items():
         assert any(f"planted {name}(" in line and what in line for line in bad), (name, bad)
