@@ -9,9 +9,10 @@ import numpy as np
 
 from gtape.core import nest
 from gtape.core.dtypes import DType, as_dtype, int64, require_usable
-from gtape.core.errors import InvalidArgumentError
+from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.arguments import as_function, as_int, as_items, host_value
 
 if TYPE_CHECKING:
@@ -88,6 +89,18 @@ def datasets_of(values: Any, what: str) -> list[Dataset]:
     if not found:
         raise ValueError(f"{what}: Invalid `datasets`. `datasets` should not be empty.")
     return [dataset_of(value, f"{what}: each of `datasets`") for value in found]
+
+
+def known(tensor: Tensor, what: str) -> np.ndarray:
+    """The numbers of a tensor, of which a dataset is made.
+
+    Raises:
+        NotTraceableError: a function is being traced, and has them only at a call.
+    """
+    if not isinstance(tensor, EagerTensor):
+        raise NotTraceableError(f"{what} must be known when the dataset is made; got "
+                                f"{tensor.spec}, which is known only when the function runs")
+    return tensor.numpy()
 
 
 def specs_of(value: Any, what: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gtape.data.arguments import dataset_of, datasets_of, flag
+from gtape.data.arguments import dataset_of, datasets_of, flag, known
 from gtape.ops.arguments import as_items
 
 
@@ -58,7 +58,8 @@ class Making:
 
         spec = spec_of_arguments(output_signature, output_types, output_shapes)
         given = () if args is None else tuple(
-            [convert(arg).numpy() for arg in as_items(args, "from_generator: args")])
+            [known(convert(arg), "from_generator: args")
+             for arg in as_items(args, "from_generator: args")])
         return Generated(generator, spec, given)
 
     @staticmethod

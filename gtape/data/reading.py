@@ -12,7 +12,7 @@ import numpy as np
 from gtape.core.dtypes import string
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
-from gtape.data.arguments import integer
+from gtape.data.arguments import integer, known
 from gtape.data.dataset import Dataset
 from gtape.data.rows import Chunk, Rows
 from gtape.files.streams import compression
@@ -109,7 +109,8 @@ def _names(filenames: Any) -> Any:
     if getattr(found, "dtype", None) is not string:
         raise TypeError(f"The `filenames` argument must contain `tf.string` elements. Got "
                         f"{getattr(found, 'dtype', type(filenames).__name__)!r} elements.")
-    return found.numpy().reshape(-1) if found.ndim else np.array([found.numpy()], object)
+    names = known(found, "filenames")
+    return names.reshape(-1) if found.ndim else np.array([names], object)
 
 
 def _itself(pick: np.ndarray) -> np.ndarray:
