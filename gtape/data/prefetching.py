@@ -51,7 +51,7 @@ class Moved(Dataset):
         from gtape.devices.placing import device_named
 
         super().__init__(lambda: dataset.element_spec, dataset)
-        self._device = device_named(str(device))
+        self._device = device_named(device)
         self._size = size
 
     def _iterate(self) -> Elements[Any]:

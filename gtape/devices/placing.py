@@ -14,15 +14,17 @@ from gtape.devices.probe import probe, visible, why_not
 _NAME = re.compile(r"^(?:.*/)?(?:device:)?(cpu|gpu)(?::(\d+|\*))?$", re.IGNORECASE)
 
 
-def device_named(name: str) -> Device:
-    """The device called 'CPU', 'CPU:0', 'GPU', 'GPU:1' or '/device:GPU:0'.
+def device_named(name: Any) -> Device:
+    """The device called 'CPU', 'CPU:0', 'GPU', 'GPU:1' or '/device:GPU:0', or of a DeviceSpec.
 
     Raises:
         InvalidArgumentError: there is no such device; the text says why.
     """
-    match = _NAME.match(name.strip())
+    if isinstance(name, DeviceSpec):
+        name = name.to_string()
+    match = _NAME.match(name.strip()) if isinstance(name, str) else None
     if match is None:
-        raise InvalidArgumentError(f"a device name is CPU:0, GPU:0 …; got {name!r}")
+        raise InvalidArgumentError(f"a device name is CPU:0, GPU:0 …; got {shown(name)}")
     kind, index = match.group(1).upper(), match.group(2)
     number = 0 if index in (None, "*") else int(index)
     if kind == "CPU" and number == 0:
@@ -44,10 +46,6 @@ def device(device_name: Any) -> on:
     """
     if device_name is None:
         return on(None)
-    if isinstance(device_name, DeviceSpec):
-        device_name = device_name.to_string()
-    if not isinstance(device_name, str):
-        raise InvalidArgumentError(f"a device name is CPU:0, GPU:0 …; got {shown(device_name)}")
     return on(device_named(device_name))
 
 
