@@ -11,8 +11,10 @@ import pytest
 import gtape as tf
 from gtape.core.tensor import Tensor
 from gtape.opdef.eager_functions import operands
+from gtape.opdef.eager_source import vjp_slot, vjp_slots
 from gtape.opdef.elementwise import Elementwise
 from gtape.ops import every_module
+from gtape.ops.elementwise import scalars
 
 #: The typing rules that take real floating tensors and give the same.
 _TYPES = ("number", "real", "float", "real_float", "any")
@@ -110,6 +112,84 @@ def test_binary_with_python_numbers_on_either_side(function: Any, dtype: str) ->
         for tensor in (x, scalar):
             _compare(function, [tensor, number], dtype)
             _compare(function, [number, tensor], dtype)
+
+
+@pytest.mark.parametrize("dtype", list(_TOLERANCE))
+@pytest.mark.parametrize("function", _functions(3))
+def test_ternary(function: Any, dtype: str) -> None:
+    whole = tf.constant(_draw(function.op, (2, 3), dtype, 1))
+    row, one = (tf.constant(_draw(function.op, s, dtype, 2)) for s in ((3,), ()))
+    for args in ((whole, whole, whole), (whole, row, one), (one, whole, row), (whole, 0.25, 0.75),
+                 (whole, 1, row), (row, whole, 0.75), (one, one, 1)):
+        _compare(function, list(args), dtype)
+
+
+_SHAPES = [((2, 3), (2, 3), (2, 3)), ((2, 1), (3,), (2, 3)), ((2, 3), (), (3,)), ((), (2,), (2,)),
+           ((), (), ()), ((0,), (1,), (0,))]
+
+
+@pytest.mark.parametrize("dtype", list(_TOLERANCE))
+@pytest.mark.parametrize("shapes", _SHAPES, ids=str)
+def test_a_choice_under_a_condition(shapes: Any, dtype: str) -> None:
+    chosen, x, y = (_draw(scalars.where.op, s, dtype, i) for i, s in enumerate(shapes))
+    condition, x, y = tf.constant(chosen > 0), tf.constant(x), tf.constant(y)
+    for args in ((x, y), (x, 2), (0.5, y)):
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch([x, y])
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch([x, y])
+                fast = scalars.where(condition, *args)
+                slow = scalars.where.op.apply([condition, *operands("where", [*args])])
+                squares = fast * fast, slow * slow
+            slopes = [tape.gradient(r, [x, y]) for r in squares]
+        assert fast.spec == slow.spec and np.array_equal(fast, slow)
+        for got, wanted in zip(*slopes, strict=True):
+            assert (got is None) == (wanted is None)
+            if got is not None:
+                assert got.spec == wanted.spec and np.array_equal(got, wanted)
+                seconds = [outer.gradient(g, [x, y], unconnected_gradients="zero")
+                           for g in (got, wanted)]
+                for one, two in zip(*seconds, strict=True):
+                    assert one.spec == two.spec and np.array_equal(one, two)
+
+
+def test_three_operands_take_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: Any) -> Any:
+        raise AssertionError(f"the slow way, for {given}")
+
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            z = tf.exp(x) + scalars.clip(x, 0.25, y) + scalars.where(chosen, x, 0.0)
+        return tape.gradient(z, x)
+
+    x, y, chosen = tf.constant([1.0, 2.0]), tf.constant([3.0, 0.5]), tf.constant([True, False])
+    # Building a pullback calls functions on expressions, once.
+    step()
+    for function in (tf.exp, tf.add, scalars.clip, scalars.where):
+        monkeypatch.setitem(function.__globals__, "slow_path", refuse)
+    assert step().numpy() == pytest.approx([np.e + 2, np.exp(2)])
+    for args in ((x, y, x), (chosen, 1.0, 2.0), (tf.constant(True), x, tf.cast(y, tf.float64))):
+        with pytest.raises(AssertionError, match="the slow way"):
+            scalars.where(*args)
+
+
+@pytest.mark.parametrize("arity", [1, 2, 3])
+def test_every_slot_has_a_place_of_its_own(arity: int) -> None:
+    """The printed text knows the places as numbers; `fill_vjp_slot` reads them back."""
+    op = _functions(arity)[0].values[0].op
+    array_type = tf.constant(1.0)._t
+    slots = vjp_slots(arity)
+    for wanted in range(1, 1 << arity):
+        for numbers in range(1 << arity):
+            for same in (False, True):
+                at = vjp_slot(arity, wanted, numbers, same)
+                assert slots[at] is None
+                filled = op.fill_vjp_slot(slots, array_type, at)
+                program = op.vjp_program((array_type,) * arity, wanted, numbers, same)
+                assert filled is slots[at] and filled.backward is program.backward
+                kept = (filled.keeps_x, filled.keeps_y, filled.keeps_z)[:arity]
+                assert (*kept, filled.keeps_result) == program.reads
 
 
 def test_the_same_tensor_on_both_sides() -> None:

@@ -1,12 +1,14 @@
 """The Python functions of elementwise ops: a fast way for the common case, the op for the rest.
 
-The fast way serves float16, float32 and float64 tensors in host memory, tensors on a GPU whose
-kernel is at hand, all of one type, and Python numbers beside them. It gives the same results and
-records as `Elementwise.apply`; a test holds it to that.
+The fast way, which `eager_source` prints, serves float16, float32 and float64 tensors in host
+memory, tensors on a GPU whose kernel is at hand, all of one type, and Python numbers beside them.
+It gives the same results and records as `Elementwise.apply`; a test holds it to that.
 """
 
 from __future__ import annotations
 
+import functools
+import linecache
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,19 +17,26 @@ from gtape.core.composite_tensor import CompositeOperand, elementwise
 from gtape.core.context import active, new_key
 from gtape.core.convert import convert, convert_like
 from gtape.core.device import others
+from gtape.core.dtypes import bool_
 from gtape.core.fp_errors import ignored_context
 from gtape.core.recording import CUT, UNKNOWN, _seen_globals, mark, user_of
 from gtape.core.source_location import here
 from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor, noted
 from gtape.core.variable import Variable
+from gtape.opdef.eager_source import source, vjp_slots
 from gtape.opdef.elementwise import Elementwise
-from gtape.opdef.kernel_calls import launched, shorten, unknown
+from gtape.opdef.kernel_calls import add_launches, find_launch, launched
 from gtape.opdef.scalar_graph import Expr, is_expr
 
 Function = Callable[..., Any]
-_getframe = sys._getframe
-new = object.__new__
-seen = _seen_globals
+
+#: What the text of `eager_source` names. It is a library's, so its frames are no user's.
+_GLOBALS = {
+    "__package__": __package__, "EagerTensor": EagerTensor, "new": object.__new__,
+    "ignored_context": ignored_context, "others": others, "noted": noted, "bool_": bool_,
+    "add_launches": add_launches, "find_launch": find_launch, "active": active,
+    "_getframe": sys._getframe, "seen": _seen_globals, "user_of": user_of, "mark": mark,
+    "UNKNOWN": UNKNOWN, "CUT": CUT, "new_key": new_key}
 
 
 def operands(name: str, args: Sequence[Any]) -> list[Tensor]:
@@ -99,174 +108,31 @@ def note_variable(made: Any, args: Sequence[Any]) -> None:
             return
 
 
-def unary(op: Elementwise, compute: Function, param: str) -> Function:
-    """`f(x, name=None)`. The recording is written out here: a call would cost a tenth more."""
-    fast, on_device, name_of_op = op.fast, op.short, op.name
+def specialised(op: Elementwise, compute: Function, params: tuple[str, ...],
+                takes_numbers: bool = False) -> Function:
+    """The op's function, `f(x, …, name=None)`, with the fast way of one, two or three operands.
 
-    def function(x: Any, name: str | None = None) -> Any:
-        if type(x) is not EagerTensor:
-            return slow_path(op, (x,))
-        array_type = x._t
-        y = new(EagerTensor)
-        if array_type.fast:
-            plans = fast
-            try:
-                y._a = ignored_context.run(compute, x._a)
-            except RuntimeError:
-                y._a = ignored_context.call(compute, x._a)
-            except MemoryError:
-                return slow_path(op, (x,))
-            if others:
-                noted(y)
-        else:
-            short = on_device.get(array_type) or unknown(op, array_type)
-            launch = short[0]
-            if launch is None:
-                launch = shorten(op, array_type, 0)
-            if not launch:
-                return slow_path(op, (x,))
-            try:
-                y._a = launch(x._a)[0]
-            except MemoryError:
-                return slow_path(op, (x,))
-            plans = short[3]
-        y._t = array_type
-        y._k = 0
-        stack = active()
-        if stack:
-            frame = _getframe(1)
-            if frame.f_globals is not seen[0]:
-                frame = user_of(frame)
-            for tape in stack:
-                if not tape.is_tape:
-                    tape.observe(op, (x,), (y,), ())
-                    continue
-                known = tape._known
-                key = x._k
-                if key not in known:
-                    mark(tape, UNKNOWN, name_of_op, (x,), (y,), frame)
-                    continue
-                plan = plans[17] or op.fill_vjp_slot(plans, array_type, 1, 0, True)
-                if not plan[0]:
-                    mark(tape, CUT, name_of_op, (x,), (y,), frame)
-                    continue
-                made = y._k
-                if not made:
-                    y._k = made = new_key()
-                known.add(made)
-                tape._records.append(
-                    (plan[0], made, frame.f_code, frame.f_lasti, op, key,
-                     x if plan[1] else None, y if plan[3] else None))
-        return y
-
-    return with_signature(function, op, (param,))
+    `compute` is the op on NumPy's floating arrays. Where it `takes_numbers` it gives a Python
+    number among its arguments the dtype of the array beside it.
+    """
+    arity = len(params)
+    make = _factory(arity, op.types == "select")
+    return with_signature(make(op, compute, vjp_slots(arity), takes_numbers), op, params)
 
 
-def binary(op: Elementwise, compute: Function, params: tuple[str, str],
-           takes_numbers: bool = False) -> Function:
-    """`f(x, y, name=None)`; x or y may be a Python number, which `compute` gets as it is if it
-    `takes_numbers`: if it gives a number the dtype of the array beside it."""
-    fast, on_device, name_of_op = op.fast, op.short, op.name
-
-    def function(x: Any, y: Any, name: str | None = None) -> Any:
-        numbers = 0
-        if type(x) is EagerTensor:
-            array_type = x._t
-            a = x._a
-            kx = x._k
-            if type(y) is EagerTensor:
-                if y._t is not array_type:
-                    return slow_path(op, (x, y))
-                b = y._a
-                ky = y._k
-            elif type(y) is float or type(y) is int:
-                b = y
-                ky = 0
-                numbers = 2
-            else:
-                return slow_path(op, (x, y))
-        elif (type(x) is float or type(x) is int) and type(y) is EagerTensor:
-            array_type = y._t
-            a, b = x, y._a
-            kx, ky = 0, y._k
-            numbers = 1
-        else:
-            return slow_path(op, (x, y))
-        z = new(EagerTensor)
-        if not array_type.fast:
-            short = on_device.get(array_type) or unknown(op, array_type)
-            launch = short[numbers]
-            if launch is None:
-                launch = shorten(op, array_type, numbers)
-            if not launch:
-                return slow_path(op, (x, y))
-            try:
-                z._a = launch(a, b)[0]
-            except (ValueError, OverflowError, MemoryError):
-                return slow_path(op, (x, y))
-            plans = short[3]
-        elif numbers and not takes_numbers:
-            return slow_path(op, (x, y))
-        else:
-            plans = fast
-            try:
-                z._a = ignored_context.run(compute, a, b)
-            except (ValueError, OverflowError, MemoryError):
-                return slow_path(op, (x, y))
-            except RuntimeError:
-                z._a = ignored_context.call(compute, a, b)
-            if others:
-                noted(z)
-        z._t = array_type
-        z._k = 0
-        stack = active()
-        if stack:
-            frame = _getframe(1)
-            if frame.f_globals is not seen[0]:
-                frame = user_of(frame)
-            for tape in stack:
-                if not tape.is_tape:
-                    tape.observe(op, (x, y), (z,), ())
-                    continue
-                known = tape._known
-                if kx in known:
-                    which = 3 if ky in known else 1
-                elif ky in known:
-                    which = 2
-                else:
-                    mark(tape, UNKNOWN, name_of_op, (x, y), (z,), frame)
-                    kx, ky = getattr(x, "_k", 0), getattr(y, "_k", 0)
-                    continue
-                if numbers:
-                    same = 16
-                elif which == 3:
-                    same = 16 if a.shape == b.shape else 0
-                elif which == 1:
-                    same = 16 if not b.ndim or a.shape == z._a.shape else 0
-                else:
-                    same = 16 if not a.ndim or b.shape == z._a.shape else 0
-                plan = plans[which | numbers << 2 | same] or op.fill_vjp_slot(
-                    plans, array_type, which, numbers, same > 0)
-                if not plan[0]:
-                    mark(tape, CUT, name_of_op, (x, y), (z,), frame)
-                    kx, ky = getattr(x, "_k", 0), getattr(y, "_k", 0)
-                    continue
-                made = z._k
-                if not made:
-                    z._k = made = new_key()
-                known.add(made)
-                tape._records.append(
-                    (plan[0], made, frame.f_code, frame.f_lasti, op,
-                     (kx, ky) if which == 3 else kx if which == 1 else ky,
-                     None if same else a.shape, None if same else b.shape,
-                     x if plan[1] else None, y if plan[2] else None, z if plan[3] else None))
-        return z
-
-    return with_signature(function, op, params)
+@functools.cache
+def _factory(arity: int, select: bool) -> Callable[..., Function]:
+    """`make` of `eager_source`, compiled: a thousandth of a second, once for each arity."""
+    text, file = source(arity, select), f"<gtape function of {arity}{' select' * select}>"
+    # Tracebacks show its lines.
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    defined: dict[str, Any] = {}
+    exec(compile(text, file, "exec"), _GLOBALS | {"slow_path": slow_path}, defined)
+    return defined["make"]  # type: ignore[no-any-return]
 
 
 def unspecialised(op: Elementwise, params: tuple[str, ...]) -> Function:
-    """A function of any number of inputs, always by `Elementwise.apply`."""
+    """The op's function, always by `Elementwise.apply`."""
     if len(params) == 1:
         def function(x: Any, name: str | None = None) -> Any:
             return slow_path(op, (x,))

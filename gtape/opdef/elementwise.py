@@ -18,6 +18,7 @@ from gtape.core.context import active, tracer_now
 from gtape.core.convert import convert_like
 from gtape.core.device import ArrayType
 from gtape.core.dispatch import emit_or_none
+from gtape.core.dtypes import bool_
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.fp_errors import ignore, ignored_context, restore
 from gtape.core.op import Op, positional_names
@@ -28,8 +29,9 @@ from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.opdef import dtype_rules
 from gtape.opdef.blocks import LARGE, Blocked, fits, schedule
 from gtape.opdef.differentiate import derivative, rename_output, scalar_vjp
+from gtape.opdef.eager_source import VjpSlot
 from gtape.opdef.elementwise_vjp import VjpProgram, build_vjp_program
-from gtape.opdef.kernel_calls import mapped
+from gtape.opdef.kernel_calls import Launches, mapped
 from gtape.opdef.printers.numpy import Printer, define
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute
 
@@ -60,16 +62,12 @@ class Elementwise(Op):
                  tf_name: str | None) -> None:
         super().__init__(name, params, doc, tf_name)
         self.types = types
-        self._plans: dict[Any, VjpProgram | None] = {}
+        self._vjp_programs: dict[Any, VjpProgram | None] = {}
         #: The Python function of the op, when it is a public one.
         self.python: Callable[..., Any] | None = None
-        #: Plans as tuples for the functions of host floats, at `which | numbers << 2 | same << 4`.
-        self.fast: list[tuple[Any, ...] | None] = [None] * 32
-        #: Kernels by the types of inputs and result; see `launching`.
+        #: Kernels by the types of inputs and result; see `kernel_calls`.
         self.maps: dict[Any, Any] = {}
-        #: By type: launches without a number, with the first, with the second argument a number,
-        #: None until asked for, False where there is none; and the plans as in `fast`.
-        self.short: dict[ArrayType, list[Any]] = {}
+        self.launches: dict[ArrayType, Launches] = {}
 
     # -------------------------------------------------------------- meaning
 
@@ -100,6 +98,11 @@ class Elementwise(Op):
         """
         return dtype_rules.RULES[self.types](self.name, types)
 
+    def operand_types(self, array_type: ArrayType) -> tuple[ArrayType, ...]:
+        """The types of the inputs of a result of `array_type`: that, but for a condition."""
+        types = (array_type,) * len(self.params)
+        return (array_type.device.typed(bool_), *types[1:]) if self.types == "select" else types
+
     def compute(self, array_type: ArrayType, arrays: Sequence[Any]) -> Any:
         """The value for arrays of one device; `array_type` is the result's."""
         raise NotImplementedError
@@ -109,28 +112,31 @@ class Elementwise(Op):
 
     # -------------------------------------------------------------- the tape's side
 
-    def vjp_program(self, array_type: Any, which: int, numbers: int = 0, same: bool = False,
-                    ) -> VjpProgram | None:
-        """How to pull back to the inputs in the bit mask `which`; None: no gradient flows.
+    def vjp_program(self, types: tuple[ArrayType, ...], wanted: int, numbers: int = 0,
+                    same_shape: bool = False) -> VjpProgram | None:
+        """How to pull back to the inputs in the bit mask `wanted`; None: no gradient flows.
 
-        `array_type` is one type for all inputs or a tuple; the inputs in the mask `numbers` are
-        Python numbers; `same` says that no input in `which` was broadcast.
+        `types` are those of the inputs; the inputs in the mask `numbers` are Python numbers;
+        `same_shape` says that no input in `wanted` was broadcast.
         """
-        key = (array_type, which, numbers, same)
+        key = (types, wanted, numbers, same_shape)
         try:
-            return self._plans[key]
+            return self._vjp_programs[key]
         except KeyError:
-            made = build_vjp_program(self, array_type, which, numbers, same)
-            return self._plans.setdefault(key, made)
+            made = build_vjp_program(self, types, wanted, numbers, same_shape)
+            return self._vjp_programs.setdefault(key, made)
 
-    def fill_vjp_slot(self, plans: list[Any], array_type: ArrayType, which: int, numbers: int,
-                      same: bool) -> tuple[Any, ...]:
-        """The plan as (backward, reads first, reads second, reads y), remembered in `plans`."""
-        plan = self.vjp_program(array_type, which, numbers, same)
-        made = (None, False, False, False) if plan is None else (
-            plan.backward, plan.reads[0], len(self.params) == 2 and plan.reads[1], plan.reads[-1])
-        plans[which | numbers << 2 | same << 4] = made
-        return made
+    def fill_vjp_slot(self, slots: list[VjpSlot | None], array_type: ArrayType, slot: int,
+                      ) -> VjpSlot:
+        """The pullback for the inputs that `slot` says, remembered in `slots`."""
+        arity = len(self.params)
+        mask = (1 << arity) - 1
+        program = self.vjp_program(self.operand_types(array_type), slot & mask,
+                                   slot >> arity & mask, bool(slot >> 2 * arity))
+        filled = (VjpSlot(None, (False,) * (arity + 1)) if program is None
+                  else VjpSlot(program.backward, program.reads))
+        slots[slot] = filled
+        return filled
 
     def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
                attrs: tuple[Any, ...]) -> Any:
@@ -146,7 +152,7 @@ class Elementwise(Op):
         numbers = sum(1 << i for i, x in enumerate(inputs) if not isinstance(x, Tensor))
         if not mask:
             return None
-        plan = self.vjp_program(types if len(types) > 1 else types[0], mask, numbers)
+        plan = self.vjp_program(types, mask, numbers)
         return None if plan is None else plan.entry(inputs, outputs[0])
 
     # -------------------------------------------------------------- application
@@ -409,8 +415,7 @@ class ElementwiseVjp(ScalarGraphOp):
         try:
             plan = self._by_mask[mask]
         except KeyError:
-            types = self._in_types if len(self._in_types) > 1 else self._in_types[0]
-            plan = self._by_mask[mask] = self.vjp_program(types, mask)
+            plan = self._by_mask[mask] = self.vjp_program(self._in_types, mask)
         return None if plan is None else plan.entry(inputs, outputs[0])
 
     def body(self) -> Expr:

@@ -47,17 +47,16 @@ class VjpProgram:
         return self.backward, in_keys, shapes + kept
 
 
-def build_vjp_program(op: Any, array_type: Any, which: int, numbers: int,
-                      same: bool) -> VjpProgram | None:
-    """The plan of `op` on inputs of `array_type` (one for all, or a tuple) for the mask `which`."""
+def build_vjp_program(op: Any, types: tuple[ArrayType, ...], wanted: int, numbers: int,
+                      same_shape: bool) -> VjpProgram | None:
+    """The program of `op` on inputs of these types; see `Elementwise.vjp_program`."""
     from gtape.autodiff.user_gradients import failing, missing_gradient, override
 
     arity = len(op.params)
-    types = array_type if isinstance(array_type, tuple) else (array_type,) * arity
     if op.nondifferentiable:
         return None
     registered = override(op)
-    wrt = [i for i in range(arity) if which >> i & 1]
+    wrt = [i for i in range(arity) if wanted >> i & 1]
     if registered is not None:
         return VjpProgram(registered, arity, wrt, [True] * (arity + 1))
     if not op.has_gradient:
@@ -70,7 +69,7 @@ def build_vjp_program(op: Any, array_type: Any, which: int, numbers: int,
     pairs = [(i, p) for i, p in zip(wrt, found) if p is not None]
     if not pairs:
         return _unconnected(op, arity, wrt)
-    return _Builder(op, types, wrt, pairs, numbers, same).plan()
+    return _Builder(op, types, wrt, pairs, numbers, same_shape).plan()
 
 
 def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> VjpProgram | None:
@@ -232,9 +231,12 @@ class _Builder:
         return backward
 
     def _types_for(self, g_type: ArrayType) -> Sequence[ArrayType]:
-        """The input types for a cotangent of `g_type`: plans of host floats serve all of them."""
-        return (g_type,) * self._arity if self._types[0].fast and g_type.fast and len(
-            set(self._types)) == 1 else self._types
+        """The input types for a cotangent of `g_type`: programs of host floats serve all of them,
+        a condition beside them stays what it is."""
+        floats = {t for t in self._types if t.fast}
+        if not g_type.fast or len(floats) != 1:
+            return self._types
+        return [g_type if t.fast else t for t in self._types]
 
     def _step(self, index: int, part: Expr, g_type: ArrayType, types: Sequence[ArrayType]) -> Any:
         from gtape.opdef.elementwise import ElementwiseVjp

@@ -10,6 +10,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.recording import record_general
 from gtape.core.tensor import EagerTensor, noted
 from gtape.opdef.differentiate import inputs_read
+from gtape.opdef.eager_source import vjp_slots
 from gtape.opdef.scalar_graph import Expr
 
 #: Python integers up to here are exact as the doubles that kernels take them as.
@@ -107,25 +108,37 @@ def _is_number(value: Any, like: ArrayType) -> bool:
 
 def _out_type(op: Any, like: ArrayType) -> ArrayType | None:
     try:
-        return op.out_type((like,) * len(op.params))
+        return op.out_type(op.operand_types(like))  # type: ignore[no-any-return]
     except InvalidArgumentError:
         return None
 
 
-def unknown(op: Any, like: ArrayType) -> list[Any]:
-    """The entry of `op.short` for a type, nothing of it made yet."""
-    return op.short.setdefault(like, [None, None, None, [None] * 32])
+class Launches:
+    """How an op computes on a GPU's tensors of one type, and is pulled back there."""
+
+    __slots__ = ("by_numbers", "vjp_slots")
+
+    def __init__(self, arity: int) -> None:
+        #: By the mask of arguments that are Python numbers: what launches; None until asked for,
+        #: False where there is none.
+        self.by_numbers: list[Any] = [None] * (1 << arity)
+        self.vjp_slots = vjp_slots(arity)
 
 
-def shorten(op: Any, like: ArrayType, numbers: int) -> Any:
+def add_launches(op: Any, like: ArrayType) -> Launches:
+    """The entry of `op.launches` for a type, nothing of it made yet."""
+    return op.launches.setdefault(like, Launches(len(op.params)))  # type: ignore[no-any-return]
+
+
+def find_launch(op: Any, like: ArrayType, numbers: int) -> Any:
     """The launch for arguments of which those in the mask `numbers` are Python numbers; False
     where the op has to go another way."""
-    made: Any = False
+    launch: Any = False
     if like.device.alone and like.device.maps is not None and (
             not numbers or like.dtype.is_floating):
         out = _out_type(op, like)
-        found = map_of(op, (like,) * len(op.params), out) if out is like else None
-        if found is not None:
-            made = found.short(numbers)
-    op.short[like][numbers] = made
-    return made
+        kernel = map_of(op, op.operand_types(like), out) if out is like else None
+        if kernel is not None:
+            launch = kernel.short(numbers)
+    op.launches[like].by_numbers[numbers] = launch
+    return launch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from gtape.core.composite_tensor import takes_composites
@@ -10,8 +11,6 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import Tensor
-from gtape.opdef.eager_functions import unspecialised
-from gtape.opdef.elementwise import ScalarFunction
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.reductions.more_reductions import root
 from gtape.ops.reductions.reductions import prepared, reduce_sum_
@@ -48,11 +47,8 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any,
     return _of_values(t, clipped)
 
 
-def _real_function(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A formula for real numbers: complex ones have no order."""
-    op = ScalarFunction(fn, types="real_float", domain=(0.2, 3.0))
-    op.declare()
-    return unspecialised(op, op.params)
+#: A formula for real numbers: complex ones have no order.
+_real_function = partial(s.scalar_function, types="real_float", domain=(0.2, 3.0))
 
 
 @_real_function

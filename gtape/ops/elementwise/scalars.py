@@ -15,15 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.device import CPU
 from gtape.core.op import case
 from gtape.opdef import scalar_graph
-from gtape.opdef.eager_functions import binary, unary, unspecialised
+from gtape.opdef.eager_functions import specialised, unspecialised
 from gtape.opdef.elementwise import ScalarFunction, ScalarOp
 from gtape.ops.elementwise import scalar_numpy as spelled
 
 _INFIX: dict[str, Callable[..., Any]] = {
     "{0} + {1}": operator.add, "{0} - {1}": operator.sub, "{0} * {1}": operator.mul,
     "{0} / {1}": operator.truediv, "-{0}": operator.neg}
+#: The rules by which the result has the type of the operands.
+_OF_OPERANDS = ("number", "sum", "product", "real", "float", "real_float", "any", "select")
 _PUBLIC = {1: ("x",), 2: ("x", "y"), 3: ("x", "y", "z")}
 
 
@@ -34,30 +37,22 @@ def scalar_op(signature: str, *, names: tuple[str, ...] | None = None,
     op = ScalarOp(signature, **declared)
     op.declare()
     params = names or _PUBLIC[len(op.params)]
-    makes_same_type = op.types in ("number", "sum", "product", "real", "float", "real_float", "any")
-    if not makes_same_type or len(op.params) > 2:
+    if op.types not in _OF_OPERANDS:
         return unspecialised(op, params)
     compute = host or _INFIX.get(op.infix or "")
     if compute is None and isinstance(op.ufunc, np.ufunc):
         compute = op.ufunc
-    made = compute or op.on(np)
-    return (unary(op, made, params[0]) if len(op.params) == 1
-            else binary(op, made, (params[0], params[1]), takes_numbers=compute is not None))
+    return specialised(op, compute or op.on(np), params, takes_numbers=compute is not None)
 
 
 def scalar_function(fn: Callable[..., Any], **options: Any) -> Any:
     """Declare a `ScalarFunction`, with its options, and give its Python function."""
     op = ScalarFunction(fn, **options)
     op.declare()
-    params = op.params
-    return (unary(op, lambda x: op.compute(_type_of(x), (x,)), params[0])
-            if len(params) == 1 else unspecialised(op, params))
-
-
-def _type_of(array: Any) -> Any:
-    from gtape.core.device import CPU
-
-    return CPU.type_of(array.dtype)
+    if op.types not in _OF_OPERANDS:
+        return unspecialised(op, op.params)
+    return specialised(op, lambda *arrays: op.compute(CPU.type_of(arrays[0].dtype), arrays),
+                       op.params)
 
 
 def _neutral(number: float) -> Callable[[Any], Any]:
@@ -255,11 +250,13 @@ minimum = scalar_op("minimum(a, b)", cuda="smaller(a, b)", types="real",
                     doc="The smaller; a tie's gradient goes to the first argument.",
                     d_a=lambda g, a, b: where(a <= b, g, 0),
                     d_b=lambda g, a, b: where(a <= b, 0, g))
-where = scalar_op("where(c, a, b)", numpy=spelled.where, cuda="c ? a : b", types="select",
-                  names=("condition", "x", "y"), tf_name="SelectV2", doc="c ? x : y.", d_c=None,
+where = scalar_op("where(c, a, b)", numpy=spelled.where, host=np.where, cuda="c ? a : b",
+                  types="select", names=("condition", "x", "y"), tf_name="SelectV2",
+                  doc="c ? x : y.", d_c=None,
                   d_a=lambda g, c: where(c, g, 0), d_b=lambda g, c: where(c, 0, g))
-clip = scalar_op("clip(x, low, high)", numpy=spelled.clip, cuda="larger(smaller(x, high), low)",
-                 types="real", tf_name="ClipByValue", names=("x", "low", "high"),
+clip = scalar_op("clip(x, low, high)", numpy=spelled.clip, host=partial(spelled.clip, np),
+                 cuda="larger(smaller(x, high), low)", types="real",
+                 tf_name="ClipByValue", names=("x", "low", "high"),
                  doc="max(min(x, high), low); the gradient is 1 at the bounds, and that of low "
                  "where low > high.",
                  d_x=lambda g, x, low, high: where((x < low) | (x > high), 0, g),

@@ -1,0 +1,234 @@
+"""The text of the Python functions of elementwise ops: one template for any number of operands.
+
+For two operands it prints `make`, which gives the function of one op:
+
+    def function(x, y, name=None):
+        …                                  # which are tensors, which numbers; else the slow path
+        result._a = run(compute, a_x, a_y)
+        …                                  # and for each tape that knows an operand, its record
+        return result
+
+Printed and not a loop over operands, because a loop would cost several times what an op on a small
+tensor does. A text is compiled once; an op's function is a closure of that code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_OPERANDS = ("x", "y", "z")
+_BEFORE = """
+def make(op, compute, host_slots, takes_numbers):
+    launches_of, name_of_op = op.launches.get, op.name
+
+    def function({params}, name=None):
+"""
+_COMPUTE = """
+result = new(EagerTensor)
+if not array_type.fast:
+    launches = launches_of(array_type) or add_launches(op, array_type)
+    launch = launches.by_numbers[{numbers}]
+    if launch is None:
+        launch = find_launch(op, array_type, {numbers})
+    if not launch:
+        return slow_path(op, ({operands},))
+    try:
+        result._a = launch({arrays})[0]
+    except (ValueError, OverflowError, MemoryError):
+        return slow_path(op, ({operands},))
+    slots = launches.vjp_slots
+else:
+    {numbers_refused}
+    slots = host_slots
+    try:
+        result._a = ignored_context.run(compute, {arrays})
+    except (ValueError, OverflowError, MemoryError):
+        # Shapes or numbers that do not fit, or no memory: there is the error that says so.
+        return slow_path(op, ({operands},))
+    except RuntimeError:
+        # A finalizer or signal handler that interrupted an op finds its context entered.
+        result._a = ignored_context.call(compute, {arrays})
+    if others:
+        noted(result)
+result._t = array_type
+result._k = 0
+stack = active()
+if not stack:
+    return result
+frame = _getframe(1)
+# Mostly the module that called last calls again, and is known to be no library's.
+if frame.f_globals is not seen[0]:
+    frame = user_of(frame)
+for tape in stack:
+    if not tape.is_tape:
+        tape.observe(op, ({operands},), (result,), ())
+        continue
+    known = tape._known
+"""
+_NOT_RECORDED = """
+mark(tape, {kind}, name_of_op, ({operands},), (result,), frame)
+{keys_again}
+continue
+"""
+# The layout of a record is that of `core.recording`; its payload that of `VjpProgram.entry`.
+_RECORD = """
+    vjp = slots[{slot}] or op.fill_vjp_slot(slots, array_type, {slot})
+    if not vjp.backward:
+        {cut}
+    key = result._k
+    if not key:
+        result._k = key = new_key()
+    known.add(key)
+    tape._records.append(
+        (vjp.backward, key, frame.f_code, frame.f_lasti, op, {keys}, {payload}))
+return result
+"""
+_BINDING = """
+    return function
+"""
+
+
+class VjpSlot:
+    """The pullback of a `VjpProgram`, and what a record keeps for it; None where no gradient
+    flows. Read by attribute, which costs no more than a tuple's place."""
+
+    __slots__ = ("backward", "keeps_result", "keeps_x", "keeps_y", "keeps_z")
+
+    def __init__(self, backward: Callable[..., Any] | None, reads: Sequence[bool]) -> None:
+        self.backward = backward
+        self.keeps_x, self.keeps_y, self.keeps_z = (*reads[:-1], False, False)[:3]
+        self.keeps_result = reads[-1]
+
+
+def vjp_slot(arity: int, wanted: int, numbers: int, same_shape: bool) -> int:
+    """Where a list of `vjp_slots` has the pullback to the inputs in the mask `wanted`, with those
+    in `numbers` Python numbers, and none of `wanted` broadcast if `same_shape`."""
+    return wanted | numbers << arity | same_shape << 2 * arity
+
+
+def vjp_slots(arity: int) -> list[VjpSlot | None]:
+    """No pullback made yet."""
+    return [None] * (2 << 2 * arity)
+
+
+def _filled(template: str, **blocks: str) -> list[str]:
+    """The template's lines; a block of several lines, or of none, stands at its line's indent."""
+    lines: list[str] = []
+    for line in template.strip("\n").split("\n"):
+        name = line.strip()
+        if name.startswith("{") and name.endswith("}") and name[1:-1] in blocks:
+            indent = line[: line.index("{")]
+            lines += [indent + part for part in blocks[name[1:-1]].split("\n") if part]
+        else:
+            lines.append(line.format(**blocks) if "{" in line else line)
+    return lines
+
+
+def _indented(lines: Sequence[str], by: int = 1) -> list[str]:
+    return ["    " * by + line for line in lines]
+
+
+class _Template:
+    """The text for `arity` operands; with `select` the first of three is a condition."""
+
+    def __init__(self, arity: int, select: bool) -> None:
+        self.params = _OPERANDS[:arity]
+        #: The operands of the result's type, by their bits in masks.
+        self.bits = {p: 1 << i for i, p in enumerate(self.params) if not (select and i == 0)}
+        self.arity, self.select = arity, select
+        self.all = ", ".join(self.params)
+        self.refuse = f"return slow_path(op, ({self.all},))"
+        #: One operand's array and key are read where they are needed, and not before.
+        self.arrays = {p: "x._a" if arity == 1 else f"a_{p}" for p in self.params}
+
+    def text(self) -> str:
+        several = self.arity > 1
+        again = "\n".join(f"if not numbers & {b}: k_{p} = {p}._k" for p, b in self.bits.items())
+        not_recorded = {kind: "\n".join(_filled(
+            _NOT_RECORDED, kind=kind, operands=self.all, keys_again=again if several else ""))
+            for kind in ("UNKNOWN", "CUT")}
+        shapes = [f"s_{p}" if p in self.bits else "None" for p in self.params] if several else []
+        kept = [f"{p} if vjp.keeps_{p} else None" for p in self.params]
+        body = [*self._condition(), *self._operands(list(self.bits), False, 0), *_filled(
+            _COMPUTE, operands=self.all, arrays=", ".join(self.arrays.values()),
+            numbers="numbers" if several else "0",
+            numbers_refused=f"if numbers and not takes_numbers:\n    {self.refuse}"
+            if several else "")]
+        if several:
+            body.append(f"    {' = '.join(f's_{p}' for p in self.bits)} = None")
+        body += _indented(self._wanted(list(self.bits), (), not_recorded["UNKNOWN"]))
+        body += _filled(
+            _RECORD, slot="slot" if several else str(vjp_slot(1, 0b1, 0, True)),
+            keys="keys" if several else "k_x", cut=not_recorded["CUT"],
+            payload=", ".join([*shapes, *kept, "result if vjp.keeps_result else None"]))
+        return "\n".join([*_filled(_BEFORE, params=self.all), *_indented(body, 2),
+                          *_filled(_BINDING)]) + "\n"
+
+    def _condition(self) -> list[str]:
+        if not self.select:
+            return []
+        return ["if type(x) is not EagerTensor or x._t.dtype is not bool_:",
+                f"    {self.refuse}", "a_x = x._a"]
+
+    def _operands(self, rest: list[str], typed: bool, numbers: int) -> list[str]:
+        """Bind arrays, keys and `array_type`, or refuse: tensors of one type, or numbers beside
+        them. Of three operands the first must be a tensor, since two numbers that meet have the
+        dtype of Python's and not of the array beside them."""
+        if not rest:
+            same_place = ["if x._t.device is not array_type.device:", f"    {self.refuse}"]
+            return (same_place if self.select else []) + (
+                [f"numbers = {numbers}"] if self.arity > 1 else [])
+        p, later = rest[0], rest[1:]
+        tensor = ([f"if {p}._t is not array_type:", f"    {self.refuse}"] if typed
+                  else [f"array_type = {p}._t"])
+        if self.arity > 1:
+            tensor += [f"a_{p} = {p}._a", f"k_{p} = {p}._k"]
+        tensor += self._operands(later, True, numbers)
+        if not typed and len(later) != 1:
+            return [f"if type({p}) is not EagerTensor:", f"    {self.refuse}", *tensor]
+        return [f"if type({p}) is EagerTensor:", *_indented(tensor),
+                f"elif type({p}) is float or type({p}) is int:",
+                f"    a_{p} = {p}", f"    k_{p} = 0",
+                *_indented(self._operands(later, typed, numbers | self.bits[p])),
+                "else:", f"    {self.refuse}"]
+
+    def _wanted(self, rest: list[str], wanted: tuple[str, ...], unknown: str) -> list[str]:
+        """Decide which operands the tape knows: `keys`, `slot`, and shapes where one was stretched
+        to the result's, whose cotangent is summed."""
+        if self.arity == 1:
+            return ["k_x = x._k", "if k_x not in known:", *_indented(unknown.split("\n"))]
+        if rest:
+            p, later = rest[0], rest[1:]
+            return [f"if k_{p} in known:", *_indented(self._wanted(later, (*wanted, p), unknown)),
+                    "else:", *_indented(self._wanted(later, wanted, unknown))]
+        if not wanted:
+            return unknown.split("\n")
+        keys = ", ".join(f"k_{p}" for p in wanted)
+        return [f"keys = {f'({keys})' if len(wanted) > 1 else keys}", *self._slot(wanted)]
+
+    def _slot(self, wanted: tuple[str, ...]) -> list[str]:
+        mask = sum(self.bits[p] for p in wanted)
+        others = [p for p in self.params if p not in wanted]
+        numbers = sum(self.bits.get(p, 0) for p in others)
+        compared = [f"a_{p}.shape" for p in wanted]
+        if others:
+            compared.append("result._a.shape")
+        test, lines, word = " == ".join(compared), [], "if"
+        if len(wanted) == 1 and not self.select:
+            # Beside numbers alone nothing is stretched, and reading a shape makes a tuple.
+            lines += [f"if {'numbers' if self.arity == 2 else f'numbers == {numbers}'}:",
+                      f"    slot = {vjp_slot(self.arity, mask, numbers, True)}"]
+            word = "elif"
+            if self.arity == 2:
+                test = f"not a_{others[0]}.ndim or {test}"
+        partly = f" | numbers << {self.arity}" if self.arity > 2 and numbers else ""
+        return [*lines, f"{word} {test}:",
+                f"    slot = {vjp_slot(self.arity, mask, 0, True)}{partly}", "else:",
+                f"    slot = {vjp_slot(self.arity, mask, 0, False)}{partly}",
+                *[f"    s_{p} = a_{p}.shape" for p in wanted]]
+
+
+def source(arity: int, select: bool) -> str:
+    """The text of `make` for ops of so many operands."""
+    return _Template(arity, select).text()
