@@ -79,7 +79,6 @@ from gtape.core.introspection import inside_function as inside_function
 from gtape.core.introspection import is_symbolic_tensor as is_symbolic_tensor
 from gtape.core.introspection import is_tensor as is_tensor
 from gtape.core.module import Module as Module
-from gtape.core.name_scope import name_scope as name_scope
 from gtape.core.shape import TensorShape as TensorShape
 from gtape.core.tensor import Tensor as Tensor
 from gtape.core.type_specs import IndexedSlicesSpec as IndexedSlicesSpec
@@ -88,8 +87,9 @@ from gtape.core.type_specs import TensorSpec as TensorSpec
 from gtape.core.type_specs import TypeSpec as TypeSpec
 from gtape.core.type_specs import type_spec_from_value as type_spec_from_value
 from gtape.core.variable import Variable as Variable
-from gtape.core.variable_aggregation import VariableAggregation as VariableAggregation
-from gtape.core.variable_aggregation import VariableSynchronization as VariableSynchronization
+from gtape.core.variable import VariableAggregation as VariableAggregation
+from gtape.core.variable import VariableSynchronization as VariableSynchronization
+from gtape.core.variable import name_scope as name_scope
 from gtape.data.optional import OptionalSpec as OptionalSpec
 from gtape.devices.placing import DeviceSpec as DeviceSpec
 from gtape.devices.placing import device as device

@@ -18,9 +18,8 @@ _TABLE = {
     "gtape.core.type_specs": """
         TypeSpec TensorSpec NoneTensorSpec IndexedSlicesSpec type_spec_from_value""",
     "gtape.core.tensor": "Tensor",
-    "gtape.core.variable": "Variable",
-    "gtape.core.variable_aggregation": "VariableAggregation VariableSynchronization",
-    "gtape.core.name_scope": "name_scope",
+    "gtape.core.variable": """
+        Variable VariableAggregation VariableSynchronization name_scope""",
     "gtape.autodiff.tape": "GradientTape",
     "gtape.autodiff.gradient_request": "UnconnectedGradients explain_none",
     "gtape.core.indexed_slices": "IndexedSlices",

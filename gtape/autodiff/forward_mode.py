@@ -43,7 +43,7 @@ class ForwardAccumulator:
             self._watch(gradient_request.leaf_state(primal, "primals", i, len(flat)), tangent, i)
 
     def _watch(self, primal: Any, tangent: Any, position: int) -> None:
-        from gtape.autodiff.tape_recording import stack_level
+        from gtape.core.source_location import stack_level
 
         if not primal.dtype.is_differentiable:
             warnings.warn(

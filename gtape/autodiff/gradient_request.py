@@ -200,7 +200,7 @@ class GradientRequest:
                 return
 
     def _warn_each(self) -> None:
-        from gtape.autodiff.tape_recording import stack_level
+        from gtape.core.source_location import stack_level
 
         for role, leaves in (("target", self.targets), ("source", self.sources)):
             for leaf in leaves:

@@ -7,7 +7,6 @@ that its owner may write to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.fp_errors import ignored_context
+from gtape.core.installed import installed
 from gtape.core.placement import current_device
 from gtape.core.shape import TensorShape
 from gtape.core.symbolic_dim import SymbolicDim, dim_tensor
@@ -28,9 +28,6 @@ from gtape.core.tensor import EagerTensor, Tensor, noted
 _MAX_RANK = 64
 
 _WEAK = (bool, int, float, complex, str, bytes)
-
-#: Set by `ops`: makes one tensor of a nested list that holds tensors; reads variables and slices.
-hooks: dict[str, Callable[..., Tensor]] = {}
 
 
 def _first_leaf(value: Any) -> Any:
@@ -260,7 +257,7 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
     if hasattr(value, "_read_"):
         return _retyped(value._read_(), dtype)
     if isinstance(value, (list, tuple)) and holds_tensor(value):
-        return hooks["pack"](value, dtype)
+        return installed.pack(value, dtype)
     place = device or current_device()
     if type(value) is SymbolicDim:
         return dim_tensor(value, dtype or dtypes.int32, place)

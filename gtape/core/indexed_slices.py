@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,10 @@ import numpy as np
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.installed import installed
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import Tensor
 from gtape.core.type_specs import IndexedSlicesSpec
-
-#: Set by `ops`: scatter(values, indices, shape) -> tensor, and concat(tensors) -> tensor.
-hooks: dict[str, Callable[..., Any]] = {}
 
 
 class IndexedSlices(CompositeTensor):
@@ -30,7 +28,7 @@ class IndexedSlices(CompositeTensor):
     __slots__ = ("__weakref__", "_shape", "dense_shape", "indices", "values")
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
-        convert = hooks["convert"]
+        convert = installed.slice_tensor
         self.values: Tensor = convert(values)
         self.indices: Tensor = convert(indices)
         self.dense_shape: Any = None if dense_shape is None else convert(dense_shape)
@@ -72,7 +70,7 @@ class IndexedSlices(CompositeTensor):
             raise InvalidArgumentError(f"an IndexedSlices must have a vector of indices, one for "
                                        f"each row of its values; got indices {index} and values "
                                        f"{rows}")
-        return hooks["scatter"](self.values, self.indices, self._shape)
+        return installed.dense_rows(self.values, self.indices, self._shape)
 
     def dense(self, as_tensor: bool) -> Any:
         """`to_dense` as a tensor, or as the bare array."""
@@ -114,7 +112,7 @@ class IndexedSlices(CompositeTensor):
     def __add__(self, other: Any) -> Any:
         if isinstance(other, IndexedSlices):
             # A backward walk meets the later lookup first; rows come in the order of lookup.
-            join = hooks["concat"]
+            join = installed.concat
             return IndexedSlices(join([other.values, self.values]),
                                  join([other.indices, self.indices]), self.dense_shape)
         if isinstance(other, Tensor):

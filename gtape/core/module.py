@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from gtape.core import nest
 from gtape.core.formatting import shown
-from gtape.core.name_scope import name_scope
+from gtape.core.variable import name_scope
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _WORD = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")

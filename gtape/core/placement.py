@@ -8,20 +8,17 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
-from gtape.core.device import CPU, Device
+from gtape.core.device import Device
+from gtape.core.installed import installed
 
 _scoped: ContextVar[Device | None] = ContextVar("gtape.device", default=None)
 _default: list[Device] = []
 
 
-#: Finds the default device the first time one is needed; the package installs the probe here.
-find_default: list[Callable[[], Device]] = []
-
-
 def default_device() -> Device:
     """Where new tensors go outside any `tf.device` block."""
     if not _default:
-        _default.append(find_default[0]() if find_default else CPU)
+        _default.append(installed.find_default_device())
     return _default[0]
 
 

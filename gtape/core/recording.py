@@ -1,4 +1,4 @@
-"""How an op tells the recorders of its thread what it did.
+"""What becomes of an applied op: a node of a trace, and records of the tapes of its thread.
 
 A tape's record is the tuple (backward, result keys, code, offset, op, input keys, payload…).
 Keys are ints, or tuples of ints where there are several. `backward(grads, g, record)` adds to
@@ -13,12 +13,15 @@ for every step that carries no gradient. `explain` reads them.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-from gtape.core.context import active, new_key, walking
+from gtape.core.context import active, new_key, tracer_now, walking
+from gtape.core.device import ArrayType
 from gtape.core.source_location import is_library, user_frame
-from gtape.core.tensor import Tensor
+from gtape.core.spec import Spec
+from gtape.core.tensor import EagerTensor, Tensor
 
 _getframe = sys._getframe
 
@@ -76,7 +79,8 @@ def mark_all(kind: str, name: str, inputs: tuple[Any, ...], outputs: tuple[Any, 
             mark(recorder, kind, name, inputs, outputs, frame)
 
 
-def _exit(tensor: Tensor, how: str) -> None:
+def mark_exit(tensor: Tensor, how: str) -> None:
+    """Note on every tape that knows `tensor` that its numbers were read outside of ops."""
     stack = active()
     if not stack:
         return
@@ -85,9 +89,6 @@ def _exit(tensor: Tensor, how: str) -> None:
         if recorder.is_tape and tensor._k in recorder._known:
             recorder._marks.append(
                 (EXIT, how, (tensor._k,), (new_key(),), frame.f_code, frame.f_lasti))
-
-
-Tensor._on_exit = staticmethod(_exit)  # type: ignore[assignment]
 
 
 def record_general(op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
@@ -127,3 +128,24 @@ def record_general(op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
         recorder._records.append(
             (backward, keys[0] if len(keys) == 1 else tuple(keys), frame.f_code, frame.f_lasti,
              op, in_keys, *payload))
+
+
+def trace_or_none(op: Any, inputs: Sequence[Any], attrs: tuple[Any, ...],
+                  specs: Callable[[], list[Spec]], types: Sequence[ArrayType] | None = None,
+                  ) -> tuple[Tensor, ...] | None:
+    """The symbols of a new graph node when an input is a symbol; None when all is eager.
+
+    `types` are those of the results, where they do not live with the inputs.
+
+    Raises:
+        TypeError: a symbol is used after its trace has ended.
+    """
+    for tensor in inputs:
+        if type(tensor) is not EagerTensor and isinstance(tensor, Tensor):
+            tracer = tracer_now() or tensor._tracer  # type: ignore[attr-defined]
+            if tracer.finished:
+                raise TypeError(f"{tensor!r} is out of scope: the function that it belongs to was "
+                                f"traced already, and outside of it the tensor has no value. "
+                                f"Return it from the function, or keep it in a tf.Variable")
+            return tracer.emit(op, inputs, attrs, specs(), types)
+    return None

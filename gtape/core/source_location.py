@@ -45,6 +45,15 @@ def here() -> tuple[CodeType, int]:
     return frame.f_code, frame.f_lasti
 
 
+def stack_level() -> int:
+    """The `stacklevel` that makes a warning point at the user's line."""
+    level, frame = 1, sys._getframe(1)
+    target = user_frame(frame)
+    while frame is not target and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 class SourceLocation(NamedTuple):
     """A line of the user's program."""
 

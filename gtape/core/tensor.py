@@ -10,7 +10,6 @@ import numpy as np
 from gtape.core import formatting
 from gtape.core.device import CPU, ArrayType, others, type_of
 from gtape.core.dtypes import DType, string
-from gtape.core.references import Reference
 from gtape.core.shape import TensorShape
 from gtape.core.source_location import here
 from gtape.core.spec import Spec
@@ -28,6 +27,27 @@ _NUMPY_NAMES = {
 
 #: Named, because a literal () would tell type checkers that subclasses have no slots either.
 _NO_SLOTS: tuple[str, ...] = ()
+
+
+class Reference:
+    """`tensor.ref()`: usable as a dict key; `deref()` gives the object back."""
+
+    __slots__ = ("_object",)
+
+    def __init__(self, target: Any) -> None:
+        self._object = target
+
+    def deref(self) -> Any:
+        return self._object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and other._object is self._object
+
+    def __hash__(self) -> int:
+        return id(self._object)
+
+    def __repr__(self) -> str:
+        return f"<Reference to {self._object!r}>"
 
 
 class Tensor:

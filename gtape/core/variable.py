@@ -1,37 +1,73 @@
-"""Variable: the only value that can change. Reading one gives its present tensor."""
+"""Variable: the only value that can change. Reading one gives its present tensor.
+
+A ResourceVariable owns a value; a VariableView and an UnreadVariable are other faces of one; a
+Holder is an object of another library that stands for one.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextlib import nullcontext
+from contextvars import ContextVar
+from typing import Any, NoReturn
 
 import numpy as np
 
-from gtape.core import formatting
-from gtape.core.context import active, paused, tracer_now
+from gtape.core import formatting, guard_zones
+from gtape.core.context import active, init_scope, new_key, paused, tracer_now
 from gtape.core.convert import convert, host_array
 from gtape.core.device import ArrayType
-from gtape.core.dtypes import DType
+from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.installed import installed
 from gtape.core.recording import STATE, mark_all
-from gtape.core.references import Reference
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.tensor import EagerTensor, Reference, Tensor, noted
+from gtape.core.variable_buffer import SharedBuffer
 
-if TYPE_CHECKING:
-    from gtape.core.resource_variable import ResourceVariable
+scope_prefix: ContextVar[str] = ContextVar("gtape.name_scope", default="")
+_NOTHING: Any = nullcontext()
 
-#: Installed by `ops`: scatter and slice assignment; by `core.resource`: its classes.
-hooks: dict[str, Callable[..., Any]] = {}
+
+class name_scope:
+    """Names of variables made inside the block begin with `name/`."""
+
+    __slots__ = ("_name", "_tokens")
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise ValueError(f"a name scope must be a string; got {shown(name)}")
+        self._name = name
+        self._tokens: list[Any] = []
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def __enter__(self) -> str:
+        outer = scope_prefix.get()
+        if not self._name:
+            full = ""
+        elif self._name.endswith("/"):
+            full = self._name
+        else:
+            full = f"{outer}{self._name}/"
+        self._tokens.append(scope_prefix.set(full))
+        return full
+
+    def __exit__(self, *exc: object) -> None:
+        scope_prefix.reset(self._tokens.pop())
 
 
 def _scatter(how: str, doc: str) -> Callable[..., Any]:
     """A method that writes rows of a variable from an IndexedSlices."""
     def method(self: Variable, sparse_delta: Any, use_locking: bool = False,
                name: str | None = None) -> Any:
-        return hooks["scatter"](self, sparse_delta, how)
+        return installed.scatter(self, sparse_delta, how)
 
     method.__name__ = f"scatter_{how}"
     method.__doc__ = doc + "\n\nRaises:\n    TypeError: sparse_delta is no IndexedSlices."
@@ -57,7 +93,7 @@ class Variable:
     __array_priority__ = 100
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        return object.__new__(hooks["resource"] if cls is Variable else cls)  # type: ignore[arg-type]
+        return object.__new__(ResourceVariable if cls is Variable else cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
@@ -126,7 +162,7 @@ class Variable:
 
     def value(self) -> Tensor:
         """The present value as a tensor."""
-        return hooks["identity"](self._read_())
+        return installed.identity(self._read_())
 
     read_value = value
 
@@ -165,10 +201,10 @@ class Variable:
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the value; the gradient is an IndexedSlices."""
-        return hooks["gather"](self, indices)
+        return installed.gather(self, indices)
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
-        return hooks["gather_nd"](self, indices)
+        return installed.gather_nd(self, indices)
 
     # ------------------------------------------------------------------ identity
 
@@ -284,7 +320,7 @@ class Variable:
         if not read_value:
             return None
         self._read_()
-        return hooks["unread"](state)
+        return UnreadVariable(state)
 
     # ------------------------------------------------------------------ sparse writing
 
@@ -297,13 +333,13 @@ class Variable:
     scatter_max = _scatter("max", "The larger of row and value.")
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        return hooks["scatter_nd"](self, indices, updates, "update")
+        return installed.scatter_nd(self, indices, updates, "update")
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        return hooks["scatter_nd"](self, indices, updates, "add")
+        return installed.scatter_nd(self, indices, updates, "add")
 
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        return hooks["scatter_nd"](self, indices, updates, "sub")
+        return installed.scatter_nd(self, indices, updates, "sub")
 
 
 def _renewed(value: Tensor, state: ResourceVariable) -> Tensor:
@@ -312,7 +348,7 @@ def _renewed(value: Tensor, state: ResourceVariable) -> Tensor:
     if type(value) is EagerTensor and not (traced and value._t.differentiable):
         return noted(EagerTensor(value._a, value._t))
     with paused():
-        return hooks["renewed"](value, state._value)
+        return installed.renewed(value, state._value)
 
 
 def _plain(value: Any, dtype: DType) -> Any:
@@ -322,3 +358,200 @@ def _plain(value: Any, dtype: DType) -> Any:
         if found.dtype.kind == "b":
             return found.astype(dtype.np_dtype)
     return value
+
+
+def _full_name(name: str | None) -> str:
+    if name is None:
+        name = "Variable"
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a Variable must be a string; got {shown(name)}")
+    return f"{scope_prefix.get()}{name}:0"
+
+
+class ResourceVariable(Variable):
+    """The variable that `tf.Variable(...)` makes: it owns the state."""
+
+    __slots__ = (
+        "__weakref__",
+        "_constraint",
+        "_declared",
+        "_held",
+        "_k",
+        "_name",
+        "_shared",
+        "_trainable",
+    )
+
+    def __init__(self, initial_value: Any = None, trainable: bool | None = None,
+                 validate_shape: bool = True, caching_device: Any = None,
+                 name: str | None = None, variable_def: Any = None, dtype: Any = None,
+                 import_scope: Any = None, constraint: Any = None, synchronization: Any = None,
+                 aggregation: Any = None, shape: Any = None,
+                 experimental_enable_variable_lifting: bool = True) -> None:
+        if initial_value is None:
+            raise ValueError("a Variable needs an initial_value")
+        full_name = _full_name(name)
+        tracer = tracer_now()
+        if tracer is not None:
+            tracer.creating(self)
+            initial_value = tracer.lifted(initial_value)
+        wanted = None if dtype is None else as_dtype(dtype)
+        with init_scope() if tracer is not None else _NOTHING:
+            if callable(initial_value) and not isinstance(initial_value, (Tensor, Variable)):
+                initial_value = initial_value()
+            if isinstance(initial_value, Variable):
+                initial_value = initial_value._resource_()._value
+            value = convert(initial_value, wanted)
+        self._declared = None if shape is None else TensorShape(shape)
+        if self._declared is not None and not self._declared.is_compatible_with(value.shape):
+            raise ValueError(f"the initial value has shape {value.shape}, which does not fit the "
+                             f"declared shape {self._declared}")
+        self._name = full_name
+        self._trainable = True if trainable is None else bool(trainable)
+        self._constraint = constraint
+        self._held = noted(EagerTensor(value._array_(), value._t))
+        self._shared: SharedBuffer | None = None
+        if value._k:
+            mark_all(STATE, full_name, (value,), (self._held,))
+        #: Later variables have larger keys, so keys sort by creation.
+        self._k = new_key()
+
+    def _resource_(self) -> ResourceVariable:
+        return self
+
+    @property
+    def _value(self) -> Any:
+        tracer = tracer_now()
+        if tracer is not None:
+            return tracer.read(self)
+        shared = self._shared
+        if shared is not None:
+            self._held = shared.fresh()
+        return self._held
+
+    @_value.setter
+    def _value(self, value: Any) -> None:
+        tracer = tracer_now()
+        if tracer is not None:
+            tracer.write(self, value)
+            return
+        if self._shared is not None:
+            if value._a.shape == self._shared.array.shape:
+                self._shared.put(value)
+            else:
+                self._shared = None
+        self._held = value
+
+    def _initial_(self) -> EagerTensor:
+        """For a trace: the value at this moment."""
+        return self._value
+
+    def _commit_(self, value: Any) -> None:
+        """A traced function left this value."""
+        self._written(value, False, value, self)
+
+    def _buffer_(self, writer: Any) -> Any:
+        """The array in which a compiled program finds the value, and where `writer` leaves it."""
+        if self._shared is None:
+            value = self._held
+            guarded = value._t.device.is_host and guard_zones.wanted()
+            array = guard_zones.copied(value._a) if guarded else (
+                value._t.xp.array(value._a, order="C"))
+            self._shared = SharedBuffer(array, value)
+        if writer is not None:
+            self._shared.join(writer)
+        return self._shared.array
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ResourceVariable:
+        made = _rebuild(self._read_(), self._name, self._trainable, self._constraint,
+                        self._declared)
+        memo[id(self)] = made
+        return made
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self._value._peek().copy(), self._name, self._trainable,
+                          self._constraint, self._declared)
+
+
+def _rebuild(value: Any, name: str, trainable: bool, constraint: Any,
+             declared: TensorShape | None) -> ResourceVariable:
+    made = ResourceVariable(value, trainable, constraint=constraint, shape=declared)
+    made._name = name
+    return made
+
+
+class VariableView(Variable):
+    """Another face of a variable: everything is the state's."""
+
+    __slots__ = ("__weakref__", "_state")
+
+    def __init__(self, state: ResourceVariable) -> None:
+        self._state = state
+
+    def _resource_(self) -> ResourceVariable:
+        return self._state
+
+    @property
+    def _k(self) -> int:
+        return self._state._k
+
+    @property
+    def _value(self) -> Tensor:
+        return self._state._value
+
+
+class UnreadVariable(VariableView):
+    """What an assignment returns: reads the variable's value at the time it is asked."""
+
+    __slots__ = ()
+
+    def _shown_name(self) -> str:
+        return "UnreadVariable"
+
+
+UnreadVariable.__name__ = "_UnreadVariable"
+
+
+class Holder:
+    """Base of classes whose `value` is taken wherever an instance is given for a tensor.
+
+    `_value` is what the instance holds itself, None while there is nothing yet.
+    """
+
+    _value: Any
+    value: Any
+
+    @property
+    def _t(self) -> Any:
+        return self.value._t
+
+    @property
+    def spec(self) -> Any:
+        return self.value.spec
+
+    def _read_(self) -> Tensor:
+        value = self.value
+        return value._read_() if isinstance(value, Variable) else value  # type: ignore[no-any-return]
+
+    @property
+    def _resource_(self) -> Any:
+        # None has no such method, so that an instance without its value yet is no resource.
+        return self._value._resource_
+
+
+class VariableAggregation(enum.Enum):
+    """How updates of several replicas become one."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+class VariableSynchronization(enum.Enum):
+    """When the copies of a Variable are brought together."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3

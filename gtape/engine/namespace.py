@@ -8,8 +8,8 @@ from typing import Any
 
 import gtape as tf
 from gtape.core.composite_tensor import CompositeTensor
-from gtape.core.holders import Holder
 from gtape.core.tensor import EagerTensor
+from gtape.core.variable import Holder
 from gtape.files.records import records
 from gtape.ops.sparse.products import sparse_sparse_matmul
 from gtape.summary.events import Event, SummaryMetadata

@@ -13,9 +13,8 @@ from typing import Any
 
 from gtape.autodiff.backward import Grads, add_to
 from gtape.core.context import active, paused
-from gtape.core.dispatch import emit_or_none
 from gtape.core.op import Op, Rule, keyword_names, positional_names
-from gtape.core.recording import record_general
+from gtape.core.recording import record_general, trace_or_none
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.opdef.vjp_rules import VjpRules, _pull, run_rules
@@ -74,7 +73,7 @@ class Composite(Op):
     def run(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
         """One node or one record, whatever the body does."""
         named = dict(zip(self.attr_names, attrs))
-        outputs = emit_or_none(self, inputs, attrs, lambda: self._infer(inputs, named))
+        outputs = trace_or_none(self, inputs, attrs, lambda: self._infer(inputs, named))
         if outputs is None:
             outputs = None if self._kernel is None else self._computed(inputs, named)
         if outputs is None:

@@ -17,12 +17,11 @@ import numpy as np
 from gtape.core.context import active, tracer_now
 from gtape.core.convert import convert_like
 from gtape.core.device import ArrayType
-from gtape.core.dispatch import emit_or_none
 from gtape.core.dtypes import bool_
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.fp_errors import ignore, ignored_context, restore
 from gtape.core.op import Op, positional_names
-from gtape.core.recording import record_general
+from gtape.core.recording import record_general, trace_or_none
 from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor, noted
@@ -162,7 +161,7 @@ class Elementwise(Op):
         types = tuple(x._t for x in inputs)
         out_type = self.out_type(types)
         dtype_rules.same_device(self.name, inputs)
-        emitted = emit_or_none(self, inputs, (), lambda: [self._result(out_type, inputs)])
+        emitted = trace_or_none(self, inputs, (), lambda: [self._result(out_type, inputs)])
         if emitted is None and tracer_now() is not None:
             emitted = self._left_to_calls(out_type, inputs)
         if emitted is not None:

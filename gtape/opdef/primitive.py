@@ -26,12 +26,11 @@ import numpy as np
 
 from gtape.core.context import active, tracer_now
 from gtape.core.device import ArrayType, Device, others
-from gtape.core.dispatch import emit_or_none
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.fp_errors import ignore, ignored_context, restore
 from gtape.core.op import Op, Rule, keyword_names, positional_names, variadic_name
-from gtape.core.recording import record_general
+from gtape.core.recording import record_general, trace_or_none
 from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, noted
@@ -150,7 +149,7 @@ class Primitive(Op):
             outputs = self._on_device(inputs, shaped) if tracer is None else tracer.emit(
                 self, inputs, attrs, shaped.specs, shaped.types)
         else:
-            emitted = emit_or_none(self, inputs, attrs, lambda: list(shaped.specs))
+            emitted = trace_or_none(self, inputs, attrs, lambda: list(shaped.specs))
             outputs = self._on_device(inputs, shaped) if emitted is None else emitted
         if active():
             record_general(self, inputs, outputs, shaped)

@@ -8,25 +8,15 @@ import importlib as _importlib
 import pkgutil as _pkgutil
 from types import ModuleType as _ModuleType
 
-from gtape.core import placement as _placement
-from gtape.core.device import Device as _Device
 from gtape.ops.elementwise import operators as _operators
 from gtape.ops.indexing import getitem as _indexing
 from gtape.ops.indexing import slice_assignment as _slice_assignment
-from gtape.ops.indexing import variable_scatter as _variable_scatter
+from gtape.ops.installation import install as _install
 from gtape.ops.shape import transfer as _transfer
 
-_installed = (_indexing, _operators, _slice_assignment, _transfer, _variable_scatter)
-
-
-def _default_device() -> _Device:
-    from gtape.devices.probe import default_device
-
-    return default_device()
-
-
-if not _placement.find_default:
-    _placement.find_default.append(_default_device)
+#: They give methods to Tensor and Variable when they are imported.
+_METHODS = (_indexing, _operators, _slice_assignment, _transfer)
+_install()
 
 
 def every_module() -> list[_ModuleType]:

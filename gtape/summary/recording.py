@@ -14,9 +14,9 @@ from gtape.core.context import tracer_now
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.name_scope import name_scope, scope_prefix
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.core.variable import name_scope, scope_prefix
 from gtape.ops.arguments import as_int
 from gtape.summary.events import Summary, SummaryMetadata, summary_of
 from gtape.summary.writers import Setting, setting, state

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gtape.autodiff.tape_recording import stack_level
 from gtape.compile import subgraph_programs
 from gtape.compile.cpp.entry import entry_of
 from gtape.compile.cpp.module_source import Source, source_of
@@ -31,6 +30,7 @@ from gtape.core import guard_zones
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError, KernelError, NativeCodeWarning
 from gtape.core.locks import lock
+from gtape.core.source_location import stack_level
 from gtape.core.tensor import EagerTensor
 from gtape.core.variable_buffer import BufferWriter
 from gtape.devices.compiler import Library

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gtape.autodiff.tape_recording import stack_level
 from gtape.compile.frontend import retrace_log
 from gtape.compile.frontend.closed_graph import Traced, traced
 from gtape.compile.frontend.executable import Executable
@@ -18,7 +17,7 @@ from gtape.compile.frontend.trace_lock import alone
 from gtape.core.context import paused, tracer_now
 from gtape.core.errors import EagerFunctionWarning, NotTraceableError, RetraceWarning
 from gtape.core.locks import lock
-from gtape.core.source_location import here
+from gtape.core.source_location import here, stack_level
 from gtape.core.spec import Spec
 from gtape.core.symbolic_dim import comparable, is_open
 from gtape.core.type_specs import TensorSpec

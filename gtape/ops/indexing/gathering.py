@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core import dtypes, indexed_slices
+from gtape.core import dtypes
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
 from gtape.core.device import CPU
@@ -350,19 +350,16 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None,
     return clip_by_norm(found, max_norm, axes=list(range(rank, found.ndim)))
 
 
-def _dense_rows(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:
+def dense_rows(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:
     if type(indices) is EagerTensor:
         check_rows(values._t.xp, indices._a, shape[0], "IndexedSlices")
     return scatter_rows_(values, indices, rows=shape[0])
 
 
-def _slice_tensor(value: Any) -> Tensor:
+def slice_tensor(value: Any) -> Tensor:
     if isinstance(value, np.ndarray) and value.dtype == np.int32:
         return EagerTensor(value, _HOST_INT)
     return convert(value)
 
 
 _HOST_INT = CPU.typed(dtypes.int32)
-indexed_slices.hooks.update(
-    convert=_slice_tensor, scatter=_dense_rows,
-    concat=lambda parts: concat_(*parts, axis=0))

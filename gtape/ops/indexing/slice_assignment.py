@@ -12,11 +12,10 @@ from gtape.core.context import paused
 from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
-from gtape.core.resource_variable import ResourceVariable
 from gtape.core.source_location import here
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.variable import Variable
+from gtape.core.variable import ResourceVariable, Variable
 from gtape.opdef.primitive import primitive
 from gtape.ops.indexing.getitem import getitem
 from gtape.trace.symbolic_tensor import SymbolicTensor

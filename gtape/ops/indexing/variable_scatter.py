@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core import variable as variables
 from gtape.core.context import paused
 from gtape.core.convert import convert_like
 from gtape.core.errors import InvalidArgumentError
@@ -24,9 +23,8 @@ from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import index_tensor
 from gtape.ops.checks.ranges import check_rows
 from gtape.ops.elementwise.scalar_numpy import truncatediv
-from gtape.ops.indexing.gathering import _checked_rows, gather, gather_nd
-from gtape.ops.shape.identity import renewed
-from gtape.ops.shape.layout import broadcast_to_, identity_
+from gtape.ops.indexing.gathering import _checked_rows
+from gtape.ops.shape.layout import broadcast_to_
 
 _ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "min": "minimum",
                "max": "maximum"}
@@ -123,7 +121,7 @@ def _updates(variable: Variable, given: Any, wanted: tuple[int, ...], name: str)
     return values
 
 
-def _scatter(variable: Variable, sparse_delta: Any, how: str) -> Any:
+def scatter(variable: Variable, sparse_delta: Any, how: str) -> Any:
     """`Variable.scatter_*`: rows along axis 0."""
     name = f"scatter_{how}"
     if not isinstance(sparse_delta, IndexedSlices):
@@ -139,7 +137,7 @@ def _scatter(variable: Variable, sparse_delta: Any, how: str) -> Any:
     return _assigned(variable, changed_rows_, how, index, values)
 
 
-def _scatter_nd(variable: Variable, indices: Any, updates: Any, how: str) -> Any:
+def scatter_nd(variable: Variable, indices: Any, updates: Any, how: str) -> Any:
     """`Variable.scatter_nd_*`: slices at index tuples."""
     name = f"scatter_nd_{how}"
     like = variable._resource_()._value
@@ -152,6 +150,3 @@ def _scatter_nd(variable: Variable, indices: Any, updates: Any, how: str) -> Any
     values = _updates(variable, updates, wanted, name)
     return _assigned(variable, changed_slices_, how, index, values)
 
-
-variables.hooks.update(identity=identity_, gather=gather, gather_nd=gather_nd, scatter=_scatter,
-                       scatter_nd=_scatter_nd, renewed=renewed)

@@ -65,7 +65,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     if found.dtype is wanted:
         return found
     if found.dtype.is_complex and not wanted.is_complex:
-        from gtape.autodiff.tape_recording import stack_level
+        from gtape.core.source_location import stack_level
 
         warnings.warn(f"casting {found.dtype.name} to {wanted.name} drops the imaginary part; use "
                       f"tf.math.real(x) to say so", ComplexCastWarning, stacklevel=stack_level())

@@ -219,7 +219,7 @@ def unstack(value: Any, num: Any = None, axis: Any = 0, name: str = "unstack") -
     return list(unstack_(x, axis=at))
 
 
-def _pack(value: Any, dtype: Any) -> Tensor:
+def pack(value: Any, dtype: Any) -> Tensor:
     """A nested list that holds tensors, as one tensor; where a dtype is asked for they are cast."""
     def packed(items: Any) -> Tensor:
         return stack([packed(v) if isinstance(v, (list, tuple)) and conversion.holds_tensor(v)
@@ -232,9 +232,6 @@ def _pack(value: Any, dtype: Any) -> Tensor:
         return cast(leaf, dtype) if is_tensor else convert(leaf, dtype)
 
     return packed(value)
-
-
-conversion.hooks["pack"] = _pack
 
 
 def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:

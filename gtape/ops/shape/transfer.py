@@ -8,9 +8,8 @@ from gtape.autodiff.backward import Grads, add_to
 from gtape.autodiff.user_gradients import on_arrays
 from gtape.core import nest
 from gtape.core.device import CPU, Device
-from gtape.core.dispatch import emit_or_none
 from gtape.core.op import Op
-from gtape.core.recording import record_general
+from gtape.core.recording import record_general, trace_or_none
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.ops.arguments import as_int
 
@@ -27,7 +26,7 @@ class Move(Op):
 
     def run(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
         (x,), (device,) = inputs, attrs
-        emitted = emit_or_none(self, inputs, attrs, lambda: [x.spec],
+        emitted = trace_or_none(self, inputs, attrs, lambda: [x.spec],
                                [device.typed(x.dtype)])
         if emitted is None:
             emitted = (_moved(x, device),)
