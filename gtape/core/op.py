@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from gtape.core.spec import Spec
@@ -35,6 +37,8 @@ class Op:
     lower: Callable[..., Any] | None = None
     #: How it is made of steps of NumPy; see `compile.numpy.lower`.
     numpy_steps: Callable[..., Any] | None = None
+    #: What `on_cuda` was given.
+    gpu_kernel: tuple[str, dict[str, Any]] | None = None
 
     def __init__(self, name: str, params: tuple[str, ...], doc: str = "",
                  tf_name: str | None = None) -> None:
@@ -49,18 +53,28 @@ class Op:
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
-    def on(self, kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator: the kernels that compute all results on devices of this kind ("cuda").
+    def on_cuda(self, kernel: str, **fixed: Any) -> None:
+        """The kernels that compute all results on GPUs: the function `kernel` of `devices.cuda`,
+        as "package.module.function". It is imported when an array is on a GPU.
 
-        `fn(gpu, *arrays, **attrs)` gives an array, or a tuple where there are several results, or
-        None where no kernel serves these arrays; then the op computes as it does elsewhere. `gpu`
-        launches: `devices.cuda`.
+        `function(gpu, *arrays, **attrs, **fixed)` gives an array, or a tuple where there are
+        several results, or None where no kernel serves these arrays; then the op computes as it
+        does elsewhere. `gpu` launches.
         """
-        def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-            self._kernel = fn
-            return fn
+        self.gpu_kernel = (kernel, fixed)
+        self._kernel = self._first_on_cuda
 
-        return declare
+    def _first_on_cuda(self, gpu: Any, *arrays: Any, **attrs: Any) -> Any:
+        self._kernel = self.cuda_kernel()
+        return self._kernel(gpu, *arrays, **attrs)
+
+    def cuda_kernel(self) -> Callable[..., Any]:
+        """The function that `on_cuda` names."""
+        assert self.gpu_kernel is not None
+        kernel, fixed = self.gpu_kernel
+        module, _, function = kernel.rpartition(".")
+        found = getattr(import_module(f"gtape.devices.cuda.{module}"), function)
+        return partial(found, **fixed) if fixed else found  # type: ignore[no-any-return]
 
     def may_refuse(self, inputs: Sequence[Any]) -> bool:
         """Whether these inputs have a dtype and a place where it may raise for their values."""

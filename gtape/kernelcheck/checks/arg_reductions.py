@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import as_dtype
 from gtape.devices.cuda.kernels.arg_reductions import arg_extreme
 from gtape.devices.cuda.kernels.reductions import SERVED
 from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, Wrong
@@ -30,7 +31,7 @@ def checks() -> Iterator[Check]:
 
 def _compare(bench: Bench, array: Any, x: np.ndarray, axis: int, largest: bool,
              dtype: str) -> None:
-    got = arg_extreme(bench.gpu, array, axis, largest, dtype)
+    got = arg_extreme(bench.gpu, array, axis, largest, as_dtype(dtype))
     wanted = (np.argmax if largest else np.argmin)(x, axis=axis)
     if got.dtype.name != dtype:
         raise Wrong(f"the positions are {got.dtype.name}, and {dtype} was asked for")

@@ -64,5 +64,6 @@ def _backward(bench: Bench, dtype: str, shape: tuple[int, ...], units: int) -> N
 def _contracted(bench: Bench, dtype: str, equation: str, first: tuple[int, ...],
                 second: tuple[int, ...]) -> None:
     a, b = drawn(first, 7, dtype=dtype), drawn(second, 8, dtype=dtype)
-    made = einsum(bench.gpu, bench.array(a, dtype), bench.array(b, dtype), equation)
+    made = einsum(bench.gpu, bench.array(a, dtype), bench.array(b, dtype),
+                  equation=equation)
     bench.same(equation, served(made), np.einsum(equation, a, b))

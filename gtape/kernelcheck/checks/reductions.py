@@ -78,7 +78,7 @@ def _shapes(operation: str, dtype: str) -> Callable[[Bench], None]:
 
 def _compare(bench: Bench, operation: str, dtype: str, array: Any, x: np.ndarray,
              axes: tuple[int, ...], keepdims: bool = False) -> None:
-    got = reductions.reduce(bench.gpu, operation, array, axes, keepdims)
+    got = reductions.reduce(bench.gpu, array, operation, axes, keepdims)
     wanted = reference(operation, dtype, x, axes)
     if keepdims:
         wanted = np.expand_dims(wanted, axes)
@@ -121,19 +121,19 @@ def _empty(bench: Bench) -> None:
         top = np.inf if dtype != "int8" else 127
         low = -np.inf if dtype != "int8" else -128
         for operation, wanted in ("Sum", 0), ("Prod", 1), ("Max", low), ("Min", top):
-            got = reductions.reduce(bench.gpu, operation, x, (1,))
+            got = reductions.reduce(bench.gpu, x, operation, (1,))
             bench.same(operation, got, np.full(3, wanted))
-            bench.same(operation, reductions.reduce(bench.gpu, operation, x, (0,)), np.zeros(0))
+            bench.same(operation, reductions.reduce(bench.gpu, x, operation, (0,)), np.zeros(0))
     nothing = bench.array(np.zeros((0, 2)), "float32")
     bench.same("mean", reductions.mean(bench.gpu, nothing, (0,)), np.full(2, np.nan))
     truths = bench.array(np.zeros((0, 2)), "bool")
-    bench.same("any", reductions.reduce(bench.gpu, "Max", truths, (0,)), np.zeros(2, bool))
-    bench.same("all", reductions.reduce(bench.gpu, "Min", truths, (0,)), np.ones(2, bool))
+    bench.same("any", reductions.reduce(bench.gpu, truths, "Max", (0,)), np.zeros(2, bool))
+    bench.same("all", reductions.reduce(bench.gpu, truths, "Min", (0,)), np.ones(2, bool))
 
 
 def _many(bench: Bench) -> None:
     x = np.random.default_rng(0).random(10_000_000, np.float32)
-    got = reductions.reduce(bench.gpu, "Sum", bench.array(x, "float32"), (0,))
+    got = reductions.reduce(bench.gpu, bench.array(x, "float32"), "Sum", (0,))
     bench.same("sum", got, np.sum(x, dtype=np.float64), 5e-7)
 
 
@@ -152,14 +152,14 @@ def _narrow(bench: Bench) -> None:
     """Ones added up one by one stop at 2048 in float16 and at 256 in bfloat16."""
     for dtype in ("float16", "bfloat16"):
         for shape, axis in ((1, 16_384), 1), ((16_384, 1), 0), ((4096, 8), 0):
-            got = reductions.reduce(bench.gpu, "Sum", bench.array(np.ones(shape), dtype), (axis,))
+            got = reductions.reduce(bench.gpu, bench.array(np.ones(shape), dtype), "Sum", (axis,))
             bench.same(f"{shape}", got, np.sum(np.ones(shape), axis=axis), 0.0)
 
 
 def _repeated(bench: Bench) -> None:
     for shape, axis in ((40_000,), 0), ((2051, 5), 0):
         x = bench.array(drawn(shape, 3), "float32")
-        first, again = (bench.host(reductions.reduce(bench.gpu, "Sum", x, (axis,)))
+        first, again = (bench.host(reductions.reduce(bench.gpu, x, "Sum", (axis,)))
                         for _ in range(2))
         if first.tobytes() != again.tobytes():
             raise Wrong(f"two sums of the same {shape} differ: {first} and {again}")

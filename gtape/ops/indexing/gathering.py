@@ -51,11 +51,7 @@ def _(params: Spec, indices: Spec, *, axis: int) -> Spec:
     return params.reshaped((*params.shape[:axis], *indices.shape, *params.shape[axis + 1:]))
 
 
-@gather_.on("cuda")
-def _(gpu: Any, params: Any, indices: Any, *, axis: int) -> Any:
-    from gtape.devices.cuda.kernels import gathering as kernels
-
-    return kernels.gather(gpu, params, indices, axis)
+gather_.on_cuda("kernels.gathering.gather")
 
 
 @gather_.vjp("params")
@@ -89,11 +85,7 @@ def _(x: Spec, indices: Spec, *, rows: int) -> Spec:
     return x.reshaped((rows, *x.shape[1:]))
 
 
-@scatter_rows_.on("cuda")
-def _(gpu: Any, x: Any, indices: Any, *, rows: int) -> Any:
-    from gtape.devices.cuda.kernels import scattering as kernels
-
-    return kernels.scatter_add(gpu, x, indices, rows)
+scatter_rows_.on_cuda("kernels.scattering.scatter_add")
 
 
 @scatter_rows_.vjp("x")
@@ -121,11 +113,7 @@ def _(params: Spec, indices: Spec) -> Spec:
     return params.reshaped((*indices.shape, *params.shape[1:]))
 
 
-@rows_or_zero_.on("cuda")
-def _(gpu: Any, params: Any, indices: Any) -> Any:
-    from gtape.devices.cuda.kernels import gathering as kernels
-
-    return kernels.gather(gpu, params, indices)
+rows_or_zero_.on_cuda("kernels.gathering.gather")
 
 
 @rows_or_zero_.vjp("params")
@@ -227,11 +215,7 @@ def _(params: Spec, indices: Spec) -> Spec:
     return params.reshaped((*indices.shape[:-1], *params.shape[depth:]))
 
 
-@gather_nd_.on("cuda")
-def _(gpu: Any, params: Any, indices: Any) -> Any:
-    from gtape.devices.cuda.kernels import gathering as kernels
-
-    return kernels.gather_nd(gpu, params, indices)
+gather_nd_.on_cuda("kernels.gathering.gather_nd")
 
 
 @gather_nd_.vjp("params")
@@ -293,11 +277,7 @@ def _(indices: Spec, updates: Spec, *, shape: tuple[int, ...]) -> Spec:
     return updates.reshaped(shape)
 
 
-@scatter_nd_.on("cuda")
-def _(gpu: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) -> Any:
-    from gtape.devices.cuda.kernels import scattering as kernels
-
-    return kernels.scatter_nd(gpu, indices, updates, shape)
+scatter_nd_.on_cuda("kernels.scattering.scatter_nd")
 
 
 @scatter_nd_.vjp("updates")

@@ -82,12 +82,7 @@ def _(tensor: Spec, indices: Spec, updates: Spec) -> Spec:
     return _fitting("tensor_scatter_nd_update", tensor, indices, updates)
 
 
-@tensor_scatter_update_.on("cuda")
-def _(gpu: Any, tensor: Any, indices: Any, updates: Any) -> Any:
-    from gtape.devices.cuda.kernels import scattering as kernels
-
-    made = gpu.xp.array(gpu.contiguous(tensor))
-    return kernels.scatter_update(gpu, made, indices, updates)
+tensor_scatter_update_.on_cuda("kernels.scattering.tensor_scatter_update")
 
 
 @tensor_scatter_update_.vjp("tensor")
@@ -161,11 +156,7 @@ def _(indices: Spec, updates: Spec, *, shape: tuple[int, ...]) -> Spec:
     return updates.reshaped(shape)
 
 
-@put_last_.on("cuda")
-def _(gpu: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) -> Any:
-    from gtape.devices.cuda.kernels import scattering as kernels
-
-    return kernels.scatter_update(gpu, gpu.zeros(shape, updates.dtype), indices, updates)
+put_last_.on_cuda("kernels.scattering.put_last")
 
 
 @put_last_.vjp("updates")

@@ -46,13 +46,7 @@ def segment_extreme_(xp: Any, x: Any, ids: Any, *, count: int, largest: bool,
     return made
 
 
-@segment_extreme_.on("cuda")
-def _(gpu: Any, x: Any, ids: Any, *, count: int, largest: bool, zeros: bool) -> Any:
-    from gtape.devices.cuda.kernels import scattering as kernels
-
-    # What has no rows is a finite value, which only the array function tells from the extremes.
-    return None if zeros else kernels.segment_reduce(gpu, x, ids, count,
-                                                     "max" if largest else "min")
+segment_extreme_.on_cuda("kernels.scattering.segment_extreme")
 
 
 @segment_extreme_.infer
@@ -82,11 +76,7 @@ def segment_prod_(xp: Any, x: Any, ids: Any, *, count: int) -> Any:
     return scatter.segment_prod(xp, x, ids, count)
 
 
-@segment_prod_.on("cuda")
-def _(gpu: Any, x: Any, ids: Any, *, count: int) -> Any:
-    from gtape.devices.cuda.kernels import scattering as kernels
-
-    return kernels.segment_reduce(gpu, x, ids, count, "product")
+segment_prod_.on_cuda("kernels.scattering.segment_reduce", reduction="product")
 
 
 @segment_prod_.infer

@@ -256,11 +256,7 @@ def arg_extreme_(xp: Any, x: Any, *, axis: int, largest: bool, dtype: DType) -> 
     return xp.asarray((xp.argmax if largest else xp.argmin)(x, axis=axis)).astype(dtype.np_dtype)
 
 
-@arg_extreme_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: int, largest: bool, dtype: DType) -> Any:
-    from gtape.devices.cuda.kernels import arg_reductions as kernels
-
-    return kernels.arg_extreme(gpu, x, axis, largest, dtype.name)
+arg_extreme_.on_cuda("kernels.arg_reductions.arg_extreme")
 
 
 @arg_extreme_.infer

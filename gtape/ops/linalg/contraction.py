@@ -44,11 +44,7 @@ def _(*values: Spec, equation: str) -> Spec:
     return Spec(tuple(sizes[x] for x in result), dtype)
 
 
-@einsum_.on("cuda")
-def _(gpu: Any, *values: Any, equation: str) -> Any:
-    from gtape.devices.cuda.gemm import einsum
-
-    return einsum.einsum(gpu, *values, equation) if len(values) == 2 else None
+einsum_.on_cuda("gemm.einsum.einsum")
 
 
 @einsum_.vjp("values")

@@ -71,12 +71,7 @@ def _(g: Any, x: Any, kernel: Any, bias: Any, y: Any, *, activation: str | None)
     return _Gradients(g, x, kernel)
 
 
-@linear_.on("cuda")
-def _(gpu: Any, x: Any, kernel: Any, bias: Any, *, activation: str | None) -> Any:
-    from gtape.devices.cuda.gemm.linear import linear_forward
-
-    made = linear_forward(gpu, x, kernel, bias, activation, save=False)
-    return None if made is None else made[0]
+linear_.on_cuda("gemm.linear.linear")
 
 
 linear_.cases = [case((4, 3), (3, 5), (5,), activation=None),
@@ -97,11 +92,7 @@ def _(g: Any, x: Any, kernel: Any, z: Any) -> Any:
     return _Gradients(gelu_tanh_gradient(g, z), x, kernel)
 
 
-@linear_gelu_.on("cuda")
-def _(gpu: Any, x: Any, kernel: Any, bias: Any) -> Any:
-    from gtape.devices.cuda.gemm.linear import linear_forward
-
-    return linear_forward(gpu, x, kernel, bias, "gelu_tanh")
+linear_gelu_.on_cuda("gemm.linear.linear_forward", activation="gelu_tanh")
 
 
 linear_gelu_.cases = [case((4, 3), (3, 5), (5,)), case((2, 2, 3), (3, 2), (2,))]
@@ -153,11 +144,7 @@ def _(gs: Any, x: Any, dz: Spec) -> Any:
     return part if gs[1] is None else add(part, gs[1])
 
 
-@weight_gradients_.on("cuda")
-def _(gpu: Any, x: Any, dz: Any) -> Any:
-    from gtape.devices.cuda.gemm import linear
-
-    return linear.weight_gradients(gpu, x, dz)
+weight_gradients_.on_cuda("gemm.linear.weight_gradients")
 
 
 weight_gradients_.cases = [case((4, 3), (4, 2)), case((2, 3, 2), (2, 3, 4))]

@@ -52,11 +52,7 @@ def _(a: Spec, b: Spec, *, transpose_a: bool, transpose_b: bool) -> Spec:
     return a.reshaped((*batch, rows, columns))
 
 
-@matmul_.on("cuda")
-def _(gpu: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
-    from gtape.devices.cuda.gemm import gemm
-
-    return gemm.matmul(gpu, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+matmul_.on_cuda("gemm.gemm.matmul")
 
 
 @matmul_.vjp("a")

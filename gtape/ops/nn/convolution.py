@@ -59,12 +59,7 @@ def _(x: Spec, filters: Spec, *, strides: Sizes, dilations: Sizes, pads: Pads,
     return x.reshaped((x.shape[0], *outs, filters.shape[-1]))
 
 
-@convolution_.on("cuda")
-def _(gpu: Any, x: Any, filters: Any, *, strides: Sizes, dilations: Sizes, pads: Pads,
-      groups: int) -> Any:
-    from gtape.devices.cuda.kernels import convolution as kernels
-
-    return kernels.convolve(gpu, x, filters, strides, dilations, pads, groups)
+convolution_.on_cuda("kernels.convolution.convolve")
 
 
 @convolution_.vjp("x")
@@ -103,12 +98,7 @@ def _(a: Spec, filters: Spec, *, shape: Sizes, strides: Sizes, dilations: Sizes,
     return a.reshaped(shape)
 
 
-@input_grad_.on("cuda")
-def _(gpu: Any, a: Any, filters: Any, *, shape: Sizes, strides: Sizes, dilations: Sizes, pads: Pads,
-      groups: int) -> Any:
-    from gtape.devices.cuda.kernels import convolution as kernels
-
-    return kernels.input_gradient(gpu, a, filters, shape, strides, dilations, pads, groups)
+input_grad_.on_cuda("kernels.convolution.input_gradient")
 
 
 @input_grad_.vjp("a")
@@ -141,12 +131,7 @@ def _(x: Spec, a: Spec, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: 
     return x.reshaped((*size, x.shape[-1] // groups, a.shape[-1]))
 
 
-@filter_grad_.on("cuda")
-def _(gpu: Any, x: Any, a: Any, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads,
-      groups: int) -> Any:
-    from gtape.devices.cuda.kernels import convolution as kernels
-
-    return kernels.filter_gradient(gpu, x, a, size, strides, dilations, pads, groups)
+filter_grad_.on_cuda("kernels.convolution.filter_gradient")
 
 
 @filter_grad_.vjp("x")

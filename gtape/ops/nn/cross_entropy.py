@@ -45,11 +45,7 @@ def _(logits: Spec, labels: Spec) -> tuple[Spec, ...]:
     return logits.reshaped(logits.shape[:-1]), logits
 
 
-@softmax_cross_entropy_.on("cuda")
-def _(gpu: Any, logits: Any, labels: Any) -> Any:
-    from gtape.devices.cuda.kernels import cross_entropy as kernels
-
-    return kernels.cross_entropy(gpu, logits, labels)
+softmax_cross_entropy_.on_cuda("kernels.cross_entropy.cross_entropy")
 
 
 @softmax_cross_entropy_.vjp("logits")
@@ -85,11 +81,7 @@ def _(a: Spec, probs: Spec, labels: Spec) -> Spec:
     return probs
 
 
-@cross_entropy_grad_.on("cuda")
-def _(gpu: Any, a: Any, probs: Any, labels: Any) -> Any:
-    from gtape.devices.cuda.kernels import cross_entropy as kernels
-
-    return kernels.cross_entropy_grad(gpu, a, probs, labels)
+cross_entropy_grad_.on_cuda("kernels.cross_entropy.cross_entropy_grad")
 
 
 @cross_entropy_grad_.vjp("a")
@@ -153,11 +145,7 @@ def _(logits: Spec, labels: Spec) -> tuple[Spec, ...]:
     return logits.reshaped(logits.shape[:-1]), logits
 
 
-@sparse_softmax_cross_entropy_.on("cuda")
-def _(gpu: Any, logits: Any, labels: Any) -> Any:
-    from gtape.devices.cuda.kernels import cross_entropy as kernels
-
-    return kernels.cross_entropy(gpu, logits, labels)
+sparse_softmax_cross_entropy_.on_cuda("kernels.cross_entropy.cross_entropy")
 
 
 @sparse_softmax_cross_entropy_.vjp("logits")
@@ -180,11 +168,7 @@ def _(a: Spec, probs: Spec, labels: Spec) -> Spec:
     return probs
 
 
-@sparse_cross_entropy_grad_.on("cuda")
-def _(gpu: Any, a: Any, probs: Any, labels: Any) -> Any:
-    from gtape.devices.cuda.kernels import cross_entropy as kernels
-
-    return kernels.cross_entropy_grad(gpu, a, probs, labels)
+sparse_cross_entropy_grad_.on_cuda("kernels.cross_entropy.cross_entropy_grad")
 
 
 @sparse_cross_entropy_grad_.vjp("a")

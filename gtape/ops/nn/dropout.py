@@ -61,11 +61,7 @@ def _(g: Any, *, key: Key, offset: int, rate: float) -> Any:
     return redrawn_dropout_(g, key=key, offset=offset, rate=rate)
 
 
-@redrawn_dropout_.on("cuda")
-def _(gpu: Any, x: Any, *, key: Key, offset: int, rate: float) -> Any:
-    from gtape.devices.cuda.kernels import dropout as kernels
-
-    return kernels.dropout(gpu, x, key, offset, rate)
+redrawn_dropout_.on_cuda("kernels.dropout.dropout")
 
 
 redrawn_dropout_.cases = [case((2, 3), key=(1, 2), offset=3, rate=0.5)]

@@ -61,11 +61,7 @@ def batch_norm_(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, *, ep
     return _batch_normalized(x, mean, variance, offset, scale, eps)
 
 
-@batch_norm_.on("cuda")
-def _(gpu: Any, x: Any, mean: Any, variance: Any, offset: Any, scale: Any, *, eps: float) -> Any:
-    from gtape.devices.cuda.kernels import norm_ops
-
-    return norm_ops.batch_norm(gpu, x, mean, variance, offset, scale, eps)
+batch_norm_.on_cuda("kernels.norm_ops.batch_norm")
 
 
 def batch_norm_with_global_normalization(
@@ -148,11 +144,7 @@ def batch_norm_training(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: floa
     return add(multiply(centred, factor), shift), _wide(mean), _wide(variance)
 
 
-@batch_norm_training.on("cuda")
-def _(gpu: Any, x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
-    from gtape.devices.cuda.kernels import norm_ops
-
-    return norm_ops.batch_norm_training(gpu, x, scale, shift, axes, eps)
+batch_norm_training.on_cuda("kernels.norm_ops.batch_norm_training")
 
 
 @batch_norm_training.vjp("x", "scale", "shift")
@@ -172,12 +164,7 @@ def batch_norm_grad_(g: Any, x: Any, scale: Any, mean: Any, variance: Any, *, ax
     return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift_shape)
 
 
-@batch_norm_grad_.on("cuda")
-def _(gpu: Any, g: Any, x: Any, scale: Any, mean: Any, variance: Any, *, axes: Axes, eps: float,
-      shift_shape: Dims) -> Any:
-    from gtape.devices.cuda.kernels import norm_ops
-
-    return norm_ops.batch_norm_grad(gpu, g, x, scale, mean, variance, axes, eps, shift_shape)
+batch_norm_grad_.on_cuda("kernels.norm_ops.batch_norm_grad")
 
 
 @composite(saves="mean factor")
@@ -192,11 +179,7 @@ def layer_norm(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any
     return (add(multiply(multiply(centred, factor), scale), shift), _wide(mean), _wide(factor))
 
 
-@layer_norm.on("cuda")
-def _(gpu: Any, x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
-    from gtape.devices.cuda.kernels import norm_ops
-
-    return norm_ops.layer_norm(gpu, x, scale, shift, axes, eps)
+layer_norm.on_cuda("kernels.norm_ops.layer_norm")
 
 
 @layer_norm.vjp("x", "scale", "shift")
@@ -215,12 +198,7 @@ def layer_norm_grad_(g: Any, x: Any, scale: Any, mean: Any, factor: Any, *, axes
     return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift_shape)
 
 
-@layer_norm_grad_.on("cuda")
-def _(gpu: Any, g: Any, x: Any, scale: Any, mean: Any, factor: Any, *, axes: Axes,
-      shift_shape: Dims) -> Any:
-    from gtape.devices.cuda.kernels import norm_ops
-
-    return norm_ops.layer_norm_grad(gpu, g, x, scale, mean, factor, axes, shift_shape)
+layer_norm_grad_.on_cuda("kernels.norm_ops.layer_norm_grad")
 
 
 @composite(saves="factor")
@@ -230,11 +208,7 @@ def rms_norm(x: Any, scale: Any, *, axes: Axes, eps: float) -> Any:
     return multiply(multiply(x, factor), scale), _wide(factor)
 
 
-@rms_norm.on("cuda")
-def _(gpu: Any, x: Any, scale: Any, *, axes: Axes, eps: float) -> Any:
-    from gtape.devices.cuda.kernels import norm_ops
-
-    return norm_ops.rms_norm(gpu, x, scale, axes, eps)
+rms_norm.on_cuda("kernels.norm_ops.rms_norm")
 
 
 @rms_norm.vjp("x", "scale")
@@ -253,11 +227,7 @@ def rms_norm_grad_(g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> An
     return d_x, sum_to(multiply(g, normal), scale.spec.shape)
 
 
-@rms_norm_grad_.on("cuda")
-def _(gpu: Any, g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
-    from gtape.devices.cuda.kernels import norm_ops
-
-    return norm_ops.rms_norm_grad(gpu, g, x, scale, factor, axes)
+rms_norm_grad_.on_cuda("kernels.norm_ops.rms_norm_grad")
 
 
 _CASE = case((4, 3), (3,), (3,), axes=(0,), eps=1e-3)

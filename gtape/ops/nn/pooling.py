@@ -55,12 +55,7 @@ def _(x: Spec, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> 
     return _pooled("max_pool", x, size, strides, dilations, pads)
 
 
-@max_pool_.on("cuda")
-def _(gpu: Any, x: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
-      pads: Pads) -> Any:
-    from gtape.devices.cuda.kernels import pooling as kernels
-
-    return kernels.max_pool(gpu, x, size, strides, dilations, pads)
+max_pool_.on_cuda("kernels.pooling.max_pool")
 
 
 @max_pool_.vjp("x")
@@ -82,12 +77,7 @@ def _(a: Spec, x: Spec, y: Spec, *, size: Sizes, strides: Sizes, dilations: Size
     return x
 
 
-@max_pool_grad_.on("cuda")
-def _(gpu: Any, a: Any, x: Any, y: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
-      pads: Pads) -> Any:
-    from gtape.devices.cuda.kernels import pooling as kernels
-
-    return kernels.max_pool_grad(gpu, a, x, y, size, strides, dilations, pads)
+max_pool_grad_.on_cuda("kernels.pooling.max_pool_grad")
 
 
 @max_pool_grad_.vjp("a")
@@ -117,12 +107,7 @@ def _(a: Spec, x: Spec, y: Spec, *, size: Sizes, strides: Sizes, dilations: Size
     return y
 
 
-@max_pool_pick_.on("cuda")
-def _(gpu: Any, a: Any, x: Any, y: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
-      pads: Pads) -> Any:
-    from gtape.devices.cuda.kernels import pooling as kernels
-
-    return kernels.max_pool_pick(gpu, a, x, y, size, strides, dilations, pads)
+max_pool_pick_.on_cuda("kernels.pooling.max_pool_pick")
 
 
 @max_pool_pick_.vjp("a")
@@ -144,12 +129,7 @@ def _(x: Spec, y: Spec, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: 
     return Spec(y.shape, dtypes.int64)
 
 
-@max_pool_index_.on("cuda")
-def _(gpu: Any, x: Any, y: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
-      pads: Pads, batch: bool) -> Any:
-    from gtape.devices.cuda.kernels import pooling as kernels
-
-    return kernels.max_pool_index(gpu, x, y, size, strides, dilations, pads, batch)
+max_pool_index_.on_cuda("kernels.pooling.max_pool_index")
 
 
 # ---------------------------------------------------------------- average
@@ -167,12 +147,7 @@ def _(x: Spec, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> 
     return _pooled("avg_pool", x, size, strides, dilations, pads)
 
 
-@avg_pool_.on("cuda")
-def _(gpu: Any, x: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
-      pads: Pads) -> Any:
-    from gtape.devices.cuda.kernels import pooling as kernels
-
-    return kernels.average_pool(gpu, x, size, strides, dilations, pads)
+avg_pool_.on_cuda("kernels.pooling.average_pool")
 
 
 @avg_pool_.vjp("x")
@@ -194,12 +169,7 @@ def _(a: Spec, *, shape: Sizes, size: Sizes, strides: Sizes, dilations: Sizes,
     return a.reshaped(shape)
 
 
-@avg_pool_grad_.on("cuda")
-def _(gpu: Any, a: Any, *, shape: Sizes, size: Sizes, strides: Sizes, dilations: Sizes,
-      pads: Pads) -> Any:
-    from gtape.devices.cuda.kernels import pooling as kernels
-
-    return kernels.average_pool_grad(gpu, a, shape, size, strides, dilations, pads)
+avg_pool_grad_.on_cuda("kernels.pooling.average_pool_grad")
 
 
 @avg_pool_grad_.vjp("a")

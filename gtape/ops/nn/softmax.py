@@ -56,11 +56,7 @@ def _(x: Spec, *, axis: int) -> Spec:
     return scores_spec("softmax", x)
 
 
-@softmax_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: int) -> Any:
-    from gtape.devices.cuda.kernels import softmax as kernels
-
-    return kernels.softmax(gpu, x, axis)
+softmax_.on_cuda("kernels.softmax.softmax")
 
 
 @softmax_.vjp("x")
@@ -81,11 +77,7 @@ def _(a: Spec, p: Spec, *, axis: int) -> Spec:
     return p
 
 
-@softmax_grad_.on("cuda")
-def _(gpu: Any, a: Any, p: Any, *, axis: int) -> Any:
-    from gtape.devices.cuda.kernels import softmax as kernels
-
-    return kernels.softmax_grad(gpu, a, p, axis)
+softmax_grad_.on_cuda("kernels.softmax.softmax_grad")
 
 
 @softmax_grad_.vjp("a")
@@ -127,11 +119,7 @@ def _(x: Spec, *, axis: int) -> Spec:
     return scores_spec("log_softmax", x)
 
 
-@log_softmax_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: int) -> Any:
-    from gtape.devices.cuda.kernels import softmax as kernels
-
-    return kernels.log_softmax(gpu, x, axis)
+log_softmax_.on_cuda("kernels.softmax.log_softmax")
 
 
 @log_softmax_.vjp("x")
@@ -152,11 +140,7 @@ def _(a: Spec, q: Spec, *, axis: int) -> Spec:
     return q
 
 
-@log_softmax_grad_.on("cuda")
-def _(gpu: Any, a: Any, q: Any, *, axis: int) -> Any:
-    from gtape.devices.cuda.kernels import softmax as kernels
-
-    return kernels.log_softmax_grad(gpu, a, q, axis)
+log_softmax_grad_.on_cuda("kernels.softmax.log_softmax_grad")
 
 
 @log_softmax_grad_.vjp("a")

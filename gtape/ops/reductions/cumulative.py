@@ -108,11 +108,7 @@ def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
     return _number("cumsum", x)
 
 
-@cumsum_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    from gtape.devices.cuda.kernels import cumulative as kernels
-
-    return kernels.cumulative(gpu, x, axis, "sum", reverse=reverse)
+cumsum_.on_cuda("kernels.cumulative.cumulative", operation="sum")
 
 
 @cumsum_.vjp("x")
@@ -135,11 +131,7 @@ def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
     return _number("cumprod", x)
 
 
-@cumprod_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    from gtape.devices.cuda.kernels import cumulative as kernels
-
-    return kernels.cumulative(gpu, x, axis, "product", reverse=reverse)
+cumprod_.on_cuda("kernels.cumulative.cumulative", operation="product")
 
 
 @cumprod_.vjp("x")
@@ -175,11 +167,7 @@ def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
     return x
 
 
-@cumulative_logsumexp_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    from gtape.devices.cuda.kernels import cumulative as kernels
-
-    return kernels.cumulative(gpu, x, axis, "logsumexp", reverse=reverse)
+cumulative_logsumexp_.on_cuda("kernels.cumulative.cumulative", operation="logsumexp")
 
 
 @cumulative_logsumexp_.vjp("x")

@@ -46,11 +46,7 @@ def reduce_prod_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
         x.dtype, copy=False)
 
 
-@reduce_prod_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    from gtape.devices.cuda.kernels import reductions as kernels
-
-    return kernels.reduce(gpu, "Prod", x, axis, keepdims)
+reduce_prod_.on_cuda("kernels.reductions.reduce", operation="Prod")
 
 
 @reduce_prod_.infer
@@ -125,11 +121,7 @@ def reduce_all_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     return xp.all(x, axis=axis, keepdims=keepdims)
 
 
-@reduce_all_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    from gtape.devices.cuda.kernels import reductions as kernels
-
-    return kernels.reduce(gpu, "Min", x, axis, keepdims)
+reduce_all_.on_cuda("kernels.reductions.reduce", operation="Min")
 
 
 @reduce_all_.infer
@@ -143,11 +135,7 @@ def reduce_any_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     return xp.any(x, axis=axis, keepdims=keepdims)
 
 
-@reduce_any_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    from gtape.devices.cuda.kernels import reductions as kernels
-
-    return kernels.reduce(gpu, "Max", x, axis, keepdims)
+reduce_any_.on_cuda("kernels.reductions.reduce", operation="Max")
 
 
 @reduce_any_.infer
@@ -232,21 +220,7 @@ def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
     return Spec(reduced(x.shape, axis, keepdims), x.dtype)
 
 
-@reduce_logsumexp_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    from gtape.devices.cuda.kernels import softmax as kernels
-
-    rows = _trailing(x, axis)
-    made = None if rows is None else kernels.logsumexp(gpu, rows)
-    return None if made is None else made.reshape(reduced(x.shape, axis, keepdims))
-
-
-def _trailing(x: Any, axis: Axes) -> Any:
-    """x with `axis` as its last one; None where other axes come after them."""
-    kept = x.ndim - len(axis)
-    if not axis or tuple(sorted(axis)) != tuple(range(kept, x.ndim)):
-        return None
-    return x.reshape((*x.shape[:kept], math.prod(x.shape[kept:])))
+reduce_logsumexp_.on_cuda("kernels.softmax.reduce_logsumexp")
 
 
 @reduce_logsumexp_.vjp("x")
@@ -260,15 +234,7 @@ def logsumexp_grad_(g: Any, x: Any, *, axis: Axes) -> Any:
     return reshape_(g, shape=kept_shape(x.spec, axis)) * share_(x, axis=axis)
 
 
-@logsumexp_grad_.on("cuda")
-def _(gpu: Any, g: Any, x: Any, *, axis: Axes) -> Any:
-    from gtape.devices.cuda.kernels import softmax as kernels
-
-    rows = _trailing(x, axis)
-    if rows is None:
-        return None
-    made = kernels.logsumexp_grad(gpu, g.reshape(rows.shape[:-1]), rows)
-    return None if made is None else made.reshape(x.shape)
+logsumexp_grad_.on_cuda("kernels.softmax.reduce_logsumexp_grad")
 
 
 logsumexp_grad_.cases = [case((2,), (2, 3), axis=(1,)), case((1, 1, 4), (2, 3, 4), axis=(0, 1))]
@@ -302,11 +268,7 @@ def reduce_variance_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> 
     return xp.asarray(made / (count or np.nan)).astype(x.real.dtype)
 
 
-@reduce_variance_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    from gtape.devices.cuda.kernels import variances as kernels
-
-    return kernels.variance(gpu, x, axis, keepdims)
+reduce_variance_.on_cuda("kernels.variances.variance")
 
 
 @reduce_variance_.infer

@@ -48,11 +48,7 @@ def reduce_sum_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     return total(x, axis, keepdims)
 
 
-@reduce_sum_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    from gtape.devices.cuda.kernels import reductions as kernels
-
-    return kernels.reduce(gpu, "Sum", x, axis, keepdims)
+reduce_sum_.on_cuda("kernels.reductions.reduce", operation="Sum")
 
 
 @reduce_sum_.infer
@@ -118,11 +114,7 @@ def reduce_mean_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     return total(x, axis, keepdims) / (count or np.nan)
 
 
-@reduce_mean_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    from gtape.devices.cuda.kernels import reductions as kernels
-
-    return kernels.mean(gpu, x, axis, keepdims)
+reduce_mean_.on_cuda("kernels.reductions.mean")
 
 
 @reduce_mean_.infer
@@ -189,11 +181,7 @@ def reduce_max_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     return extreme(xp.max, xp, x, axis, keepdims, _lowest(x.dtype))
 
 
-@reduce_max_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    from gtape.devices.cuda.kernels import reductions as kernels
-
-    return kernels.reduce(gpu, "Max", x, axis, keepdims)
+reduce_max_.on_cuda("kernels.reductions.reduce", operation="Max")
 
 
 @reduce_max_.infer
@@ -227,11 +215,7 @@ def reduce_min_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     return extreme(xp.min, xp, x, axis, keepdims, _highest(x.dtype))
 
 
-@reduce_min_.on("cuda")
-def _(gpu: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    from gtape.devices.cuda.kernels import reductions as kernels
-
-    return kernels.reduce(gpu, "Min", x, axis, keepdims)
+reduce_min_.on_cuda("kernels.reductions.reduce", operation="Min")
 
 
 @reduce_min_.infer

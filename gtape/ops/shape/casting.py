@@ -27,11 +27,7 @@ def cast_(xp: Any, x: Any, *, dtype: DType) -> Any:
     return xp.asarray(x).astype(wanted)
 
 
-@cast_.on("cuda")
-def _(gpu: Any, x: Any, *, dtype: DType) -> Any:
-    from gtape.devices.cuda.kernels import casting as kernels
-
-    return kernels.cast(gpu, x, dtype.name)
+cast_.on_cuda("kernels.casting.cast")
 
 
 @cast_.infer

@@ -155,11 +155,7 @@ def sum_to_(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
     return broadcasting.sum_to(x, shape)
 
 
-@sum_to_.on("cuda")
-def _(gpu: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
-    from gtape.devices.cuda.kernels import reductions as kernels
-
-    return kernels.sum_to(gpu, x, shape)
+sum_to_.on_cuda("kernels.reductions.sum_to")
 
 
 @sum_to_.infer

@@ -20,9 +20,12 @@ class _Letters(NamedTuple):
     inner: str
 
 
-def einsum(gpu: Executor, a: Any, b: Any, equation: str) -> Any:
-    """The contraction "ab,bc->ac" of a and b, any number of letters of each kind; the result may be
-    a view. None where it is no product of matrices, or cuBLASLt does not serve it."""
+def einsum(gpu: Executor, *values: Any, equation: str) -> Any:
+    """The contraction "ab,bc->ac" of two arrays, any number of letters of each kind; the result may
+    be a view. None where it is no product of two matrices, or cuBLASLt does not serve it."""
+    if len(values) != 2:
+        return None
+    a, b = values
     terms, _, result = equation.partition("->")
     first, _, second = terms.partition(",")
     letters = _letters(first, second, result)

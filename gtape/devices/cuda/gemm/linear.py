@@ -52,6 +52,12 @@ def linear_forward(gpu: Executor, x: Any, w: Any, b: Any, activation: str | None
     return y.reshape(shape), None if aux is None else aux.reshape(shape)
 
 
+def linear(gpu: Executor, x: Any, kernel: Any, bias: Any, activation: str | None) -> Any:
+    """f(x W + b), with nothing saved."""
+    made = linear_forward(gpu, x, kernel, bias, activation, save=False)
+    return None if made is None else made[0]
+
+
 def linear_backward(gpu: Executor, dz: Any, x: Any, w: Any) -> tuple[Any, Any, Any] | None:
     """(dx, dW, db) for the gradient dz […, units] of z; None where cuBLASLt does not serve it."""
     dx = matmul(gpu, _rows(gpu, dz), w, transpose_b=True)

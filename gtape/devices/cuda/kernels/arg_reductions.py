@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import DType
 from gtape.devices.cuda.kernels.reduction_geometry import Form, columns, plan
 from gtape.devices.cuda.kernels.reductions import SERVED, kernel_dtypes, read_as, running
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
@@ -41,17 +42,17 @@ def instances() -> Iterator[Kernel]:
             yield finishing(operation, dtype)
 
 
-def arg_extreme(gpu: Executor, x: Any, axis: int, largest: bool, dtype: str) -> Any:
+def arg_extreme(gpu: Executor, x: Any, axis: int, largest: bool, dtype: DType) -> Any:
     """The position of the first largest or smallest element along `axis`, which is not empty; a nan
     is both. None where no kernel serves: `dtype`, that of the result, is int32 or int64.
     """
     operation = "Max" if largest else "Min"
-    if dtype_name(x.dtype) not in SERVED[operation] or dtype not in ("int32", "int64"):
+    if dtype_name(x.dtype) not in SERVED[operation] or dtype.name not in ("int32", "int64"):
         return None
     shape = x.shape
     form = Form(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:]))
     result = (*shape[:axis], *shape[axis + 1:])
-    made = gpu.empty(result, np.dtype(dtype))
+    made = gpu.empty(result, np.dtype(dtype.name))
     if made.size:
         name = read_as(operation, dtype_name(x.dtype))
         array = x if name == dtype_name(x.dtype) else x.view(name)

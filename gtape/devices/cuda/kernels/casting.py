@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from gtape.core.dtypes import DType
 from gtape.devices.cuda.elementwise.elementwise_map import ElementwiseMap
 from gtape.devices.cuda.elementwise.map_kernels import combine
 from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand
@@ -15,15 +16,15 @@ from gtape.opdef.printers.cuda import C_TYPES
 from gtape.opdef.scalar_graph import ScalarGraph
 
 
-def cast(gpu: Executor, x: Any, dtype: str) -> Any:
+def cast(gpu: Executor, x: Any, dtype: DType) -> Any:
     """x as `dtype`; None where one of the two is no dtype of kernels (complex).
 
     Floats become integers by cutting off; out of range, and for nan, the value is not defined.
     Any number but 0 becomes True.
     """
-    if dtype_name(x.dtype) not in C_TYPES or dtype not in C_TYPES:
+    if dtype_name(x.dtype) not in C_TYPES or dtype.name not in C_TYPES:
         return None
-    return _map(gpu, dtype_name(x.dtype), dtype)(x)[0]
+    return _map(gpu, dtype_name(x.dtype), dtype.name)(x)[0]
 
 
 @lru_cache(1024)

@@ -66,12 +66,12 @@ def instances() -> Iterator[Kernel]:
                     yield kernel_of(template, operation, source, dtype)
 
 
-def mean(gpu: Executor, x: Any, axes: Axes, keepdims: bool = False) -> Any:
-    """Σ x / n over `axes`, nan for no elements; None for other than real floats, whose sum may not
+def mean(gpu: Executor, x: Any, axis: Axes, keepdims: bool = False) -> Any:
+    """Σ x / n over `axis`, nan for no elements; None for other than real floats, whose sum may not
     fit into their dtype."""
     if dtype_name(x.dtype) not in _FLOATS:
         return None
-    return reduce(gpu, "Sum", x, axes, keepdims, math.prod(x.shape[a] for a in axes))
+    return reduce(gpu, x, "Sum", axis, keepdims, math.prod(x.shape[a] for a in axis))
 
 
 def sum_to(gpu: Executor, x: Any, shape: Axes) -> Any:
@@ -80,13 +80,13 @@ def sum_to(gpu: Executor, x: Any, shape: Axes) -> Any:
     if stretches(x.shape, shape):
         return None
     axes, _ = axes_to_sum(x.shape, shape)
-    summed = reduce(gpu, "Sum", x, axes) if axes else None
+    summed = reduce(gpu, x, "Sum", axes) if axes else None
     return None if summed is None else summed.reshape(shape)
 
 
-def reduce(gpu: Executor, operation: str, x: Any, axes: Axes, keepdims: bool = False,
+def reduce(gpu: Executor, x: Any, operation: str, axis: Axes, keepdims: bool = False,
            count: int = 1) -> Any:
-    """`operation` ("Sum", "Prod", "Max", "Min") over `axes` of x, divided by `count`; None where
+    """`operation` ("Sum", "Prod", "Max", "Min") over `axis` of x, divided by `count`; None where
     `SERVED` does not list the dtype.
 
     Two-byte floats accumulate in float32, and sums and products of integers wrap around. An
@@ -95,18 +95,18 @@ def reduce(gpu: Executor, operation: str, x: Any, axes: Axes, keepdims: bool = F
 
     Args:
         x: an array of any layout.
-        axes: distinct, not negative.
+        axis: distinct, not negative.
         count: 1 but for means of floats, where it is the number of elements.
     """
     dtype = dtype_name(x.dtype)
     if dtype not in SERVED[operation]:
         return None
-    shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
-    result = shape if keepdims else tuple([n for i, n in enumerate(x.shape) if i not in axes])
+    shape = tuple([1 if i in axis else n for i, n in enumerate(x.shape)])
+    result = shape if keepdims else tuple([n for i, n in enumerate(x.shape) if i not in axis])
     if 0 in x.shape:
         return gpu.xp.full(result, _of_none(operation, dtype, count), x.dtype)
     name = read_as(operation, dtype)
-    x, axes, order = _in_memory_order(gpu, x if name == dtype else x.view(name), axes)
+    x, axes, order = _in_memory_order(gpu, x if name == dtype else x.view(name), axis)
     made = x
     forms = steps(x.shape, axes)
     for form in forms:

@@ -122,23 +122,40 @@ def scatter_update(gpu: Executor, made: Any, indices: Any, updates: Any) -> Any:
     return made
 
 
-def segment_reduce(gpu: Executor, x: Any, ids: Any, rows: int, reduction: str) -> Any:
+def tensor_scatter_update(gpu: Executor, tensor: Any, indices: Any, updates: Any) -> Any:
+    """A copy of `tensor` with updates[I] at indices[I]; see `scatter_update`."""
+    return scatter_update(gpu, gpu.xp.array(gpu.contiguous(tensor)), indices, updates)
+
+
+def put_last(gpu: Executor, indices: Any, updates: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with updates[I] at indices[I]; see `scatter_update`."""
+    return scatter_update(gpu, gpu.zeros(shape, updates.dtype), indices, updates)
+
+
+def segment_extreme(gpu: Executor, x: Any, ids: Any, count: int, largest: bool,
+                    zeros: bool) -> Any:
+    """The largest or smallest rows of segments; None where what has no rows is 0, which only the
+    array function tells from the extremes."""
+    return None if zeros else segment_reduce(gpu, x, ids, count, "max" if largest else "min")
+
+
+def segment_reduce(gpu: Executor, x: Any, ids: Any, count: int, reduction: str) -> Any:
     """y[r, …] = the sum, product, max or min of x[i, …] over i with ids[i] = r.
 
     Deterministic: rows are combined in their order. Where there is none: 0, 1, the lowest and the
-    highest finite value. A nan wins. Ids outside [0, rows) are dropped.
+    highest finite value. A nan wins. Ids outside [0, count) are dropped.
 
     Args:
-        x: [count, …] of a dtype in DTYPES.
-        ids: integers [count].
+        x: [n, …] of a dtype in DTYPES.
+        ids: integers [n].
         reduction: "sum", "product", "max" or "min".
 
     Returns:
-        [rows, …], or None for other dtypes.
+        [count, …], or None for other dtypes.
     """
     if dtype_name(x.dtype) not in DTYPES:
         return None
-    made = empty_segments(gpu, (rows, *x.shape[1:]), x.dtype, reduction)
+    made = empty_segments(gpu, (count, *x.shape[1:]), x.dtype, reduction)
     if not made.size or not x.size:
         return made
     name = _computed(dtype_name(x.dtype), reduction)

@@ -57,6 +57,29 @@ def logsumexp(gpu: Executor, x: Any) -> Any:
     return y
 
 
+def reduce_logsumexp(gpu: Executor, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    """log Σ eˣ over the axes `axis`; None where others come after them, or as in `logsumexp`."""
+    rows = _trailing(x, axis)
+    made = None if rows is None else logsumexp(gpu, rows)
+    return None if made is None else made.reshape(
+        rows.shape[:-1] + (1,) * len(axis) if keepdims else rows.shape[:-1])
+
+
+def reduce_logsumexp_grad(gpu: Executor, g: Any, x: Any, axis: tuple[int, ...]) -> Any:
+    """g times the shares of x of Σ eˣ over the axes `axis`; None as in `reduce_logsumexp`."""
+    rows = _trailing(x, axis)
+    made = None if rows is None else logsumexp_grad(gpu, g.reshape(rows.shape[:-1]), rows)
+    return None if made is None else made.reshape(x.shape)
+
+
+def _trailing(x: Any, axis: tuple[int, ...]) -> Any:
+    """x with `axis` as its last one; None where other axes come after them."""
+    kept = x.ndim - len(axis)
+    if not axis or tuple(sorted(axis)) != tuple(range(kept, x.ndim)):
+        return None
+    return x.reshape((*x.shape[:kept], math.prod(x.shape[kept:])))
+
+
 def softmax_grad(gpu: Executor, g: Any, y: Any, axis: int = -1) -> Any:
     """y g - y Σ y g along `axis`: the adjoint derivative of softmax at the result y, applied to g.
 

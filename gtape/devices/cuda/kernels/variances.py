@@ -33,20 +33,20 @@ def instances() -> Iterator[Kernel]:
         yield from (kernel_of("rows", dtype), kernel_of("columns", dtype), finishing(dtype))
 
 
-def variance(gpu: Executor, x: Any, axes: Axes, keepdims: bool = False) -> Any:
-    """Σ (x - mean)² / n over `axes`, nan for no elements; None where x is not of real floats.
+def variance(gpu: Executor, x: Any, axis: Axes, keepdims: bool = False) -> Any:
+    """Σ (x - mean)² / n over `axis`, nan for no elements; None where x is not of real floats.
 
     x is read once. Two-byte floats are computed in float32.
     """
     dtype = dtype_name(x.dtype)
     if dtype not in _DTYPES:
         return None
-    kept = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
-    result = kept if keepdims else tuple([n for i, n in enumerate(x.shape) if i not in axes])
+    kept = tuple([1 if i in axis else n for i, n in enumerate(x.shape)])
+    result = kept if keepdims else tuple([n for i, n in enumerate(x.shape) if i not in axis])
     if 0 in x.shape:
         return gpu.xp.full(result, np.nan, x.dtype)
-    launches = _launches(gpu, x, steps(x.shape, axes))
-    count = math.prod(x.shape[a] for a in axes)
+    launches = _launches(gpu, x, steps(x.shape, axis))
+    count = math.prod(x.shape[a] for a in axis)
     moments = 3 * (8 if dtype == "float64" else 4)
     made = gpu.contiguous(x)
     for k, (kernel, stage) in enumerate(launches):
