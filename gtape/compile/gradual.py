@@ -1,4 +1,4 @@
-"""Gradual: a trace runs at once by NumPy, and as a native program once that pays."""
+"""GradualProgram: a trace runs at once by NumPy, and as a native program once that pays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from gtape.compile.compile_cost import compiling_seconds, numpy_seconds
 from gtape.compile.cpp.program import prepared
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.numpy.program import NumpyProgram
 
 #: The calls at which compiling begins, and from which the program runs.
@@ -23,7 +23,7 @@ MOST = 1000
 Waiting = Callable[[], AbstractContextManager[Any]]
 
 
-class Gradual:
+class GradualProgram:
     """`run(*tensors)` gives the result of a trace.
 
     The native program, whose last digits may differ, is compiled meanwhile, and takes over at a
@@ -39,7 +39,7 @@ class Gradual:
     __slots__ = ("_begin", "_calls", "_done", "_early", "_made", "_native", "_thread", "_traced",
                  "_waiting", "run")
 
-    def __init__(self, traced: Traced, early: Callable[..., Any] | None = None,
+    def __init__(self, traced: ClosedGraph, early: Callable[..., Any] | None = None,
                  begin: int | None = None, native: int | None = None,
                  done: Callable[[Any], None] | None = None, waiting: Waiting = nullcontext) -> None:
         self._traced = traced
@@ -79,7 +79,7 @@ class Gradual:
             return
 
 
-def of_step(traced: Traced, done: Callable[[Any], None], waiting: Waiting) -> Gradual:
+def of_step(traced: ClosedGraph, done: Callable[[Any], None], waiting: Waiting) -> GradualProgram:
     """What runs a step that is repeated: by NumPy for about as long as compiling takes, so that the
     first steps are done at once, and little more than twice the time of the better way is spent.
 
@@ -89,11 +89,11 @@ def of_step(traced: Traced, done: Callable[[Any], None], waiting: Waiting) -> Gr
     graph = traced.graph
     calls = int(compiling_seconds(graph) / numpy_seconds(graph)) if graph.nodes else 0
     native = min(max(calls, 3), MOST)
-    return Gradual(traced, NumpyProgram(traced, "it is being compiled").entry, native // 2 + 1,
-                   native, done, waiting)
+    return GradualProgram(traced, NumpyProgram(traced, "it is being compiled").entry,
+                          native // 2 + 1, native, done, waiting)
 
 
-def traced_once(fn: Callable[..., None], tensors: Sequence[Any]) -> Traced | None:
+def traced_once(fn: Callable[..., None], tensors: Sequence[Any]) -> ClosedGraph | None:
     """The trace of a function that worked without one; None where there is none, or where it serves
     one call only."""
     from gtape.compile.frontend.executable import Executable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from gtape.compile.frontend.iterator_arguments import FED, Fed, stand_in
+from gtape.compile.frontend.iterator_arguments import FED, IteratorArgument, stand_in
 from gtape.compile.frontend.signature import Arguments
 from gtape.core import nest
 from gtape.core.context import active, init_scope, tracer_now
@@ -122,7 +122,7 @@ class OwnedIterator(Iterator):
         return f"<{type(self).__name__} element_spec={self.element_spec}>"
 
 
-class FedIterator(Fed, Iterator):
+class FedIterator(IteratorArgument, Iterator):
     """An iterator among the arguments of a traced function, in its trace."""
 
     def __iter__(self) -> Any:

@@ -14,9 +14,9 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from gtape.compile.frontend.attribute_watch import Attributes
+from gtape.compile.frontend.attribute_watch import AttributeWatch
 from gtape.compile.frontend.function import Mode
-from gtape.compile.frontend.repeated_calls import Repeated
+from gtape.compile.frontend.repeated_calls import RepeatedCalls
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.context import active, tracer_now
 from gtape.core.errors import NotTraceableError
@@ -56,8 +56,8 @@ def amend_optimizer(module: ModuleType) -> None:
             return plain(self, grads, trainable_variables)
         updates = self.__dict__.get(_UPDATES)
         if updates is None:  # put past `__setattr__`, which tracks what is state
-            updates = self.__dict__[_UPDATES] = Repeated(
-                functools.partial(Attributes, self, _followed()))
+            updates = self.__dict__[_UPDATES] = RepeatedCalls(
+                functools.partial(AttributeWatch, self, _followed()))
         arguments = Arguments(tuple(grads), {})
         alike = updates.find(arguments, [
             plain, trainable_variables is None, *variables,
@@ -72,7 +72,7 @@ def amend_optimizer(module: ModuleType) -> None:
 
 def _update(plain: Any, optimizer: Any, variables: Any, *grads: Any) -> None:
     """Keras' `apply`. Optimizers inside run as they are too: they are part of this trace."""
-    rates = Attributes(optimizer, _followed()).named("_learning_rate") if tracer_now() else ()
+    rates = AttributeWatch(optimizer, _followed()).named("_learning_rate") if tracer_now() else ()
     if any(callable(rate) and not isinstance(rate, _followed()) for rate in rates):
         raise NotTraceableError("a learning rate that is a Python function is asked in every step")
     with own_way():

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from gtape.compile.frontend.closed_graph import Traced, listeners
+from gtape.compile.frontend.closed_graph import ClosedGraph, listeners
 from gtape.core.convert import convert
 from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
@@ -80,7 +80,7 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = 
         listeners.append(_keep)
 
 
-def _keep(traced: Traced) -> None:
+def _keep(traced: ClosedGraph) -> None:
     _tracing[0].append(traced.graph)
 
 

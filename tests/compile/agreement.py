@@ -3,13 +3,13 @@
 import numpy as np
 
 import gtape as tf
-from gtape.compile.cpp.program import Program, compiled
-from gtape.compile.frontend.closed_graph import Traced, traced
+from gtape.compile.cpp.program import NativeProgram, compiled
+from gtape.compile.frontend.closed_graph import ClosedGraph, traced
 from gtape.core.convert import convert
 from gtape.trace.tracer import Tracer
 
 
-def trace_of(fn, *args) -> Traced:
+def trace_of(fn, *args) -> ClosedGraph:
     """One trace of `fn` for tensors like `args`."""
     tracer = Tracer()
     symbols = [tracer.symbol(x.spec, x._t) for x in map(convert, args)]
@@ -49,7 +49,7 @@ def agree(fn, *args, variables=(), calls=1, tolerance=1e-6, signs=False, ways=(T
         for v, start in zip(variables, starts):
             v.assign(start)
         program = compiled(trace_of(fn, *inputs), fuse=fuse)
-        assert isinstance(program, Program)
+        assert isinstance(program, NativeProgram)
         for each in want:
             same(flat(program.entry(*inputs)), each, tolerance, signs)
         same([v.numpy() for v in variables], after, tolerance)

@@ -1,4 +1,4 @@
-"""Attributes: what counts as a change of a Python object."""
+"""AttributeWatch: what counts as a change of a Python object."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gtape.compile.frontend.attribute_watch import Attributes
+from gtape.compile.frontend.attribute_watch import AttributeWatch
 
 
 class Holder:
@@ -36,41 +36,41 @@ _CHANGES: dict[str, Callable[[Any], object]] = {
 @pytest.mark.parametrize("name", _CHANGES)
 def test_a_change_is_seen(name: str) -> None:
     owner = _owner()
-    seen = Attributes(owner, (Holder,))
-    assert seen.hold() and seen == Attributes(owner, (Holder,))
+    seen = AttributeWatch(owner, (Holder,))
+    assert seen.hold() and seen == AttributeWatch(owner, (Holder,))
     _CHANGES[name](owner)
     assert not seen.hold()
-    assert seen != Attributes(owner, (Holder,))
+    assert seen != AttributeWatch(owner, (Holder,))
 
 
 def test_containers_are_compared_by_length_when_looked_at_again() -> None:
     owner = _owner()
-    seen = Attributes(owner, (Holder,))
+    seen = AttributeWatch(owner, (Holder,))
     owner.many.append(3)
     assert seen.hold()
-    assert seen != Attributes(owner, (Holder,))
+    assert seen != AttributeWatch(owner, (Holder,))
 
 
 def test_the_same_number_is_no_change_though_another_object() -> None:
     owner = _owner()
-    seen = Attributes(owner, (Holder,))
+    seen = AttributeWatch(owner, (Holder,))
     owner.rate = float("0.25")
     assert not seen.hold()
-    assert seen == Attributes(owner, (Holder,))
+    assert seen == AttributeWatch(owner, (Holder,))
     owner.rate = 1
-    before = Attributes(owner, (Holder,))
+    before = AttributeWatch(owner, (Holder,))
     owner.rate = True
-    assert before != Attributes(owner, (Holder,))
+    assert before != AttributeWatch(owner, (Holder,))
 
 
 def test_objects_of_other_classes_are_not_looked_into() -> None:
     owner = Holder(inner=_owner())
-    seen = Attributes(owner, (int,))
+    seen = AttributeWatch(owner, (int,))
     owner.inner.rate = 9.0
-    assert seen.hold() and seen == Attributes(owner, (int,))
+    assert seen.hold() and seen == AttributeWatch(owner, (int,))
 
 
 def test_objects_that_hold_each_other() -> None:
     owner = _owner()
     owner.inner.owner = owner
-    assert sorted(Attributes(owner, (Holder,)).named("rate")) == [0.25, 0.5, 1.5, 2.5]
+    assert sorted(AttributeWatch(owner, (Holder,)).named("rate")) == [0.25, 0.5, 1.5, 2.5]

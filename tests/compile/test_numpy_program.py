@@ -13,7 +13,7 @@ import pytest
 import gtape as tf
 from gtape import testing
 from gtape.compile.cpp.program import compiled
-from gtape.compile.frontend.closed_graph import Traced, traced
+from gtape.compile.frontend.closed_graph import ClosedGraph, traced
 from gtape.compile.numpy import blocks, clusters
 from gtape.compile.numpy.program import NumpyProgram
 from gtape.compile.numpy.ufunc_tracing import Maps
@@ -41,7 +41,7 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GTAPE_NATIVE", "0")
 
 
-def graph_of(fn: Callable[..., Any], *tensors: Tensor) -> Traced:
+def graph_of(fn: Callable[..., Any], *tensors: Tensor) -> ClosedGraph:
     tracer = Tracer()
     symbols = [tracer.symbol(t.spec, t._t) for t in tensors]
     return traced(lambda: fn(*symbols), tracer, symbols, "function")

@@ -7,9 +7,9 @@ from agreement import agree, trace_of
 import gtape as tf
 from gtape.compile.cpp.program import compiled
 from gtape.compile.ir.lower import lowered
-from gtape.compile.ir.nodes import Hosted, Library, Reduce
+from gtape.compile.ir.nodes import Hosted, LibraryCall, Reduce
 from gtape.compile.ir.sparse_updates import sparse_updates
-from gtape.compile.schedule.plan import Plan
+from gtape.compile.schedule.plan import MemoryPlan
 from gtape.core.errors import InternalError
 
 pytestmark = pytest.mark.native
@@ -22,7 +22,7 @@ def drawn(*shape):
 def planned(fn, *args):
     module = sparse_updates(lowered(trace_of(fn, *args)))
     module.check()
-    return Plan(module)
+    return MemoryPlan(module)
 
 
 # ---------------------------------------------------------------- kernels
@@ -97,7 +97,7 @@ def test_what_may_fail_comes_before_any_cell_is_written():
 
     plan = planned(fn, np.array([1, 2], "i4"))
     ends = [i for i, g in enumerate(plan.groups) for n in g.nodes
-            if isinstance(n, Hosted) or (isinstance(n, Library) and n.checks)]
+            if isinstance(n, Hosted) or (isinstance(n, LibraryCall) and n.checks)]
     written = [i for i, g in enumerate(plan.groups) for n in g.nodes for o in n.outputs
                if o.number in plan.places and plan.places[o.number].role == "state"]
     copied = {at for at, _ in plan.copies}

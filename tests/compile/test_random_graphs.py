@@ -10,8 +10,8 @@ import pytest
 
 import gtape as tf
 from gtape.compile.cpp.program import compiled
-from gtape.compile.frontend.closed_graph import Traced, traced
-from gtape.compile.launches.interpreter import Applied
+from gtape.compile.frontend.closed_graph import ClosedGraph, traced
+from gtape.compile.launches.interpreter import InterpretedProgram
 from gtape.core.tensor import Tensor
 from gtape.trace.tracer import Tracer
 
@@ -105,7 +105,7 @@ def _close(got: Any, want: Any) -> None:
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-4, atol=2e-5)
 
 
-def _traced(fn: Callable[..., Any], tensors: list[Tensor]) -> Traced:
+def _traced(fn: Callable[..., Any], tensors: list[Tensor]) -> ClosedGraph:
     tracer = Tracer()
     symbols = [tracer.symbol(t.spec, t._t) for t in tensors]
     return traced(lambda: fn(*symbols), tracer, symbols, "program")
@@ -127,7 +127,8 @@ def test_all_ways_agree(group: int) -> None:
     want, after = every(*tensors), [v.numpy() for v in variables]
     graph = _traced(every, tensors)
     graph.graph.check()
-    for make in (compiled, lambda t: compiled(t, fuse=False), lambda t: Applied(t, "test")):
+    for make in (compiled, lambda t: compiled(t, fuse=False),
+                 lambda t: InterpretedProgram(t, "test")):
         for variable in variables:
             variable.assign(start)
         _close(graph.packed(make(graph).run(tensors)), want)

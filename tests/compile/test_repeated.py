@@ -1,4 +1,4 @@
-"""Repeated: a procedure that is called again and again becomes a program, unseen."""
+"""RepeatedCalls: a procedure that is called again and again becomes a program, unseen."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import gtape as tf
 from gtape.compile import gradual
 from gtape.compile.frontend import repeated_calls
-from gtape.compile.frontend.attribute_watch import Attributes
-from gtape.compile.frontend.repeated_calls import Repeated
+from gtape.compile.frontend.attribute_watch import AttributeWatch
+from gtape.compile.frontend.repeated_calls import RepeatedCalls
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.context import tracer_now
 from gtape.core.errors import NotTraceableError
@@ -24,7 +24,7 @@ class Counter:
         self.total = tf.Variable(0.0)
         self.factor = 1.0
         self._ran: list[int] = [0]
-        self.repeated = Repeated(lambda: Attributes(self, ()))
+        self.repeated = RepeatedCalls(lambda: AttributeWatch(self, ()))
 
     @property
     def ran(self) -> int:

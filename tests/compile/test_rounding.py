@@ -12,15 +12,16 @@ import test_random_graphs as random_graphs
 from agreement import flat, same, trace_of
 
 import gtape as tf
-from gtape.compile.cpp.program import Program, compiled
-from gtape.compile.launches.interpreter import Applied
+from gtape.compile.cpp.program import NativeProgram, compiled
+from gtape.compile.launches.interpreter import InterpretedProgram
 from gtape.compile.numpy.program import NumpyProgram
 from gtape.core.convert import convert
 
 pytestmark = pytest.mark.native
 HALVES = [tf.float16, tf.bfloat16]
 WAYS = {"fused": compiled, "alone": lambda t: compiled(t, fuse=False),
-        "NumPy": lambda t: NumpyProgram(t, "a test"), "applied": lambda t: Applied(t, "a test")}
+        "NumPy": lambda t: NumpyProgram(t, "a test"),
+        "applied": lambda t: InterpretedProgram(t, "a test")}
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def same_bits(fn: Callable[..., Any], *args: Any) -> list[Any]:
     trace = trace_of(fn, *inputs)
     for name, make in WAYS.items():
         program = make(trace)
-        assert isinstance(program, Program) == (name in ("fused", "alone"))
+        assert isinstance(program, NativeProgram) == (name in ("fused", "alone"))
         same(flat(program.run(inputs)), want, 0.0)
     return want
 

@@ -23,7 +23,7 @@ from programs_under_tapes import (
 
 import gtape as tf
 from gtape import testing
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.core.op import declared
 from gtape.ops import every_module
 
@@ -50,7 +50,7 @@ def _first(make: Any, wrap: Any) -> Any:
 def test_gradients_equal_eager_ones(make, monkeypatch):
     want = _first(make, lambda f: f)
     if make not in ONE_BY_ONE:
-        monkeypatch.setattr(Traced, "apply", _refused(Traced.apply))
+        monkeypatch.setattr(ClosedGraph, "apply", _refused(ClosedGraph.apply))
     same(_first(make, tf.function), want)
 
 
@@ -136,7 +136,7 @@ def test_the_gradient_of_every_op(start, monkeypatch):
         return [list(testing.call(op, xs, case)) for (op, case), xs in zip(cases, inputs)]
 
     want = _pulled(f, drawn)
-    monkeypatch.setattr(Traced, "apply", _refused(Traced.apply))
+    monkeypatch.setattr(ClosedGraph, "apply", _refused(ClosedGraph.apply))
     for (op, _), a, b in zip(cases, _pulled(tf.function(f, autograph=False), drawn), want):
         try:
             same(a, b)

@@ -9,7 +9,7 @@ import pytest
 
 import gtape as tf
 from gtape.compile import gradual
-from gtape.compile.cpp.program import Program
+from gtape.compile.cpp.program import NativeProgram
 from gtape.compile.frontend.signature import Arguments
 from tests.native_calls import hosted
 
@@ -111,7 +111,7 @@ def test_a_step_with_a_loss_scale_is_one_native_program() -> None:
     optimizer.build([variable])
     step = tf.function(lambda g: optimizer.apply([g], [variable]))
     step(tf.constant([1.0]))
-    assert type(step._cache.find(Arguments((tf.constant([1.0]),), {})).compile()) is Program
+    assert type(step._cache.find(Arguments((tf.constant([1.0]),), {})).compile()) is NativeProgram
     assert not hosted(step, tf.constant([1.0]))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import gtape as tf
-from gtape.compile.ir.nodes import Library
+from gtape.compile.ir.nodes import LibraryCall
 from gtape.compile.lowering.indexing import compact
 from gtape.ops.reductions.cumulative import cumsum_
 
@@ -22,7 +22,7 @@ def planted(b: Any, x: Any, attrs: Any, specs: Any) -> Any:
         return (f"{{ float* x = {program.pointer(v)}; float* y = {program.pointer(out)}; "
                 f"volatile long n = {out.size}; {sys.argv[1]} }}")
 
-    node = Library("planted", [compact(b, x[0])], "", (), emit)
+    node = LibraryCall("planted", [compact(b, x[0])], "", (), emit)
     return b.library(node, [(x[0].shape, x[0].dtype)])[0]
 
 

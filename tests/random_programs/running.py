@@ -17,7 +17,7 @@ import gtape as tf
 from gtape.autograph import convert
 from gtape.compile.cpp.program import compiled
 from gtape.compile.frontend.closed_graph import traced
-from gtape.compile.launches.interpreter import Applied
+from gtape.compile.launches.interpreter import InterpretedProgram
 from gtape.core.errors import NotTraceableError
 from gtape.trace.tracer import Tracer
 
@@ -189,7 +189,8 @@ class _Traced:
             except NotTraceableError:  # users get the function itself then
                 return self._function(*tensors)
             self._traced.graph.check()
-            self._program = (Applied(self._traced, "test") if self._mode == "applied" else
+            self._program = (InterpretedProgram(self._traced,
+                                                "test") if self._mode == "applied" else
                              compiled(self._traced, fuse=False))
         return self._traced.packed(self._program.run(tensors))
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.cpp import program
-from gtape.compile.cpp.program_memory import Memory
+from gtape.compile.cpp.program_memory import ProgramMemory
 from gtape.compile.cpp.zone_checks import Zones
 from gtape.compile.schedule.plan import nbytes
 from gtape.core import guard_zones
@@ -64,7 +64,7 @@ def recipe(*more: str) -> Recipe:
 class Poisoned(Zones):
     """Zones that nothing may touch, in place of zones that are looked at."""
 
-    def watch(self, memory: Memory) -> None:
+    def watch(self, memory: ProgramMemory) -> None:
         ends = [(self._plan.places[v.number].at, nbytes(v)) for v in self._plan.between]
         start = memory.arena.ctypes.data
         at = 0
@@ -76,8 +76,8 @@ class Poisoned(Zones):
             _poison_around(array)
         super().watch(memory)
 
-    def _watched(self, memory: Memory, call: Callable[..., Any], held: list[Any], first: bool,
-                 ) -> Callable[..., Any]:
+    def _watched(self, memory: ProgramMemory, call: Callable[..., Any], held: list[Any],
+                 first: bool) -> Callable[..., Any]:
         def run(*arrays: Any) -> Any:
             if first:
                 held[:] = [guard_zones.copied(a) if isinstance(a, np.ndarray) else a

@@ -17,14 +17,14 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gtape.compile.ir.nodes import Elem, Node, Reduce, Value, View, dense
-from gtape.compile.schedule.fuse import Group
+from gtape.compile.ir.nodes import Elem, IrNode, Reduce, Value, View, dense
+from gtape.compile.schedule.fuse import FusionGroup
 from gtape.compile.schedule.in_place_parts import Home
 from gtape.opdef.printers.cuda import C_TYPES
 from gtape.opdef.scalar_graph import topological
 
 if TYPE_CHECKING:
-    from gtape.compile.cpp.writer import Writer
+    from gtape.compile.cpp.writer import RowWriter
 
 #: The most parts that a kernel is cut into for threads.
 PARTS = 16
@@ -51,7 +51,7 @@ class Access(NamedTuple):
     offset: int
 
 
-class Text(NamedTuple):
+class KernelText(NamedTuple):
     """A kernel: its C++ with KERNEL for its name, the values of its pointers in order ("in" or
     "out"), the bytes of scratch, whether threads share it, and the text that finishes it."""
 
@@ -71,10 +71,10 @@ def layout_of(value: Value, homes: Mapping[int, Home]) -> tuple[Value, tuple[int
     return value, dense(value.shape) if home is None else home.layout.strides, 0
 
 
-class Kernel:
+class LoopKernel:
     """Writes the text of one group."""
 
-    def __init__(self, group: Group, stored: set[int], in_place: dict[int, int],
+    def __init__(self, group: FusionGroup, stored: set[int], in_place: dict[int, int],
                  rounded: frozenset[int], homes: Mapping[int, Home]) -> None:
         """`stored`: the values that others need; `in_place`: those that take the place of another
         value, by number; `rounded`: those of two bytes that are rounded before they are read;
@@ -188,7 +188,7 @@ class Kernel:
 
     # ------------------------------------------------------------------ text
 
-    def text(self) -> Text:
+    def text(self) -> KernelText:
         body = self._rows()
         head = ["static void KERNEL(void* given, int part, int parts) {",
                 "    char* const* q = (char* const*)given;"]
@@ -199,9 +199,9 @@ class Kernel:
         lines = [*head, *("    " + line for line in body), "}"]
         size = math.prod(self.domain)
         scratch = str(len(self._pointers))
-        return Text("\n".join(lines).replace("SCRATCH", scratch), tuple(self._pointers),
-                    self.scratch, self._shares(size),
-                    "\n".join(self.finish).replace("SCRATCH", scratch))
+        return KernelText("\n".join(lines).replace("SCRATCH", scratch), tuple(self._pointers),
+                          self.scratch, self._shares(size),
+                          "\n".join(self.finish).replace("SCRATCH", scratch))
 
     def _shares(self, size: int) -> bool:
         count = -(-self.lengths[0] // BLOCK) if self.flat else math.prod(self.lengths[:self.outer])
@@ -238,7 +238,7 @@ class Kernel:
         return lines + writer.after
 
     @staticmethod
-    def _looped(writer: Writer, loop: list[str]) -> list[str]:
+    def _looped(writer: RowWriter, loop: list[str]) -> list[str]:
         """The loop over rows; where columns are summed in blocks of rows, one over blocks."""
         if not writer.closing:
             return ["for (long r = begin; r < end; r++) {", *loop, "}"]
@@ -265,11 +265,11 @@ class Kernel:
             step *= outer[axis]
         return lines
 
-    def _row(self) -> Writer:
+    def _row(self) -> RowWriter:
         """The statements for one row, before and after all rows, and around a block of rows."""
-        from gtape.compile.cpp.writer import Writer
+        from gtape.compile.cpp.writer import RowWriter
 
-        writer = Writer(self)
+        writer = RowWriter(self)
         for phase in range(self.last + 1):
             writer.row_level(phase)
             writer.sweep(phase)
@@ -282,6 +282,6 @@ def v_root(value: Value) -> Value:
     return value.node.inputs[0] if isinstance(value.node, View) else value
 
 
-def _costly(node: Node) -> bool:
+def _costly(node: IrNode) -> bool:
     return isinstance(node, Elem) and any(
         n.op is not None and n.op.name not in _CHEAP for n in topological([node.body]))

@@ -6,9 +6,9 @@ import itertools
 import math
 from typing import Any, NamedTuple
 
-from gtape.compile.cpp.loops import PARTS, Text
-from gtape.compile.ir.nodes import Hosted, Library, Node, Product, Value
-from gtape.compile.schedule.plan import Place, Plan, nbytes, numpy_dtype, padded
+from gtape.compile.cpp.loops import PARTS, KernelText
+from gtape.compile.ir.nodes import Hosted, IrNode, LibraryCall, Product, Value
+from gtape.compile.schedule.plan import MemoryPlan, Place, nbytes, numpy_dtype, padded
 from gtape.opdef.printers.cuda import C_TYPES
 
 #: The pointers of `struct Python` in kernels/cpu_program.h.
@@ -45,35 +45,35 @@ class Slots(NamedTuple):
         return f"P[{start + place.at}]"
 
 
-class Source(NamedTuple):
+class ProgramSource(NamedTuple):
     """A program's text, its table, its arena in bytes, the steps that need scratch memory, and its
     segments: lists of hosted nodes that follow each native function, one list for each."""
 
     text: str
     slots: Slots
     arena: int
-    scratches: tuple[Node, ...]
-    segments: tuple[tuple[Node, ...], ...]
+    scratches: tuple[IrNode, ...]
+    segments: tuple[tuple[IrNode, ...], ...]
     failures: tuple[str, ...]
     #: Whether other threads of Python run while it does.
     releases: bool
 
 
-def slots_of(plan: Plan, arguments: int, captures: int) -> Slots:
+def slots_of(plan: MemoryPlan, arguments: int, captures: int) -> Slots:
     counts = (arguments, len(plan.outputs), captures, len(plan.states), len(plan.constants), 1, 1,
               0)
     return Slots._make([*itertools.accumulate(counts, initial=_PYTHON), plan.guarded])
 
 
 class _Program:
-    def __init__(self, plan: Plan, slots: Slots) -> None:
+    def __init__(self, plan: MemoryPlan, slots: Slots) -> None:
         self.plan, self.slots = plan, slots
         self.functions: dict[str, str] = {}
         self.headers: dict[str, None] = {}
         self.structures: dict[str, str] = {}
         self.failures: list[str] = []
         #: The steps that need scratch memory, and the C++ of how many bytes.
-        self.scratches: list[tuple[Node, str]] = []
+        self.scratches: list[tuple[IrNode, str]] = []
 
     def structure(self, body: str) -> str:
         """The name of a struct with this body."""
@@ -85,13 +85,13 @@ class _Program:
         text = f"(({C_TYPES[value.dtype]}*){self.slots.text(place)}"
         return f"({text} + {offset}))" if offset else text + ")"
 
-    def scratch(self, node: Node, count: str) -> str:
+    def scratch(self, node: IrNode, count: str) -> str:
         """The C++ pointer to scratch memory of `count` bytes."""
         at = len(self.scratches) if self.slots.apart else 0
         self.scratches.append((node, count))
         return f"P[{self.slots.scratch + at}]"
 
-    def loop(self, text: Text, last: Node) -> list[str]:
+    def loop(self, text: KernelText, last: IrNode) -> list[str]:
         name = self.functions.get(text.body)
         if name is None:
             name = self.functions[text.body] = f"kernel{len(self.functions)}"
@@ -127,7 +127,7 @@ class _Program:
         return ["{", *("    " + t for t in tables),
                 f"    gtape_gemm_batched_{kind}({core}, {count}, at_a, at_b, at_c);", "}"]
 
-    def library(self, node: Library) -> list[str]:
+    def library(self, node: LibraryCall) -> list[str]:
         self.headers.update(dict.fromkeys(node.headers))
         lines = [node.emit(self, node)]
         if node.checks:
@@ -163,12 +163,12 @@ def _offsets(batch: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int,
     return made
 
 
-def source_of(plan: Plan, arguments: int, captures: int) -> Source:
+def source_of(plan: MemoryPlan, arguments: int, captures: int) -> ProgramSource:
     """The text of a plan."""
     slots = slots_of(plan, arguments, captures)
     program = _Program(plan, slots)
     pieces: list[list[str]] = [[]]
-    hosted: list[list[Node]] = [[]]
+    hosted: list[list[IrNode]] = [[]]
     for step in plan.steps:
         (first, *_) = step.group.nodes
         if isinstance(first, Hosted):
@@ -186,11 +186,12 @@ def source_of(plan: Plan, arguments: int, captures: int) -> Source:
     text = _assembled(program, pieces, slots, releases)
     needing = tuple(node for node, _ in program.scratches)
     count = len(needing) if slots.apart else min(1, len(needing))
-    return Source(text, slots._replace(total=slots.scratch + count), padded(plan.arena), needing,
-                  tuple(tuple(nodes) for nodes in hosted), tuple(program.failures), releases)
+    return ProgramSource(text, slots._replace(total=slots.scratch + count), padded(plan.arena),
+                         needing, tuple(tuple(nodes) for nodes in hosted),
+                         tuple(program.failures), releases)
 
 
-def work(plan: Plan) -> int:
+def work(plan: MemoryPlan) -> int:
     """About how many operations a run takes."""
     total = 0
     for group in plan.groups:

@@ -1,4 +1,4 @@
-"""Program: a compiled graph, bound to the memory of its states and ready to be called."""
+"""NativeProgram: a compiled graph, bound to the memory of its states and ready to be called."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import numpy as np
 
 from gtape.compile import subgraph_programs
 from gtape.compile.cpp.entry import entry_of
-from gtape.compile.cpp.module_source import Source, source_of
-from gtape.compile.cpp.program_memory import Memory
+from gtape.compile.cpp.module_source import ProgramSource, source_of
+from gtape.compile.cpp.program_memory import ProgramMemory
 from gtape.compile.cpp.report import described
 from gtape.compile.cpp.results import Result
 from gtape.compile.cpp.zone_checks import Zones
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.ir.lower import lowered
-from gtape.compile.ir.nodes import Hosted, Node, Value
+from gtape.compile.ir.nodes import Hosted, IrNode, Value
 from gtape.compile.ir.sparse_updates import sparse_updates
-from gtape.compile.launches.interpreter import Applied, why_not
+from gtape.compile.launches.interpreter import InterpretedProgram, why_not
 from gtape.compile.numpy.program import NumpyProgram, on_host
-from gtape.compile.schedule.plan import Plan, numpy_dtype
+from gtape.compile.schedule.plan import MemoryPlan, numpy_dtype
 from gtape.core import guard_zones
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError, KernelError, NativeCodeWarning
@@ -47,13 +47,14 @@ if hasattr(os, "register_at_fork"):
                         after_in_child=_LOCK.release)
 
 
-class Program:
+class NativeProgram:
     """`run(tensors)` gives the results; the states are updated where they lie.
 
     `writer` counts how often the states were written.
     """
 
-    def __init__(self, traced: Traced, plan: Plan, source: Source, library: Library) -> None:
+    def __init__(self, traced: ClosedGraph, plan: MemoryPlan, source: ProgramSource,
+                 library: Library) -> None:
         self.traced, self.plan, self.source = traced, plan, source
         self.writer = BufferWriter(_LOCK)
         self._library = library
@@ -84,8 +85,8 @@ class Program:
                       for state in plan.states],
             "constants": [kept(c) for c in plan.constants]}
 
-    def _made(self) -> Memory:
-        made = Memory(self.source, self._library, self._shared)
+    def _made(self) -> ProgramMemory:
+        made = ProgramMemory(self.source, self._library, self._shared)
         if self._zones is not None:
             self._zones.watch(made)
         return made
@@ -131,12 +132,13 @@ class Program:
         if self._memory.calls[0](*arrays, *outs):
             self._fail(self._memory)
 
-    def _fail(self, memory: Memory) -> None:
+    def _fail(self, memory: ProgramMemory) -> None:
         code = int(memory.flag[0])
         memory.flag[0] = 0
         raise InvalidArgumentError(self.source.failures[code - 1])
 
-    def _segments(self, memory: Memory, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
+    def _segments(self, memory: ProgramMemory, tensors: Sequence[EagerTensor],
+                  outs: list[Any]) -> None:
         arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
         last = memory.calls[-1]
         for i, (call, nodes) in enumerate(zip(memory.calls, self.source.segments)):
@@ -149,8 +151,8 @@ class Program:
             for node in nodes:
                 self._host(node, memory, arrays, outs)
 
-    def _array(self, value: Value, memory: Memory, arrays: Sequence[Any], outs: Sequence[Any],
-               ) -> np.ndarray:
+    def _array(self, value: Value, memory: ProgramMemory, arrays: Sequence[Any],
+               outs: Sequence[Any]) -> np.ndarray:
         """A value where it lies."""
         place, strides, offset = self.plan.layout(value)
         dtype = numpy_dtype(value.dtype)
@@ -163,7 +165,8 @@ class Program:
         return np.ndarray(value.shape, dtype, base, start,
                           tuple(s * dtype.itemsize for s in strides))
 
-    def _host(self, node: Node, memory: Memory, arrays: Sequence[Any], outs: Sequence[Any]) -> None:
+    def _host(self, node: IrNode, memory: ProgramMemory, arrays: Sequence[Any],
+              outs: Sequence[Any]) -> None:
         assert isinstance(node, Hosted)
         inputs = [self._array(v, memory, arrays, outs) for v in node.inputs]
         made = hosted(node, inputs)
@@ -179,33 +182,34 @@ def hosted(node: Hosted, inputs: Sequence[np.ndarray]) -> list[Any]:
     return [t._a for t in made]
 
 
-def compiled(traced: Traced, *, fuse: bool = True,
-             ) -> Program | NumpyProgram | Applied:
+def compiled(traced: ClosedGraph, *, fuse: bool = True,
+             ) -> NativeProgram | NumpyProgram | InterpretedProgram:
     """The program of a trace: native where that can be. Without `fuse` every node is a step."""
     return prepared(traced, fuse=fuse)()
 
 
-def prepared(traced: Traced, *, fuse: bool = True,
-             ) -> Callable[[], Program | NumpyProgram | Applied]:
+def prepared(traced: ClosedGraph, *, fuse: bool = True,
+             ) -> Callable[[], NativeProgram | NumpyProgram | InterpretedProgram]:
     """What gives the program of a trace. All that takes long is done here, which reads no state:
     it may be done in another thread, while this one assigns to Variables."""
     from gtape.devices.cpu.toolchain import library
 
     reason = why_not(traced)
     if reason:
-        return lambda: NumpyProgram(traced, reason) if on_host(traced) else Applied(traced, reason)
+        interpreter = NumpyProgram if on_host(traced) else InterpretedProgram
+        return lambda: interpreter(traced, reason)
     module = sparse_updates(lowered(traced))
     module.check()
-    plan = Plan(module, fused=fuse, guarded=guard_zones.wanted())
+    plan = MemoryPlan(module, fused=fuse, guarded=guard_zones.wanted())
     source = source_of(plan, len(traced.arguments), len(traced.captured))
     try:
         loaded = library(source.text)
     except KernelError as error:
         return functools.partial(_without_native_code, traced, str(error))
-    return lambda: Program(traced, plan, source, loaded)
+    return lambda: NativeProgram(traced, plan, source, loaded)
 
 
-def _without_native_code(traced: Traced, reason: str) -> NumpyProgram:
+def _without_native_code(traced: ClosedGraph, reason: str) -> NumpyProgram:
     warnings.warn(f"a traced function runs without native code, slower: {reason}",
                   NativeCodeWarning, stacklevel=stack_level())
     return NumpyProgram(traced, reason)

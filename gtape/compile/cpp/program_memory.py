@@ -1,4 +1,4 @@
-"""Memory: what one call of a program at a time works in, and its native functions bound to it.
+"""ProgramMemory: what one call at a time works in, and the native functions bound to it.
 
 A native function finds a program's table of pointers as the `self` of a Python function. The table
 holds CPython's description of that function too, and keeps the library with its code: so what a
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.cpp.module_source import Source
+from gtape.compile.cpp.module_source import ProgramSource
 from gtape.core import guard_zones
 from gtape.devices.compiler import Library, function
 
@@ -32,7 +32,7 @@ class _Table(bytearray):
     library: Library
 
 
-class Memory:
+class ProgramMemory:
     """`calls` are the native functions, one for each segment; `flag` says which check of theirs
     failed, from 1 on.
 
@@ -42,7 +42,7 @@ class Memory:
 
     __slots__ = ("arena", "calls", "flag", "scratch", "table")
 
-    def __init__(self, source: Source, library: Library, given: Mapping[str, Sequence[Any]],
+    def __init__(self, source: ProgramSource, library: Library, given: Mapping[str, Sequence[Any]],
                  ) -> None:
         slots, count = source.slots, len(source.segments)
         self.arena = _aligned(source.arena)
@@ -73,7 +73,7 @@ class Memory:
         return make(base + at, self.table, None)
 
 
-def scratch_bytes(source: Source, library: Library) -> list[int]:
+def scratch_bytes(source: ProgramSource, library: Library) -> list[int]:
     """The bytes of each scratch memory. Kernels know best what they need: the library says it."""
     if not source.scratches:
         return []

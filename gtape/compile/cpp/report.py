@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gtape.compile.ir.nodes import Library, Node, Product, Value
-from gtape.compile.schedule.plan import Plan, nbytes
+from gtape.compile.ir.nodes import IrNode, LibraryCall, Product, Value
+from gtape.compile.schedule.plan import MemoryPlan, nbytes
 
 
-def floor_bytes(plan: Plan) -> int:
+def floor_bytes(plan: MemoryPlan) -> int:
     """The bytes that have to move whatever the program does in between: arguments, states and
     constants read once, results and states written once."""
     read = {v.number: v for n in plan.module.nodes for v in n.outputs
@@ -16,7 +16,7 @@ def floor_bytes(plan: Plan) -> int:
     return sum(map(nbytes, read.values())) + sum(map(nbytes, written.values()))
 
 
-def traffic_bytes(plan: Plan) -> int:
+def traffic_bytes(plan: MemoryPlan) -> int:
     """The bytes that the steps read and write, each array once a step."""
     total = 0
     by_number = {v.number: v for n in plan.module.nodes for v in n.outputs}
@@ -27,7 +27,7 @@ def traffic_bytes(plan: Plan) -> int:
     return total
 
 
-def flops(plan: Plan) -> int:
+def flops(plan: MemoryPlan) -> int:
     """Multiplications and additions of the matrix products."""
     return sum(2 * n.outputs[0].size * n.inputs[0].shape[-1]
                for n in plan.module.nodes if isinstance(n, Product))
@@ -41,7 +41,7 @@ def _size(count: int) -> str:
     return ""
 
 
-def _step(plan: Plan, position: int) -> str:
+def _step(plan: MemoryPlan, position: int) -> str:
     group = plan.groups[position]
     names = [_label(node) for node in group.nodes]
     shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
@@ -51,20 +51,20 @@ def _step(plan: Plan, position: int) -> str:
     return f"{position:4d}  {shown}{domain} -> {'; '.join(stored) or 'nothing kept'}"
 
 
-def _label(node: Node) -> str:
+def _label(node: IrNode) -> str:
     if isinstance(node, Product):
         a, b = node.inputs
         return f"product {list(a.shape)} x {list(b.shape)}"
-    return node.name if isinstance(node, Library) else node.label
+    return node.name if isinstance(node, LibraryCall) else node.label
 
 
-def _place(plan: Plan, value: Value) -> str:
+def _place(plan: MemoryPlan, value: Value) -> str:
     role, at = plan.places[value.number]
     kept = " in place" if value.number in plan.in_place else ""
     return f"{role} {at}{kept}"
 
 
-def described(plan: Plan, arena: int, text: str) -> str:
+def described(plan: MemoryPlan, arena: int, text: str) -> str:
     """The nodes, the steps with the places of what they make, the bytes, and the source."""
     lines = ["nodes", *("  " + line for line in str(plan.module).split("\n")), "", "plan"]
     lines += ["  " + _step(plan, i) for i in range(len(plan.groups))]

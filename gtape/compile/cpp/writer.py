@@ -1,4 +1,4 @@
-"""Writer: the statements of a kernel's rows, pass by pass."""
+"""RowWriter: the statements of a kernel's rows, pass by pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.cpp.loops import BLOCK, PARTS, ROWS, Access, Kernel
+from gtape.compile.cpp.loops import BLOCK, PARTS, ROWS, Access, LoopKernel
 from gtape.compile.cpp.reducing import CLAUSE, combined, identity, plain
 from gtape.compile.ir.nodes import Elem, Reduce, Value, dense
 from gtape.core.excess_precision import excess_precision_enabled
@@ -34,10 +34,10 @@ class _Pass:
         self.closing: list[str] = []
 
 
-class Writer:
+class RowWriter:
     """The statements of one row, pass by pass."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: LoopKernel) -> None:
         self.k = kernel
         self.before: list[str] = []
         self.lines: list[str] = []

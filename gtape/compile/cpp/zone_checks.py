@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.cpp.module_source import Source
-from gtape.compile.cpp.program_memory import Memory
-from gtape.compile.ir.nodes import Node, Value
-from gtape.compile.schedule.plan import Place, Plan, nbytes
+from gtape.compile.cpp.module_source import ProgramSource
+from gtape.compile.cpp.program_memory import ProgramMemory
+from gtape.compile.ir.nodes import IrNode, Value
+from gtape.compile.schedule.plan import MemoryPlan, Place, nbytes
 from gtape.core import guard_zones
 from gtape.core.errors import GuardZoneError
 from gtape.core.guard_zones import Damage
@@ -25,7 +25,7 @@ class Zones:
             looked at.
     """
 
-    def __init__(self, plan: Plan, source: Source, arguments: int,
+    def __init__(self, plan: MemoryPlan, source: ProgramSource, arguments: int,
                  shared: Mapping[str, Sequence[np.ndarray]]) -> None:
         self._plan, self._source = plan, source
         self._arguments, self._shared = arguments, shared
@@ -38,14 +38,14 @@ class Zones:
                 if value.number in plan.places:
                     self._values[plan.places[value.number]] = value
 
-    def watch(self, memory: Memory) -> None:
+    def watch(self, memory: ProgramMemory) -> None:
         """Check the zones after every call of the memory's native functions."""
         held: list[Any] = []
         memory.calls = [self._watched(memory, call, held, i == 0)
                         for i, call in enumerate(memory.calls)]
 
-    def _watched(self, memory: Memory, call: Callable[..., Any], held: list[Any], first: bool,
-                 ) -> Callable[..., Any]:
+    def _watched(self, memory: ProgramMemory, call: Callable[..., Any], held: list[Any],
+                 first: bool) -> Callable[..., Any]:
         """`held` is what the first native function was given, which later ones use too."""
         def run(*arrays: Any) -> Any:
             with self._lock:
@@ -62,13 +62,13 @@ class Zones:
 
         return run
 
-    def _clear(self, memory: Memory) -> None:
+    def _clear(self, memory: ProgramMemory) -> None:
         """Nothing is left of an earlier call."""
         guard_zones.fill(memory.arena)
         for each in memory.scratch:
             guard_zones.fill(each)
 
-    def _looked(self, memory: Memory, held: Sequence[Any]) -> Iterator[tuple[str, Damage]]:
+    def _looked(self, memory: ProgramMemory, held: Sequence[Any]) -> Iterator[tuple[str, Damage]]:
         """Everything with zones: what it is, and what was written beside it."""
         plan = self._plan
         for value in plan.between:
@@ -94,7 +94,7 @@ def _named(value: Value) -> str:
     return f"{value!r} of {_step(value.node)}"
 
 
-def _step(node: Node) -> str:
+def _step(node: IrNode) -> str:
     return f"the step '{node.label}'"
 
 

@@ -1,4 +1,4 @@
-"""Attributes: what the attributes of Python objects are now, to tell later whether one changed."""
+"""AttributeWatch: what the attributes of Python objects are now, to tell whether one changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 _SIZED = (list, dict, set)
 
 
-class Attributes:
+class AttributeWatch:
     """The attributes of `owner`, and of the objects of the classes `followed` that it holds, as
     attributes or in lists, tuples and dicts.
 
@@ -36,7 +36,7 @@ class Attributes:
         return [values[names.index(name)] for _, names, values, _ in self._seen if name in names]
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, Attributes) and len(self._seen) == len(other._seen)
+        return (isinstance(other, AttributeWatch) and len(self._seen) == len(other._seen)
                 and all(a is b and names == others and sizes == lengths
                         and all(map(_alike, values, found))
                         for (a, names, values, sizes), (b, others, found, lengths) in zip(

@@ -1,4 +1,4 @@
-"""Traced: what one trace of a Python function is: a graph, the state it touches, its results."""
+"""ClosedGraph: a traced Python function: a graph, the state it touches, its results."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _DEEPEST = 80
 _CUTS = frozenset(("stop_gradient_", "assigned_"))
 
 #: Called with every trace of a Python function, when it is made.
-listeners: list[Callable[[Traced], object]] = []
+listeners: list[Callable[[ClosedGraph], object]] = []
 
 
-class Traced:
+class ClosedGraph:
     """A graph whose inputs are the arguments, then what it captured, then its states' values; and
     whose outputs are the results, then the new values of the states it writes.
 
@@ -150,7 +150,7 @@ def _rebuilt(at: Any, results: Sequence[Any]) -> Any:
 
 
 def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicTensor],
-           name: str) -> Traced:
+           name: str) -> ClosedGraph:
     """Run `fn()`, which uses `arguments`, as part of `tracer`.
 
     Raises:
@@ -177,18 +177,18 @@ def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicT
             _DEEPEST, fn(), f"the result of {name}")))
     finally:
         tracer.finished = True
-    made = Traced(arguments, tracer, results, structure)
+    made = ClosedGraph(arguments, tracer, results, structure)
     for listener in listeners:
         listener(made)
     return made
 
 
 def pure(inputs: Sequence[Any], nodes: Sequence[Node], outputs: Sequence[Tensor],
-         shared: frozenset[int] = frozenset()) -> Traced:
+         shared: frozenset[int] = frozenset()) -> ClosedGraph:
     """These nodes as a function of tensors, which gives a tuple; `shared` are the ids of those that
     another program computes again, or reads."""
     tracer = Tracer()
     tracer.nodes = list(nodes)
-    made = Traced(inputs, tracer, outputs, tuple(range(len(outputs))))
+    made = ClosedGraph(inputs, tracer, outputs, tuple(range(len(outputs))))
     made.shared = shared
     return made

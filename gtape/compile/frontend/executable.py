@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.core.context import tracer_now
 
 #: How often a trace for rare shapes is applied node by node before a program is worth its making.
@@ -25,7 +25,7 @@ class Executable:
     __slots__ = ("_flexible", "_recorded", "calls", "entry", "gradual", "program", "rare",
                  "tensors_only", "traced")
 
-    def __init__(self, traced: Traced, rare: bool = False, gradual: Any = None) -> None:
+    def __init__(self, traced: ClosedGraph, rare: bool = False, gradual: Any = None) -> None:
         self.traced = traced
         self.calls = 0
         self.rare = rare

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from operator import is_
 from typing import Any
 
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.frontend.concrete_function import ConcreteFunction, tensor_names
 from gtape.compile.frontend.executable import Executable
-from gtape.compile.frontend.iterator_arguments import FED, Feeds, fed
+from gtape.compile.frontend.iterator_arguments import FED, IteratorArguments, fed
 from gtape.compile.frontend.nested_arguments import CONTAINERS, taken_apart
-from gtape.compile.frontend.object_keys import Identity, identity
+from gtape.compile.frontend.object_keys import ObjectKey, identity
 from gtape.compile.frontend.parameters import Binding
-from gtape.compile.frontend.retrace_log import Diary
+from gtape.compile.frontend.retrace_log import RetraceLog
 from gtape.compile.frontend.signature import PLAIN, Arguments
-from gtape.compile.frontend.trace_cache import Cache
+from gtape.compile.frontend.trace_cache import TraceCache
 from gtape.core.context import active, tracer_now
 from gtape.core.formatting import shown
 from gtape.core.placement import _scoped
@@ -39,7 +39,7 @@ class Function:
 
     def __init__(self, python_function: Callable[..., Any], input_signature: Any = None,
                  autograph: bool = True, reduce_retracing: bool = False, *,
-                 owner: Identity | None = None, gradual: Any = None) -> None:
+                 owner: ObjectKey | None = None, gradual: Any = None) -> None:
         if not callable(python_function):
             raise TypeError(f"tf.function takes a function; got {shown(python_function)}")
         self.python_function = python_function
@@ -54,10 +54,10 @@ class Function:
         self._binding = Binding(python_function, self._name, input_signature, owner is not None)
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self._body: Callable[..., Any] | None = None
-        self._cache = Cache(self._binding, self._converted, reduce_retracing, gradual)
+        self._cache = TraceCache(self._binding, self._converted, reduce_retracing, gradual)
         #: Executables by what the fast way of a call looks at.
         self._fast: dict[Any, Executable] = {}
-        self._feeds = Feeds()
+        self._feeds = IteratorArguments()
         #: By the id of the object.
         self._methods: dict[int, Function] = {}
 
@@ -166,7 +166,7 @@ class Function:
             found = self._method(identity(instance))
         return Method(found, instance)
 
-    def _method(self, key: Identity) -> Function:
+    def _method(self, key: ObjectKey) -> Function:
         """The function for one object: traces of others are of no use to it."""
         made = Function(self.python_function, self.input_signature, self._autograph,
                         self._reduce_retracing, owner=key)
@@ -178,7 +178,7 @@ class Function:
         key.watchers.add(self)
         return found
 
-    def forget(self, gone: Identity) -> None:
+    def forget(self, gone: ObjectKey) -> None:
         """An object is no more."""
         for place, made in list(self._methods.items()):
             if made._owner is gone:
@@ -199,12 +199,12 @@ class Function:
         """How many traces there are."""
         return len(self._cache.traces)
 
-    def explain_cache(self) -> Diary:
+    def explain_cache(self) -> RetraceLog:
         """The traces: what each was made for, what had changed, where, and how to avoid it."""
         traces = self._cache.traces
         for trace in traces:
             trace.entry.calls = trace.calls
-        return Diary(self._name, [t.entry for t in traces])
+        return RetraceLog(self._name, [t.entry for t in traces])
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The trace for these arguments, tensors or `tf.TensorSpec`s, as a function of tensors.
@@ -222,7 +222,7 @@ class Function:
         self._cache.prepare(arguments)
         return made
 
-    def traced_for(self, arguments: Arguments) -> Traced:
+    def traced_for(self, arguments: Arguments) -> ClosedGraph:
         """The trace for arguments that may be specs.
 
         Raises:

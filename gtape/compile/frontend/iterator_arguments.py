@@ -30,7 +30,7 @@ class More(BaseException):
     """A trace takes more elements than were fetched."""
 
 
-class Fed:
+class IteratorArgument:
     """The next elements of an iterator, as an argument of a trace.
 
     Args:
@@ -48,7 +48,7 @@ class Fed:
         self.source = source
         self.taken = 0
 
-    def replaced(self, elements: Sequence[Any]) -> Fed:
+    def replaced(self, elements: Sequence[Any]) -> IteratorArgument:
         """The same with symbols in the place of tensors."""
         made = stand_in[0](elements, self.ended, self.source)
         made.counted = self
@@ -72,7 +72,7 @@ class Fed:
         raise More
 
 
-class Feeds:
+class IteratorArguments:
     """What a function knows of calls with iterators."""
 
     def __init__(self) -> None:
@@ -142,11 +142,11 @@ def _rest(args: tuple[Any, ...], packs: list[Any], wanted: int) -> tuple[list[An
     return packs, None, []
 
 
-def _traced(function: Any, feeds: Feeds, args: tuple[Any, ...], kwargs: dict[str, Any],
+def _traced(function: Any, feeds: IteratorArguments, args: tuple[Any, ...], kwargs: dict[str, Any],
             packs: Sequence[Any], key: Any) -> Any:
     """The result of a call for which nothing is known yet, or which recorders look on."""
     waiting = iter(packs)
-    made = [Fed(elements, len(elements) < feeds.wanted, source)
+    made = [IteratorArgument(elements, len(elements) < feeds.wanted, source)
             for source, elements in (next(waiting) for v in args if type(v) in FED)]
     given = iter(made)
     arguments = Arguments(*function._binding(

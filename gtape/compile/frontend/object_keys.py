@@ -1,4 +1,4 @@
-"""Identity: a key for an object that is compared by what it is, and that it does not keep alive."""
+"""ObjectKey: a key for an object, compared by what it is, which does not keep it alive."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import weakref
 from typing import Any
 
 #: The identities in use, by the id of their object.
-_known: dict[int, Identity] = {}
+_known: dict[int, ObjectKey] = {}
 
 
-class Identity:
+class ObjectKey:
     """The key of one object. Unlike `id()` it is never reused.
 
     `watchers` are told when the object is gone: no call can have this key again.
@@ -39,9 +39,9 @@ class Identity:
         return self.reference()
 
 
-def identity(value: Any) -> Identity:
+def identity(value: Any) -> ObjectKey:
     """The key of `value`: the same one every time."""
     found = _known.get(id(value))
     if found is None or found.target is not value:
-        found = _known[id(value)] = Identity(value)
+        found = _known[id(value)] = ObjectKey(value)
     return found

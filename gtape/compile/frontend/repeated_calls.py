@@ -1,4 +1,4 @@
-"""Repeated: a procedure of an object, called eagerly again and again, becomes a program.
+"""RepeatedCalls: a procedure of an object, called eagerly again and again, becomes a program.
 
 Nobody asked for a trace, so that it is made only where it cannot differ:
 
@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gtape.compile.frontend.attribute_watch import Attributes
+from gtape.compile.frontend.attribute_watch import AttributeWatch
 from gtape.compile.frontend.signature import Arguments
-from gtape.compile.gradual import Gradual, traced_once
+from gtape.compile.gradual import GradualProgram, traced_once
 
 #: Calls that change nothing in Python, before a trace is made.
 _QUIET = 2
@@ -26,7 +26,7 @@ _MOST = 8
 _KINDS = 64
 
 
-class Alike:
+class AlikeCalls:
     """Calls of one kind. `program` runs them, once there is one.
 
     `quiet`: how many, one after another, changed no attribute; more than _QUIET: a trace was tried.
@@ -36,22 +36,22 @@ class Alike:
 
     def __init__(self, held: Sequence[Any]) -> None:
         self._held = held  # their ids are in the key
-        self.program: Gradual | None = None
+        self.program: GradualProgram | None = None
         self.quiet = 0
 
 
-class Repeated:
+class RepeatedCalls:
     """What is known of the calls of one procedure. `look()` gives the attributes it may read."""
 
     __slots__ = ("_look", "_seen", "known", "traces")
 
-    def __init__(self, look: Callable[[], Attributes]) -> None:
+    def __init__(self, look: Callable[[], AttributeWatch]) -> None:
         self._look = look
-        self._seen: Attributes | None = None
-        self.known: dict[Any, Alike] = {}
+        self._seen: AttributeWatch | None = None
+        self.known: dict[Any, AlikeCalls] = {}
         self.traces = 0
 
-    def find(self, arguments: Arguments, named: Sequence[Any]) -> Alike:
+    def find(self, arguments: Arguments, named: Sequence[Any]) -> AlikeCalls:
         """The calls like one with these arguments, where `named` are the same objects."""
         if self._seen is not None and not self._seen.hold():
             self._changed()
@@ -60,10 +60,10 @@ class Repeated:
         if found is None:
             if len(self.known) == _KINDS:
                 self.known.clear()
-            found = self.known[key] = Alike(named)
+            found = self.known[key] = AlikeCalls(named)
         return found
 
-    def run(self, alike: Alike, arguments: Arguments, procedure: Callable[..., Any]) -> None:
+    def run(self, alike: AlikeCalls, arguments: Arguments, procedure: Callable[..., Any]) -> None:
         """Do what `procedure(*args, **kwargs)` does with the arguments, for calls that have no
         program yet."""
         if alike.quiet == _QUIET:
@@ -86,7 +86,7 @@ class Repeated:
             self.known.clear()
             self._seen = None
 
-    def _trace(self, arguments: Arguments, procedure: Callable[..., Any]) -> Gradual | None:
+    def _trace(self, arguments: Arguments, procedure: Callable[..., Any]) -> GradualProgram | None:
         """What runs the procedure, where it can be traced."""
         if self.traces == _MOST:
             return None
@@ -101,4 +101,4 @@ class Repeated:
         if made is None or before != self._look():
             return None
         self._seen = before
-        return Gradual(made)
+        return GradualProgram(made)

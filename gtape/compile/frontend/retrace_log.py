@@ -29,7 +29,7 @@ _ADVICE = {
 }
 
 
-class Leaf(NamedTuple):
+class ArgumentLeaf(NamedTuple):
     """What is noted of an argument: no reference to it."""
 
     name: str
@@ -47,93 +47,96 @@ def _lengths(dims: Any) -> str:
     return "unknown" if dims is None else str(tuple(dims))
 
 
-def _leaf(name: str, value: Any) -> Leaf:
+def _leaf(name: str, value: Any) -> ArgumentLeaf:
     if array_like(value):
         value = convert(value)
     if isinstance(value, (Tensor, TensorSpec)):
         dims = value.shape.dims
         inner = "..." if dims is None else ",".join(str(n) for n in dims)
         device = "" if isinstance(value, TensorSpec) else value.device
-        return Leaf(name, TENSOR, f"{value.dtype.name}[{inner}]", value.dtype.name, dims, device)
+        return ArgumentLeaf(name, TENSOR, f"{value.dtype.name}[{inner}]", value.dtype.name, dims,
+                            device)
     if hasattr(value, "_resource_") and not isinstance(value, type):
-        return Leaf(name, VARIABLE, f"Variable '{value.name}'")
+        return ArgumentLeaf(name, VARIABLE, f"Variable '{value.name}'")
     if isinstance(value, (int, float, complex)) and not isinstance(value, bool):
-        return Leaf(name, NUMBER, repr(value))
+        return ArgumentLeaf(name, NUMBER, repr(value))
     if value is None or isinstance(value, (bool, str, bytes)):
-        return Leaf(name, PYTHON, f"{shown(value)}")
-    return Leaf(name, OBJECT, f"{type(value).__name__} object")
+        return ArgumentLeaf(name, PYTHON, f"{shown(value)}")
+    return ArgumentLeaf(name, OBJECT, f"{type(value).__name__} object")
 
 
-def noted(names: Sequence[str], arguments: Arguments) -> tuple[Leaf, ...]:
+def noted(names: Sequence[str], arguments: Arguments) -> tuple[ArgumentLeaf, ...]:
     """The arguments, as the diary keeps them."""
     return tuple([_leaf(name, value) for name, value in named_leaves(names, arguments)])
 
 
-class Change(NamedTuple):
+class ArgumentChange(NamedTuple):
     """How an argument differs from what an earlier trace was made for."""
 
     text: str
     advice: str
 
 
-def _changes(old: Leaf | None, new: Leaf | None) -> list[Change]:
+def _changes(old: ArgumentLeaf | None, new: ArgumentLeaf | None) -> list[ArgumentChange]:
     if old is None or new is None:
         there = old or new
         assert there is not None
         text = f"argument '{there.name}' ({there.text}) is " + ("new" if old is None else "gone")
-        return [Change(text, _ADVICE["structure"])]
+        return [ArgumentChange(text, _ADVICE["structure"])]
     where = f"argument '{new.name}': "
     if old.kind == new.kind == TENSOR:
         return _tensor_changes(old, new, where)
     if old.kind != new.kind or old.text != new.text:
         advice = new.kind if new.kind in _ADVICE else OBJECT
-        return [Change(f"{where}{_described(old)} -> {_described(new, old)}",
-                       _ADVICE[advice].format(value=new.text))]
+        return [ArgumentChange(f"{where}{_described(old)} -> {_described(new, old)}",
+                               _ADVICE[advice].format(value=new.text))]
     return []
 
 
-def _described(leaf: Leaf, beside: Leaf | None = None) -> str:
+def _described(leaf: ArgumentLeaf, beside: ArgumentLeaf | None = None) -> str:
     if leaf.kind not in (NUMBER, PYTHON):
         return leaf.text
     return leaf.text if beside is not None and beside.kind in (NUMBER, PYTHON) else (
         f"Python value {leaf.text}")
 
 
-def _tensor_changes(old: Leaf, new: Leaf, where: str) -> list[Change]:
+def _tensor_changes(old: ArgumentLeaf, new: ArgumentLeaf, where: str) -> list[ArgumentChange]:
     found = []
     if old.dtype != new.dtype:
-        found.append(Change(f"{where}dtype {old.dtype} -> {new.dtype}",
-                            _ADVICE["dtype"].format(name=new.name, dtype=old.dtype)))
+        found.append(ArgumentChange(f"{where}dtype {old.dtype} -> {new.dtype}",
+                                    _ADVICE["dtype"].format(name=new.name, dtype=old.dtype)))
     if old.dims != new.dims:
         open_ = None if (old.dims is None or new.dims is None or len(old.dims) != len(new.dims)
                          ) else [a if a == b else None for a, b in zip(old.dims, new.dims)]
-        found.append(Change(f"{where}shape {_lengths(old.dims)} -> {_lengths(new.dims)}",
-                            _ADVICE["shape"].format(spec=f"{open_}, tf.{new.dtype}")))
+        found.append(ArgumentChange(f"{where}shape {_lengths(old.dims)} -> {_lengths(new.dims)}",
+                                    _ADVICE["shape"].format(spec=f"{open_}, tf.{new.dtype}")))
     if old.device and new.device and old.device != new.device:
-        found.append(Change(f"{where}device {old.device} -> {new.device}", _ADVICE["device"]))
+        found.append(ArgumentChange(f"{where}device {old.device} -> {new.device}",
+                                    _ADVICE["device"]))
     return found
 
 
-def compared(old: Sequence[Leaf], new: Sequence[Leaf]) -> list[Change]:
+def compared(old: Sequence[ArgumentLeaf], new: Sequence[ArgumentLeaf]) -> list[ArgumentChange]:
     """Every change from one list of arguments to another."""
     before, after = ({leaf.name: leaf for leaf in leaves} for leaves in (old, new))
     return [c for name in {**before, **after} for c in _changes(before.get(name), after.get(name))]
 
 
 #: Where the arguments look the same: an object or variable with an equal description.
-_ANOTHER = Change("another object or Variable, or another default device", _ADVICE["object"])
+_ANOTHER = ArgumentChange("another object or Variable, or another default device",
+                          _ADVICE["object"])
 
 
 @dataclass(eq=False)
-class Entry:
+class RetraceEntry:
     """A trace: its number, its arguments, the line of the call, and what was new in it."""
 
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[ArgumentLeaf, ...]
     code: Any
     offset: int
     number: int = 0
     nearest: int = 0
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ArgumentChange] = field(default_factory=list)
     calls: int = 0
 
     @property
@@ -145,9 +148,9 @@ class Entry:
     def signature(self) -> str:
         return ", ".join(map(str, self.leaves)) or "no arguments"
 
-    def compare(self, earlier: Sequence[Entry]) -> None:
+    def compare(self, earlier: Sequence[RetraceEntry]) -> None:
         """Note what changed from the most similar of the earlier traces, the latest of equals."""
-        best: list[Change] | None = None
+        best: list[ArgumentChange] | None = None
         for other in reversed(earlier):
             found = compared(other.leaves, self.leaves)
             if best is None or len(found) < len(best):
@@ -165,17 +168,17 @@ class Entry:
         return "\n".join(lines)
 
 
-class Diary(Sequence[Entry]):
+class RetraceLog(Sequence[RetraceEntry]):
     """The traces of one function, oldest first; printing it shows them."""
 
-    def __init__(self, name: str, entries: Sequence[Entry]) -> None:
+    def __init__(self, name: str, entries: Sequence[RetraceEntry]) -> None:
         self.name = name
         self._entries = list(entries)
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[RetraceEntry]:
         return iter(self._entries)
 
     def __getitem__(self, index: Any) -> Any:
@@ -189,7 +192,7 @@ class Diary(Sequence[Entry]):
     __repr__ = __str__
 
 
-class Watch:
+class RetraceWatch:
     """Notices when a function is traced again and again: five of its last ten calls."""
 
     _TRACES, _CALLS = 5, 10
@@ -206,7 +209,7 @@ class Watch:
         return True
 
 
-def warning(name: str, entry: Entry) -> str:
+def warning(name: str, entry: RetraceEntry) -> str:
     """One line for a function that is traced too often."""
     change = entry.changes[0]
     return (f"{name} was traced again in 5 of its last 10 calls, which costs far more than running "

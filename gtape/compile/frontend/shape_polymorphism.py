@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.core.context import paused
 from gtape.core.device import ArrayType, Device
 from gtape.core.dtypes import DType
@@ -28,7 +28,7 @@ from gtape.trace.tracer import StateUse, Tracer
 _FIRST, _STEP = 1009, 104
 
 
-class Template:
+class PolymorphicGraph:
     """A trace for open lengths.
 
     Args:
@@ -41,7 +41,7 @@ class Template:
     """
 
     def __init__(self, shapes: Sequence[Any], open_axes: Sequence[tuple[int, int]],
-                 run: Callable[[Sequence[Any]], Traced]) -> None:
+                 run: Callable[[Sequence[Any]], ClosedGraph]) -> None:
         self.open_axes = tuple(open_axes)
         self.alike = alike(shapes, open_axes)
         self.env = ShapeEnv()
@@ -68,7 +68,7 @@ class Template:
 
     # ------------------------------------------------------------------ other lengths
 
-    def at(self, shapes: Sequence[Any]) -> Traced | None:
+    def at(self, shapes: Sequence[Any]) -> ClosedGraph | None:
         """The trace for other shapes; None where the Python code might have done otherwise."""
         lengths = [shapes[tensor][axis] for tensor, axis in self.open_axes]
         if not self.env.hold(lengths):
@@ -101,7 +101,7 @@ def _is_plain(value: Any) -> bool:
                 np.dtype, np.number, type))
 
 
-def _resized(traced: Traced, lengths: Sequence[int]) -> Traced | None:
+def _resized(traced: ClosedGraph, lengths: Sequence[int]) -> ClosedGraph | None:
     tracer = Tracer()
     values: dict[int, Tensor] = {}
 
@@ -121,7 +121,7 @@ def _resized(traced: Traced, lengths: Sequence[int]) -> Traced | None:
         again = tracer.states[use.ref._k] = StateUse(use.ref, start)
         present = left.get(id(use), use.present)
         again.present = values.get(id(present), present)
-    return Traced(arguments, tracer, results, traced.structure)
+    return ClosedGraph(arguments, tracer, results, traced.structure)
 
 
 def _again(node: Node, values: dict[int, Tensor], lengths: Sequence[int]) -> bool:

@@ -1,24 +1,24 @@
-"""Trace: one trace of a function as its user counts them, with a program for every set of sizes."""
+"""Specialisation: one trace as its user counts them, with a program for every set of sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.frontend.executable import Executable
-from gtape.compile.frontend.retrace_log import Entry
-from gtape.compile.frontend.shape_polymorphism import Template, alike, open_axes
+from gtape.compile.frontend.retrace_log import RetraceEntry
+from gtape.compile.frontend.shape_polymorphism import PolymorphicGraph, alike, open_axes
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.shape import TensorShape
 from gtape.core.symbolic_dim import ConcreteDimNeeded
 from gtape.core.type_specs import TensorSpec
 
 #: Gives the trace of a Python function for shapes.
-Run = Callable[[Sequence[Any]], Traced]
+Run = Callable[[Sequence[Any]], ClosedGraph]
 
 
-class Trace:
+class Specialisation:
     """What a pattern of arguments is traced for. `specs` has the shapes that it serves."""
 
     #: How often the Python function may be traced for open lengths.
@@ -27,7 +27,7 @@ class Trace:
     __slots__ = ("_executables", "_refused", "_templates", "entry", "gradual", "pattern", "rare",
                  "specs")
 
-    def __init__(self, pattern: Any, specs: Sequence[TensorSpec], entry: Entry,
+    def __init__(self, pattern: Any, specs: Sequence[TensorSpec], entry: RetraceEntry,
                  rare: bool = False, gradual: Any = None) -> None:
         self.pattern = pattern
         self.gradual = gradual
@@ -35,7 +35,7 @@ class Trace:
         self.specs = tuple(specs)
         self.entry = entry
         self._executables: dict[Any, Executable] = {}
-        self._templates: list[Template] = []
+        self._templates: list[PolymorphicGraph] = []
         self._refused = False
 
     @property
@@ -62,7 +62,7 @@ class Trace:
                 self._executables[shapes] = found
         return found
 
-    def _resized(self, shapes: tuple[Any, ...], run: Run) -> Traced | None:
+    def _resized(self, shapes: tuple[Any, ...], run: Run) -> ClosedGraph | None:
         """The trace for these shapes from one for open lengths, where that can be had."""
         axes = open_axes(shapes, self.specs)
         if not axes:
@@ -78,11 +78,11 @@ class Trace:
         return None if new is None else new.at(shapes)
 
     def _template(self, shapes: Sequence[Any], axes: Sequence[tuple[int, int]], run: Run,
-                  ) -> Template | None:
+                  ) -> PolymorphicGraph | None:
         if self._refused or len(self._templates) == self._ATTEMPTS:
             return None
         try:
-            made = Template(shapes, axes, run)
+            made = PolymorphicGraph(shapes, axes, run)
         except (Exception, ConcreteDimNeeded):
             # With the lengths of the call the function is right, or says itself what is wrong.
             self._refused = True
@@ -90,7 +90,7 @@ class Trace:
         self._templates.append(made)
         return made
 
-    def general(self, run: Run) -> Traced | None:
+    def general(self, run: Run) -> ClosedGraph | None:
         """The trace for lengths that no call has given yet, where there can be one."""
         shapes = [s.shape.dims for s in self.specs]
         if None in shapes:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.compile.frontend import retrace_log
-from gtape.compile.frontend.closed_graph import Traced, traced
+from gtape.compile.frontend.closed_graph import ClosedGraph, traced
 from gtape.compile.frontend.executable import Executable
-from gtape.compile.frontend.object_keys import Identity
+from gtape.compile.frontend.object_keys import ObjectKey
 from gtape.compile.frontend.parameters import Binding
 from gtape.compile.frontend.signature import Arguments, specs_of
-from gtape.compile.frontend.specialisation import Trace
+from gtape.compile.frontend.specialisation import Specialisation
 from gtape.compile.frontend.trace_lock import alone
 from gtape.core.context import paused, tracer_now
 from gtape.core.errors import EagerFunctionWarning, NotTraceableError, RetraceWarning
@@ -28,7 +28,7 @@ _LATE = ("a Variable may be created only in the first call of a tf.function, and
          "`if self.v is None: self.v = tf.Variable(...)`")
 
 
-class Cache:
+class TraceCache:
     """The traces of a function.
 
     Args:
@@ -44,15 +44,15 @@ class Cache:
         self._gradual = gradual
         self._binding, self._body, self._reduce = binding, body, reduce_retracing
         self._lock = lock()
-        self.traces: list[Trace] = []
+        self.traces: list[Specialisation] = []
         #: How many there were, those of objects that are gone included.
         self._count = 0
         #: By key; None: these arguments cannot be traced, and the Python function runs.
         self._executables: dict[Any, Executable | None] = {}
         #: Patterns and specs that cannot be traced whatever the open lengths are.
         self._untraceable: set[Any] = set()
-        self._dead: list[Identity] = []
-        self._watch = retrace_log.Watch()
+        self._dead: list[ObjectKey] = []
+        self._watch = retrace_log.RetraceWatch()
         self._traced_before = False
 
     # ------------------------------------------------------------------ finding
@@ -76,7 +76,7 @@ class Cache:
                 return found
             return self._make(arguments, tracer)
 
-    def prepare(self, arguments: Arguments) -> Traced | None:
+    def prepare(self, arguments: Arguments) -> ClosedGraph | None:
         """The trace for arguments that may be specs, made before any call, if there can be one."""
         if all(dims is not None and None not in dims for dims in arguments.shapes):
             found = self.find(arguments)
@@ -113,7 +113,7 @@ class Cache:
         else:
             self._executables[arguments.key] = made
             for part in arguments.pattern:
-                if isinstance(part, Identity):
+                if isinstance(part, ObjectKey):
                     part.watchers.add(self)
         return made
 
@@ -125,7 +125,7 @@ class Cache:
             inlined[key] = Executable(self._run(arguments, arguments.shapes))
         return inlined[key]
 
-    def _trace(self, arguments: Arguments) -> Trace:
+    def _trace(self, arguments: Arguments) -> Specialisation:
         """The trace that serves these arguments: one that there is, or a new one."""
         for trace in self.traces:
             if trace.accepts(arguments):
@@ -137,8 +137,8 @@ class Cache:
             specs = specs_of(self._binding.input_signature)
         elif self._reduce:
             specs = self._widened(arguments.pattern, specs)
-        entry = retrace_log.Entry(retrace_log.noted(names, arguments), *here())
-        return Trace(arguments.pattern, specs, entry, rare, self._gradual)
+        entry = retrace_log.RetraceEntry(retrace_log.noted(names, arguments), *here())
+        return Specialisation(arguments.pattern, specs, entry, rare, self._gradual)
 
     def _widened(self, pattern: Any, specs: list[TensorSpec]) -> list[TensorSpec]:
         """The specs joined with those of every trace of the same pattern."""
@@ -149,7 +149,7 @@ class Cache:
                 specs = [s for s in joined if s is not None]
         return specs
 
-    def _add(self, trace: Trace) -> None:
+    def _add(self, trace: Specialisation) -> None:
         """Keep a trace; warn where it is one of many new ones."""
         if trace in self.traces:
             return
@@ -163,7 +163,7 @@ class Cache:
 
     # ------------------------------------------------------------------ tracing
 
-    def _run(self, arguments: Arguments, shapes: Sequence[Any]) -> Traced:
+    def _run(self, arguments: Arguments, shapes: Sequence[Any]) -> ClosedGraph:
         """Run the Python function on symbols. After a first time that creates Variables, again."""
         made = self._run_once(arguments, shapes, _LATE if self._traced_before else None)
         if made.created and not self._traced_before:
@@ -172,7 +172,7 @@ class Cache:
         return made
 
     def _run_once(self, arguments: Arguments, shapes: Sequence[Any], no_creation: str | None,
-                  ) -> Traced:
+                  ) -> ClosedGraph:
         tracer = Tracer(tracer_now(), own_states=True)
         tracer.no_creation = no_creation
         tracer.origin = (self, arguments.pattern, tuple(map(comparable, shapes)))
@@ -190,12 +190,12 @@ class Cache:
         body = self._body()
         with paused():
             made = traced(lambda: body(*args, **kwargs), tracer, symbols, self.name)
-        made.loosen({id(part.target) for part in arguments.pattern if isinstance(part, Identity)})
+        made.loosen({id(part.target) for part in arguments.pattern if isinstance(part, ObjectKey)})
         return made
 
     # ------------------------------------------------------------------ forgetting
 
-    def forget(self, gone: Identity) -> None:
+    def forget(self, gone: ObjectKey) -> None:
         """An object is no more: no call can mean it again."""
         self._dead.append(gone)
 

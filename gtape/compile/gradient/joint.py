@@ -20,7 +20,7 @@ from gtape.trace.symbolic_tensor import SymbolicTensor
 from gtape.trace.tracer import Tracer
 
 
-class Walk(NamedTuple):
+class JointWalk(NamedTuple):
     """A backward walk: the cotangents it starts from, its nodes, and the gradient of every wanted
     input: a tensor, an IndexedSlices or None."""
 
@@ -61,7 +61,7 @@ class Joint:
                 found[key] = found.get(key, 0) | bits
         return [found.get(v._k, 0) if v._t.differentiable else 0 for v in self.outputs]
 
-    def walk(self, given: Sequence[int]) -> Walk:
+    def walk(self, given: Sequence[int]) -> JointWalk:
         """The walk for cotangents of the outputs at the positions `given`."""
         tracer, start = self._tracer, len(self._tracer.nodes)
         targets = [self.outputs[i] for i in given]
@@ -69,7 +69,7 @@ class Joint:
         with paused():
             parts = tracer.run(lambda: self._tape.gradient(
                 targets, self._sources, list(seeds), on_none="ignore"))
-        return Walk(seeds, tuple(tracer.nodes[start:]), tuple(parts))
+        return JointWalk(seeds, tuple(tracer.nodes[start:]), tuple(parts))
 
 
 def _keys(keys: Any) -> Iterable[int]:

@@ -1,4 +1,4 @@
-"""Pair: a forward program that leaves what a backward program needs.
+"""ForwardBackward: a forward program that leaves what a backward program needs.
 
 Both are functions of tensors alone: a Variable's value is one that was read before, and what the
 forward program makes is never written to again.
@@ -11,7 +11,7 @@ from typing import Any
 
 from gtape.compile.frontend.closed_graph import pure
 from gtape.compile.frontend.trace_lock import alone
-from gtape.compile.gradient.joint import Joint, Walk, needing, tensors_of
+from gtape.compile.gradient.joint import Joint, JointWalk, needing, tensors_of
 from gtape.compile.gradient.saved_activations import saved
 from gtape.core.context import paused
 from gtape.core.indexed_slices import IndexedSlices
@@ -21,7 +21,7 @@ from gtape.trace.graph import Graph
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 
-class Pair:
+class ForwardBackward:
     """The programs for the inputs of `graph` at the positions `wanted`.
 
     Args:
@@ -68,7 +68,7 @@ class Pair:
         return found
 
 
-def _read(walk: Walk) -> set[int]:
+def _read(walk: JointWalk) -> set[int]:
     """The ids of what a walk reads of the values before it."""
     outputs = [t for part in walk.parts for t in tensors_of(part)]
     return needing(walk.nodes, outputs, set())[1]
@@ -98,7 +98,7 @@ class Backward:
     Values before the walk that are not held are computed again.
     """
 
-    def __init__(self, joint: Joint, walk: Walk, held: Sequence[Tensor],
+    def __init__(self, joint: Joint, walk: JointWalk, held: Sequence[Tensor],
                  shared: frozenset[int]) -> None:
         given = {id(v): v for v in (*held, *walk.seeds)}
         places = {id(v): i for i, v in enumerate((*held, *walk.seeds))}

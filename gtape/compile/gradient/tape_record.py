@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtape.autodiff.backward import Grads, add_to
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.frontend.trace_lock import alone
 from gtape.compile.gradient.joint import needing
-from gtape.compile.gradient.partition import Pair
+from gtape.compile.gradient.partition import ForwardBackward
 from gtape.core.context import active, new_key, paused
 from gtape.core.locks import lock
 from gtape.core.op import Op
@@ -43,7 +43,7 @@ class Application(Op):
         #: Tensors from outside that a tape knows: further inputs.
         self.constants = tuple(constants)
         inputs = (*graph.inputs, *constants)
-        self.pair = Pair(Graph(inputs, graph.nodes, graph.outputs), wanted, results)  # type: ignore[arg-type]
+        self.pair = ForwardBackward(Graph(inputs, graph.nodes, graph.outputs), wanted, results)  # type: ignore[arg-type]
         #: The graph without what it does besides making its outputs.
         self.definition = Graph(inputs, tuple(nodes), graph.outputs)  # type: ignore[arg-type]
 
@@ -64,7 +64,7 @@ class Differentiable:
     `plain(tensors)` runs it unrecorded.
     """
 
-    def __init__(self, traced: Traced, plain: Any, name: str) -> None:
+    def __init__(self, traced: ClosedGraph, plain: Any, name: str) -> None:
         self._traced, self._plain, self._name = traced, plain, name
         graph = traced.graph
         self._nodes, _ = needing(graph.nodes, graph.outputs, set())
@@ -77,7 +77,7 @@ class Differentiable:
         self._seen: dict[tuple[int, int], Seen] = {}
 
     def __call__(self, tensors: Sequence[Tensor]) -> Any:
-        """The result. Raises as `Traced.apply`."""
+        """The result. Raises as `ClosedGraph.apply`."""
         stack = active()
         if self._one_by_one or not all(r.is_tape for r in stack):
             return self._traced.apply(tensors)

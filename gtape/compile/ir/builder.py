@@ -15,13 +15,13 @@ import numpy as np
 from gtape.compile.ir.nodes import (
     Elem,
     Hosted,
-    Layout,
-    Library,
-    Node,
+    InputNode,
+    IrNode,
+    LibraryCall,
     Product,
     Reduce,
     Shape,
-    Source,
+    StridedLayout,
     Value,
     View,
     broadcast,
@@ -40,13 +40,13 @@ class Builder:
     """Collects nodes."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[IrNode] = []
         self._known: dict[Any, tuple[Value, ...]] = {}
         self._count = 0
         self._remat_stages = 0
         self.scalar_graph = ScalarGraph()
 
-    def add(self, node: Node, specs: Sequence[tuple[Shape, str]],
+    def add(self, node: IrNode, specs: Sequence[tuple[Shape, str]],
             key: Any = None) -> tuple[Value, ...]:
         """A node; the one that is there already where `key` was used before."""
         if key is not None:
@@ -66,7 +66,7 @@ class Builder:
     # ------------------------------------------------------------------ sources
 
     def source(self, role: str, what: Any, shape: Shape, dtype: str, key: Any) -> Value:
-        return self.add(Source(role, what), [(shape, dtype)], (role, key))[0]
+        return self.add(InputNode(role, what), [(shape, dtype)], (role, key))[0]
 
     def constant(self, array: Any, dtype: str) -> Value:
         """An array of the trace. One number becomes part of the formulas that read it."""
@@ -158,14 +158,14 @@ class Builder:
                      for i, n in enumerate(shape))
         layout = dense(x.shape)
         strides = tuple(0 if a is None else layout[a] for a in axes)
-        return self.view(x, shape, Layout(strides), axes)
+        return self.view(x, shape, StridedLayout(strides), axes)
 
     def transposed(self, x: Value, perm: Sequence[int]) -> Value:
         if tuple(perm) == tuple(range(len(x.shape))):
             return x
         layout = dense(x.shape)
-        return self.view(x, tuple(x.shape[i] for i in perm), Layout(tuple(layout[i] for i in perm)),
-                         tuple(perm))
+        return self.view(x, tuple(x.shape[i] for i in perm),
+                         StridedLayout(tuple(layout[i] for i in perm)), tuple(perm))
 
     def reshaped(self, x: Value, shape: Shape) -> Value:
         """The same elements in row-major order."""
@@ -176,7 +176,7 @@ class Builder:
         if number is not None:
             return self.splat(number, shape, x.dtype)
         if 0 in shape:
-            return self.view(x, shape, Layout(dense(shape)), None)
+            return self.view(x, shape, StridedLayout(dense(shape)), None)
         axes = same_axes(x.shape, shape)
         node = x.node
         if isinstance(node, View):
@@ -186,9 +186,9 @@ class Builder:
             inner = None
             if axes is not None and node.axes is not None:
                 inner = tuple(None if a is None else node.axes[a] for a in axes)
-            return self._view(node.inputs[0], shape, Layout(strides, node.layout.offset), inner,
-                              node.remat_stage)
-        return self._view(x, shape, Layout(dense(shape)), axes)
+            return self._view(node.inputs[0], shape, StridedLayout(strides, node.layout.offset),
+                              inner, node.remat_stage)
+        return self._view(x, shape, StridedLayout(dense(shape)), axes)
 
     def sliced(self, x: Value, starts: Sequence[int], steps: Sequence[int], shape: Shape) -> Value:
         """x[starts[i] + steps[i] j …]."""
@@ -198,15 +198,15 @@ class Builder:
         strides = tuple(step * s for step, s in zip(steps, layout))
         offset = sum(start * s for start, s in zip(starts, layout))
         axes = None
-        return self.view(x, shape, Layout(strides, offset), axes)
+        return self.view(x, shape, StridedLayout(strides, offset), axes)
 
-    def view(self, x: Value, shape: Shape, layout: Layout,
+    def view(self, x: Value, shape: Shape, layout: StridedLayout,
              axes: tuple[int | None, ...] | None) -> Value:
         """A view of `x`, whose layout is in terms of a dense x."""
         node = x.node
         if 0 in shape:
             root = node.inputs[0] if isinstance(node, View) else x
-            return self._view(root, shape, Layout(dense(shape)), None)
+            return self._view(root, shape, StridedLayout(dense(shape)), None)
         if not isinstance(node, View):
             return self._view(x, shape, layout, axes)
         whole = node.layout
@@ -224,10 +224,10 @@ class Builder:
         inner = None
         if axes is not None and node.axes is not None:
             inner = tuple(None if a is None else node.axes[a] for a in axes)
-        return self._view(node.inputs[0], shape, Layout(tuple(strides), offset), inner,
+        return self._view(node.inputs[0], shape, StridedLayout(tuple(strides), offset), inner,
                           node.remat_stage)
 
-    def _view(self, x: Value, shape: Shape, layout: Layout,
+    def _view(self, x: Value, shape: Shape, layout: StridedLayout,
               axes: tuple[int | None, ...] | None, remat_stage: int = 0) -> Value:
         if not remat_stage and tuple(shape) == x.shape and layout.offset == 0 and all(
                 s == d for s, d, n in zip(layout.strides, dense(x.shape), shape) if n > 1):
@@ -241,7 +241,7 @@ class Builder:
         node = x.node
         if isinstance(node, View):
             return self._view(node.inputs[0], x.shape, node.layout, node.axes, self._remat_stages)
-        return self._view(x, x.shape, Layout(dense(x.shape)), tuple(range(len(x.shape))),
+        return self._view(x, x.shape, StridedLayout(dense(x.shape)), tuple(range(len(x.shape))),
                           self._remat_stages)
 
     # ------------------------------------------------------------------ the rest
@@ -324,7 +324,7 @@ class Builder:
         row = self.reshaped(b, (1, b.shape[0]))
         return self.reduced("sum", self.elem("multiply", _times, [a, row], a.dtype), (1,), False)
 
-    def library(self, node: Library, specs: Sequence[tuple[Shape, str]]) -> tuple[Value, ...]:
+    def library(self, node: LibraryCall, specs: Sequence[tuple[Shape, str]]) -> tuple[Value, ...]:
         key = ("library", node.name, node.key, tuple(v.number for v in node.inputs), tuple(specs))
         return self.add(node, specs, key)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from gtape.compile import lowering  # noqa: F401  (attaches the rules to the ops)
 from gtape.compile.cpp.loops import v_root
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.ir.builder import Builder, spelled
-from gtape.compile.ir.nodes import Hosted, Layout, Module, Source, Value, View, dense
+from gtape.compile.ir.nodes import Hosted, InputNode, IrModule, StridedLayout, Value, View, dense
 from gtape.compile.ir.rounding import exact
 from gtape.core.context import init_scope, paused
 from gtape.core.excess_precision import excess_precision_enabled
@@ -22,7 +22,7 @@ from gtape.trace.graph import Graph
 from gtape.trace.tracer import trace
 
 
-def lowered(program: Traced) -> Module:
+def lowered(program: ClosedGraph) -> IrModule:
     """The whole program: results, and what its states become."""
     builder = Builder()
     env: dict[int, Value] = {}
@@ -46,7 +46,7 @@ def lowered(program: Traced) -> Module:
         taken.add(made.number)
         writes.append((use.ref, made))
     shared = frozenset(v_root(env[i]).number for i in program.shared if i in env)
-    return Module(tuple(builder.nodes), tuple(results), tuple(writes), shared).live()
+    return IrModule(tuple(builder.nodes), tuple(results), tuple(writes), shared).live()
 
 
 def _results(builder: Builder, values: Sequence[Value]) -> list[Value]:
@@ -70,14 +70,14 @@ def _results(builder: Builder, values: Sequence[Value]) -> list[Value]:
 def _reshaped(value: Value) -> bool:
     """Whether a value has all elements of one that is computed, in their order."""
     node = value.node
-    if not isinstance(node, View) or isinstance(node.inputs[0].node, Source):
+    if not isinstance(node, View) or isinstance(node.inputs[0].node, InputNode):
         return False
-    return node.layout == Layout(dense(value.shape)) and value.size == node.inputs[0].size
+    return node.layout == StridedLayout(dense(value.shape)) and value.size == node.inputs[0].size
 
 
 def _own(builder: Builder, value: Value) -> Value:
     """`value`, or a copy of it where it lies in memory that is not its own."""
-    return builder.copied(value) if isinstance(value.node, (View, Source)) else value
+    return builder.copied(value) if isinstance(value.node, (View, InputNode)) else value
 
 
 def _spec(tensor: Tensor) -> tuple[tuple[int, ...], str]:

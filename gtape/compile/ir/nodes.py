@@ -1,12 +1,12 @@
 """The compiler's own form of a graph: few kinds of nodes, and values known by shape and dtype.
 
 Everything a program computes is one of
-    Elem     one formula of scalar ops over broadcast inputs,
-    Reduce   a combination of elements over some axes,
-    View     the elements of a value in another arrangement, nothing computed,
-    Product  a matrix product,
-    Library  a function of the runtime's C++ templates (convolution, gather …),
-    Hosted   a step in Python: an op that has no C++, or a user's own code.
+    Elem         one formula of scalar ops over broadcast inputs,
+    Reduce       a combination of elements over some axes,
+    View         the elements of a value in another arrangement, nothing computed,
+    Product      a matrix product,
+    LibraryCall  a function of the runtime's C++ templates (convolution, gather …),
+    Hosted       a step in Python: an op that has no C++, or a user's own code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Value:
 
     __slots__ = ("dtype", "node", "number", "shape")
 
-    def __init__(self, shape: Shape, dtype: str, node: Node, number: int) -> None:
+    def __init__(self, shape: Shape, dtype: str, node: IrNode, number: int) -> None:
         self.shape = tuple(shape)
         self.dtype = dtype
         self.node = node
@@ -41,7 +41,7 @@ class Value:
         return f"%{self.number}: {self.dtype}[{','.join(map(str, self.shape))}]"
 
 
-class Node:
+class IrNode:
     """Makes `outputs` of `inputs`."""
 
     __slots__ = ("inputs", "outputs")
@@ -57,7 +57,7 @@ class Node:
         return type(self).__name__.lower()
 
 
-class Source(Node):
+class InputNode(IrNode):
     """A value that is there before the program runs: `role` "argument", "state" or "constant", and
     `what`, the position of the argument, the state, or the array."""
 
@@ -73,7 +73,7 @@ class Source(Node):
         return self.role
 
 
-class Elem(Node):
+class Elem(IrNode):
     """`body` over inputs called `names`, which broadcast to the shape of the result."""
 
     __slots__ = ("body", "name", "names")
@@ -90,7 +90,7 @@ class Elem(Node):
         return self.name
 
 
-class Reduce(Node):
+class Reduce(IrNode):
     """`how` ("sum", "max", "min", "prod", "all", "any") over `axes`, which are kept with length 1
     or dropped."""
 
@@ -107,14 +107,14 @@ class Reduce(Node):
         return f"{self.how} over {','.join(map(str, self.axes))}"
 
 
-class Layout(NamedTuple):
+class StridedLayout(NamedTuple):
     """Where the elements of a value lie in a dense array: strides and offset in elements."""
 
     strides: tuple[int, ...]
     offset: int = 0
 
 
-class View(Node):
+class View(IrNode):
     """The elements of a dense value at other places. `axes` says of each axis which axis of the
     input it is, or None for an axis of length 1 or one that repeats; it is None where axes are
     split, joined or cut. Views of different `remat_stage` are different values: what is computed
@@ -122,7 +122,7 @@ class View(Node):
 
     __slots__ = ("axes", "layout", "remat_stage")
 
-    def __init__(self, x: Value, layout: Layout, axes: tuple[int | None, ...] | None,
+    def __init__(self, x: Value, layout: StridedLayout, axes: tuple[int | None, ...] | None,
                  remat_stage: int = 0) -> None:
         super().__init__((x,))
         self.layout = layout
@@ -130,13 +130,13 @@ class View(Node):
         self.remat_stage = remat_stage
 
 
-class Product(Node):
+class Product(IrNode):
     """y[…,i,k] = Σⱼ a[…,i,j] b[…,j,k]; transposes are views."""
 
     __slots__ = ()
 
 
-class Library(Node):
+class LibraryCall(IrNode):
     """`call` makes the text of the call: `emit(inputs, outputs)` from C++ pointers.
 
     `key` says all that decides the text besides the shapes; `headers` are included. `scratch` is
@@ -159,7 +159,7 @@ class Library(Node):
         #: The number of the input that the result may take the place of.
         self.takes_place: int | None = None
         #: Where its inputs lie in the result, which they cover, each element once; else empty.
-        self.parts: tuple[Layout, ...] = ()
+        self.parts: tuple[StridedLayout, ...] = ()
 
     @property
     def label(self) -> str:
@@ -170,7 +170,7 @@ class Library(Node):
         return bool(self.checks)
 
 
-class Hosted(Node):
+class Hosted(IrNode):
     """An op applied by NumPy, or a user's Python code."""
 
     __slots__ = ("attrs", "op")
@@ -189,10 +189,10 @@ class Hosted(Node):
         return bool(getattr(self.op, "has_side_effect", False)) or self.op.refuses
 
 
-class Module(NamedTuple):
+class IrModule(NamedTuple):
     """A whole program: nodes in order, results, and the states that it writes with their values."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[IrNode, ...]
     results: tuple[Value, ...]
     writes: tuple[tuple[Any, Value], ...]
     #: The numbers of values that another program computes again, or reads.
@@ -201,7 +201,7 @@ class Module(NamedTuple):
     def needed(self) -> list[Value]:
         return [*self.results, *(v for _, v in self.writes)]
 
-    def live(self) -> Module:
+    def live(self) -> IrModule:
         """Without the nodes that nothing needs."""
         wanted = {v.number for v in self.needed()}
         kept = []
@@ -234,7 +234,7 @@ class Module(NamedTuple):
         return "\n".join(lines)
 
 
-def _text(node: Node) -> str:
+def _text(node: IrNode) -> str:
     """A node as the right side of a line: formulas with the values in them."""
     if isinstance(node, Elem):
         named = dict(zip(node.names, node.inputs))
@@ -242,7 +242,7 @@ def _text(node: Node) -> str:
     return f"{node.label}({', '.join(f'%{v.number}' for v in node.inputs)})"
 
 
-def _check_node(node: Node) -> None:
+def _check_node(node: IrNode) -> None:
     (out, *_) = node.outputs or (None,)
     if isinstance(node, Elem):
         shape = broadcast([v.shape for v in node.inputs])
@@ -265,7 +265,7 @@ def _check_node(node: Node) -> None:
             raise InternalError(f"a product of {a!r} and {b!r}")
 
 
-def extent(shape: Shape, layout: Layout) -> tuple[int, int]:
+def extent(shape: Shape, layout: StridedLayout) -> tuple[int, int]:
     """The first and last place that a view touches."""
     low = high = layout.offset
     for n, stride in zip(shape, layout.strides):

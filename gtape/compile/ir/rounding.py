@@ -15,11 +15,11 @@ from typing import Any
 from gtape.compile.ir.nodes import (
     Elem,
     Hosted,
-    Layout,
-    Library,
-    Module,
-    Node,
+    IrModule,
+    IrNode,
+    LibraryCall,
     Reduce,
+    StridedLayout,
     Value,
     View,
     dense,
@@ -47,7 +47,7 @@ def exact(body: Expr, dtypes: Sequence[str]) -> bool:
         "bfloat16" in narrow and any(n.is_constant for n in order)))
 
 
-def rounded_values(module: Module) -> frozenset[int]:
+def rounded_values(module: IrModule) -> frozenset[int]:
     """The numbers of the values that are rounded before anything reads them."""
     made = [v for node in module.nodes if isinstance(node, Elem) or _is_sum(node)
             for v in node.outputs if v.dtype in NARROW]
@@ -64,12 +64,12 @@ def _changes(value: Value) -> bool:
     return _is_sum(node) or any(v.dtype not in (value.dtype, "bool") for v in node.inputs)
 
 
-def _is_sum(node: Node) -> bool:
+def _is_sum(node: IrNode) -> bool:
     """Whether a node adds up in float32; extremes are among the numbers that were given."""
     return isinstance(node, Reduce) and node.how in ("sum", "prod")
 
 
-def _read(module: Module) -> set[int]:
+def _read(module: IrModule) -> set[int]:
     """The values that something looks into, or that are read more than once."""
     found: set[int] = set()
     once: set[int] = set()
@@ -87,7 +87,7 @@ def _read(module: Module) -> set[int]:
     return found
 
 
-def _looks(node: Node) -> Sequence[Value]:
+def _looks(node: IrNode) -> Sequence[Value]:
     """The inputs that a node looks into. Those of other nodes than these are stored."""
     if isinstance(node, Reduce):
         return node.inputs
@@ -104,7 +104,7 @@ def _root(value: Value) -> Value:
 
 # ---------------------------------------------------------------------- values computed twice
 
-def _twins(module: Module) -> Callable[[int], int]:
+def _twins(module: IrModule) -> Callable[[int], int]:
     """Gives for a value's number that of the first that is computed in the same way: what is
     computed again (`Builder.optimization_barrier`) is rounded where it was before."""
     first: dict[int, int] = {}
@@ -117,8 +117,8 @@ def _twins(module: Module) -> Callable[[int], int]:
 
     for node in module.nodes:
         for i, out in enumerate(node.outputs):
-            if isinstance(node, View) and node.layout == Layout(dense(node.inputs[0].shape)) and (
-                    out.shape == node.inputs[0].shape):
+            if isinstance(node, View) and out.shape == node.inputs[0].shape and (
+                    node.layout == StridedLayout(dense(out.shape))):
                 first[out.number] = twin(node.inputs[0].number)
                 continue
             form = _form(node, twin)
@@ -127,7 +127,7 @@ def _twins(module: Module) -> Callable[[int], int]:
     return twin
 
 
-def _form(node: Node, twin: Callable[[int], int]) -> Any:
+def _form(node: IrNode, twin: Callable[[int], int]) -> Any:
     """What a node computes, of what; None for sources and for what cannot be compared."""
     inputs = tuple(twin(v.number) for v in node.inputs)
     if isinstance(node, Elem):
@@ -136,7 +136,7 @@ def _form(node: Node, twin: Callable[[int], int]) -> Any:
         return "reduce", inputs, node.how, node.axes
     if isinstance(node, View):
         return "view", inputs, node.layout
-    if isinstance(node, Library):
+    if isinstance(node, LibraryCall):
         return "library", inputs, node.name, node.key
     if isinstance(node, Hosted):
         return "hosted", inputs, id(node.op), repr(node.attrs)

@@ -10,30 +10,30 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gtape.compile.ir.nodes import Elem, Library, Module, Node, Value, View
+from gtape.compile.ir.nodes import Elem, IrModule, IrNode, LibraryCall, Value, View
 from gtape.opdef.printers.cuda import C_TYPES, number
 
 
 class _Chain(NamedTuple):
     """A scatter, the factors on its way, and the addition to `base` that it ends in."""
 
-    scatter: Library
+    scatter: LibraryCall
     factors: tuple[Any, ...]
     sign: int
     base: Value
     last: Elem
 
 
-def sparse_updates(module: Module) -> Module:
+def sparse_updates(module: IrModule) -> IrModule:
     """`module` with such updates in place of their dense forms."""
-    users: dict[int, list[Node]] = {}
+    users: dict[int, list[IrNode]] = {}
     for node in module.nodes:
         for value in {v.number: v for v in node.inputs}.values():
             users.setdefault(value.number, []).append(node)
     needed = {v.number for v in module.needed()}
-    replaced: dict[int, Library] = {}
+    replaced: dict[int, LibraryCall] = {}
     for node in module.nodes:
-        if isinstance(node, Library) and node.name == "scatter":
+        if isinstance(node, LibraryCall) and node.name == "scatter":
             chain = _followed(node, users, needed)
             if chain is not None:
                 replaced[id(chain.last)] = _update(chain)
@@ -43,7 +43,8 @@ def sparse_updates(module: Module) -> Module:
     return module._replace(nodes=nodes).live()
 
 
-def _followed(scatter: Library, users: dict[int, list[Node]], needed: set[int]) -> _Chain | None:
+def _followed(scatter: LibraryCall, users: dict[int, list[IrNode]],
+              needed: set[int]) -> _Chain | None:
     value = scatter.outputs[0]
     factors: list[Any] = []
     while True:
@@ -104,7 +105,7 @@ def _sum(node: Elem, value: Value) -> tuple[int, Value] | None:
     return sign, base
 
 
-def _update(chain: _Chain) -> Library:
+def _update(chain: _Chain) -> LibraryCall:
     x, indices = chain.scatter.inputs
     out = chain.last.outputs[0]
     kind = C_TYPES[out.dtype]
@@ -112,7 +113,7 @@ def _update(chain: _Chain) -> Library:
     scalars = [f for f in chain.factors if isinstance(f, Value)]
     numbers = [number(f, out.dtype) for f in chain.factors if not isinstance(f, Value)]
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         base, values, where, *rest = [program.pointer(v) for v in node.inputs]
         target = program.pointer(node.outputs[0])
         scale = " * ".join([f"({kind}){chain.sign}", *numbers, *(f"*{p}" for p in rest)])
@@ -122,8 +123,8 @@ def _update(chain: _Chain) -> Library:
                 f"{indices.size}, {scale}, false); }}")
 
     key = (chain.sign, tuple(numbers))
-    made = Library("scatter into", (chain.base, x, indices, *scalars), key, ("cpu_indexing.h",),
-                   emit)
+    made = LibraryCall("scatter into", (chain.base, x, indices, *scalars), key, ("cpu_indexing.h",),
+                       emit)
     made.takes_place = chain.base.number
     made.outputs = (out,)
     out.node = made

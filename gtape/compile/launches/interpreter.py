@@ -1,23 +1,23 @@
-"""Applied: a graph run node by node, where no native program can be made of it."""
+"""InterpretedProgram: a graph run node by node, where no native program can be made of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.launches.launches import launches
 from gtape.core.dtypes import FLOAT8, string
 from gtape.core.tensor import EagerTensor, Tensor
 
 
-class Applied:
+class InterpretedProgram:
     """`run(tensors)` applies the nodes one by one: NumPy's functions, or a GPU's kernels.
 
     `reason` says why the graph was not compiled. Formulas are joined first.
     """
 
-    def __init__(self, traced: Traced, reason: str) -> None:
+    def __init__(self, traced: ClosedGraph, reason: str) -> None:
         self.traced = traced
         self.reason = reason
         self.graph = launches(traced.graph)
@@ -40,7 +40,7 @@ class Applied:
         return traced.owned(made)
 
 
-def why_not(traced: Traced) -> str:
+def why_not(traced: ClosedGraph) -> str:
     """Why no native program can be made of a graph; empty where one can. The first time that a
     machine is asked, a compiler is tried, which takes seconds."""
     from gtape.devices.cpu import toolchain
@@ -48,7 +48,7 @@ def why_not(traced: Traced) -> str:
     return never(traced) or toolchain.why_not()
 
 
-def never(traced: Traced) -> str:
+def never(traced: ClosedGraph) -> str:
     """`why_not`, as far as it is known at once."""
     tensors = traced.graph.tensors
     elsewhere = next((t for t in tensors if not t._t.device.is_host), None)

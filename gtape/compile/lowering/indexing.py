@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder, lowers
-from gtape.compile.ir.nodes import Layout, Library, Value, View, dense
+from gtape.compile.ir.nodes import LibraryCall, StridedLayout, Value, View, dense
 from gtape.compile.lowering.arrangement import _positions
 from gtape.core.spec import Spec
 from gtape.numerics.scatter import CROWD, DENSE
@@ -37,11 +37,11 @@ def within(b: Builder, indices: Value, limit: int | None, what: str, *,
     bounds = ["-__LONG_MAX__ - 1" if low is None else f"{low}L",
               "__LONG_MAX__" if limit is None else f"{limit}L"]
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         return (f"all_within({program.pointer(node.inputs[0])}, {node.inputs[0].size}L, "
                 f"{', '.join(bounds)})")
 
-    b.library(Library("within", (flat,), (limit, low, what), _HEADER, emit, checks=what), ())
+    b.library(LibraryCall("within", (flat,), (limit, low, what), _HEADER, emit, checks=what), ())
 
 
 @lowers(ranges.within_)
@@ -61,12 +61,13 @@ def _gathered(b: Builder, table: Value, indices: Value, axis: int, shape: Sequen
     outer, inner = math.prod(table.shape[:axis]), math.prod(table.shape[axis + 1:])
     rows, count = table.shape[axis], indices.size
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
         return (f"gather_rows({pointers}, {outer}, {rows}, {inner}, {count}, "
                 f"{'true' if zeros else 'false'});")
 
-    node = Library("gather", (compact(b, table), compact(b, indices)), (axis, zeros), _HEADER, emit)
+    node = LibraryCall("gather", (compact(b, table), compact(b, indices)), (axis, zeros), _HEADER,
+                       emit)
     return b.library(node, [(tuple(shape), table.dtype)])[0]
 
 
@@ -96,15 +97,16 @@ def _scattered(b: Builder, value: Value, indices: Value, shape: Sequence[int]) -
     rows, inner, count = shape[0], math.prod(shape[1:]), indices.size
     wide = value.dtype == "float32" and count > CROWD and count >= DENSE * rows
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
         if wide:
             return f"scatter_wide({pointers}, (double*)scratch, {rows}, {inner}, {count});"
         return (f"scatter_rows({pointers}, {rows}, {inner}, {count}, "
                 f"({C_TYPES[value.dtype]})1, true);")
 
-    node = Library("wide scatter" if wide else "scatter", (compact(b, value), compact(b, indices)),
-                   rows, _HEADER, emit, 8 * rows * inner if wide else 0)
+    node = LibraryCall("wide scatter" if wide else "scatter",
+                       (compact(b, value), compact(b, indices)),
+                       rows, _HEADER, emit, 8 * rows * inner if wide else 0)
     return b.library(node, [(tuple(shape), value.dtype)])[0]
 
 
@@ -125,13 +127,13 @@ def flat_rows(b: Builder, indices: Value, shape: Sequence[int], name: str) -> Va
     count = indices.size // depth
     lengths = ", ".join(map(str, shape[:depth]))
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         return (f"flat_rows<{lengths}>({program.pointer(node.inputs[0])}, "
                 f"{program.pointer(node.outputs[0])}, {count}L)")
 
     checks = f"{name}: every index must lie in the shape [{lengths}]"
-    node = Library("flat rows", (compact(b, indices),), (lengths, name), _HEADER, emit,
-                   checks=checks)
+    node = LibraryCall("flat rows", (compact(b, indices),), (lengths, name), _HEADER, emit,
+                       checks=checks)
     return b.library(node, [((count,), "int64")])[0]
 
 
@@ -160,14 +162,14 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 
 # ---------------------------------------------------------------- arrays put together
 
-def placed(b: Builder, name: str, parts: Sequence[tuple[Value, Layout]], shape: Sequence[int],
-           dtype: str, fill: Any) -> Value:
+def placed(b: Builder, name: str, parts: Sequence[tuple[Value, StridedLayout]],
+           shape: Sequence[int], dtype: str, fill: Any) -> Value:
     """An array of `parts`, each at its layout, over a background of `fill` (None: all is
     covered)."""
     kind = C_TYPES[dtype]
     size = math.prod(shape)
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         target = program.pointer(node.outputs[0])
         lines = [f"{kind}* const y = {target};"]
         if fill is not None:
@@ -181,7 +183,7 @@ def placed(b: Builder, name: str, parts: Sequence[tuple[Value, Layout]], shape: 
         return "{ " + " ".join(lines) + " }" if len(lines) > 1 else ""
 
     key = (tuple(layout for _, layout in parts), tuple(shape), repr(fill))
-    node = Library(name, [v for v, _ in parts], key, (), emit)
+    node = LibraryCall(name, [v for v, _ in parts], key, (), emit)
     if name in ("concat", "stack"):
         node.parts = key[0]
     return b.library(node, [(tuple(shape), dtype)])[0]
@@ -222,7 +224,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     strides, at, parts = dense(shape), 0, []
     for value in x:
         if value.size:
-            parts.append((value, Layout(strides, at * strides[axis])))
+            parts.append((value, StridedLayout(strides, at * strides[axis])))
         at += value.shape[axis]
     return placed(b, "concat", parts, shape, x[0].dtype, None)
 
@@ -235,7 +237,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     axis = attrs["axis"] % len(shape)
     strides = dense(shape)
     rest = (*strides[:axis], *strides[axis + 1:])
-    parts = [(value, Layout(rest, i * strides[axis])) for i, value in enumerate(x)]
+    parts = [(value, StridedLayout(rest, i * strides[axis])) for i, value in enumerate(x)]
     return placed(b, "stack", parts, shape, x[0].dtype, None)
 
 
@@ -248,7 +250,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     shape = tuple(specs[0].shape)
     strides = dense(shape)
     offset = sum(low * s for (low, _), s in zip(attrs["paddings"], strides))
-    return placed(b, "pad", [(value, Layout(strides, offset))], shape, value.dtype, fill)
+    return placed(b, "pad", [(value, StridedLayout(strides, offset))], shape, value.dtype, fill)
 
 
 @lowers(getitem.put_)
@@ -259,6 +261,6 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     starts, steps, lengths, _ = _positions(shape, attrs["key"])
     strides = dense(shape)
     wide = b.reshaped(value, tuple(lengths))
-    layout = Layout(tuple(s * p for s, p in zip(steps, strides)),
-                    sum(s * p for s, p in zip(starts, strides)))
+    layout = StridedLayout(tuple(s * p for s, p in zip(steps, strides)),
+                           sum(s * p for s, p in zip(starts, strides)))
     return placed(b, "put", [(wide, layout)], shape, value.dtype, 0)

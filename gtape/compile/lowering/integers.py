@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder, elementwise, lowers, number_of
-from gtape.compile.ir.nodes import Library, Value
+from gtape.compile.ir.nodes import LibraryCall, Value
 from gtape.compile.lowering.indexing import compact
 from gtape.core.op import Op
 from gtape.core.spec import Spec
@@ -29,14 +29,14 @@ def _divided(op: Op, struct: str) -> None:
         both = [compact(b, v if v.size == 1 else b.stretched(v, shape)) for v in x]
         steps = ", ".join("0" if v.size == 1 else "1" for v in both)
 
-        def emit(program: Any, node: Library) -> str:
+        def emit(program: Any, node: LibraryCall) -> str:
             pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
             return f"divided<{struct}>({pointers}, {node.outputs[0].size}L, {steps})"
 
         name = op.name
         checks = (f"{name}: integer division by zero; use floating tensors, or tf.where to replace "
                   f"zeros")
-        node = Library(name, both, steps, _HEADER, emit, checks=checks)
+        node = LibraryCall(name, both, steps, _HEADER, emit, checks=checks)
         return b.library(node, [(shape, kind)])[0]
 
 
@@ -74,11 +74,11 @@ def integer_mean(b: Builder, x: Value, axes: Sequence[int], shape: tuple[int, ..
                  elementwise(b, bitwise.bitwise_and, x, b.splat(2**32 - 1, x.shape, wide))]
     sums = [compact(b, b.reduced("sum", b.cast(p, wide), axes, True)) for p in parts]
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
         return f"means({pointers}, {node.outputs[0].size}L, {count}L);"
 
-    node = Library("integer mean", sums, count, _HEADER, emit)
+    node = LibraryCall("integer mean", sums, count, _HEADER, emit)
     return b.library(node, [(shape, x.dtype)])[0]
 
 
@@ -88,11 +88,11 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if value.dtype not in ("float32", "float64"):
         return None
     if value.size:
-        def emit(program: Any, node: Library) -> str:
+        def emit(program: Any, node: LibraryCall) -> str:
             return f"all_finite({program.pointer(node.inputs[0])}, {value.size}L)"
 
         checks = (f"{attrs['message']} : Tensor had Inf or NaN values (shape {list(value.shape)}, "
                   f"{value.dtype})")
-        b.library(Library("check numerics", (compact(b, value),), checks, _HEADER, emit,
-                          checks=checks), ())
+        b.library(LibraryCall("check numerics", (compact(b, value),), checks, _HEADER, emit,
+                              checks=checks), ())
     return value

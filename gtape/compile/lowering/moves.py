@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder, elementwise, formula, iota, lowers
-from gtape.compile.ir.nodes import Layout, Library, Value, dense
+from gtape.compile.ir.nodes import LibraryCall, StridedLayout, Value, dense
 from gtape.compile.lowering.indexing import compact, placed
 from gtape.compile.schedule.plan import nbytes
 from gtape.core.spec import Spec
@@ -60,7 +60,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     for piece in itertools.product(*pieces):
         starts, lengths, places = zip(*piece)
         cut = b.sliced(value, starts, (1,) * len(shape), lengths)
-        parts.append((cut, Layout(strides, sum(p * s for p, s in zip(places, strides)))))
+        parts.append((cut, StridedLayout(strides, sum(p * s for p, s in zip(places, strides)))))
     return placed(b, "roll", parts, shape, value.dtype, None)
 
 
@@ -75,7 +75,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         kept = tuple(n - 1 if i == axis else n for i, n in enumerate(shape))
         starts = [1 if i == axis and by < 0 else 0 for i in range(len(shape))]
         cut = b.sliced(value, starts, [1] * len(shape), kept)
-        parts.append((cut, Layout(strides, strides[axis] if by > 0 else 0)))
+        parts.append((cut, StridedLayout(strides, strides[axis] if by > 0 else 0)))
     return placed(b, "shift", parts, shape, value.dtype, attrs["fill"])
 
 
@@ -99,12 +99,12 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return value
 
 
-def _diagonal(shape: Sequence[int], d: int) -> tuple[int, Layout]:
+def _diagonal(shape: Sequence[int], d: int) -> tuple[int, StridedLayout]:
     """The length of a diagonal of matrices, and where it lies."""
     rows, columns = shape[-2:]
     *batch, _, _ = dense(tuple(shape))
     length = max(0, min(rows + min(d, 0), columns - max(d, 0)))
-    return length, Layout((*batch, columns + 1), max(-d, 0) * columns + max(d, 0))
+    return length, StridedLayout((*batch, columns + 1), max(-d, 0) * columns + max(d, 0))
 
 
 @lowers(diagonals.diag_part_)
@@ -132,7 +132,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     low, high = attrs["k"]
     if not _ready(value, diagonal) or low != high:
         return None
-    parts = [(value, Layout(dense(value.shape))), (diagonal, _diagonal(value.shape, low)[1])]
+    parts = [(value, StridedLayout(dense(value.shape))), (diagonal, _diagonal(value.shape, low)[1])]
     return placed(b, "set diag", parts, value.shape, value.dtype, None)
 
 
@@ -151,7 +151,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         j, k = (i + 1) % 3, (i + 2) % 3
         made = formula(b, "cross", lambda p, q, r, s: p * q - r * s, part(x[0], j), part(x[1], k),
                        part(x[0], k), part(x[1], j))
-        parts.append((made, Layout(dense(x[0].shape), i)))
+        parts.append((made, StridedLayout(dense(x[0].shape), i)))
     return placed(b, "cross", parts, x[0].shape, x[0].dtype, None)
 
 
@@ -162,9 +162,9 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         return None
     size = nbytes(value)
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         return (f"__builtin_memcpy({program.pointer(node.outputs[0])}, "
                 f"{program.pointer(node.inputs[0])}, {size});")
 
-    node = Library("bitcast", (compact(b, value),), spec.dtype.name, (), emit)
+    node = LibraryCall("bitcast", (compact(b, value),), spec.dtype.name, (), emit)
     return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder, elementwise, lowers
-from gtape.compile.ir.nodes import Layout, Value, dense
+from gtape.compile.ir.nodes import StridedLayout, Value, dense
 from gtape.core.spec import Spec
 from gtape.numerics.contraction import order_of
 from gtape.ops.elementwise import scalars
@@ -101,7 +101,7 @@ def _diagonal(b: Builder, term: str, x: Value) -> tuple[str, Value]:
     places = dense(x.shape)
     strides = tuple(sum(p for s, p in zip(term, places) if s == letter_) for letter_ in distinct)
     shape = tuple(x.shape[term.index(letter_)] for letter_ in distinct)
-    return distinct, b.view(x, shape, Layout(strides), None)
+    return distinct, b.view(x, shape, StridedLayout(strides), None)
 
 
 def _summed(b: Builder, term: str, x: Value, others: str) -> tuple[str, Value]:

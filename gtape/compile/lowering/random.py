@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.ir.builder import Builder, lowers
-from gtape.compile.ir.nodes import Library, Value
+from gtape.compile.ir.nodes import LibraryCall, Value
 from gtape.compile.lowering.indexing import compact
 from gtape.core.spec import Spec
 from gtape.numerics.error_function_tables import CENTRE
@@ -27,12 +27,13 @@ def _drawn(b: Builder, position: Value, spec: Spec, distribution: str, numbers: 
     """Values of a distribution of kernels/cpu_random.h, which is made of `numbers`."""
     start = "stream_at" if counted else "folded_stream_at"
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         (out,) = node.outputs
         return (f"drawn({start}({program.pointer(node.inputs[0])}), "
                 f"{distribution}{{{', '.join(numbers)}}}, {program.pointer(out)}, {out.size}L);")
 
-    node = Library("draw", (compact(b, position),), (distribution, tuple(numbers)), _HEADER, emit)
+    node = LibraryCall("draw", (compact(b, position),), (distribution, tuple(numbers)), _HEADER,
+                       emit)
     return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
 
 
@@ -96,12 +97,12 @@ _declare("uniform_int", _integers, "Integers<{}>", counted=False)
 def _numbers(b: Builder, name: str, x: Value, shape: Sequence[int], dtype: str,
              text: str) -> Value:
     """A few numbers: statements that read `x` and write `y`."""
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         (source,), (target,) = node.inputs, node.outputs
         return (f"{{ const {C_TYPES[x.dtype]}* x = {program.pointer(source)}; "
                 f"{C_TYPES[dtype]}* y = {program.pointer(target)}; {text} }}")
 
-    node = Library(name, (compact(b, x),), text, _HEADER, emit)
+    node = LibraryCall(name, (compact(b, x),), text, _HEADER, emit)
     return b.library(node, [(tuple(shape), dtype)])[0]
 
 
@@ -134,11 +135,11 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         return None
     kind = C_TYPES[seed.dtype]
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         s, n = (program.pointer(v) for v in node.inputs)
         return (f"for (long i = 0; i < {data.size}; i++) {{ const Stream made = mixed(3, {s}[0], "
                 f"{s}[1], {n}[i]); {kind}* y = {program.pointer(node.outputs[0])} + 2 * i; "
                 f"y[0] = ({kind})(int)made.first; y[1] = ({kind})(int)made.second; }}")
 
-    node = Library("fold in", (compact(b, seed), compact(b, data)), (), _HEADER, emit)
+    node = LibraryCall("fold in", (compact(b, seed), compact(b, data)), (), _HEADER, emit)
     return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder, elementwise, lowers
-from gtape.compile.ir.nodes import Library, Value
+from gtape.compile.ir.nodes import LibraryCall, Value
 from gtape.compile.lowering.indexing import compact, indices_fit
 from gtape.compile.lowering.rows import at_label
 from gtape.core.op import Op
@@ -38,13 +38,13 @@ def _scan(op: Op, struct: str, dtypes: Sequence[str]) -> None:
         back = "true" if attrs["reverse"] else "false"
         how = f"Wide{struct}" if struct == "Sums" and shape[axis] > SHORT else struct
 
-        def emit(program: Any, node: Library) -> str:
+        def emit(program: Any, node: LibraryCall) -> str:
             made = ", ".join(program.pointer(v) for v in node.inputs)
             return (f"scan({how}<{C_TYPES[last.dtype]}>{{{made}}}, "
                     f"{program.pointer(node.outputs[0])}, {_sizes(shape, axis)}, {back});")
 
-        node = Library(f"running {struct.lower()}", [compact(b, v) for v in x],
-                       (how, axis, back), _HEADER, emit)
+        node = LibraryCall(f"running {struct.lower()}", [compact(b, v) for v in x],
+                           (how, axis, back), _HEADER, emit)
         return b.library(node, [(shape, last.dtype)])[0]
 
 
@@ -62,12 +62,12 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         return None
     axis, largest = attrs["axis"], "true" if attrs["largest"] else "false"
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         return (f"extremes<{largest}>({program.pointer(node.inputs[0])}, "
                 f"{program.pointer(node.outputs[0])}, {_sizes(value.shape, axis)});")
 
-    node = Library("argmax" if attrs["largest"] else "argmin", (compact(b, value),), axis, _HEADER,
-                   emit)
+    node = LibraryCall("argmax" if attrs["largest"] else "argmin", (compact(b, value),), axis,
+                       _HEADER, emit)
     return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
 
 

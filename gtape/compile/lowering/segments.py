@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.ir.builder import Builder, lowers
-from gtape.compile.ir.nodes import Library, Value
+from gtape.compile.ir.nodes import LibraryCall, Value
 from gtape.compile.lowering.indexing import compact, indices_fit, within
 from gtape.core.dtypes import int64
 from gtape.core.op import Op
@@ -27,13 +27,13 @@ _NUMBERS = ("float32", "float64", "int32", "int64")
 def _called(b: Builder, function: str, inputs: Sequence[Value], spec: Spec, arguments: str,
             scratch: int = 0) -> Value:
     """One call: the pointers of the inputs and of the result, then `arguments`."""
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
         return f"{function}({pointers}, {arguments});"
 
     name = function.split("<")[0].replace("_", " ")
-    node = Library(name, [compact(b, v) for v in inputs], (function, arguments), _HEADER, emit,
-                   scratch)
+    node = LibraryCall(name, [compact(b, v) for v in inputs], (function, arguments), _HEADER, emit,
+                       scratch)
     return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
 
 

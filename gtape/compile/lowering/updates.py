@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gtape.compile.ir.builder import Builder, lowers
-from gtape.compile.ir.nodes import Library, Value, dense
+from gtape.compile.ir.nodes import LibraryCall, Value, dense
 from gtape.compile.lowering.indexing import compact, copied, flat_rows, indices_fit, within
 from gtape.core.op import Op
 from gtape.core.spec import Spec
@@ -35,7 +35,7 @@ def _chain_bytes(count: int) -> int:
 def _written(b: Builder, name: str, base: Value, inputs: Sequence[Value], key: Any, text: Any,
              scratch: int = 0) -> Value:
     """`base` after `text(target, pointers of the inputs)`."""
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         old, *pointers = [program.pointer(v) for v in node.inputs]
         (out,) = node.outputs
         target = program.pointer(out)
@@ -44,7 +44,7 @@ def _written(b: Builder, name: str, base: Value, inputs: Sequence[Value], key: A
         return f"{{ {copy}{text(target, pointers)} }}"
 
     kept, others = compact(b, base), [compact(b, v) for v in inputs]
-    made = Library(name, (kept, *others), key, _HEADER, emit, scratch)
+    made = LibraryCall(name, (kept, *others), key, _HEADER, emit, scratch)
     if all(v is not kept for v in others):
         made.takes_place = kept.number
     return b.library(made, [(base.shape, base.dtype)])[0]
@@ -127,12 +127,12 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     rows = flat_rows(b, indices, table.shape, "tensor_scatter_nd_update")
     inner = math.prod(table.shape[indices.shape[-1]:])
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
         return f"take_last({pointers}, {inner}L, {rows.size}L, scratch);"
 
-    node = Library("take last", (compact(b, table), rows), inner, _HEADER, emit,
-                   _chain_bytes(rows.size))
+    node = LibraryCall("take last", (compact(b, table), rows), inner, _HEADER, emit,
+                       _chain_bytes(rows.size))
     return b.library(node, [(tuple(specs[0].shape), table.dtype)])[0]
 
 
@@ -209,12 +209,12 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 
 def _wrapped(b: Builder, indices: Value, length: int, how: str) -> Value:
     """Indices as numbers of rows, the negative ones from the end; checked at run time."""
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         return (f"wrapped_rows({program.pointer(node.inputs[0])}, "
                 f"{program.pointer(node.outputs[0])}, {indices.size}L, {length}L)")
 
     checks = f"variable[…].{how}: every index must lie in [-{length}, {length})"
-    node = Library("rows", (compact(b, indices),), (length, how), _HEADER, emit, checks=checks)
+    node = LibraryCall("rows", (compact(b, indices),), (length, how), _HEADER, emit, checks=checks)
     return b.library(node, [((indices.size,), "int64")])[0]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.builder import Builder, lowers
-from gtape.compile.ir.nodes import Library, Shape, Value
+from gtape.compile.ir.nodes import LibraryCall, Shape, Value
 from gtape.compile.lowering.indexing import compact
 from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import C_TYPES
@@ -47,7 +47,7 @@ def _called(b: Builder, name: str, geometry: str, inputs: Sequence[Value], shape
     dtype = inputs[0].dtype
     kind = C_TYPES[dtype]
 
-    def emit(program: Any, node: Library) -> str:
+    def emit(program: Any, node: LibraryCall) -> str:
         pointers = [program.pointer(v) for v in (*node.inputs, *node.outputs)]
         if scratch:
             pointers.append(f"({kind}*)scratch")
@@ -56,8 +56,8 @@ def _called(b: Builder, name: str, geometry: str, inputs: Sequence[Value], shape
     def needed(program: Any) -> str:
         return f"sizeof({kind}) * {name}_scratch<{kind}, {program.structure(geometry)}>"
 
-    node = Library(name, [compact(b, v) for v in inputs], (geometry, more), headers, emit,
-                   needed if scratch else 0)
+    node = LibraryCall(name, [compact(b, v) for v in inputs], (geometry, more), headers, emit,
+                       needed if scratch else 0)
     return b.library(node, [(tuple(shape), dtype)])[0]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.ir.lower import definition
 from gtape.compile.numpy.ufunc_tracing import Maps, base
 from gtape.compile.numpy.values import (
@@ -44,7 +44,7 @@ _LOOKED_AT = 1 << 12
 class Steps:
     """`steps` make `outputs`: the results, then the new values of the states that are written."""
 
-    def __init__(self, traced: Traced) -> None:
+    def __init__(self, traced: ClosedGraph) -> None:
         self._maps = Maps()
         self._scalars = ScalarGraph()
         self._exprs: dict[int, Value | Any] = {}

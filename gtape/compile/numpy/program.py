@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.numpy.text import Writer
 from gtape.core.tensor import EagerTensor, Tensor
 
 
-def on_host(traced: Traced) -> bool:
+def on_host(traced: ClosedGraph) -> bool:
     """Whether all arrays of a graph are in the host's memory."""
     return all(t._t.device.is_host for t in traced.graph.tensors)
 
@@ -21,7 +21,7 @@ class NumpyProgram:
     `reason` says why the graph was not compiled.
     """
 
-    def __init__(self, traced: Traced, reason: str) -> None:
+    def __init__(self, traced: ClosedGraph, reason: str) -> None:
         self.reason = reason
         self.graph = traced.graph
         self._count = traced.results

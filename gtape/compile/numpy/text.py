@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.cpp.entry import shown
-from gtape.compile.frontend.closed_graph import Traced
+from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.numpy.blocks import Piece, written
 from gtape.compile.numpy.clusters import Cluster, Group, Unit, units_of
 from gtape.compile.numpy.joining import joined_lines
@@ -44,7 +44,7 @@ _SUMMED = 1 << 10
 class Writer:
     """Writes a program's text: `function(structure)` gives it as a function of tensors."""
 
-    def __init__(self, traced: Traced) -> None:
+    def __init__(self, traced: ClosedGraph) -> None:
         self._traced, self._names = traced, Names()
         self._made = made = Steps(traced)
         self._units = units_of(made.steps, made.outputs)

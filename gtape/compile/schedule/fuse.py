@@ -15,7 +15,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.nodes import Elem, Hosted, Library, Module, Node, Reduce, Shape, Value, View
+from gtape.compile.ir.nodes import (
+    Elem,
+    Hosted,
+    IrModule,
+    IrNode,
+    LibraryCall,
+    Reduce,
+    Shape,
+    Value,
+    View,
+)
 
 Place = tuple[int | None, ...]
 #: Rows up to here are gone over several times; longer ones would leave the cache in between.
@@ -26,7 +36,7 @@ _NODES = 512
 _NEAR = 12
 
 
-class Group:
+class FusionGroup:
     """What runs as one: a kernel of loops, or one node of another kind."""
 
     __slots__ = ("after", "domain", "nodes", "number", "place", "reads", "remat_stage", "split")
@@ -35,7 +45,7 @@ class Group:
         self.number = number
         #: None for a node that is no loop.
         self.domain = domain
-        self.nodes: list[Node] = []
+        self.nodes: list[IrNode] = []
         self.place: dict[int, Place] = {}
         self.split: int | None = None
         #: Of what stage its values are: those of a later one are not computed before their time.
@@ -71,17 +81,17 @@ class Group:
 class Fuser:
     """Assigns nodes to groups."""
 
-    def __init__(self, module: Module, *, fused: bool = True) -> None:
+    def __init__(self, module: IrModule, *, fused: bool = True) -> None:
         self.module = module
         self.fused = fused
-        self.groups: list[Group] = []
-        self.of: dict[int, Group] = {}
+        self.groups: list[FusionGroup] = []
+        self.of: dict[int, FusionGroup] = {}
         self._remat_stages = remat_stages(module)
         #: The last step in Python that may refuse its inputs, or does something besides making its
         #: results.
-        self._last_effect: Group | None = None
+        self._last_effect: FusionGroup | None = None
 
-    def run(self) -> list[Group]:
+    def run(self) -> list[FusionGroup]:
         """The groups in an order in which they can run."""
         for node in self.module.nodes:
             if isinstance(node, View) or (not node.inputs and not isinstance(node, Elem) and (
@@ -95,7 +105,7 @@ class Fuser:
 
     # ------------------------------------------------------------------ placing
 
-    def _alone(self, node: Node) -> None:
+    def _alone(self, node: IrNode) -> None:
         group = self._new(None)
         self._add(group, node)
         if isinstance(node, Hosted):
@@ -105,8 +115,8 @@ class Fuser:
             if node.has_side_effect:
                 self._last_effect = group
 
-    def _new(self, domain: Shape | None) -> Group:
-        group = Group(len(self.groups), domain)
+    def _new(self, domain: Shape | None) -> FusionGroup:
+        group = FusionGroup(len(self.groups), domain)
         self.groups.append(group)
         return group
 
@@ -124,9 +134,9 @@ class Fuser:
         assert place is not None, node
         self._join(group, node, place)
 
-    def _candidates(self, node: Node) -> list[Group]:
+    def _candidates(self, node: IrNode) -> list[FusionGroup]:
         """The kernels that made what `node` reads, latest first; then some that read the same."""
-        found: dict[int, Group] = {}
+        found: dict[int, FusionGroup] = {}
         roots = {self.root(v).number for v in node.inputs}
         for number in roots:
             group = self.of.get(number)
@@ -145,7 +155,7 @@ class Fuser:
 
     # ------------------------------------------------------------------ whether a node fits
 
-    def _fits(self, group: Group, node: Elem | Reduce) -> Any:
+    def _fits(self, group: FusionGroup, node: Elem | Reduce) -> Any:
         """The places of what a node reads and makes; None where it cannot be in the group."""
         if len(group.nodes) >= _NODES or not self._sound(group, node) or (
                 group.remat_stage != self._remat_stages[node.outputs[0].number]):
@@ -177,7 +187,7 @@ class Fuser:
         places[node.outputs[0].number] = made
         return places, split
 
-    def _sound(self, group: Group, node: Node) -> bool:
+    def _sound(self, group: FusionGroup, node: IrNode) -> bool:
         """Whether nothing outside the group lies between it and the node, and no reduction that
         ends with the group is read."""
         for value in node.inputs:
@@ -203,7 +213,7 @@ class Fuser:
             value = value.node.inputs[0]
         return axes
 
-    def _usable(self, group: Group, value: Value) -> bool:
+    def _usable(self, group: FusionGroup, value: Value) -> bool:
         node = value.node
         if not isinstance(node, Reduce):
             return True
@@ -213,7 +223,7 @@ class Fuser:
             row *= n
         return group.kind(node) == "row" and row <= _ROW
 
-    def _whole(self, group: Group, node: Node, shape: Shape, places: dict[int, Place],
+    def _whole(self, group: FusionGroup, node: IrNode, shape: Shape, places: dict[int, Place],
                ) -> Place | None:
         """The place of an array of `shape`, the node's own, in the group's domain."""
         domain = group.domain
@@ -236,7 +246,7 @@ class Fuser:
                 found[i + offset] = p
         return _completed(found, shape, domain)
 
-    def _split(self, group: Group, node: Reduce, whole: Place) -> int | None:
+    def _split(self, group: FusionGroup, node: Reduce, whole: Place) -> int | None:
         """Where the domain splits with this reduction in the kernel; None where it cannot be."""
         rank = len(group.domain or ())
         axes = {a for i in node.axes if (a := whole[i]) is not None}
@@ -262,12 +272,12 @@ class Fuser:
 
     # ------------------------------------------------------------------ joining
 
-    def _join(self, group: Group, node: Node, found: Any) -> None:
+    def _join(self, group: FusionGroup, node: IrNode, found: Any) -> None:
         places, group.split = found
         group.place.update(places)
         self._add(group, node)
 
-    def _add(self, group: Group, node: Node) -> None:
+    def _add(self, group: FusionGroup, node: IrNode) -> None:
         group.nodes.append(node)
         before = 0
         for value in node.inputs:
@@ -280,7 +290,7 @@ class Fuser:
             self.of[out.number] = group
         self.precede(group, before)
 
-    def precede(self, group: Group, before: int) -> None:
+    def precede(self, group: FusionGroup, before: int) -> None:
         """The groups in `before` have to run before `group`, and before all that follow it."""
         if before & ~group.after:
             group.after |= before
@@ -295,12 +305,12 @@ class Fuser:
         finds the variables as they were before the call."""
         found = 0
         for group in self.groups:
-            if any(isinstance(n, Hosted) or (isinstance(n, Library) and n.checks)
+            if any(isinstance(n, Hosted) or (isinstance(n, LibraryCall) and n.checks)
                    for n in group.nodes):
                 found |= group.after | 1 << group.number
         return found
 
-    def ordered(self) -> list[Group]:
+    def ordered(self) -> list[FusionGroup]:
         """Kernels in an order that respects `after`: first all urgent ones; else as their first
         nodes came."""
         urgent = self.urgent()
@@ -320,7 +330,7 @@ class Fuser:
         return made
 
 
-def remat_stages(module: Module) -> dict[int, int]:
+def remat_stages(module: IrModule) -> dict[int, int]:
     """The latest stage among all that a value is computed of, by number; 0 where there is none."""
     found: dict[int, int] = {}
     for node in module.nodes:

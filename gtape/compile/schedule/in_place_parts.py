@@ -8,15 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import NamedTuple
 
-from gtape.compile.ir.nodes import Elem, Hosted, Layout, Library, Module, Node, Reduce, Value, dense
-from gtape.compile.schedule.fuse import Group
+from gtape.compile.ir.nodes import (
+    Elem,
+    Hosted,
+    IrModule,
+    IrNode,
+    LibraryCall,
+    Reduce,
+    StridedLayout,
+    Value,
+    dense,
+)
+from gtape.compile.schedule.fuse import FusionGroup
 
 
 class Home(NamedTuple):
     """An array that is put together, and where in it a value lies."""
 
     whole: Value
-    layout: Layout
+    layout: StridedLayout
 
     def is_dense(self, value: Value) -> bool:
         """Whether the value's elements lie there as in an array of its own."""
@@ -24,21 +34,21 @@ class Home(NamedTuple):
             value.shape, self.layout.strides, dense(value.shape)))
 
 
-def homes(module: Module, maker: Callable[[Value], Group | None], placed: Container[int],
+def homes(module: IrModule, maker: Callable[[Value], FusionGroup | None], placed: Container[int],
           ) -> dict[int, Home]:
     """The homes of values by number; those `placed` already have none.
 
     Args:
         maker: the group that makes a value, if one does.
     """
-    readers: dict[int, list[Node]] = {}
+    readers: dict[int, list[IrNode]] = {}
     for node in module.nodes:
         for value in node.inputs:
             readers.setdefault(value.number, []).append(node)
     needed = {v.number for v in module.needed()}
     found: dict[int, Home] = {}
     for node in module.nodes:
-        if not isinstance(node, Library) or not node.parts or node.outputs[0].number in placed:
+        if not isinstance(node, LibraryCall) or not node.parts or node.outputs[0].number in placed:
             continue
         for value, layout in zip(node.inputs, node.parts):
             home = Home(node.outputs[0], layout)
@@ -54,7 +64,7 @@ def homes(module: Module, maker: Callable[[Value], Group | None], placed: Contai
     return found
 
 
-def _made(group: Group | None) -> bool:
+def _made(group: FusionGroup | None) -> bool:
     """Whether it writes where it is told to."""
     return group is not None and not any(isinstance(n, Hosted) or (
-        isinstance(n, Library) and n.takes_place is not None) for n in group.nodes)
+        isinstance(n, LibraryCall) and n.takes_place is not None) for n in group.nodes)

@@ -1,4 +1,4 @@
-"""Plan: in what order a program's kernels run, and where its values lie.
+"""MemoryPlan: in what order a program's kernels run, and where its values lie.
 
 Arguments, results and states have memory of their own; what is made in between lies in one arena,
 two values in the same place where the first is no longer needed when the second is made. A state's
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gtape.compile.cpp.loops import Kernel, layout_of, v_root
-from gtape.compile.ir.nodes import Elem, Library, Module, Source, Value
+from gtape.compile.cpp.loops import LoopKernel, layout_of, v_root
+from gtape.compile.ir.nodes import Elem, InputNode, IrModule, LibraryCall, Value
 from gtape.compile.ir.rounding import rounded_values
-from gtape.compile.schedule.fuse import Fuser, Group
+from gtape.compile.schedule.fuse import Fuser, FusionGroup
 from gtape.compile.schedule.in_place_parts import homes
 from gtape.core.dtypes import as_dtype
 from gtape.core.guard_zones import ZONE
@@ -33,21 +33,21 @@ class Place(NamedTuple):
     at: int
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """A group and, where it is a kernel of loops, what writes its text."""
 
-    group: Group
-    kernel: Kernel | None
+    group: FusionGroup
+    kernel: LoopKernel | None
 
 
-class Plan:
+class MemoryPlan:
     """The steps, and the places of all values by number.
 
     With `guarded` no two values of the arena share a place, and a guard zone lies before and behind
     each.
     """
 
-    def __init__(self, module: Module, *, fused: bool = True, guarded: bool = False) -> None:
+    def __init__(self, module: IrModule, *, fused: bool = True, guarded: bool = False) -> None:
         self.module = module
         self.guarded = guarded
         self._fuser = Fuser(module, fused=fused)
@@ -69,14 +69,15 @@ class Plan:
         self.stored = self._stored()
         self.homes = homes(module, lambda v: self._fuser.of.get(v.number), self.places)
         self.arena = self._arena()
-        self.steps = [Step(g, Kernel(g, self.stored, self.in_place, self._rounded, self.homes)
-                           if g.is_loop else None) for g in self.groups]
+        self.steps = [PlanStep(g, LoopKernel(g, self.stored, self.in_place, self._rounded,
+                                             self.homes)
+                               if g.is_loop else None) for g in self.groups]
 
     # ------------------------------------------------------------------ given places
 
     def _sources(self) -> None:
         for node in self.module.nodes:
-            if not isinstance(node, Source):
+            if not isinstance(node, InputNode):
                 continue
             number = node.outputs[0].number
             if node.role == "constant":
@@ -108,7 +109,7 @@ class Plan:
 
     def _writes(self) -> None:
         old = {n.what._k: n.outputs[0] for n in self.module.nodes
-               if isinstance(n, Source) and n.role == "state"}
+               if isinstance(n, InputNode) and n.role == "state"}
         for state, value in self.module.writes:
             at = self._state(state)
             if value.number in self.places or not self._direct(old.get(state._k), value):
@@ -137,13 +138,13 @@ class Plan:
             self.in_place[value.number] = old.number
         return True
 
-    def _same_places(self, group: Group, old: Value, value: Value) -> bool:
+    def _same_places(self, group: FusionGroup, old: Value, value: Value) -> bool:
         """Whether every element of the new value is made of the old one's at the same place."""
         if not group.is_loop:
             (node,) = group.nodes
-            return isinstance(node, Library) and node.takes_place == old.number and sum(
+            return isinstance(node, LibraryCall) and node.takes_place == old.number and sum(
                 v_root(v) is old for v in node.inputs) == 1
-        kernel = Kernel(group, {value.number}, {}, frozenset(), {})
+        kernel = LoopKernel(group, {value.number}, {}, frozenset(), {})
         if kernel.last or not isinstance(value.node, Elem) or len(
                 kernel.group.place[value.number]) != len(value.shape):
             return False
