@@ -1,8 +1,7 @@
-"""VjpProgram: the backward of an elementwise op for a set of inputs, ready to run.
+"""The backward of an elementwise op for a set of inputs, ready to run.
 
-Two forms of the same expressions: `backward`, one generated function on bare arrays that does the
-whole step, and `backward.tensors`, which applies the derived ops to tensors so that other tapes
-record them.
+Two forms of the same expressions: one generated function on bare arrays that does the whole step,
+and one that applies an `ElementwiseVjp` for each input to tensors, so that other tapes record them.
 """
 
 from __future__ import annotations
@@ -20,31 +19,50 @@ from gtape.opdef.kernel_calls import backward_step
 from gtape.opdef.printers.numpy import Printer, define
 from gtape.opdef.scalar_graph import Expr, topological
 
+Backward = Callable[..., Any]
+
 
 class VjpProgram:
-    """What a record needs: the backward, and which inputs, and last y, it `reads`."""
+    """What a record needs: the backward, and which inputs, and last y, it `reads`.
 
-    __slots__ = ("_arity", "_wrt", "backward", "reads")
+    Args:
+        backward: the step on bare arrays, whose `tensors` is the step on tensors.
+        build: gives the step on arrays in place of `backward`, when an array is pulled back: a
+            trace records thousands of steps and pulls tensors back only.
+    """
 
-    def __init__(self, backward: Callable[..., Any], arity: int, wrt: Sequence[int],
-                 reads: Sequence[bool]) -> None:
-        self.backward = backward
+    __slots__ = ("_arity", "_backward", "_build", "_wrt", "reads")
+
+    def __init__(self, backward: Backward, arity: int, wrt: Sequence[int], reads: Sequence[bool],
+                 build: Callable[[], Backward] | None = None) -> None:
+        self._backward = backward
+        self._build = build
         self._arity = arity
         self._wrt = tuple(wrt)
         self.reads = tuple(reads)
 
+    @property
+    def backward(self) -> Backward:
+        """The step on bare arrays."""
+        build = self._build
+        if build is not None:
+            self._backward = build()
+            self._build = None
+        return self._backward
+
     def entry(self, inputs: tuple[Any, ...], y: Any) -> Any:
-        """(backward, input keys, payload), laid out as `opdef.eager_functions` does."""
+        """(backward, input keys, payload), laid out as `opdef.eager_source` does."""
+        backward = self.backward if type(y) is EagerTensor else self._backward
         kept = [v if read else None for v, read in zip((*inputs, y), self.reads)]
         wrt = self._wrt
         in_keys = inputs[wrt[0]]._k if len(wrt) == 1 else tuple([inputs[i]._k for i in wrt])
         if self._arity == 1:
-            return self.backward, in_keys, kept
+            return backward, in_keys, kept
         shapes: list[Any] = [None] * self._arity
         for i in wrt:
             x = inputs[i]
             shapes[i] = x._a.shape if type(x) is EagerTensor else x.spec.shape
-        return self.backward, in_keys, shapes + kept
+        return backward, in_keys, shapes + kept
 
 
 def build_vjp_program(op: Any, types: tuple[ArrayType, ...], wanted: int, numbers: int,
@@ -69,7 +87,7 @@ def build_vjp_program(op: Any, types: tuple[ArrayType, ...], wanted: int, number
     pairs = [(i, p) for i, p in zip(wrt, found) if p is not None]
     if not pairs:
         return _unconnected(op, arity, wrt)
-    return _Builder(op, types, wrt, pairs, numbers, same_shape).plan()
+    return _Builder(op, types, wrt, pairs, numbers, same_shape).program()
 
 
 def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> VjpProgram | None:
@@ -94,13 +112,18 @@ class _Builder:
         used = inputs_read([p for _, p in pairs])
         self._reads = [n in used for n in self._names]
 
-    def plan(self) -> VjpProgram:
-        device = self._types[0].device
-        backward = self._launched() or self._arrays()
-        if not device.alone:
-            backward = _scoped(backward, device.scope)
-        backward.tensors = self._tensors()  # type: ignore[attr-defined]
-        return VjpProgram(backward, self._arity, self._wrt, self._reads)
+    def program(self) -> VjpProgram:
+        tensors = self._tensors()
+
+        def on_arrays() -> Backward:
+            device = self._types[0].device
+            backward = self._launched() or self._arrays()
+            if not device.alone:
+                backward = _scoped(backward, device.scope)
+            backward.tensors = tensors  # type: ignore[attr-defined]
+            return backward
+
+        return VjpProgram(tensors, self._arity, self._wrt, self._reads, on_arrays)
 
     def _kept_at(self, position: int) -> int:
         """Where the record keeps input `position` (or y, last)."""
@@ -228,6 +251,7 @@ class _Builder:
                     part = _sum_to_tensor(part, record[shape_at])
                 add_to(grads, keys[order], part)
 
+        backward.tensors = backward  # type: ignore[attr-defined]
         return backward
 
     def _types_for(self, g_type: ArrayType) -> Sequence[ArrayType]:
