@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -128,6 +129,11 @@ _CASES: dict[str, tuple[Callable[[], Any], list[Any], int]] = {
             2, 2]),
         [[[1, 2, 3, 4], [5, 6, 7, 0]], [[7, 8, 9, 10, 11, 0], [13, 14, 15, 16, 19, 20]], [[0, 0],
             [21, 22]]], -2),
+    "bucket, padded to its end": (
+        lambda: Dataset.from_generator(lambda: iter([[0], [1, 2, 3], [4, 5], [6]]), tf.int64,
+            output_shapes=[None]).bucket_by_sequence_length(lambda e: tf.shape(e)[0], [3, 6], [2,
+            2, 2], padded_shapes=[None], pad_to_bucket_boundary=True),
+        [[[0, 0], [4, 5]], [[1, 2, 3, 0, 0]], [[6, 0]]], -2),
     "zip": (
         lambda: Dataset.zip((Dataset.range(3), {"a": Dataset.range(5)})),
         [(0, {"a": 0}), (1, {"a": 1}), (2, {"a": 2})], 3),
@@ -187,3 +193,32 @@ def test_elements_and_cardinality(name: str) -> None:
     assert int(dataset.cardinality()) == count
     assert values(dataset) == expected
     assert values(dataset) == expected
+
+
+def test_interleave_opens_as_many_datasets_as_there_are() -> None:
+    rows = Dataset.range(3).interleave(lambda x: Dataset.from_tensors(x).repeat(2), 2**40)
+    assert list(rows.as_numpy_iterator()) == [0, 1, 2, 0, 1, 2]
+
+
+def test_an_iterator_goes_on_after_an_element_that_is_refused() -> None:
+    found = iter(Dataset.range(4).map(lambda x: tf.gather([5, 6], x - 1)))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        next(found)
+    assert [next(found).numpy(), next(found).numpy()] == [5, 6]
+
+
+@pytest.mark.parametrize("make, error, why", [
+    (lambda d: d.concatenate([1]), TypeError, "concatenate: dataset must be a tf.data.Dataset"),
+    (lambda d: d.take(2**63), tf.errors.InvalidArgumentError, "take: count must be .* int64"),
+    (lambda d: d.batch(2, drop_remainder=[1, 2]), TypeError, "drop_remainder must be True"),
+    (lambda d: Dataset.choose_from_datasets(d, d), TypeError, "Write .dataset."),
+    (lambda d: d.apply(7), TypeError, "transformation_func must be a function; got 7"),
+    (lambda d: d.ragged_batch(2, row_splits_dtype=tf.float32), ValueError, "tf.int32 or tf.int64"),
+    (lambda d: d.rejection_resample(lambda x: x, [0.5, math.nan]), ValueError, "must be finite"),
+    (lambda d: d.padded_batch(2, padded_shapes=-1), TypeError, "padded_shapes must be a list"),
+    (lambda d: list(d.scan(0, lambda s, x: s)), TypeError, "must return a pair")])
+def test_what_is_no_argument(make: Callable[[Any], Any], error: type[Exception], why: str) -> None:
+    dataset = Dataset.range(3)
+    with pytest.raises(error, match=why):
+        make(dataset)
+    assert list(dataset.as_numpy_iterator()) == [0, 1, 2]

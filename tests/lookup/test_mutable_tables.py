@@ -112,3 +112,27 @@ def test_dense_tables_set_two_keys_apart() -> None:
             call(_long(-6))
     with pytest.raises(tf.errors.InvalidArgumentError, match="must differ"):
         _X.DenseHashTable(tf.string, tf.int64, -1, "", "")
+
+
+@pytest.mark.parametrize("options, why", [
+    ({"empty_key": [0, 1]}, "empty_key must be a scalar"),
+    ({"empty_key": "x"}, "the dtype int64"),
+    ({"initial_num_buckets": 3}, "power of 2")])
+def test_keys_and_buckets_that_dense_tables_do_not_have(options: dict[str, Any], why: str) -> None:
+    given: dict[str, Any] = {"empty_key": -5, "deleted_key": -6} | options
+    with pytest.raises(tf.errors.OpError, match=why):
+        _X.DenseHashTable(tf.int64, tf.int64, -1, **given)
+
+
+def test_an_initializer_fills_a_table_that_can_be_changed() -> None:
+    table = _table()
+    table.insert("a", 1)
+    tf.lookup.KeyValueTensorInitializer(["b"], _long(2)).initialize(table)
+    assert table.lookup(["a", "b"]).numpy().tolist() == [-1, 2]
+    with pytest.raises(TypeError, match="Invalid key dtype for table, expected string but got"):
+        tf.lookup.KeyValueTensorInitializer(_long(1), _long(2)).initialize(table)
+    pairs = _table(default=[0, 0])
+    pairs.insert("a", [1, 2])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="cannot be filled"):
+        tf.lookup.KeyValueTensorInitializer(["b"], _long(2)).initialize(pairs)
+    assert pairs.lookup("a").numpy().tolist() == [1, 2]

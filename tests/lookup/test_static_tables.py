@@ -179,3 +179,24 @@ def test_tables_in_traced_functions() -> None:
         first, second, size = ids(x)
         assert first.numpy().tolist() == (table.lookup(x) * 10).numpy().tolist()
         assert second.numpy().tolist() == words.lookup(x).numpy().tolist() and size.numpy() == 2
+
+
+@pytest.mark.parametrize("options, why", [
+    ({"key_index": "0"}, "key_index must be an integer; got '0'"),
+    ({"value_index": None}, "value_index must be an integer; got None"),
+    ({"vocab_size": "all"}, "vocab_size must be an integer; got 'all'"),
+    ({"vocab_size": -1}, "vocab_size must be positive; got -1"),
+    ({"delimiter": 9}, "delimiter must be a string; got 9"),
+    ({"delimiter": ", "}, "delimiter must be one character; got ', '"),
+    ({"value_index_offset": 2**63}, "must be between")])
+def test_columns_that_no_file_has(tmp_path: Path, options: dict[str, Any], why: str) -> None:
+    given: dict[str, Any] = {"key_dtype": tf.int64, "key_index": 0, "value_dtype": tf.string,
+                             "value_index": 1} | options
+    with pytest.raises((TypeError, ValueError), match=why):
+        tf.lookup.TextFileInitializer(tmp_path / "words", **given)
+
+
+def test_a_full_table_is_not_filled_again() -> None:
+    table = _table(["a"], [1])
+    tf.lookup.KeyValueTensorInitializer(["a", "b"], [2, 3], value_dtype=tf.int32).initialize(table)
+    assert table.lookup(tf.constant(["a", "b"])).numpy().tolist() == [1, -1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -178,3 +180,13 @@ def test_poisson_of_a_negative_mean_is_zero():
 def test_a_floating_dtype_holds_inf_for_more_successes_than_it_has() -> None:
     made = tf.random.stateless_binomial([3], [1, 2], 1e5, 0.99, output_dtype=tf.float16)
     assert made.numpy().tolist() == [np.inf] * 3
+
+
+@pytest.mark.parametrize("draw", [
+    lambda g: g.normal([2], mean="x"), lambda g: g.uniform([2**62]), lambda g: g.make_seeds(-1)])
+def test_a_generator_that_refuses_has_drawn_nothing(draw: Any) -> None:
+    made = tf.random.Generator.from_seed(3)
+    before = made.state.numpy().tolist()
+    with pytest.raises((TypeError, ValueError, tf.errors.OpError)):
+        draw(made)
+    assert made.state.numpy().tolist() == before
