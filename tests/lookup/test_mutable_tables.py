@@ -43,6 +43,7 @@ def test_defaults_of_a_call() -> None:
     table = _table()
     table.insert("a", 3)
     assert table.lookup(tf.constant(["a", "b"]), _long(5, 6)).numpy().tolist() == [3, 6]
+    assert table.lookup(["a", "b", "c"], 7).numpy().tolist() == [3, 7, 7]
     with pytest.raises(tf.errors.InvalidArgumentError, match="expected the shape"):
         table.lookup(tf.constant(["a", "b"]), _long(5))
 

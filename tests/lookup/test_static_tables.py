@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,11 @@ def test_dtypes_of_python_values() -> None:
 def test_what_is_no_table(make: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         make()
+
+
+def test_a_value_that_is_no_number_is_no_contradiction() -> None:
+    table = _table([1, 2], [math.nan, math.inf])
+    assert math.isnan(table.lookup([1]).numpy()[0])
 
 
 def test_one_value_given_twice_is_no_contradiction() -> None:

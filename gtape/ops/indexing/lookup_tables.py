@@ -116,7 +116,8 @@ class LookupTable(KeyedValues):
         asked = self._keys(keys)
         inputs = [asked]
         if defaults is not None:
-            inputs.append(self._values(defaults, asked))
+            given = convert(defaults, self._value_dtype)
+            inputs.append(given if given.spec.shape == self._row else self._values(given, asked))
         spec = Spec((*asked.spec.shape, *self._row), self._value_dtype)
         home = None if asked.dtype is string else asked._t.device
         return step("lookup", self._read, inputs, [spec], home, has_side_effect=self._changes)[0]
@@ -127,7 +128,8 @@ class LookupTable(KeyedValues):
             default = self._default._peek()[()]  # type: ignore[attr-defined]
             found = [entries.get(key, default) for key in asked]
         else:
-            others = defaults.reshape((len(asked), *self._row))
+            others = np.broadcast_to(defaults, (*keys.shape, *self._row)).reshape(
+                (len(asked), *self._row))
             found = [entries.get(key, other) for key, other in zip(asked, others)]
         return [self._rows(found, keys.shape)]
 
@@ -224,10 +226,11 @@ class StaticHashTable(LookupTable):
             return
         entries: dict[Any, Any] = {}
         for key, value in zip(keys.reshape(-1).tolist(), values.reshape(-1).tolist()):
-            if entries.setdefault(key, value) != value:
+            first = entries.setdefault(key, value)
+            if first is not value and first != value:
                 raise FailedPreconditionError(
                     f"the table has a different value for the same key: {shown(key)} has "
-                    f"{shown(entries[key])}, and came with {shown(value)} too")
+                    f"{shown(first)}, and came with {shown(value)} too")
         self._entries = entries
         self._initialized = True
 
@@ -266,8 +269,8 @@ class MutableHashTable(LookupTable):
                name: str | None = None) -> Any:
         """The values of `keys`, a tensor, SparseTensor or RaggedTensor.
 
-        Keys that are not there have `dynamic_default_values`, of the shape of the result, or else
-        the table's `default_value`.
+        Keys that are not there have `dynamic_default_values`, one for each key or one for all, or
+        else the table's `default_value`.
 
         Raises:
             InvalidArgumentError: keys of another dtype than the table's, or default values of
