@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,25 +15,27 @@ if str(ROOT) not in sys.path:
 
 from benchmarks.source_files import Import, imports, read  # noqa: E402
 
+_DOCUMENT = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+
+
+def _rows(heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading, without its head."""
+    _, _, after = _DOCUMENT.partition(f"\n## {heading}\n")
+    table = re.search(r"^\|.*\n\|[-|]+\n((?:\|.*\n)+)", after, re.MULTILINE)
+    assert table is not None, f"docs/architecture.md lost its table of {heading}"
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table[1].splitlines()]
+
+
+def _names(cell: str) -> list[str]:
+    return re.findall(r"`([\w.]+)`", cell)
+
+
+_PACKAGES = _rows("Packages")
 #: What a package may import when it is imported itself. What is not listed may import anything.
-_ARROWS = {
-    "numerics": {"numerics"},
-    "core": {"core"},
-    "autodiff": {"core", "autodiff"},
-    "trace": {"core", "autodiff", "trace"},
-    "opdef": {"core", "autodiff", "trace", "opdef", "numerics"},
-    "ops": {"core", "autodiff", "trace", "opdef", "numerics", "ops"},
-    "vmap": {"core", "autodiff", "trace", "opdef", "numerics", "ops", "vmap"},
-    "devices": {"core", "autodiff", "opdef", "devices", "numerics"},
-    "files": {"core", "autodiff", "trace", "files", "opdef", "numerics", "ops"},
-}
-#: Imports that point upwards, inside functions: the recorders' own arithmetic is written in ops.
-_LATE = {
-    ("autodiff", "opdef"), ("autodiff", "ops.shape"), ("autodiff", "trace"), ("autodiff", "vmap"),
-    ("trace", "ops.shape"), ("trace", "vmap"),
-    ("opdef", "ops.elementwise"), ("opdef", "ops.shape"),
-    ("ops", "devices"), ("ops", "vmap"), ("files", "gtape"),
-}
+_ARROWS = {_names(row[0])[0]: set(row[2].split()) for row in _PACKAGES if row[2]}
+#: Imports that point upwards, inside functions.
+_LATE = {(_names(row[0])[0], target) for row in _rows("Imports that point upwards")
+         for target in _names(row[1])}
 
 _IMPORTS = imports(read())
 
@@ -98,3 +101,11 @@ def test_importing_gtape_imports_neither_ops_nor_devices_nor_keras() -> None:
     wrong = [arrow for arrow in _IMPORTS if arrow.file == "__init__.py" and not arrow.late
              and arrow.module not in ("__future__", "gtape._names", "gtape._version")]
     assert not wrong, _listed(wrong)
+
+
+def test_the_document_names_every_package_and_no_file_that_is_gone() -> None:
+    packages = {init.parent.name for init in (ROOT / "gtape").glob("*/__init__.py")}
+    assert {name for row in _PACKAGES for name in _names(row[0])} == packages
+    files = re.findall(r"`((?:\w+/)+\w+\.\w+)`", _DOCUMENT)
+    assert files
+    assert [f for f in files if not (ROOT / "gtape" / f).exists() and not (ROOT / f).exists()] == []
