@@ -16,7 +16,9 @@ from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Op
 from gtape.core.recording import record_general
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.variable import is_variable
 
 
 class VariableWatcher:
@@ -113,11 +115,11 @@ def fresh_copies(tensors: Sequence[Tensor]) -> list[Tensor]:
 def is_numeric(leaf: Any) -> bool:
     """Whether an argument can have a gradient: tensors, variables, numbers, arrays."""
     return (isinstance(leaf, (Tensor, int, float, complex)) and not isinstance(leaf, bool)) or (
-        hasattr(leaf, "_read_") or hasattr(leaf, "__array__"))
+        isinstance(leaf, Readable) or hasattr(leaf, "__array__"))
 
 
 def _is_tensor(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor) or hasattr(leaf, "_read_")
+    return isinstance(leaf, (Tensor, Readable))
 
 
 def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
@@ -176,7 +178,7 @@ def _call(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
         recorders.reset(token)
     outputs, grad_fn = _checked(name, made)
     flat = [_output(name, leaf) for leaf in nest.flatten(outputs)]
-    passed = {leaf._resource_()._k for leaf in leaves if hasattr(leaf, "_resource_")}
+    passed = {leaf._resource_()._k for leaf in leaves if is_variable(leaf)}
     variables = [v for k, v in watcher.variables.items() if k not in passed]
     if variables and not _takes_variables(grad_fn):
         raise TypeError(f"{name} reads the trainable variables "
@@ -261,7 +263,7 @@ class _Pull:
         assert found is not None
         spec, array_type = found
         made = part if isinstance(part, Tensor) else convert(
-            part, spec.dtype if not hasattr(part, "_read_") else None, array_type.device)
+            part, spec.dtype if not isinstance(part, Readable) else None, array_type.device)
         if made.spec.shape != spec.shape or made.dtype is not spec.dtype:
             raise InvalidArgumentError(f"{self._name}: gradient {position} must have the shape and "
                                        f"dtype of its argument, {spec}; got {made.spec}")

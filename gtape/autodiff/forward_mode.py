@@ -14,6 +14,7 @@ from gtape.core import nest
 from gtape.core.context import active, new_key, push, recorders, remove
 from gtape.core.errors import NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 
 
@@ -154,7 +155,7 @@ def _fitting(primal: Any, tangent: Any, position: int) -> Tensor:
     from gtape.core.convert import convert
 
     value = primal if isinstance(primal, Tensor) else primal._value
-    made = convert(tangent, None if isinstance(tangent, Tensor) or hasattr(tangent, "_read_")
+    made = convert(tangent, None if isinstance(tangent, (Tensor, Readable))
                    else value.dtype)
     if made.dtype is not value.dtype or made.spec.shape != value.spec.shape:
         raise ValueError(f"tangent {position} must have the shape and dtype of its primal, "

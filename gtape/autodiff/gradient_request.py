@@ -17,7 +17,9 @@ from gtape.core.convert import convert, host_array
 from gtape.core.errors import InvalidArgumentError, NonFloatWarning
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.variable import Variable, is_variable
 
 
 class UnconnectedGradients(enum.Enum):
@@ -91,11 +93,12 @@ def leaf_state(leaf: Any, role: str, position: int, count: int) -> Any:
     Raises:
         TypeError: the leaf is something else; the text names it and its position.
     """
-    resource = getattr(leaf, "_resource_", None)
-    if resource is not None and not isinstance(leaf, type):
-        return resource()
+    if isinstance(leaf, Variable):
+        return leaf._resource_()
     if isinstance(leaf, Tensor):
         return leaf
+    if is_variable(leaf):
+        return leaf._resource_()
     if isinstance(leaf, CompositeTensor):
         return leaf._source_()
     where = f"`{role}`" if count == 1 else f"leaf {position} of `{role}`"
@@ -248,7 +251,7 @@ def _cotangent(item: Any, target: Any, position: int) -> Tensor | None:
     shape = _shape_of(target)
     if isinstance(item, IndexedSlices):
         item = item.to_dense()
-    if not isinstance(item, Tensor) and not hasattr(item, "_read_"):
+    if not isinstance(item, (Tensor, Readable)):
         host = host_array(item, None)
         if host.dtype.kind in "fiu" and target.dtype.is_differentiable:
             item = convert(host, target.dtype, target._t.device)

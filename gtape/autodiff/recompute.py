@@ -17,6 +17,7 @@ from gtape.core import nest
 from gtape.core.context import recorders
 from gtape.core.convert import convert
 from gtape.core.tensor import Tensor
+from gtape.core.variable import is_variable
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +43,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
             made = f(*args, **kwargs)
         finally:
             recorders.reset(token)
-        given = {leaves[i]._resource_()._k for i in at if hasattr(leaves[i], "_resource_")}
+        given = {leaves[i]._resource_()._k for i in at if is_variable(leaves[i])}
         variables = [v for k, v in watcher.variables.items() if k not in given]
         again = _Again(f, structure, leaves, at, inputs, variables)
         every = inputs + [v._read_() for v in variables]

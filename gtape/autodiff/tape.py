@@ -27,6 +27,7 @@ from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.recording import READ, mark
 from gtape.core.source_location import stack_level, user_frame
 from gtape.core.tensor import EagerTensor, Tensor, wrap
+from gtape.core.variable import is_variable
 
 SPENT = ("A non-persistent GradientTape can only be used to compute one set of gradients (or "
          "jacobians). Make it with GradientTape(persistent=True) to ask again.")
@@ -136,7 +137,7 @@ class GradientTape:
             if leaf._k not in self._known:
                 self._known.add(leaf._k)
                 self._leaves.add(leaf._k)
-        elif hasattr(leaf, "_resource_") and not isinstance(leaf, type):
+        elif is_variable(leaf):
             state = leaf._resource_()
             self._variables[state._k] = state
             self._note_value(state, state._value)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.state_ref import Readable
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 _MARK = "_gtape_traced_branch_"
@@ -17,7 +18,7 @@ def traced_tensor(value: Any) -> SymbolicTensor | None:
     """The traced tensor that `value` is, or that reading it, a Variable, gives."""
     if isinstance(value, SymbolicTensor):
         return value
-    if hasattr(type(value), "_read_"):
+    if isinstance(value, Readable):
         read = value._read_()
         if isinstance(read, SymbolicTensor):
             return read

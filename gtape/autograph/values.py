@@ -11,6 +11,7 @@ from gtape.autograph.state import UNSET
 from gtape.core import nest
 from gtape.core.convert import convert
 from gtape.core.formatting import shown
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.ops.control.tensor_array import TensorArray
 
@@ -30,7 +31,7 @@ def is_tensor_like(leaf: Any) -> bool:
     """Whether a leaf is a number, array, tensor or Variable."""
     if isinstance(leaf, (Tensor, np.ndarray, np.generic)):
         return isinstance(leaf, Tensor) or leaf.dtype.kind in "biufc"
-    return type(leaf) in _NUMBERS or hasattr(type(leaf), "_read_")
+    return type(leaf) in _NUMBERS or isinstance(leaf, Readable)
 
 
 def crosses(leaf: Any) -> bool:

@@ -21,6 +21,7 @@ from gtape.core.fp_errors import ignored_context
 from gtape.core.installed import installed
 from gtape.core.placement import current_device
 from gtape.core.shape import TensorShape
+from gtape.core.state_ref import Readable
 from gtape.core.symbolic_dim import SymbolicDim, dim_tensor
 from gtape.core.tensor import EagerTensor, Tensor, noted
 
@@ -48,7 +49,7 @@ def holds_tensor(value: Any, depth: int = 1) -> bool:
         if isinstance(item, (list, tuple)):
             if holds_tensor(item, depth + 1):
                 return True
-        elif isinstance(item, Tensor) or hasattr(item, "_read_"):
+        elif isinstance(item, (Tensor, Readable)):
             return True
     return False
 
@@ -254,7 +255,7 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
     """
     if isinstance(value, Tensor):
         return _retyped(value, dtype)
-    if hasattr(value, "_read_"):
+    if isinstance(value, Readable):
         return _retyped(value._read_(), dtype)
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         return installed.pack(value, dtype)
@@ -292,7 +293,7 @@ def convert_like(value: Any, like: ArrayType, name: str) -> Tensor:
     """
     if isinstance(value, Tensor):
         return value
-    if hasattr(value, "_read_"):
+    if isinstance(value, Readable):
         return value._read_()
     if value is None:
         raise ValueError(f"{name}: an operand is None; a tensor or number is needed")

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.context import tracer_now
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.variable import is_variable
 
 
 def executing_eagerly() -> bool:
@@ -30,7 +31,7 @@ def is_tensor(x: Any) -> bool:
     RaggedTensor); arrays and numbers are not."""
     if isinstance(x, (Tensor, CompositeTensor)):
         return True
-    return hasattr(x, "_resource_") and not isinstance(x, type)
+    return is_variable(x)
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:

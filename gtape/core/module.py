@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from gtape.core import nest
 from gtape.core.formatting import shown
-from gtape.core.variable import name_scope
+from gtape.core.variable import is_variable, name_scope
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _WORD = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")
@@ -18,11 +18,6 @@ _WORD = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")
 def snake_case(name: str) -> str:
     """`MyDense2D` as `my_dense2d`."""
     return _WORD.sub(r"_\1", name).lower()
-
-
-def is_variable(value: Any) -> bool:
-    """Whether `value` is a Variable or another face of one."""
-    return hasattr(value, "_resource_") and not isinstance(value, type)
 
 
 def is_layer(value: Any) -> bool:

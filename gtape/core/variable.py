@@ -26,6 +26,7 @@ from gtape.core.installed import installed
 from gtape.core.recording import STATE, mark_all
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
+from gtape.core.state_ref import Readable, StateRef
 from gtape.core.tensor import EagerTensor, Reference, Tensor, noted
 from gtape.core.variable_buffer import SharedBuffer
 
@@ -74,7 +75,7 @@ def _scatter(how: str, doc: str) -> Callable[..., Any]:
     return method
 
 
-class Variable:
+class Variable(Readable):
     """A tensor that can be assigned to, watched by every tape that reads it while `trainable`.
 
     Args:
@@ -103,6 +104,7 @@ class Variable:
     # ------------------------------------------------------------------ the state behind it
 
     def _resource_(self) -> ResourceVariable:
+        """The one that owns the value."""
         raise NotImplementedError
 
     def _read_(self) -> Tensor:
@@ -285,7 +287,7 @@ class Variable:
         wanted = state._value._t
         if isinstance(value, IndexedSlices):
             value = value.to_dense()
-        if hasattr(value, "_read_"):
+        if is_variable(value):
             value = value._resource_()._value
         if not isinstance(value, Tensor):
             if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and not (
@@ -368,7 +370,7 @@ def _full_name(name: str | None) -> str:
     return f"{scope_prefix.get()}{name}:0"
 
 
-class ResourceVariable(Variable):
+class ResourceVariable(Variable, StateRef):
     """The variable that `tf.Variable(...)` makes: it owns the state."""
 
     __slots__ = (
@@ -512,7 +514,7 @@ class UnreadVariable(VariableView):
 UnreadVariable.__name__ = "_UnreadVariable"
 
 
-class Holder:
+class Holder(Readable):
     """Base of classes whose `value` is taken wherever an instance is given for a tensor.
 
     `_value` is what the instance holds itself, None while there is nothing yet.
@@ -537,6 +539,12 @@ class Holder:
     def _resource_(self) -> Any:
         # None has no such method, so that an instance without its value yet is no resource.
         return self._value._resource_
+
+
+def is_variable(value: Any) -> bool:
+    """Whether `value` is a Variable, or an object that holds one."""
+    return isinstance(value, Variable) or (
+        isinstance(value, Holder) and isinstance(getattr(value, "_value", None), Variable))
 
 
 class VariableAggregation(enum.Enum):

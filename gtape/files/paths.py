@@ -19,6 +19,7 @@ from gtape.core.errors import (
     UnknownError,
 )
 from gtape.core.formatting import shown
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import host_value
 
@@ -39,7 +40,7 @@ def local(path: Any) -> str:
         UnimplementedError: it names a place elsewhere, such as gs://bucket/file.
         InvalidArgumentError: it holds a NUL.
     """
-    if isinstance(path, Tensor) or hasattr(path, "_read_"):
+    if isinstance(path, (Tensor, Readable)):
         path = scalar_bytes(path, "a path")
     try:
         found = os.fsdecode(path)

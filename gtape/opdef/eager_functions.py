@@ -21,6 +21,7 @@ from gtape.core.dtypes import bool_
 from gtape.core.fp_errors import ignored_context
 from gtape.core.recording import CUT, UNKNOWN, _seen_globals, mark, user_of
 from gtape.core.source_location import here
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor, noted
 from gtape.core.variable import Variable
 from gtape.opdef.eager_source import source, vjp_slots
@@ -43,7 +44,7 @@ def operands(name: str, args: Sequence[Any]) -> list[Tensor]:
     """The arguments as tensors; the first tensor among them sets dtype and device of the rest."""
     like = None
     for arg in args:
-        if isinstance(arg, Tensor) or hasattr(arg, "_read_"):
+        if isinstance(arg, (Tensor, Readable)):
             like = arg._t
             break
     if like is None:

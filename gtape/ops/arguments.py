@@ -14,6 +14,7 @@ from gtape.core.dtypes import DType, as_dtype, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
+from gtape.core.state_ref import Readable
 from gtape.core.symbolic_dim import SymbolicDim
 from gtape.core.tensor import Tensor
 
@@ -24,8 +25,8 @@ def host_value(value: Any, what: str) -> np.ndarray:
     Raises:
         InvalidArgumentError: they are known only at a call, or there are none.
     """
-    if isinstance(value, Tensor) or hasattr(value, "_read_"):
-        tensor = value._read_() if hasattr(value, "_read_") else value
+    if isinstance(value, (Tensor, Readable)):
+        tensor = value._read_() if isinstance(value, Readable) else value
         if not hasattr(tensor, "_peek"):
             raise InvalidArgumentError(f"{what} must be known while tracing; got {tensor.spec}")
         return np.asarray(tensor._peek())
@@ -48,7 +49,7 @@ def as_int(value: Any, what: str) -> int:
     Raises:
         TypeError: `value` is no integer.
     """
-    if isinstance(value, Tensor) or hasattr(value, "_read_"):
+    if isinstance(value, (Tensor, Readable)):
         value = host_value(value, what)[()]
     try:
         return value if type(value) is SymbolicDim else operator.index(value)  # type: ignore[return-value]
@@ -172,12 +173,12 @@ def axes_of(axis: Any) -> int | tuple[int, ...] | None:
 
 def as_tensors(values: Any, name: str) -> list[Tensor]:
     """A list of tensors of one dtype: the first tensor among them sets it, else the first value."""
-    if isinstance(values, Tensor) or hasattr(values, "_read_"):
+    if isinstance(values, (Tensor, Readable)):
         raise TypeError(f"{name} takes a list of tensors; got one: {shown(values)}. "
                         f"Write [x, …], or tf.unstack(x)")
     if not hasattr(values, "__iter__"):
         raise TypeError(f"{name} takes a list of tensors; got {shown(values)}")
-    like = next((v for v in values if isinstance(v, Tensor) or hasattr(v, "_read_")), None)
+    like = next((v for v in values if isinstance(v, (Tensor, Readable))), None)
     if like is None:
         values = list(values)
         made = [convert(values[0])] if values else []

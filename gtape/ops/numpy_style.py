@@ -9,6 +9,7 @@ import numpy as np
 
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, bool_, of_numpy
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_items
 from gtape.ops.control.selection import where
@@ -41,7 +42,7 @@ def iinfo(dtype: Any) -> Any:
 
 def _wide(value: Any) -> Tensor:
     """A tensor; Python numbers become int64 and float64, as NumPy's."""
-    if isinstance(value, Tensor) or hasattr(value, "_read_"):
+    if isinstance(value, (Tensor, Readable)):
         return convert(value)
     return convert(np.asarray(value))
 

@@ -15,6 +15,7 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.core.variable import name_scope, scope_prefix
 from gtape.ops.arguments import as_int
@@ -91,7 +92,7 @@ def _settings(step: Any) -> tuple[list[Tensor], Callable[[Sequence[Any]], tuple[
         if tracer is not None and given.tracer is not tracer:
             return None
         value = given.value() if callable(given.value) else given.value
-        if not (isinstance(value, Tensor) or hasattr(value, "_read_")):
+        if not isinstance(value, (Tensor, Readable)):
             return lambda arrays: value
         inputs.append(convert(value))
         place = len(inputs) - 1

@@ -6,10 +6,11 @@ from typing import Any
 
 from gtape.core.context import new_key, tracer_now
 from gtape.core.device import ArrayType
+from gtape.core.state_ref import StateRef
 from gtape.core.tensor import EagerTensor, Tensor
 
 
-class ArrayState:
+class ArrayState(StateRef):
     """State of traces (see `trace.tracer`) over an array. Reads copy it, writes go into it."""
 
     __slots__ = ("__weakref__", "_k")

@@ -16,6 +16,7 @@ from gtape.core.device import ArrayType
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.variable import Variable
 from gtape.trace.graph import Graph
 from gtape.trace.host_callback import HostCallback
 from gtape.trace.symbolic_tensor import SymbolicTensor
@@ -189,7 +190,7 @@ class ClosedOver:
         """Make `values` the state of the states that are written."""
         for i, value in zip(self.written, values):
             state = self.states[i]
-            if hasattr(state, "_written"):
+            if isinstance(state, Variable):
                 state._commit_(value)
             else:
                 tracer_now().write(state, _cut(value))

@@ -18,6 +18,7 @@ from gtape.core.device import ArrayType
 from gtape.core.formatting import shown
 from gtape.core.placement import current_device
 from gtape.core.spec import Spec
+from gtape.core.state_ref import StateRef
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
@@ -28,7 +29,7 @@ class StateUse:
 
     __slots__ = ("present", "ref", "start")
 
-    def __init__(self, ref: Any, start: Tensor) -> None:
+    def __init__(self, ref: StateRef, start: Tensor) -> None:
         self.ref = ref
         self.start = start
         self.present: Tensor = start
@@ -123,23 +124,23 @@ class Tracer:
 
     # ------------------------------------------------------------------ state
 
-    def use(self, state: Any) -> StateUse:
-        """The state in this trace; `state` has `_k`, `_initial_`, which gives its tensor now."""
+    def use(self, state: StateRef) -> StateUse:
+        """The state in this trace."""
         found = self.states.get(state._k)
         if found is None:
             if self.outer is None:
                 with init_scope():
-                    value = state._initial_()
+                    value: Tensor = state._initial_()
             else:
                 value = self.outer.use(state).present
             start = self.symbol(value.spec, value._t) if self.own_states else self.local(value)
             found = self.states[state._k] = StateUse(state, start)
         return found
 
-    def read(self, state: Any) -> Tensor:
+    def read(self, state: StateRef) -> Tensor:
         return self.use(state).present
 
-    def write(self, state: Any, value: Tensor) -> None:
+    def write(self, state: StateRef, value: Tensor) -> None:
         self.use(state).present = self.local(value)
 
     def creating(self, variable: Any) -> None:

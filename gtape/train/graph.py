@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.module import Module, is_variable
+from gtape.core.module import Module
+from gtape.core.variable import is_variable
 from gtape.ops.random.generator import Generator
 from gtape.train import keras_objects
 from gtape.train.experimental import PythonState

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from gtape.core.module import is_variable
+from gtape.core.variable import is_variable
 from gtape.train.adapted import Boundaries, Vocabulary
 
 #: Attributes that list again what others hold, and those that `fit` begins anew.

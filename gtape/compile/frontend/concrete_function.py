@@ -16,6 +16,7 @@ from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.tensor import Tensor
 from gtape.core.type_specs import CompositeSpec, TensorSpec
+from gtape.core.variable import Variable
 from gtape.trace.graph import Graph
 from gtape.trace.tracer import StateUse
 
@@ -125,7 +126,7 @@ class ConcreteFunction:
     @property
     def variables(self) -> tuple[Any, ...]:
         """The Variables that the trace reads or writes."""
-        return tuple(_itself(u) for u in self._traced.states if hasattr(u.ref, "_resource_"))
+        return tuple(_itself(u) for u in self._traced.states if isinstance(u.ref, Variable))
 
     @property
     def trainable_variables(self) -> tuple[Any, ...]:
@@ -157,4 +158,4 @@ def tensor_names(names: Sequence[str], arguments: Arguments) -> Iterator[str]:
 
 def _itself(use: StateUse) -> Any:
     """The state, which a trace may hold weakly."""
-    return use.ref._resource_() if hasattr(use.ref, "_resource_") else use.ref
+    return use.ref._resource_() if isinstance(use.ref, Variable) else use.ref

@@ -7,6 +7,7 @@ from typing import Any
 
 from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.core.context import tracer_now
+from gtape.core.variable import ResourceVariable
 
 #: How often a trace for rare shapes is applied node by node before a program is worth its making.
 _RARE_CALLS = 100
@@ -38,7 +39,8 @@ class Executable:
         self.tensors_only = False
         #: States whose shape may change, and the spec that they are traced with.
         self._flexible = [(use.ref, use.start.spec) for use in traced.states
-                          if getattr(use.ref, "_declared", None) is not None
+                          if isinstance(use.ref, ResourceVariable)
+                          and use.ref._declared is not None
                           and not use.ref._declared.is_fully_defined()]
 
     def lasts(self) -> bool:

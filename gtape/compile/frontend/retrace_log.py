@@ -13,6 +13,7 @@ from gtape.core.formatting import shown
 from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import Tensor
 from gtape.core.type_specs import TensorSpec
+from gtape.core.variable import is_variable
 
 TENSOR, NUMBER, PYTHON, VARIABLE, OBJECT = "tensor", "number", "python", "variable", "object"
 
@@ -56,7 +57,7 @@ def _leaf(name: str, value: Any) -> ArgumentLeaf:
         device = "" if isinstance(value, TensorSpec) else value.device
         return ArgumentLeaf(name, TENSOR, f"{value.dtype.name}[{inner}]", value.dtype.name, dims,
                             device)
-    if hasattr(value, "_resource_") and not isinstance(value, type):
+    if is_variable(value):
         return ArgumentLeaf(name, VARIABLE, f"Variable '{value.name}'")
     if isinstance(value, (int, float, complex)) and not isinstance(value, bool):
         return ArgumentLeaf(name, NUMBER, repr(value))

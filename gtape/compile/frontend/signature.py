@@ -20,8 +20,10 @@ from gtape.core.convert import convert
 from gtape.core.device import others
 from gtape.core.formatting import shown
 from gtape.core.placement import current_device
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, TensorSpec
+from gtape.core.variable import is_variable
 
 #: Types whose values are compared by `==`; a value of another of these types is another key.
 PLAIN = frozenset({int, bool, str, bytes, type(None), type(...)})
@@ -135,7 +137,7 @@ def _walk(value: Any, pattern: list[Any], tensors: list[Any], depth: int = 0) ->
         pattern += (value.value_type, value._frame_())
         for spec in value._part_specs_():
             _walk(spec, pattern, tensors)
-    elif hasattr(value, "_resource_") and not isinstance(value, type):
+    elif is_variable(value):
         pattern += (kind, identity(value._resource_()))
     elif hasattr(kind, "_walked_"):
         pattern += (kind, value.ended)
@@ -187,7 +189,7 @@ def _replaced(value: Any, fresh: Iterator[Any]) -> Any:
             value._frame_(), [next(fresh) for _ in value._part_specs_()])
     if type(value) is slice:
         return slice(*(_replaced(item, fresh) for item in (value.start, value.stop, value.step)))
-    if hasattr(value, "_resource_"):
+    if is_variable(value):
         return value
     if hasattr(type(value), "_walked_"):
         return value.replaced(_replaced(value.elements, fresh))
@@ -248,7 +250,7 @@ def _fitted_tensor(value: Any, spec: TensorSpec, path: str, owner: str) -> Any:
         made: Any = value
     else:
         try:
-            made = convert(value, None if isinstance(value, Tensor) or hasattr(value, "_read_")
+            made = convert(value, None if isinstance(value, (Tensor, Readable))
                            else spec.dtype)
         except (ValueError, TypeError) as error:
             raise TypeError(f"{owner}: argument '{path}' must be {described(spec)}; got "

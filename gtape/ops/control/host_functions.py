@@ -17,6 +17,7 @@ from gtape.core.formatting import shown
 from gtape.core.placement import current_device
 from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_function, as_items
 from gtape.trace.host_callback import HostCallback
@@ -190,8 +191,8 @@ def array_text(array: np.ndarray, edge: int, depth: int = 0) -> str:
 
 
 def _text(value: Any, edge: int) -> str:
-    if isinstance(value, Tensor) or hasattr(value, "_read_"):
-        tensor = value._read_() if hasattr(value, "_read_") else value
+    if isinstance(value, (Tensor, Readable)):
+        tensor = value._read_() if isinstance(value, Readable) else value
         return array_text(np.asarray(tensor._peek()), edge)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k!r}: {_text(v, edge)}" for k, v in value.items()) + "}"
@@ -244,7 +245,7 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int | None = 3, s
         run(*inputs)
         return
     tensors: list[Tensor] = []
-    places = _swapped(list(inputs), lambda v: isinstance(v, Tensor) or hasattr(v, "_read_"),
+    places = _swapped(list(inputs), lambda v: isinstance(v, (Tensor, Readable)),
                       lambda v: _noted(v, tensors))
     HostCallback("print", lambda *given: run(*_swapped(
         places, lambda v: type(v) is _Place, lambda v: given[v.number])), (), (),

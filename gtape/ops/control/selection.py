@@ -14,6 +14,7 @@ from gtape.core.formatting import shown
 from gtape.core.placement import at_home
 from gtape.core.recording import CUT, mark_all
 from gtape.core.source_location import here, resolve
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.eager_functions import operands
 from gtape.ops.arguments import as_int, as_items
@@ -53,7 +54,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 def _has_type(value: Any) -> bool:
-    return isinstance(value, Tensor) or hasattr(value, "_read_")
+    return isinstance(value, (Tensor, Readable))
 
 
 @at_home

@@ -12,6 +12,7 @@ from gtape.core.context import paused, tracer_now
 from gtape.core.convert import convert
 from gtape.core.dtypes import int32
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.ops.control.tensor_array import TensorArray
 from gtape.ops.shape.packing import stack_, unstack_
@@ -52,7 +53,7 @@ class LoopVars:
             if isinstance(leaf, TensorArray):
                 tensor = leaf.together()
             else:
-                weak = None if isinstance(leaf, Tensor) or hasattr(leaf, "_read_") else spec.dtype
+                weak = None if isinstance(leaf, (Tensor, Readable)) else spec.dtype
                 tensor = convert(leaf, weak)
             if tensor.spec != spec:
                 raise ValueError(f"{name}: loop variable {i} must keep its dtype and shape in a "

@@ -9,6 +9,7 @@ from gtape.core.dtypes import int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.variable import is_variable
 from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.elementwise.clipping import clip_by_value
 from gtape.ops.indexing.getitem import Entry, _expanded, _native, getitem_
@@ -77,7 +78,7 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
         else:
             entries.append(("slice", None if begin_mask >> i & 1 else start,
                             None if end_mask >> i & 1 else stop, step))
-    if not (var is None or hasattr(var, "_resource_")):
+    if not (var is None or is_variable(var)):
         raise TypeError(f"strided_slice: var must be a Variable or None; got {shown(var)}")
     key = _expanded(entries, x.ndim)
     made = getitem_(x, key=key)

@@ -11,6 +11,7 @@ from gtape.core.dtypes import DType, as_dtype, float32, float64, int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import one_dtype
@@ -125,10 +126,10 @@ def pair(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
     """Two operands as tensors; the one that is a tensor sets dtype and device of the other."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return a, b
-    if isinstance(a, Tensor) and hasattr(b, "_read_"):
+    if isinstance(a, Tensor) and isinstance(b, Readable):
         return a, b._read_()
     for like in (a, b):
-        if isinstance(like, Tensor) or hasattr(like, "_read_"):
+        if isinstance(like, (Tensor, Readable)):
             return convert_like(a, like._t, name), convert_like(b, like._t, name)
     first = convert(a)
     return first, convert_like(b, first._t, name)

@@ -10,6 +10,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.numerics.precision import working
 from gtape.numerics.sums import squares
@@ -101,7 +102,7 @@ def _same_shape(name: str, labels: Any, logits: Any) -> tuple[Tensor, Tensor]:
     if labels is None or logits is None:
         raise ValueError(f"{name} needs both labels and logits; got labels={shown(labels)}, "
                          f"logits={shown(logits)}")
-    if isinstance(logits, Tensor) or hasattr(logits, "_read_"):
+    if isinstance(logits, (Tensor, Readable)):
         x = convert(logits)
         z = convert_like(labels, x._t, name)
     else:

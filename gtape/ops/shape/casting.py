@@ -14,6 +14,7 @@ from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import ComplexCastWarning, InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 
@@ -53,7 +54,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         InvalidArgumentError: strings.
     """
     wanted = as_dtype(dtype)
-    if (isinstance(x, Tensor) or hasattr(x, "_read_")) and x.dtype is wanted:
+    if isinstance(x, (Tensor, Readable)) and x.dtype is wanted:
         return x
     if not isinstance(x, Tensor) and hasattr(x, "_with"):
         return x._with(cast(x.values, wanted))

@@ -21,6 +21,7 @@ from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.symbolic_dim import is_open
 from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.variable import is_variable
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, as_shape, optional_dtype
 from gtape.ops.shape.layout import broadcast_to_, reshape
@@ -61,7 +62,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         raise ValueError("tf.constant takes no tensors inside lists; use tf.stack, or "
                          "tf.convert_to_tensor(value)")
-    if hasattr(value, "_resource_") and not isinstance(value, type):
+    if is_variable(value):
         from gtape.core.recording import EXIT, mark_all
 
         state = value._read_()

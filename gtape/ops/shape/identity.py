@@ -11,6 +11,7 @@ from gtape.core.convert import convert
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.variable import is_variable
 from gtape.opdef.primitive import Primitive, primitive
 from gtape.ops.arguments import as_items
 from gtape.ops.shape.layout import identity
@@ -62,9 +63,8 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 
     A Variable is not watched by being passed here.
     """
-    resource = getattr(input, "_resource_", None)
-    if resource is not None:
-        value = resource()._value
+    if is_variable(input):
+        value = input._resource_()._value
         if type(value) is EagerTensor:
             value = EagerTensor(value._a, value._t)
         return stop_gradient_(value)

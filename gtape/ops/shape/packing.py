@@ -11,6 +11,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
+from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 from gtape.opdef.vjp_rules import filled
@@ -169,7 +170,7 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     if isinstance(values, Tensor):
         return values if axis == 0 else stack(unstack(values), axis)
     values = as_items(values, "stack: values")
-    if axis == 0 and not any(isinstance(v, Tensor) or hasattr(v, "_read_") for v in values):
+    if axis == 0 and not any(isinstance(v, (Tensor, Readable)) for v in values):
         return convert(values)
     tensors = as_tensors(values, "stack")
     if not tensors:
@@ -228,7 +229,7 @@ def pack(value: Any, dtype: Any) -> Tensor:
     def item(leaf: Any) -> Any:
         if dtype is None:
             return leaf
-        is_tensor = isinstance(leaf, Tensor) or hasattr(leaf, "_read_")
+        is_tensor = isinstance(leaf, (Tensor, Readable))
         return cast(leaf, dtype) if is_tensor else convert(leaf, dtype)
 
     return packed(value)

@@ -21,6 +21,7 @@ from gtape.core.size_limits import check_size
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.symbolic_dim import known
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.variable import is_variable
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_ints, as_items, as_shape
 
@@ -30,7 +31,7 @@ def _described(value: Any) -> tuple[tuple[int, ...], Device]:
     of strings, which stay on the host. The shape of a variable is known without reading it."""
     if not isinstance(value, Tensor) and hasattr(value, "to_dense"):
         return tuple(value.shape.as_list()), value.values._t.device
-    x = value if isinstance(value, Tensor) or hasattr(value, "_resource_") else convert(value)
+    x = value if isinstance(value, Tensor) or is_variable(value) else convert(value)
     return known(x.spec.shape), current_device() if x.dtype is dtypes.string else x._t.device
 
 
