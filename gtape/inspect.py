@@ -11,7 +11,8 @@ from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand, map_text
-from gtape.opdef.elementwise import Elementwise, cotangent_name, output_name
+from gtape.opdef.differentiate import unused_name
+from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.kernel_calls import MapDefinition, backward_step, forward_step
 from gtape.opdef.printers.cuda import servable
 
@@ -70,4 +71,4 @@ def _step(op: Elementwise, wrt: str | Sequence[str] | None, dtype: Any) -> MapDe
     if missing:
         raise InvalidArgumentError(f"no gradient flows to {missing[0]} of {op.name}")
     return backward_step(op, types, [(i, p) for i, p in zip(at, parts) if p is not None],
-                         cotangent_name(op.params), output_name(op.params))
+                         unused_name("g", op.params), unused_name("y", op.params))

@@ -18,7 +18,8 @@ from gtape.devices.cuda.elementwise.maps import DeviceMaps
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check
-from gtape.opdef.elementwise import Elementwise, cotangent_name, output_name
+from gtape.opdef.differentiate import unused_name
+from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.kernel_calls import MapDefinition, backward_step, forward_step
 from gtape.opdef.printers.cuda import servable
 from gtape.opdef.printers.numpy import Printer, define
@@ -83,11 +84,11 @@ def _steps(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> Itera
         parts = op.input_cotangents(wrt, False)
     except LookupError:
         return
-    g = cotangent_name(op.params)
+    g = unused_name("g", op.params)
     pairs = [(i, p) for i, p in zip(wrt, parts)
              if p is not None and not (p.is_input and p.value == g)]
     if pairs:
-        step = backward_step(op, types, pairs, g, output_name(op.params))
+        step = backward_step(op, types, pairs, g, unused_name("y", op.params))
         if step.params:
             yield step
 
@@ -138,7 +139,7 @@ def _values(case: DerivedCase, size: int) -> dict[str, np.ndarray]:
     every = {p: types.get(p, case.step.types[-1]) for p in case.op.params}
     for name, like in (every | types).items():
         values[name] = _drawn(rng, like, size, low, high)
-    result = output_name(case.op.params)
+    result = unused_name("y", case.op.params)
     if result in types and result not in case.op.params:
         scope_step = forward_step(case.op, [every[p] for p in case.op.params], types[result])
         made = _reference(scope_step, values)[0]

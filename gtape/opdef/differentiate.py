@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.opdef.scalar_graph import Expr, ScalarGraph, operators, topological
+from gtape.opdef.scalar_graph import Expr, ScalarGraph, operators, substitute, topological
 
 
 def scalar_vjp(op: Any, g: Expr, y: Expr, args: Sequence[Expr], complex_: bool,
@@ -18,8 +18,8 @@ def scalar_vjp(op: Any, g: Expr, y: Expr, args: Sequence[Expr], complex_: bool,
     """
     holomorphic = complex_ and op.holomorphic
     conj = operators["conj"]
-    scope = g.graph
-    cotangent = scope.node(conj, (g,)) if holomorphic else g
+    graph = g.graph
+    cotangent = graph.node(conj, (g,)) if holomorphic else g
     env: dict[str, Expr] = {"g": cotangent, "y": y, **dict(zip(op.params, args))}
     parts: list[Expr | None] = []
     for name in op.params:
@@ -31,8 +31,8 @@ def scalar_vjp(op: Any, g: Expr, y: Expr, args: Sequence[Expr], complex_: bool,
             continue
         part = rule.fn(*(env[n] for n in rule.names))
         if not isinstance(part, Expr):
-            part = scope.constant(part)
-        parts.append(scope.node(conj, (part,)) if holomorphic else part)
+            part = graph.constant(part)
+        parts.append(graph.node(conj, (part,)) if holomorphic else part)
     return parts
 
 
@@ -54,28 +54,19 @@ def derivative(output: Expr, cotangent: Expr, wrt: Sequence[Expr], complex_: boo
             if part is None or id(arg) not in useful:
                 continue
             old = total.get(id(arg))
-            total[id(arg)] = part if old is None else scope_sum(old, part)
+            total[id(arg)] = part if old is None else graph_sum(old, part)
     return [total.get(id(w)) for w in wrt]
 
 
-def scope_sum(a: Expr, b: Expr) -> Expr:
+def graph_sum(a: Expr, b: Expr) -> Expr:
     return a.graph.node(operators["add"], (a, b))
 
 
 def rename_output(parts: Sequence[Expr | None], output: Expr, name: str) -> list[Expr | None]:
     """Read `output` from the input `name` instead of computing it again."""
-    scope = ScalarGraph()
-    replaced: dict[int, Expr] = {} if output.op is None else {id(output): scope.input(name)}
-    found: list[Expr | None] = []
-    for part in parts:
-        found.append(None if part is None else _moved(part, replaced, scope))
-    return found
-
-
-def _moved(part: Expr, replaced: dict[int, Expr], scope: ScalarGraph) -> Expr:
-    from gtape.opdef.scalar_graph import substitute
-
-    return substitute([part], replaced, scope)[0]
+    graph = ScalarGraph()
+    replaced: dict[int, Expr] = {} if output.op is None else {id(output): graph.input(name)}
+    return [None if part is None else substitute([part], replaced, graph)[0] for part in parts]
 
 
 def inputs_read(parts: Sequence[Expr | None]) -> list[str]:
@@ -85,3 +76,21 @@ def inputs_read(parts: Sequence[Expr | None]) -> list[str]:
         if node.is_input and node.value not in names:
             names.append(node.value)
     return names
+
+
+def expression_vjp(body: Expr, params: Sequence[str], wrt: Sequence[int], complex_: bool,
+                   ) -> list[Expr | None]:
+    """The cotangents of the inputs `wrt` of a formula; its own is called `g_` where an input is
+    called `g`."""
+    graph = body.graph
+    cotangent = graph.input(unused_name("g", params))
+    inputs = [graph.input(params[i]) for i in wrt]
+    parts = derivative(body, cotangent, inputs, complex_)
+    return rename_output(parts, body, unused_name("y", params))
+
+
+def unused_name(name: str, params: Sequence[str]) -> str:
+    """`name`, or one like it that no parameter has: derivatives have inputs called g and y too."""
+    while name in params:
+        name += "_"
+    return name

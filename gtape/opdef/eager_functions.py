@@ -73,8 +73,8 @@ def slow_path(op: Elementwise, args: Sequence[Any]) -> Any:
                     return made
             break
     if is_expr(args):
-        scope = next(a for a in args if type(a) is Expr).graph
-        return op.expression(scope, [a if type(a) is Expr else scope.constant(a) for a in args])
+        graph = next(a for a in args if type(a) is Expr).graph
+        return op.expression(graph, [a if type(a) is Expr else graph.constant(a) for a in args])
     if any(isinstance(a, Variable) for a in args):
         return _read_first(op, args)
     try:

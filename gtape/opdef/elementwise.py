@@ -1,14 +1,13 @@
 """Elementwise ops: a scalar function mapped over broadcast inputs.
 
-A `ScalarOp` is one that devices spell; a `ScalarFunction` is composed of scalar ops; an
-`ElementwiseVjp` is the backward of either, found by differentiating its expression. All three are
-one op forward and one backward, at every order, because the backward of an elementwise op is an
-elementwise op.
+A `ScalarOp` is one that devices spell, a `ScalarFunction` is composed of scalar ops: `scalar_ops`
+has both. An `ElementwiseVjp` is the backward of either, found by differentiating its expression.
+All three are one op forward and one backward, at every order, because the backward of an
+elementwise op is an elementwise op.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,32 +19,19 @@ from gtape.core.device import ArrayType
 from gtape.core.dtypes import bool_
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.fp_errors import ignore, ignored_context, restore
-from gtape.core.op import Op, positional_names
+from gtape.core.op import Op
 from gtape.core.recording import record_general, trace_or_none
 from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.opdef import dtype_rules
 from gtape.opdef.blocks import LARGE, Blocked, fits, schedule
-from gtape.opdef.differentiate import derivative, rename_output, scalar_vjp
+from gtape.opdef.differentiate import expression_vjp
 from gtape.opdef.eager_source import VjpSlot
 from gtape.opdef.elementwise_vjp import VjpProgram, build_vjp_program
 from gtape.opdef.kernel_calls import Launches, mapped
 from gtape.opdef.printers.numpy import Printer, define
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute
-
-#: A comparison in CUDA text; shifts are none.
-_COMPARISON = re.compile(r"[=!<>]=|(?<![<>])[<>](?![<>])")
-
-
-class ScalarVjp:
-    """A scalar op's rule for one input: `fn`'s parameters name what it reads."""
-
-    __slots__ = ("fn", "names")
-
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
-        self.names = positional_names(fn)
 
 
 class Elementwise(Op):
@@ -70,18 +56,24 @@ class Elementwise(Op):
 
     # -------------------------------------------------------------- meaning
 
-    def expression(self, scope: ScalarGraph, args: Sequence[Expr]) -> Expr:
+    def expression(self, graph: ScalarGraph, args: Sequence[Expr]) -> Expr:
         """The op applied to expressions."""
         raise NotImplementedError
 
     def body(self) -> Expr:
         """The expression in inputs named as the parameters."""
-        scope = ScalarGraph()
-        return self.expression(scope, [scope.input(p) for p in self.params])
+        graph = ScalarGraph()
+        return self.expression(graph, [graph.input(p) for p in self.params])
 
     def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
         """The cotangent of each wanted input, as expressions of `g`, the inputs and `y`."""
         raise NotImplementedError
+
+    def derivative(self, position: int, body: Expr, types: dict[str, ArrayType],
+                   out_type: ArrayType) -> ElementwiseVjp:
+        """The op that computes `body`, the cotangent of an input, from what has these types."""
+        return ElementwiseVjp(f"d_{self.params[position]} {self.name}", tuple(types), body,
+                              out_type, tuple(types.values()))
 
     def may_refuse(self, inputs: Sequence[Any]) -> bool:
         """Only division of integers does, by what may be 0."""
@@ -209,104 +201,6 @@ class Elementwise(Op):
         return (self.apply(inputs),)
 
 
-class ScalarOp(Elementwise):
-    """A scalar function that devices spell, with its spellings and its pullbacks.
-
-    Args:
-        signature: "name(a, b)".
-        numpy: the function on arrays: a ufunc name found in the array module, or a function
-            `(xp, *arrays)`; the op's own name unless given.
-        infix: a template of Python operators, such as "{0} * {1}", used in place of a call.
-        cuda: the expression in CUDA C++, in the parameters' names; the call itself unless given;
-            "" where there is none, and the array function serves GPUs too. `nearest(…)` in it is a
-            number that is rounded to the dtype of two bytes, where there is one.
-        integers: whether the CUDA expression is right for integers.
-        types: the rule of `typing_rules` for its dtypes.
-        holomorphic: for complex values the derivative is a complex number times g.
-        simplify: args -> a simpler expression or None.
-        domain: where test inputs are drawn from.
-        jumps: the result jumps as an operand passes some number, which its spellings do not show.
-        of_complex: the function of complex tensors, where it is another formula.
-        pullbacks: `d_a=lambda g, b: …`; None declares that no gradient flows; absent altogether
-            means that none is registered.
-    """
-
-    def __init__(self, signature: str, *, numpy: Any = None, infix: str | None = None,
-                 cuda: str | None = None, integers: bool = True, types: str = "float",
-                 doc: str = "", tf_name: str | None = None, holomorphic: bool = True,
-                 simplify: Callable[[Any], Any] | None = None,
-                 domain: tuple[float, float] = (-2.0, 2.0), makes_bool: bool = False,
-                 jumps: bool = False, of_complex: Callable[..., Tensor] | None = None,
-                 **pullback_fns: Any) -> None:
-        name, _, rest = signature.partition("(")
-        params = tuple(p.strip() for p in rest.rstrip(")").split(","))
-        super().__init__(name, params, types, doc, tf_name)
-        self.cuda = signature if cuda is None else cuda
-        self.integers = integers
-        self.infix = infix
-        self.holomorphic = holomorphic
-        self.simplify = simplify
-        self.domain = domain
-        self.makes_bool = makes_bool
-        self._of_complex = of_complex
-        self._numpy = numpy or name
-        self.ufunc = self._ufunc()
-        given = {k.removeprefix("d_"): f for k, f in pullback_fns.items()}
-        self.nondifferentiable = bool(given) and all(f is None for f in given.values())
-        self.rules = {k: ScalarVjp(f) for k, f in given.items() if f is not None}
-        self.has_gradient = bool(given)
-        #: Whether a small change of an operand may make a large one of the result: it takes its
-        #: operands as their dtype has them, not with more digits than that.
-        self.jumps = jumps or makes_bool or self.nondifferentiable or bool(
-            _COMPARISON.search(self.cuda))
-        self._check_rules(set(given))
-
-    def _ufunc(self) -> Any:
-        if isinstance(self._numpy, str):
-            return getattr(np, self._numpy)
-        return getattr(self._numpy, "with_out", None)
-
-    def _check_rules(self, named: set[str]) -> None:
-        known = {"g", "y", *self.params}
-        for name, rule in self.rules.items():
-            unknown = set(rule.names) - known
-            if unknown:
-                raise TypeError(f"the rule of {self.name} for {name} asks for {sorted(unknown)}; "
-                                f"it can have {', '.join(sorted(known))}")
-        if named and named != set(self.params):
-            raise TypeError(f"{self.name} must say of each input {list(self.params)} how it is "
-                            f"pulled back, None where no gradient flows; got {sorted(named)}")
-
-    def on(self, xp: Any) -> Callable[..., Any]:
-        """The function on `xp`'s arrays."""
-        if isinstance(self._numpy, str):
-            return getattr(xp, self._numpy)
-        function = self._numpy
-        return lambda *arrays: function(xp, *arrays)
-
-    def expression(self, scope: ScalarGraph, args: Sequence[Expr]) -> Expr:
-        return scope.node(self, args)
-
-    def apply(self, inputs: Sequence[Tensor]) -> Tensor:
-        if self._of_complex is not None and inputs[0].dtype.is_complex:
-            return self._of_complex(*inputs)
-        return super().apply(inputs)
-
-    def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
-        scope = ScalarGraph()
-        args = [scope.input(p) for p in self.params]
-        found = scalar_vjp(self, scope.input("g"), scope.input("y"), args, complex_)
-        return [found[i] for i in wrt]
-
-    def compute(self, array_type: ArrayType, arrays: Sequence[Any]) -> Any:
-        made = self.on(array_type.xp)(*arrays)
-        if type(made) is bytes:
-            # What NumPy gives of arrays of one string.
-            return np.array(made, object)
-        return made if made.dtype == array_type.dtype.np_dtype else made.astype(
-            array_type.dtype.np_dtype)
-
-
 class ScalarGraphOp(Elementwise):
     """An elementwise op given by an expression: printed once per array module, then called."""
 
@@ -342,32 +236,6 @@ class ScalarGraphOp(Elementwise):
             return made
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         return made if made.shape == shape else np.broadcast_to(made, shape)
-
-
-class ScalarFunction(ScalarGraphOp):
-    """A function written in scalar ops: `lambda x: x * sigmoid(x)`.
-
-    Its backward is derived; `pullback`, (g, x) -> a formula, is given where that is shorter.
-    """
-
-    def __init__(self, fn: Callable[..., Any], *, types: str = "float", name: str | None = None,
-                 tf_name: str | None = None, domain: tuple[float, float] = (-2.0, 2.0),
-                 pullback: Callable[[Any, Any], Any] | None = None) -> None:
-        super().__init__(name or fn.__name__, positional_names(fn), types, fn.__doc__ or "",
-                         tf_name)
-        self._fn = fn
-        self._pullback = pullback
-        self.domain = domain
-
-    def expression(self, scope: ScalarGraph, args: Sequence[Expr]) -> Expr:
-        made = self._fn(*args)
-        return made if isinstance(made, Expr) else scope.constant(made)
-
-    def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
-        if self._pullback is not None:
-            scope = ScalarGraph()
-            return [self._pullback(scope.input("g"), scope.input(self.params[0]))]
-        return _formula_parts(self.body(), self.params, wrt, complex_)
 
 
 class ElementwiseVjp(ScalarGraphOp):
@@ -420,38 +288,13 @@ class ElementwiseVjp(ScalarGraphOp):
     def body(self) -> Expr:
         return self._body
 
-    def expression(self, scope: ScalarGraph, args: Sequence[Expr]) -> Expr:
+    def expression(self, graph: ScalarGraph, args: Sequence[Expr]) -> Expr:
         own = self._body.graph
         replaced = {id(own.input(p)): a for p, a in zip(self.params, args)}
-        return substitute([self._body], replaced, scope)[0]
+        return substitute([self._body], replaced, graph)[0]
 
     def out_type(self, types: Sequence[ArrayType]) -> ArrayType:
         return self._out_type
 
     def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
-        return _formula_parts(self._body, self.params, wrt, complex_)
-
-
-def _formula_parts(body: Expr, params: Sequence[str], wrt: Sequence[int], complex_: bool,
-                   ) -> list[Expr | None]:
-    """The parts of a formula; its cotangent is called `g_` where an input is called `g`."""
-    scope = body.graph
-    cotangent = scope.input(cotangent_name(params))
-    inputs = [scope.input(params[i]) for i in wrt]
-    parts = derivative(body, cotangent, inputs, complex_)
-    return rename_output(parts, body, output_name(params))
-
-
-def cotangent_name(params: Sequence[str]) -> str:
-    """A name for the cotangent that no parameter has: derived ops have inputs called g too."""
-    name = "g"
-    while name in params:
-        name += "_"
-    return name
-
-
-def output_name(params: Sequence[str]) -> str:
-    name = "y"
-    while name in params:
-        name += "_"
-    return name
+        return expression_vjp(self._body, self.params, wrt, complex_)

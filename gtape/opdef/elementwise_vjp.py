@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.autodiff.backward import add_to
+from gtape.autodiff.user_gradients import failing, missing_gradient, override
 from gtape.core.device import ArrayType
 from gtape.core.tensor import EagerTensor
 from gtape.opdef.blocks import LARGE, fits, schedule
 from gtape.opdef.broadcasting import sum_to
-from gtape.opdef.differentiate import inputs_read
+from gtape.opdef.differentiate import inputs_read, unused_name
 from gtape.opdef.kernel_calls import backward_step
 from gtape.opdef.printers.numpy import Printer, define
 from gtape.opdef.scalar_graph import Expr, topological
@@ -68,8 +69,6 @@ class VjpProgram:
 def build_vjp_program(op: Any, types: tuple[ArrayType, ...], wanted: int, numbers: int,
                       same_shape: bool) -> VjpProgram | None:
     """The program of `op` on inputs of these types; see `Elementwise.vjp_program`."""
-    from gtape.autodiff.user_gradients import failing, missing_gradient, override
-
     arity = len(op.params)
     if op.nondifferentiable:
         return None
@@ -102,12 +101,10 @@ def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> VjpProgram | None:
 class _Builder:
     def __init__(self, op: Any, types: Sequence[ArrayType], wrt: Sequence[int],
                  pairs: list[tuple[int, Expr]], numbers: int, same: bool) -> None:
-        from gtape.opdef.elementwise import cotangent_name, output_name
-
         self._op, self._types, self._wrt, self._pairs = op, types, wrt, pairs
         self._arity = len(op.params)
         self._numbers, self._same = numbers, same
-        self._g, self._y = cotangent_name(op.params), output_name(op.params)
+        self._g, self._y = unused_name("g", op.params), unused_name("y", op.params)
         self._names = [*op.params, self._y]
         used = inputs_read([p for _, p in pairs])
         self._reads = [n in used for n in self._names]
@@ -263,13 +260,10 @@ class _Builder:
         return [g_type if t.fast else t for t in self._types]
 
     def _step(self, index: int, part: Expr, g_type: ArrayType, types: Sequence[ArrayType]) -> Any:
-        from gtape.opdef.elementwise import ElementwiseVjp
-
         names = inputs_read([part])
         named = {self._g: g_type, self._y: g_type, **dict(zip(self._op.params, types))}
-        op = None if part.is_input and part.value == self._g else ElementwiseVjp(
-            f"d_{self._op.params[index]} {self._op.name}", tuple(names), part, types[index],
-            tuple(named[n] for n in names))
+        op = None if part.is_input and part.value == self._g else self._op.derivative(
+            index, part, {n: named[n] for n in names}, types[index])
         picks = [None if n == self._g else self._kept_at(self._names.index(n)) for n in names]
         shape_at = 6 + index if self._arity > 1 and not self._same else None
         return op, self._wrt.index(index), picks, shape_at

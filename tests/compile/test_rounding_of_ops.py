@@ -14,7 +14,8 @@ import gtape as tf
 from gtape.compile.cpp.program import compiled
 from gtape.compile.ir.rounding import exact
 from gtape.core.op import declared
-from gtape.opdef.elementwise import Elementwise, ScalarFunction, ScalarOp
+from gtape.opdef.elementwise import Elementwise
+from gtape.opdef.scalar_ops import ScalarFunction, ScalarOp
 from gtape.ops import every_module
 
 pytestmark = [pytest.mark.native, pytest.mark.filterwarnings("ignore::RuntimeWarning")]

@@ -15,8 +15,8 @@ from gtape.core.recording import CUT, mark_all
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.opdef.eager_functions import unspecialised
-from gtape.opdef.elementwise import ScalarFunction
 from gtape.opdef.primitive import primitive
+from gtape.opdef.scalar_ops import ScalarFunction
 from gtape.ops.arguments import as_int
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.shape.casting import cast

@@ -13,9 +13,9 @@ from math_loops import EDGES, INCLUDE, call, every_float, loop, special
 import gtape as tf  # noqa: F401  (declares the scalar ops)
 from gtape.core.op import declared
 from gtape.devices.cpu import toolchain
-from gtape.opdef.elementwise import ScalarOp
 from gtape.opdef.printers.cuda import C_TYPES, CudaPrinter, compute_dtype, servable
 from gtape.opdef.scalar_graph import ScalarGraph
+from gtape.opdef.scalar_ops import ScalarOp
 
 pytestmark = [
     pytest.mark.native,
