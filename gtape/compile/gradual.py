@@ -12,6 +12,7 @@ from typing import Any
 from gtape.compile.compile_cost import compiling_seconds, numpy_seconds
 from gtape.compile.cpp.program import prepared
 from gtape.compile.frontend.closed_graph import ClosedGraph
+from gtape.compile.frontend.executable import CompiledProgram, Executable
 from gtape.compile.numpy.program import NumpyProgram
 
 #: The calls at which compiling begins, and from which the program runs.
@@ -41,7 +42,8 @@ class GradualProgram:
 
     def __init__(self, traced: ClosedGraph, early: Callable[..., Any] | None = None,
                  begin: int | None = None, native: int | None = None,
-                 done: Callable[[Any], None] | None = None, waiting: Waiting = nullcontext) -> None:
+                 done: Callable[[CompiledProgram], None] | None = None,
+                 waiting: Waiting = nullcontext) -> None:
         self._traced = traced
         self._early = early or (lambda *tensors: traced.apply(tensors))
         self._waiting = waiting
@@ -50,7 +52,7 @@ class GradualProgram:
         self._native = NATIVE if native is None else native
         self._calls = 0
         self._thread: Thread | None = None
-        self._made: list[Callable[[], Any]] = []
+        self._made: list[Callable[[], CompiledProgram]] = []
         self.run: Callable[..., Any] = self._counted
 
     def _counted(self, *tensors: Any) -> Any:
@@ -79,7 +81,8 @@ class GradualProgram:
             return
 
 
-def of_step(traced: ClosedGraph, done: Callable[[Any], None], waiting: Waiting) -> GradualProgram:
+def of_step(traced: ClosedGraph, done: Callable[[CompiledProgram], None],
+            waiting: Waiting) -> GradualProgram:
     """What runs a step that is repeated: by NumPy for about as long as compiling takes, so that the
     first steps are done at once, and little more than twice the time of the better way is spent.
 
@@ -96,7 +99,6 @@ def of_step(traced: ClosedGraph, done: Callable[[Any], None], waiting: Waiting) 
 def traced_once(fn: Callable[..., None], tensors: Sequence[Any]) -> ClosedGraph | None:
     """The trace of a function that worked without one; None where there is none, or where it serves
     one call only."""
-    from gtape.compile.frontend.executable import Executable
     from gtape.compile.frontend.function import Function
     from gtape.compile.frontend.signature import Arguments
 

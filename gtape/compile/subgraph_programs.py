@@ -7,9 +7,9 @@ a small loop, so the first turns apply it node by node.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from gtape.compile.frontend.closed_graph import pure
+from gtape.compile.frontend.executable import CompiledProgram
 from gtape.core.tensor import Tensor
 from gtape.trace import subgraph
 from gtape.trace.graph import Graph
@@ -21,7 +21,7 @@ _OFTEN = 256
 def compiled_when_often(graph: Graph) -> Callable[..., Sequence[Tensor]]:
     """What applies the graph of a body; `gtape.trace.subgraph` asks for it."""
     turns = 0
-    program: Any = None
+    program: CompiledProgram | None = None
 
     def run(*values: Tensor) -> Sequence[Tensor]:
         nonlocal turns, program

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from gtape.core.errors import InternalError
 from gtape.core.tensor import Tensor
@@ -32,6 +32,40 @@ class Node:
         return self.has_side_effect or self.op.may_refuse(self.inputs)
 
 
+class _HasValues(Protocol):
+    """A node of any graph: values in, values out."""
+
+    @property
+    def inputs(self) -> Sequence[Any]: ...
+    @property
+    def outputs(self) -> Sequence[Any]: ...
+
+
+_N = TypeVar("_N", bound=_HasValues)
+
+
+def live_nodes(nodes: Sequence[_N], outputs: Iterable[Any], *,
+               stays: Callable[[_N], bool] = lambda node: False,
+               key: Callable[[Any], int] = id, known: Container[int] = (),
+               ) -> tuple[tuple[_N, ...], set[int]]:
+    """Dead-code elimination: the nodes that `outputs` need, in their order, and the keys of all
+    values that these nodes and the outputs read.
+
+    Args:
+        stays: whether a node is kept though nothing reads what it makes.
+        key: tells values apart.
+        known: keys of values that are there already: nothing need make them.
+    """
+    needed = set(map(key, outputs))
+    live = []
+    for node in reversed(nodes):
+        made = map(key, node.outputs)
+        if stays(node) or any(k in needed and k not in known for k in made):
+            live.append(node)
+            needed.update(map(key, node.inputs))
+    return tuple(reversed(live)), needed
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Graph:
     """Inputs, nodes in order, outputs. Eager tensors among the nodes' inputs are constants."""
@@ -55,23 +89,12 @@ class Graph:
 
     def live(self) -> Graph:
         """The same graph without the nodes that neither an output needs nor do anything else."""
-        needed = {id(v) for v in self.outputs}
-        kept = []
-        for node in reversed(self.nodes):
-            if node.stays or any(id(o) in needed for o in node.outputs):
-                kept.append(node)
-                needed |= {id(v) for v in node.inputs}
-        return Graph(self.inputs, tuple(reversed(kept)), self.outputs)
+        nodes, _ = live_nodes(self.nodes, self.outputs, stays=lambda node: node.stays)
+        return Graph(self.inputs, nodes, self.outputs)
 
     def needed(self) -> Graph:
         """The same graph without the nodes that no output needs, whatever else they do."""
-        wanted = {id(v) for v in self.outputs}
-        kept = []
-        for node in reversed(self.nodes):
-            if any(id(o) in wanted for o in node.outputs):
-                kept.append(node)
-                wanted |= {id(v) for v in node.inputs}
-        return Graph(self.inputs, tuple(reversed(kept)), self.outputs)
+        return Graph(self.inputs, live_nodes(self.nodes, self.outputs)[0], self.outputs)
 
     def check(self) -> None:
         """Infer every node again and compare; every value is made once, before it is read.

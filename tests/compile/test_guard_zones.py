@@ -61,7 +61,7 @@ def test_writing_behind_a_variable_is_found(monkeypatch):
     def f():
         v.assign(tf.cumsum(v * 1.5))
 
-    with pytest.raises(GuardZoneError, match="4 bytes behind the cell"):
+    with pytest.raises(GuardZoneError, match="4 bytes behind the state"):
         f()
 
 

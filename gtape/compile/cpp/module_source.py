@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -11,14 +12,19 @@ from gtape.compile.ir.nodes import Hosted, IrNode, LibraryCall, Product, Value
 from gtape.compile.schedule.plan import MemoryPlan, Place, nbytes, numpy_dtype, padded
 from gtape.opdef.printers.cuda import C_TYPES
 
-#: The pointers of `struct Python` in kernels/cpu_program.h.
-_PYTHON = 7
 #: Operations, roughly, from which on other threads of Python run meanwhile: a millisecond.
 _LONG = 1 << 24
 #: Products of up to so many multiplications are compiled in line.
 _SMALL = 1 << 18
 #: Up to so many products in a sum: a copy of them lies on the stack, 128 bytes for each.
 _DEEP = 1 << 10
+
+
+class PythonApi(ctypes.Structure):
+    """What a program's table begins with: `struct Python` of kernels/cpu_program.h."""
+
+    _fields_ = tuple((name, ctypes.c_void_p) for name in (
+        "none", "wrong_layout", "failed", "keep", "array_type", "release", "resume"))
 
 
 class Slots(NamedTuple):
@@ -60,9 +66,11 @@ class ProgramSource(NamedTuple):
 
 
 def slots_of(plan: MemoryPlan, arguments: int, captures: int) -> Slots:
-    counts = (arguments, len(plan.outputs), captures, len(plan.states), len(plan.constants), 1, 1,
-              0)
-    return Slots._make([*itertools.accumulate(counts, initial=_PYTHON), plan.guarded])
+    counts = {"arguments": arguments, "results": len(plan.outputs), "captures": captures,
+              "states": len(plan.states), "constants": len(plan.constants), "arena": 1, "flag": 1,
+              "scratch": 0}
+    starts = itertools.accumulate(counts.values(), initial=len(PythonApi._fields_))
+    return Slots(**dict(zip((*counts, "total"), starts)), apart=plan.guarded)
 
 
 class _Program:

@@ -20,6 +20,7 @@ from gtape.compile.cpp.report import described
 from gtape.compile.cpp.results import Result
 from gtape.compile.cpp.zone_checks import Zones
 from gtape.compile.frontend.closed_graph import ClosedGraph
+from gtape.compile.frontend.executable import CompiledProgram
 from gtape.compile.ir.lower import lowered
 from gtape.compile.ir.nodes import Hosted, IrNode, Value
 from gtape.compile.ir.sparse_updates import sparse_updates
@@ -182,14 +183,12 @@ def hosted(node: Hosted, inputs: Sequence[np.ndarray]) -> list[Any]:
     return [t._a for t in made]
 
 
-def compiled(traced: ClosedGraph, *, fuse: bool = True,
-             ) -> NativeProgram | NumpyProgram | InterpretedProgram:
+def compiled(traced: ClosedGraph, *, fuse: bool = True) -> CompiledProgram:
     """The program of a trace: native where that can be. Without `fuse` every node is a step."""
     return prepared(traced, fuse=fuse)()
 
 
-def prepared(traced: ClosedGraph, *, fuse: bool = True,
-             ) -> Callable[[], NativeProgram | NumpyProgram | InterpretedProgram]:
+def prepared(traced: ClosedGraph, *, fuse: bool = True) -> Callable[[], CompiledProgram]:
     """What gives the program of a trace. All that takes long is done here, which reads no state:
     it may be done in another thread, while this one assigns to Variables."""
     from gtape.devices.cpu.toolchain import library

@@ -8,20 +8,24 @@ call needs is there for as long as anything can call it.
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gtape.compile.cpp.module_source import ProgramSource
+from gtape.compile.cpp.module_source import ProgramSource, PythonApi
 from gtape.core import guard_zones
 from gtape.devices.compiler import Library, function
 
 _FASTCALL = 0x0080
-#: CPython's PyMethodDef: the name, the function, the flags, the documentation.
-_METHOD = struct.Struct("@PPiP")
 _NAME = b"segment\0"
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (("name", ctypes.c_void_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
+                ("documentation", ctypes.c_void_p))
 
 
 class _Table(bytearray):
@@ -49,11 +53,11 @@ class ProgramMemory:
         self.scratch = [guard_zones.empty((n,), np.uint8) if slots.apart else _aligned(n)
                         for n in scratch_bytes(source, library)]
         self.flag = np.zeros(1, np.int32)
-        memory = _Table(8 * slots.total + count * _METHOD.size + len(_NAME))
+        memory = _Table(8 * slots.total + count * ctypes.sizeof(_MethodDef) + len(_NAME))
         memory.library = library
         memory[-len(_NAME):] = _NAME
         self.table: Any = np.ndarray(slots.total, np.int64, memory)
-        self.table[:7] = _python()
+        _give_python(PythonApi.from_buffer(memory))
         arrays = {**given, "arena": [self.arena], "scratch": self.scratch, "flag": [self.flag]}
         for name, each in arrays.items():
             start = getattr(slots, name)
@@ -64,9 +68,11 @@ class ProgramMemory:
     def _function(self, memory: _Table, index: int) -> Any:
         """A segment as a Python function of arrays."""
         code = function(memory.library, f"gtape_segment{index}")
-        base, at = self.table.ctypes.data, self.table.nbytes + index * _METHOD.size
-        _METHOD.pack_into(memory, at, base + len(memory) - len(_NAME),
-                          ctypes.c_void_p.from_buffer(code).value, _FASTCALL, 0)
+        base, at = self.table.ctypes.data, self.table.nbytes + index * ctypes.sizeof(_MethodDef)
+        method = _MethodDef.from_buffer(memory, at)
+        method.name = base + len(memory) - len(_NAME)
+        method.function = ctypes.c_void_p.from_buffer(code).value
+        method.flags = _FASTCALL
         make = ctypes.pythonapi.PyCFunction_NewEx
         make.restype = ctypes.py_object
         make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
@@ -81,12 +87,17 @@ def scratch_bytes(source: ProgramSource, library: Library) -> list[int]:
     return sizes if source.slots.apart else [max(sizes)]
 
 
-def _python() -> tuple[Any, ...]:
-    """`struct Python` of kernels/cpu_program.h."""
-    api = ctypes.pythonapi
-    keep, release, resume = (ctypes.cast(f, ctypes.c_void_p).value for f in (
-        api.Py_IncRef, api.PyEval_SaveThread, api.PyEval_RestoreThread))
-    return id(None), id(False), id(True), keep, id(np.ndarray), release, resume
+def _give_python(api: PythonApi) -> None:
+    """Fill in the objects and functions of Python that a program uses."""
+    api.none, api.wrong_layout, api.failed = id(None), id(False), id(True)
+    api.array_type = id(np.ndarray)
+    api.keep = _address(ctypes.pythonapi.Py_IncRef)
+    api.release = _address(ctypes.pythonapi.PyEval_SaveThread)
+    api.resume = _address(ctypes.pythonapi.PyEval_RestoreThread)
+
+
+def _address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value
 
 
 def _aligned(count: int) -> np.ndarray:

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.core.context import tracer_now
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import ResourceVariable
 
 #: How often a trace for rare shapes is applied node by node before a program is worth its making.
 _RARE_CALLS = 100
+
+
+class CompiledProgram(Protocol):
+    """What computes a ClosedGraph: natively, by NumPy, or node by node."""
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """Takes the arguments as tensors, and gives the result as the traced function does."""
+
+    def run(self, tensors: Sequence[EagerTensor]) -> tuple[Tensor, ...]:
+        """The results, flat, for arguments of the right shapes and dtypes; the states are
+        updated."""
+
+    def inspect(self) -> str:
+        """What it consists of, and where it is not native, why."""
 
 
 class Executable:
@@ -31,8 +47,8 @@ class Executable:
         self.calls = 0
         self.rare = rare
         self.gradual = gradual
-        self.program: Any = None
-        #: The function of the program: tensors -> the packed result.
+        self.program: CompiledProgram | None = None
+        #: The function of the program, or what runs before there is one.
         self.entry: Any = None
         self._recorded: Any = None
         #: Whether the arguments of the calls that it is found by at once are all tensors.
@@ -78,7 +94,7 @@ class Executable:
         else:
             self.entry = of_step(self.traced, self._take_over, self.gradual).run
 
-    def _take_over(self, program: Any) -> None:
+    def _take_over(self, program: CompiledProgram) -> None:
         self.program, self.entry = program, program.entry
 
     def recorded(self, tensors: Sequence[Any], name: str) -> Any:
@@ -89,7 +105,7 @@ class Executable:
             self._recorded = Differentiable(self.traced, self.result, name)
         return self._recorded(tensors)
 
-    def compile(self) -> Any:
+    def compile(self) -> CompiledProgram:
         """Make the program, where there is none yet."""
         if self.program is None:
             from gtape.compile.cpp.program import compiled

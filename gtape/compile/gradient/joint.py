@@ -89,16 +89,3 @@ def tensors_of(part: Any) -> tuple[Tensor, ...]:
     if part is None:
         return ()
     return (part,) if isinstance(part, Tensor) else (part.values, part.indices)
-
-
-def needing(nodes: Sequence[Node], outputs: Iterable[Any], there: set[int],
-            ) -> tuple[list[Node], set[int]]:
-    """The nodes that `outputs` need where the values with the ids in `there` are known already; and
-    the ids of all values that these nodes and the outputs read."""
-    needed = {id(v) for v in outputs}
-    kept = []
-    for node in reversed(nodes):
-        if any(id(v) in needed and id(v) not in there for v in node.outputs):
-            kept.append(node)
-            needed |= {id(v) for v in node.inputs}
-    return kept[::-1], needed

@@ -11,13 +11,13 @@ from typing import Any
 
 from gtape.compile.frontend.closed_graph import pure
 from gtape.compile.frontend.trace_lock import alone
-from gtape.compile.gradient.joint import Joint, JointWalk, needing, tensors_of
+from gtape.compile.gradient.joint import Joint, JointWalk, tensors_of
 from gtape.compile.gradient.saved_activations import saved
 from gtape.core.context import paused
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.locks import lock
 from gtape.core.tensor import Tensor
-from gtape.trace.graph import Graph
+from gtape.trace.graph import Graph, live_nodes
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 
@@ -71,7 +71,7 @@ class ForwardBackward:
 def _read(walk: JointWalk) -> set[int]:
     """The ids of what a walk reads of the values before it."""
     outputs = [t for part in walk.parts for t in tensors_of(part)]
-    return needing(walk.nodes, outputs, set())[1]
+    return live_nodes(walk.nodes, outputs)[1]
 
 
 def _shared(joint: Joint, needed: set[int]) -> frozenset[int]:
@@ -107,7 +107,7 @@ class Backward:
             if id(tensor) not in places:
                 places[id(tensor)] = len(held) + len(walk.seeds) + len(outputs)
                 outputs.append(tensor)
-        nodes, read = needing((*joint.nodes, *walk.nodes), outputs, set(given))
+        nodes, read = live_nodes((*joint.nodes, *walk.nodes), outputs, known=given)
         inputs = [v for key, v in given.items() if key in read]
         self._reads = [places[id(v)] for v in inputs]
         self._run = _entry(pure(inputs, nodes, outputs, shared)) if outputs else _nothing

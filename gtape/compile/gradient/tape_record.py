@@ -16,7 +16,6 @@ import numpy as np
 from gtape.autodiff.backward import Grads, add_to
 from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.frontend.trace_lock import alone
-from gtape.compile.gradient.joint import needing
 from gtape.compile.gradient.partition import ForwardBackward
 from gtape.core.context import active, new_key, paused
 from gtape.core.locks import lock
@@ -25,7 +24,7 @@ from gtape.core.recording import CUT, UNKNOWN, mark
 from gtape.core.source_location import user_frame
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.ops.shape.layout import identity_
-from gtape.trace.graph import Graph, Node
+from gtape.trace.graph import Graph, Node, live_nodes
 from gtape.trace.host_callback import HostCallback
 
 
@@ -67,7 +66,7 @@ class Differentiable:
     def __init__(self, traced: ClosedGraph, plain: Any, name: str) -> None:
         self._traced, self._plain, self._name = traced, plain, name
         graph = traced.graph
-        self._nodes, _ = needing(graph.nodes, graph.outputs, set())
+        self._nodes, _ = live_nodes(graph.nodes, graph.outputs)
         #: Steps that are Python code are differentiated by recording what they do.
         self._one_by_one = any(isinstance(node.op, HostCallback) for node in self._nodes)
         self._constants = _constants(graph)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from gtape.core.errors import InternalError
 from gtape.opdef.scalar_graph import Expr
+from gtape.trace.graph import live_nodes
 
 Shape = tuple[int, ...]
 
@@ -203,13 +204,9 @@ class IrModule(NamedTuple):
 
     def live(self) -> IrModule:
         """Without the nodes that nothing needs."""
-        wanted = {v.number for v in self.needed()}
-        kept = []
-        for node in reversed(self.nodes):
-            if node.has_side_effect or any(o.number in wanted for o in node.outputs):
-                kept.append(node)
-                wanted |= {v.number for v in node.inputs}
-        return self._replace(nodes=tuple(reversed(kept)))
+        nodes, _ = live_nodes(self.nodes, self.needed(), key=lambda v: v.number,
+                              stays=lambda node: node.has_side_effect)
+        return self._replace(nodes=nodes)
 
     def check(self) -> None:
         """Raises InternalError: a value is read before it is made, or shapes contradict."""

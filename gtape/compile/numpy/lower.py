@@ -20,7 +20,6 @@ from gtape.compile.numpy.values import (
     Sum,
     Value,
     View,
-    needed,
 )
 from gtape.core.op import Op
 from gtape.opdef.broadcasting import axes_to_sum, stretches
@@ -31,7 +30,7 @@ from gtape.opdef.scalar_graph import Expr, ScalarGraph, topological
 from gtape.ops.linalg import products
 from gtape.ops.reductions import reductions, sums
 from gtape.ops.shape import casting, identity, layout
-from gtape.trace.graph import Graph, Node
+from gtape.trace.graph import Graph, Node, live_nodes
 from gtape.trace.host_callback import HostCallback
 
 Spec = tuple[tuple[int, ...], np.dtype]
@@ -58,7 +57,8 @@ class Steps:
         self.inputs = [env[id(symbol)] for symbol in graph.inputs]
         outputs = self._nodes(graph, env)
         self.outputs = outputs
-        self.steps: list[Step] = needed(self._maps.steps, outputs)
+        self.steps, _ = live_nodes(self._maps.steps, outputs,
+                                   stays=lambda step: step.has_side_effect)
 
     # ------------------------------------------------------------------ nodes
 

@@ -132,14 +132,3 @@ class Applied(Step):
         super().__init__(inputs, specs)
         self.op, self.attrs, self.types = op, attrs, tuple(types)
         self.has_side_effect = has_side_effect
-
-
-def needed(steps: Sequence[Step], outputs: Sequence[Value]) -> list[Step]:
-    """The steps that an output needs, and those that last."""
-    wanted = set(map(id, outputs))
-    kept = []
-    for step in reversed(steps):
-        if step.has_side_effect or any(id(v) in wanted for v in step.outputs):
-            kept.append(step)
-            wanted.update(map(id, step.inputs))
-    return kept[::-1]
