@@ -25,6 +25,9 @@ from gtape.core.tensor import EagerTensor, Tensor
 
 _getframe = sys._getframe
 
+#: Places in a record, for those who read one at every step.
+OP, INPUT_KEYS, PAYLOAD = 4, 5, 6
+
 UNKNOWN = "unknown inputs"
 CUT = "no gradient"
 EXIT = "left the tape"

@@ -14,10 +14,14 @@ from typing import Any
 from gtape.autodiff.backward import Grads, add_to
 from gtape.core.context import active, paused
 from gtape.core.op import Op, Rule, keyword_names, positional_names
-from gtape.core.recording import record_general, trace_or_none
+from gtape.core.recording import OP, record_general, trace_or_none
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, noted
-from gtape.opdef.vjp_rules import VjpRules, _pull, run_rules
+from gtape.opdef.vjp_rules import ATTRS, GROUPS, RuleGroup, VjpRules, _pull, run_rules
+
+#: Where a record keeps the inputs too, behind what `vjp_rules` keeps: with several results the
+#: definition may have to be differentiated.
+_INPUTS = GROUPS + 1
 
 
 class Composite(Op):
@@ -125,15 +129,16 @@ def _by_definition(grads: Grads, gs: list[Any], record: Any) -> None:
     """Differentiate the body: a cotangent arrived that the rule does not answer for."""
     from gtape.autodiff.tape import GradientTape
 
-    op, attrs, inputs = record[4], record[6], record[9]
-    positions = [i for group in record[8] for i in group[1]]
+    op, attrs, inputs = record[OP], record[ATTRS], record[_INPUTS]
+    groups = [RuleGroup(*group) for group in record[GROUPS]]
+    positions = [i for group in groups for i in group.positions]
     with GradientTape() as tape:
         sources = [inputs[i] for i in positions]
         tape.watch(sources)
         results = op.definition(*inputs, **dict(zip(op.attr_names, attrs)))
     pairs = [(y, g) for y, g in zip(results, gs) if g is not None]
     parts = tape.gradient([y for y, _ in pairs], sources, [g for _, g in pairs])
-    keys = [k for group in record[8] for k in group[2]]
+    keys = [k for group in groups for k in group.keys]
     for key, part in zip(keys, parts):
         if part is not None:
             add_to(grads, key, part)

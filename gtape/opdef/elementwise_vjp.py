@@ -12,6 +12,7 @@ from typing import Any
 from gtape.autodiff.backward import add_to
 from gtape.autodiff.user_gradients import failing, missing_gradient, override
 from gtape.core.device import ArrayType
+from gtape.core.recording import INPUT_KEYS, PAYLOAD
 from gtape.core.tensor import EagerTensor
 from gtape.opdef.blocks import LARGE, fits, schedule
 from gtape.opdef.broadcasting import sum_to
@@ -124,11 +125,11 @@ class _Builder:
 
     def _kept_at(self, position: int) -> int:
         """Where the record keeps input `position` (or y, last)."""
-        return 6 + position if self._arity == 1 else 6 + self._arity + position
+        return PAYLOAD + position + (self._arity if self._arity > 1 else 0)
 
     def _key_text(self, index: int) -> str:
         order = self._wrt.index(index)
-        return "r[5]" if len(self._wrt) == 1 else f"r[5][{order}]"
+        return f"r[{INPUT_KEYS}]" if len(self._wrt) == 1 else f"r[{INPUT_KEYS}][{order}]"
 
     def _kept(self) -> list[str]:
         """Assignments of what the record keeps to the names in the expressions."""
@@ -168,9 +169,9 @@ class _Builder:
             if whole is None:
                 return None
             names[f"sum{i}"] = maps.summed(whole)
-            call = f"p{i} = sum{i}(r[{6 + i}], {', '.join(step.params)})"
+            call = f"p{i} = sum{i}(r[{PAYLOAD + i}], {', '.join(step.params)})"
             if part.is_input and part.value == self._g:
-                call = f"p{i} = {self._g}\nif p{i}.shape != r[{6 + i}]: {call}"
+                call = f"p{i} = {self._g}\nif p{i}.shape != r[{PAYLOAD + i}]: {call}"
             lines += call.split("\n")
         return self._defined(lines, names | {"sum_to": sum_to})
 
@@ -201,7 +202,7 @@ class _Builder:
     def _store(self, index: int) -> list[str]:
         lines = []
         if self._arity > 1 and not self._same:
-            shape = f"r[{6 + index}]"
+            shape = f"r[{PAYLOAD + index}]"
             lines.append(f"if p{index}.shape != {shape}: p{index} = sum_to(p{index}, {shape})")
         if len(self._wrt) == 1:
             lines.append(f"return p{index}")
@@ -235,7 +236,8 @@ class _Builder:
         prepared: dict[Any, list[Any]] = {}
 
         def backward(grads: Any, g: Any, record: Any) -> None:
-            keys = record[5] if type(record[5]) is tuple else (record[5],)
+            keys = record[INPUT_KEYS]
+            keys = keys if type(keys) is tuple else (keys,)
             steps = prepared.get(g._t)
             if steps is None:
                 types = self._types_for(g._t)
@@ -265,7 +267,7 @@ class _Builder:
         op = None if part.is_input and part.value == self._g else self._op.derivative(
             index, part, {n: named[n] for n in names}, types[index])
         picks = [None if n == self._g else self._kept_at(self._names.index(n)) for n in names]
-        shape_at = 6 + index if self._arity > 1 and not self._same else None
+        shape_at = PAYLOAD + index if self._arity > 1 and not self._same else None
         return op, self._wrt.index(index), picks, shape_at
 
 

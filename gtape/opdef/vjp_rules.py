@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gtape.autodiff.backward import Grads, add_to
 from gtape.autodiff.user_gradients import AppliedOp, lookup, missing_gradient, on_arrays, scatter
@@ -11,7 +11,22 @@ from gtape.core.device import added
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Rule
 from gtape.core.placement import current_device, on
+from gtape.core.recording import INPUT_KEYS, OP, PAYLOAD
 from gtape.core.tensor import EagerTensor, Tensor, wrap
+
+#: Where a record of `VjpRules.record` keeps its payload: places in the tuple and no object's
+#: attributes, for an object would have to be made by every step.
+ATTRS, IS_COMPLEX, GROUPS = PAYLOAD, PAYLOAD + 1, PAYLOAD + 2
+
+
+class RuleGroup(NamedTuple):
+    """The wanted inputs that one rule answers for; in a record it is a bare tuple."""
+
+    rule: Rule
+    positions: tuple[int, ...]
+    keys: tuple[int, ...]
+    #: What the rule reads.
+    kept: tuple[Any, ...]
 
 
 class VjpRecipe:
@@ -65,8 +80,7 @@ class VjpRules:
                attrs: tuple[Any, ...], specs: Sequence[Any]) -> Any:
         """(backward, input keys, payload), or None when no gradient flows.
 
-        The payload is (attributes, complex?, groups); a group is
-        (rule, its wanted positions, their keys, what the rule reads).
+        The payload is (attributes, complex?, groups), a group laid out as a `RuleGroup`.
         """
         if not recipe.groups:
             if recipe.wrt and not self._rules:
@@ -116,7 +130,7 @@ def _conj(value: Any) -> Any:
 
 def _pull(grads: Grads, g: Any, record: Any) -> None:
     """The tensor form: the rules applied to tensors."""
-    attrs, complex_, groups = record[6], record[7], record[8]
+    attrs, complex_, groups = record[ATTRS], record[IS_COMPLEX], record[GROUPS]
     gs = g if type(g) is list else [g]
     if complex_:
         gs = _conj(gs)
@@ -135,15 +149,15 @@ def _pull(grads: Grads, g: Any, record: Any) -> None:
 
 def run_rules(grads: Grads, g: Any, record: Any) -> None:
     """The array form of `_pull`."""
-    if record[7] or type(g) is list or type(g) is IndexedSlices:
+    if record[IS_COMPLEX] or type(g) is list or type(g) is IndexedSlices:
         made: Grads = {}
         _pull(made, _wrapped(g), record)
         for key, part in made.items():
             add_to(grads, key, part._a if type(part) is EagerTensor else part)
         return
     cotangent = wrap(g)
-    attrs = record[6]
-    for rule, positions, keys, kept in record[8]:
+    attrs = record[ATTRS]
+    for rule, positions, keys, kept in record[GROUPS]:
         parts = _call(rule, positions, [cotangent] if rule.takes_all else cotangent, kept, attrs)
         for key, part in zip(keys, parts):
             if part is not None:
@@ -173,13 +187,14 @@ def filled(gs: Sequence[Tensor | None], specs: Sequence[Any]) -> list[Tensor]:
 
 
 def _apply_registered(grads: Grads, g: Any, record: Any) -> None:
-    attrs, inputs, outputs = record[6], record[7], record[8]
-    op = record[4]
+    attrs, inputs, outputs = record[PAYLOAD:]
+    op = record[OP]
     applied = AppliedOp(op.tf_name, inputs, outputs, dict(zip(op.attr_names, attrs)))
     function = lookup(op)
     assert function is not None
     parts = function(applied, *(g if type(g) is list else [g]))
-    scatter(grads, record[5], inputs, parts if isinstance(parts, (list, tuple)) else [parts])
+    scatter(grads, record[INPUT_KEYS], inputs,
+            parts if isinstance(parts, (list, tuple)) else [parts])
 
 
 _registered = on_arrays(_apply_registered)
