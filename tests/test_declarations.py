@@ -219,16 +219,27 @@ def _assert_adjoint(op: Op, case: Any, tensors: list[EagerTensor], at: list[int]
     np.testing.assert_allclose(left, right, rtol=1e-10, atol=1e-10)
 
 
-@_some(lambda op, case, dtype: isinstance(op, Composite) and op.vjp_rules.any and _wide(dtype))
-def test_rule_equals_the_derivative_of_the_definition(op: Composite, case: Any, dtype: str,
-                                                      device: str) -> None:
+@_some(lambda op, case, dtype: isinstance(op, Primitive) and op.definition is not None)
+def test_the_array_function_computes_the_definition(op: Primitive, case: Any, dtype: str,
+                                                    device: str) -> None:
+    tensors = _tensors(op, case, dtype)
+    wanted = op.definition(*tensors, **op.defaults | case.attrs)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for got, want in zip(testing.call(op, tensors, case), wanted, strict=True):
+        assert got.spec == want.spec
+        _assert_close(_numbers(got), _numbers(want), 1e-12 if _wide(dtype) else 1e-5)
+
+
+@_some(lambda op, case, dtype: op.definition is not None and op.vjp_rules.any and _wide(dtype))
+def test_rule_equals_the_derivative_of_the_definition(op: Composite | Primitive, case: Any,
+                                                      dtype: str, device: str) -> None:
     tensors = _tensors(op, case, dtype)
 
     def by_rule(op: Composite, xs: Any, case: Any) -> Any:
         return testing.call(op, xs, case)[:1]
 
     def by_definition(op: Composite, xs: Any, case: Any) -> Any:
-        made = op.definition(*xs, **case.attrs)
+        made = op.definition(*xs, **op.defaults | case.attrs)
         return made[:1] if isinstance(made, tuple) else [made]
 
     pairs = zip(_pulled(op, case, tensors, by_rule), _pulled(op, case, tensors, by_definition))

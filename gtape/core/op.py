@@ -30,6 +30,10 @@ class Op:
     #: nobody needs the result.
     refuses = False
 
+    #: What it is, written in other ops: `definition(*tensors, **attrs)`. The compiler takes it
+    #: apart by this, and kernels and array functions are compared with it. None: it is no more
+    #: than its array function.
+    definition: Callable[..., Any] | None = None
     # What layers above attach, each when it is imported. None: it has no rule of its own.
     #: How it is applied to all elements of a batch at once; see `vmap.operand.batches`.
     batch: Callable[..., Any] | None = None

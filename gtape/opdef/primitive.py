@@ -92,6 +92,19 @@ class Primitive(Op):
         self._infer = fn
         return fn
 
+    def defined(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: the op written in other ops. It is what the op means; the array function is
+        a faster way to the same numbers.
+
+        Raises:
+            TypeError: at import, when its parameters are not those of the op.
+        """
+        if positional_names(fn) != self.params or keyword_names(fn) != self.attr_names:
+            raise TypeError(f"the definition of {self.name} takes {', '.join(self.params)} and, by "
+                            f"keyword, {', '.join(self.attr_names) or 'nothing'}")
+        self.definition = fn
+        return fn
+
     def vjp(self, *wrt: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator: the backward rule for the inputs named; see `core.op.Rule`."""
         def declare(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from gtape.compile import lowering  # noqa: F401  (attaches the rules to the ops)
@@ -14,10 +14,12 @@ from gtape.compile.ir.nodes import Hosted, InputNode, IrModule, StridedLayout, V
 from gtape.compile.ir.rounding import exact
 from gtape.core.context import init_scope, paused
 from gtape.core.excess_precision import excess_precision_enabled
+from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise
+from gtape.opdef.printers.cuda import C_TYPES, NARROW
 from gtape.trace.graph import Graph
 from gtape.trace.tracer import trace
 
@@ -109,10 +111,18 @@ def _node(builder: Builder, node: Any, inputs: list[Value], specs: list[Spec]) -
         made = _elementwise(builder, op, inputs, specs[0])
     if made is None and op.lower is not None:
         made = op.lower(builder, inputs, dict(zip(op.attr_names, node.attrs)), specs)
+    if made is None and op.definition is not None and all(map(_opens, inputs)):
+        return _opened(builder, op, node, inputs)
     if made is None:
         return builder.add(Hosted(op, node.attrs, inputs),
                            [(tuple(s.shape), s.dtype.name) for s in specs])
     return [made] if isinstance(made, Value) else made
+
+
+def _opens(value: Value) -> bool:
+    """Whether an op of this value is what its definition gives. Array functions compute floats of
+    two bytes in float32 and round once, and know what there is of no elements."""
+    return value.size > 0 and value.dtype in C_TYPES and value.dtype not in NARROW
 
 
 def _elementwise(builder: Builder, op: Elementwise, inputs: list[Value], spec: Spec,
@@ -125,8 +135,8 @@ def _elementwise(builder: Builder, op: Elementwise, inputs: list[Value], spec: S
     return builder.elem(op.name, op.expression, inputs, spec.dtype.name, tuple(spec.shape))
 
 
-def _opened(builder: Builder, op: Composite, node: Any, inputs: list[Value]) -> list[Value]:
-    """The nodes of a composite's definition."""
+def _opened(builder: Builder, op: Op, node: Any, inputs: list[Value]) -> list[Value]:
+    """The nodes of an op's definition."""
     graph = definition(op, node.attrs, tuple(t.spec for t in node.inputs))
     env = {id(symbol): value for symbol, value in zip(graph.inputs, inputs)}
     _nodes(builder, graph, env)
@@ -134,7 +144,8 @@ def _opened(builder: Builder, op: Composite, node: Any, inputs: list[Value]) -> 
 
 
 @lru_cache(256)
-def definition(op: Composite, attrs: tuple[Any, ...], specs: tuple[Spec, ...]) -> Graph:
-    named = dict(zip(op.attr_names, attrs))
+def definition(op: Op, attrs: tuple[Any, ...], specs: tuple[Spec, ...]) -> Graph:
+    assert op.definition is not None
+    written = partial(op.definition, **dict(zip(op.attr_names, attrs)))
     with init_scope(), paused():
-        return trace(lambda *xs: op._fn(*xs, **named), specs)
+        return trace(written, specs)

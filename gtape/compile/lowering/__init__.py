@@ -8,13 +8,11 @@ from gtape.compile.lowering import (
            products,
            random,
            reductions,
-           rows,
            scans,
            segments,
-           shares,
            updates,
            windows,
 )
 
 __all__ = ["arrangement", "indexing", "integers", "moves", "products", "random", "reductions",
-           "rows", "scans", "segments", "shares", "updates", "windows"]
+           "scans", "segments", "updates", "windows"]

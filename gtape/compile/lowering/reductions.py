@@ -13,8 +13,6 @@ from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import C_TYPES
 from gtape.ops.elementwise import scalars
-from gtape.ops.linalg import norms
-from gtape.ops.nn import losses
 from gtape.ops.reductions import more_reductions, reductions, sums
 from gtape.ops.shape import layout
 
@@ -94,30 +92,6 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return mean(b, x[0], attrs["axis"], attrs["keepdims"])
 
 
-@lowers(more_reductions.reduce_variance_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
-        return None
-    centred = formula(b, "subtract", lambda v, m: v - m, x[0], mean(b, x[0], attrs["axis"], True))
-    return mean(b, elementwise(b, scalars.square, centred), attrs["axis"], attrs["keepdims"])
-
-
-@lowers(norms.euclidean_norm_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
-        return None
-    total = b.reduced("sum", elementwise(b, scalars.square, x[0]), attrs["axis"], attrs["keepdims"])
-    return elementwise(b, scalars.sqrt, total)
-
-
-@lowers(losses.l2_loss_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
-        return None
-    total = b.reduced("sum", elementwise(b, scalars.square, x[0]), range(len(x[0].shape)), False)
-    return formula(b, "multiply", lambda s: s * 0.5, total)
-
-
 @lowers(sums.add_n_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     if any(not _plain(v) for v in x):
@@ -126,18 +100,3 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     for value in x[1:]:
         total = elementwise(b, scalars.add, total, value)
     return total
-
-
-@lowers(more_reductions.reduce_logsumexp_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    if not _plain(x[0]) or x[0].dtype not in ("float32", "float64"):
-        return None
-    axis, keep = attrs["axis"], attrs["keepdims"]
-    top = b.reduced("max", x[0], axis, True)
-    # Where all are -inf, or one is inf, the difference would be nan.
-    top = formula(b, "finite", lambda t: scalars.where.op.expression(
-        t.graph, (scalars.is_finite.op.expression(t.graph, (t,)), t, t.graph.constant(0.0))), top)
-    terms = elementwise(b, scalars.exp, formula(b, "subtract", lambda v, t: v - t, x[0], top))
-    made = formula(b, "add", lambda s, t: scalars.log.op.expression(s.graph, (s,)) + t,
-                   b.reduced("sum", terms, axis, True), top)
-    return made if keep else b.reshaped(made, tuple(specs[0].shape))

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gtape.compile.ir.builder import Builder, elementwise, lowers
 from gtape.compile.ir.nodes import LibraryCall, Value
 from gtape.compile.lowering.indexing import compact, indices_fit
-from gtape.compile.lowering.rows import at_label
 from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.numerics.running_sums import SHORT
@@ -78,7 +79,8 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         return None
     shape, classes = target.shape, scores.shape[1]
     zero = b.splat(0.0, scores.shape, scores.dtype)
-    chosen = at_label(b, target, classes)
+    chosen = elementwise(b, scalars.equal, b.reshaped(target, (*target.shape, 1)),
+                         b.constant(np.arange(classes, dtype=target.dtype), target.dtype))
     own = b.reduced("sum", elementwise(b, scalars.where, chosen, scores, zero), (1,), True)
     above = b.cast(elementwise(b, scalars.greater, scores, own), "int32")
     few = elementwise(b, scalars.less, b.reduced("sum", above, (1,), False),

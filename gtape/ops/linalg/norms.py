@@ -20,6 +20,8 @@ from gtape.core.tensor import Tensor
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import axes_of
+from gtape.ops.elementwise.scalars import sqrt
+from gtape.ops.reductions.more_reductions import squared_length
 from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
 from gtape.ops.shape.layout import reshape_
 
@@ -34,6 +36,11 @@ def euclidean_norm_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> A
         return xp.sqrt(total(wide * wide, axis, keepdims)).astype(x.dtype)
     squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
     return xp.sqrt(total(squares, axis, keepdims))
+
+
+@euclidean_norm_.defined
+def _(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    return sqrt(reduce_sum_(squared_length(x), axis=axis, keepdims=keepdims))
 
 
 @euclidean_norm_.infer

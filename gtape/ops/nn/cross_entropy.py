@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.convert import convert
+from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.spec import Spec
@@ -16,9 +18,12 @@ from gtape.numerics.precision import working
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import one_dtype
-from gtape.ops.nn.softmax import log_softmax_, scores_spec, shifted, softmax_grad_
+from gtape.ops.checks.ranges import within_
+from gtape.ops.elementwise.scalars import divide, equal, log, multiply, subtract, where
+from gtape.ops.nn.softmax import exponentials, log_softmax_, scores_spec, shifted, softmax_grad_
 from gtape.ops.reductions.reductions import reduce_sum_
-from gtape.ops.shape.layout import expand_dims
+from gtape.ops.shape.casting import cast_
+from gtape.ops.shape.layout import expand_dims, reshape_
 
 
 def _normalised(xp: Any, logits: Any) -> tuple[Any, Any, Any]:
@@ -36,6 +41,14 @@ def softmax_cross_entropy_(xp: Any, logits: Any, labels: Any) -> Any:
     z, log_total, probs = _normalised(xp, logits)
     loss = total(working(xp, labels) * (log_total - z), (logits.ndim - 1,))
     return xp.asarray(loss).astype(logits.dtype), probs.astype(logits.dtype, copy=False)
+
+
+@softmax_cross_entropy_.defined
+def _(logits: Any, labels: Any) -> Any:
+    last = logits.ndim - 1
+    z, terms, sums = exponentials(logits, last)
+    loss = reduce_sum_(multiply(labels, subtract(log(sums), z)), axis=(last,))
+    return loss, divide(terms, sums)
 
 
 @softmax_cross_entropy_.infer
@@ -76,6 +89,11 @@ def cross_entropy_grad_(xp: Any, a: Any, probs: Any, labels: Any) -> Any:
     return made
 
 
+@cross_entropy_grad_.defined
+def _(a: Any, probs: Any, labels: Any) -> Any:
+    return multiply(expand_dims(a, -1), subtract(probs, labels))
+
+
 @cross_entropy_grad_.infer
 def _(a: Spec, probs: Spec, labels: Spec) -> Spec:
     return probs
@@ -99,6 +117,9 @@ def _(g: Any, a: Any) -> Any:
     return -(g * expand_dims(a, -1))
 
 
+_EVERY_LABEL = "sparse_softmax_cross_entropy_with_logits: every label, a class of the logits,"
+
+
 def _checked_classes(xp: Any, labels: Any, classes: int) -> None:
     """Raises InvalidArgumentError for a label outside [0, classes), in host memory."""
     if xp is np and labels.size:
@@ -106,8 +127,7 @@ def _checked_classes(xp: Any, labels: Any, classes: int) -> None:
         if low < 0 or high >= classes:
             bad = low if low < 0 else high
             raise InvalidArgumentError(
-                f"sparse_softmax_cross_entropy_with_logits: every label must lie in [0, {classes})"
-                f", the classes of the logits; got {bad}")
+                f"{_EVERY_LABEL} must lie in [0, {classes}); got {bad}")
 
 
 def _cells(xp: Any, labels: Any, classes: int) -> tuple[Any, Any]:
@@ -139,6 +159,15 @@ def sparse_softmax_cross_entropy_(xp: Any, logits: Any, labels: Any) -> Any:
     return xp.asarray(loss).astype(logits.dtype), probs.astype(logits.dtype, copy=False)
 
 
+@sparse_softmax_cross_entropy_.defined
+def _(logits: Any, labels: Any) -> Any:
+    last = logits.ndim - 1
+    labels = within_(labels, low=0, high=logits.spec.shape[last], what=_EVERY_LABEL)
+    z, terms, sums = exponentials(logits, last)
+    loss = subtract(reshape_(log(sums), shape=labels.spec.shape), pick_class_(z, labels))
+    return loss, divide(terms, sums)
+
+
 @sparse_softmax_cross_entropy_.infer
 def _(logits: Spec, labels: Spec) -> tuple[Spec, ...]:
     scores_spec("sparse_softmax_cross_entropy_with_logits", logits)
@@ -161,6 +190,12 @@ def sparse_cross_entropy_grad_(xp: Any, a: Any, probs: Any, labels: Any) -> Any:
     rows = (probs * weight).reshape(weight.size, probs.shape[-1])
     rows[_cells(xp, labels, probs.shape[-1])] -= weight.reshape(-1)
     return rows.reshape(probs.shape)
+
+
+@sparse_cross_entropy_grad_.defined
+def _(a: Any, probs: Any, labels: Any) -> Any:
+    chosen = cast_(_is_label(labels, probs.spec.shape[-1]), dtype=probs.dtype)
+    return multiply(expand_dims(a, -1), subtract(probs, chosen))
 
 
 @sparse_cross_entropy_grad_.infer
@@ -187,6 +222,19 @@ def pick_class_(xp: Any, x: Any, labels: Any) -> Any:
     return _at_labels(xp, x, xp.asarray(labels))
 
 
+def _is_label(labels: Any, classes: int) -> Any:
+    """Whether each class is the label, with the classes last."""
+    if labels.dtype.size < 4:  # which may not count all classes
+        labels = cast_(labels, dtype=int64)
+    return equal(expand_dims(labels, -1), convert(np.arange(classes), labels.dtype))
+
+
+@pick_class_.defined
+def _(x: Any, labels: Any) -> Any:
+    chosen = where(_is_label(labels, x.spec.shape[-1]), x, 0.0)
+    return reduce_sum_(chosen, axis=(x.ndim - 1,))
+
+
 @pick_class_.infer
 def _(x: Spec, labels: Spec) -> Spec:
     return x.reshaped(x.shape[:-1])
@@ -203,6 +251,11 @@ def place_class_(xp: Any, x: Any, labels: Any, *, classes: int) -> Any:
     rows = xp.zeros((x.size, classes), x.dtype)
     rows[_cells(xp, labels, classes)] = x.reshape(-1)
     return rows.reshape((*x.shape, classes))
+
+
+@place_class_.defined
+def _(x: Any, labels: Any, *, classes: int) -> Any:
+    return where(_is_label(labels, classes), expand_dims(x, -1), 0.0)
 
 
 @place_class_.infer

@@ -23,6 +23,7 @@ from gtape.core.tensor import Tensor
 from gtape.opdef.composite import composite
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, as_int, as_shape
+from gtape.ops.elementwise.scalars import multiply, where
 from gtape.ops.random.draws import drawn
 from gtape.ops.random.streams import Key, Position, take
 
@@ -31,6 +32,11 @@ from gtape.ops.random.streams import Key, Position, take
 def masked_scale_(xp: Any, x: Any, kept: Any, *, scale: float) -> Any:
     """scale x where `kept` holds, else 0."""
     return xp.where(kept, x * x.dtype.type(scale), x.dtype.type(0))
+
+
+@masked_scale_.defined
+def _(x: Any, kept: Any, *, scale: float) -> Any:
+    return where(kept, multiply(x, scale), 0.0)
 
 
 @masked_scale_.infer

@@ -19,15 +19,17 @@ from gtape.ops.arguments import as_int
 from gtape.ops.elementwise.scalars import (
     exp,
     log,
+    multiply,
     real_abs,
     scalar_function,
     scalar_op,
     sigmoid,
+    square,
     where,
 )
 from gtape.ops.nn.cross_entropy import softmax_cross_entropy_, sparse_softmax_cross_entropy_
 from gtape.ops.nn.softmax import scores_spec
-from gtape.ops.reductions.reductions import reduce_sum
+from gtape.ops.reductions.reductions import reduce_sum, reduce_sum_
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import broadcast_to_, reshape_, transpose_
 
@@ -186,6 +188,11 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 def l2_loss_(xp: Any, t: Any) -> Any:
     """y = Σ t² / 2."""
     return xp.asarray(squares(working(xp, t)) * 0.5).astype(t.dtype)
+
+
+@l2_loss_.defined
+def _(t: Any) -> Any:
+    return multiply(reduce_sum_(square(t), axis=tuple(range(t.ndim))), 0.5)
 
 
 @l2_loss_.infer

@@ -87,6 +87,14 @@ def normal_grad_(xp: Any, a: Any, normal: Any, factor: Any, *, axes: Axes) -> An
     return made
 
 
+@normal_grad_.defined
+def _(a: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
+    along = reduce_mean_(multiply(a, normal), axis=axes, keepdims=True)
+    centred = subtract(subtract(a, multiply(normal, along)),
+                       reduce_mean_(a, axis=axes, keepdims=True))
+    return multiply(centred, factor)
+
+
 @normal_grad_.infer
 def _(a: Spec, normal: Spec, factor: Spec, *, axes: Axes) -> Spec:
     return a

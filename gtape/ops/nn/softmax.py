@@ -14,7 +14,8 @@ from gtape.numerics.precision import working
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int
-from gtape.ops.reductions.reductions import reduce_sum_
+from gtape.ops.elementwise.scalars import divide, exp, log, multiply, subtract
+from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
 
 
 def shifted(xp: Any, x: Any, axis: int) -> Any:
@@ -51,6 +52,19 @@ def softmax_(xp: Any, x: Any, *, axis: int) -> Any:
     return y.astype(x.dtype, copy=False)
 
 
+def exponentials(x: Any, axis: int) -> tuple[Any, Any, Any]:
+    """x minus its largest value along `axis`, eˣ of that, and Σ of these along `axis`."""
+    z = subtract(x, reduce_max_(x, axis=(axis,), keepdims=True))
+    terms = exp(z)
+    return z, terms, reduce_sum_(terms, axis=(axis,), keepdims=True)
+
+
+@softmax_.defined
+def _(x: Any, *, axis: int) -> Any:
+    _, terms, sums = exponentials(x, axis)
+    return divide(terms, sums)
+
+
 @softmax_.infer
 def _(x: Spec, *, axis: int) -> Spec:
     return scores_spec("softmax", x)
@@ -70,6 +84,12 @@ def softmax_grad_(xp: Any, a: Any, p: Any, *, axis: int) -> Any:
     weighted = working(xp, a * p)
     made = weighted - p * total(weighted, (axis,), True)
     return made.astype(p.dtype, copy=False)
+
+
+@softmax_grad_.defined
+def _(a: Any, p: Any, *, axis: int) -> Any:
+    weighted = multiply(a, p)
+    return subtract(weighted, multiply(p, reduce_sum_(weighted, axis=(axis,), keepdims=True)))
 
 
 @softmax_grad_.infer
@@ -114,6 +134,12 @@ def log_softmax_(xp: Any, x: Any, *, axis: int) -> Any:
     return y.astype(x.dtype, copy=False)
 
 
+@log_softmax_.defined
+def _(x: Any, *, axis: int) -> Any:
+    z, _, sums = exponentials(x, axis)
+    return subtract(z, log(sums))
+
+
 @log_softmax_.infer
 def _(x: Spec, *, axis: int) -> Spec:
     return scores_spec("log_softmax", x)
@@ -135,6 +161,11 @@ def log_softmax_grad_(xp: Any, a: Any, q: Any, *, axis: int) -> Any:
     return made.astype(q.dtype, copy=False)
 
 
+@log_softmax_grad_.defined
+def _(a: Any, q: Any, *, axis: int) -> Any:
+    return subtract(a, multiply(exp(q), reduce_sum_(a, axis=(axis,), keepdims=True)))
+
+
 @log_softmax_grad_.infer
 def _(a: Spec, q: Spec, *, axis: int) -> Spec:
     return q
@@ -145,15 +176,11 @@ log_softmax_grad_.on_cuda("kernels.softmax.log_softmax_grad")
 
 @log_softmax_grad_.vjp("a")
 def _(g: Any, q: Any, *, axis: int) -> Any:
-    from gtape.ops.elementwise.scalars import exp
-
     return g - reduce_sum_(g * exp(q), axis=(axis,), keepdims=True)
 
 
 @log_softmax_grad_.vjp("q")
 def _(g: Any, a: Any, q: Any, *, axis: int) -> Any:
-    from gtape.ops.elementwise.scalars import exp
-
     return -(g * exp(q) * reduce_sum_(a, axis=(axis,), keepdims=True))
 
 

@@ -23,6 +23,7 @@ from gtape.ops.reductions.reductions import (
     kept_shape,
     number_spec,
     prepared,
+    reduce_max_,
     reduce_mean_,
     reduce_sum_,
 )
@@ -190,6 +191,21 @@ def share_(xp: Any, x: Any, *, axis: Axes) -> Any:
     return (terms / xp.where(total == 0, xp.ones_like(total), total)).astype(x.dtype)
 
 
+def exponentials(x: Any, axis: Axes) -> tuple[Any, Any, Any]:
+    """`_scaled`, written in ops."""
+    top = reduce_max_(x, axis=axis, keepdims=True)
+    # Where all are -inf, or one is inf, the difference would be nan.
+    top = s.where(s.is_finite(top), top, 0.0)
+    terms = s.exp(s.subtract(x, top))
+    return terms, reduce_sum_(terms, axis=axis, keepdims=True), top
+
+
+@share_.defined
+def _(x: Any, *, axis: Axes) -> Any:
+    terms, sums, _ = exponentials(x, axis)
+    return s.divide(terms, s.where(s.equal(sums, 0.0), 1.0, sums))
+
+
 @share_.infer
 def _(x: Spec, *, axis: Axes) -> Spec:
     return x
@@ -210,6 +226,13 @@ def reduce_logsumexp_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) ->
     _, total, top = _scaled(xp, x, axis)
     made = (xp.log(total) + top).astype(x.dtype)
     return made if keepdims else made.reshape(reduced(x.shape, axis, False))
+
+
+@reduce_logsumexp_.defined
+def _(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    _, sums, top = exponentials(x, axis)
+    y = s.add(s.log(sums), top)
+    return y if keepdims else reshape_(y, shape=reduced(x.spec.shape, axis, False))
 
 
 @reduce_logsumexp_.infer
@@ -257,6 +280,13 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False
 
 
 # ---------------------------------------------------------------- spread and length
+def squared_length(x: Any) -> Any:
+    """|x|², real."""
+    if not x.dtype.is_complex:
+        return s.square(x)
+    return s.add(s.square(s.real_part(x)), s.square(s.imag_part(x)))
+
+
 @primitive(tf_name="Variance", holomorphic=False)
 def reduce_variance_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = Σ |x - mean|² / n over `axis`, real."""
@@ -269,6 +299,13 @@ def reduce_variance_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> 
 
 
 reduce_variance_.on_cuda("kernels.variances.variance")
+
+
+@reduce_variance_.defined
+def _(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    centred = s.subtract(x, reduce_mean_(x, axis=axis, keepdims=True))
+    squares = squared_length(centred)
+    return reduce_mean_(squares, axis=axis, keepdims=keepdims)
 
 
 @reduce_variance_.infer
