@@ -5,40 +5,45 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gtape.autodiff.backward import Grads, add_to
 from gtape.core import nest
-from gtape.core.context import active, new_key, paused, recorders, tracer_now
+from gtape.core.context import Recorder, active, new_key, paused, recorders, tracer_now
 from gtape.core.convert import convert
+from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Op
 from gtape.core.recording import record_general
+from gtape.core.spec import Spec
 from gtape.core.state_ref import Readable
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.core.variable import is_variable
 
 
-class VariableWatcher:
+class VariableWatcher(Recorder):
     """A recorder that only notes which trainable variables are read."""
 
-    is_tape = False
     __slots__ = ("variables",)
 
     def __init__(self) -> None:
         self.variables: dict[int, Any] = {}
 
-    def observe(self, *args: Any) -> None:
-        """Ops are of no interest here."""
-
     def _on_read(self, state: Any, value: Tensor) -> None:
         if state.trainable:
             self.variables[state._k] = state
 
-    def _on_write(self, state: Any, value: Tensor) -> None:
-        """Nor are assignments."""
+
+class CustomPayload(NamedTuple):
+    """What a record of a custom gradient keeps: who pulls back, which inputs are wanted, their
+    keys, and the spec and type of every result."""
+
+    pull: Callable[[list[Tensor]], list[Any]]
+    wanted: list[int]
+    keys: tuple[int, ...]
+    results: tuple[tuple[Spec, ArrayType], ...]
 
 
 class CustomOp(Op):
@@ -59,16 +64,17 @@ class CustomOp(Op):
             return None
         wanted = [i for i in range(len(inputs)) if mask >> i & 1]
         keys = tuple(inputs[i]._k for i in wanted)
-        specs = tuple((o.spec, o._t) for o in outputs)
-        return _backward, keys[0] if len(keys) == 1 else keys, (self._pull, wanted, keys, specs)
+        results = tuple((o.spec, o._t) for o in outputs)
+        return _backward, keys[0] if len(keys) == 1 else keys, CustomPayload(
+            self._pull, wanted, keys, results)
 
 
 def _tensors(grads: Grads, g: Any, record: Any) -> None:
-    pull, wanted, keys, specs = record[6:10]
+    kept = CustomPayload(*record[6:])
     upstream = g if type(g) is list else [g]
-    filled = [_zeros(spec, t) if u is None else u for u, (spec, t) in zip(upstream, specs)]
-    parts = pull(filled)
-    for i, key in zip(wanted, keys):
+    filled = [_zeros(spec, t) if u is None else u for u, (spec, t) in zip(upstream, kept.results)]
+    parts = kept.pull(filled)
+    for i, key in zip(kept.wanted, kept.keys):
         if parts[i] is not None:
             add_to(grads, key, parts[i])
 
@@ -78,8 +84,6 @@ def _zeros(spec: Any, array_type: Any) -> EagerTensor:
 
 
 def _arrays(grads: Grads, g: Any, record: Any) -> None:
-    from gtape.core.tensor import wrap
-
     wrapped = [None if a is None else wrap(a) for a in g] if type(g) is list else wrap(g)
     made: Grads = {}
     _tensors(made, wrapped, record)

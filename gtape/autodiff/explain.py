@@ -14,6 +14,7 @@ import numpy as np
 
 from gtape.autodiff import gradient_request
 from gtape.core import recording
+from gtape.core.recording import Record
 from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import EagerTensor, Tensor
 
@@ -114,10 +115,11 @@ class _Search:
     def __init__(self, tape: Any, targets: list[Any], source: Any, records: list[Any],
                  marks: list[Any]) -> None:
         self.tape, self.targets, self.source = tape, targets, source
-        self.records, self.marks = records, marks
+        self.walked, self.marks = records, marks
+        self.records = list(map(Record.of, records))
         self.known = set(tape._known)
-        for record in records:
-            self.known.update(record[1] if type(record[1]) is tuple else (record[1],))
+        for record in self.records:
+            self.known.update(record.outputs)
         self.source_keys = set(tape._keys_of(source))
         if not isinstance(source, Tensor) and source._value._k:
             self.source_keys.add(source._value._k)
@@ -128,11 +130,10 @@ class _Search:
     def _links(self) -> dict[int, list[_Link]]:
         found: dict[int, list[_Link]] = {}
         for r in self.records:
-            outs = r[1] if type(r[1]) is tuple else (r[1],)
-            ins = r[5] if type(r[5]) is tuple else (r[5],)
-            for out in outs:
+            for out in r.outputs:
                 found.setdefault(out, []).extend(
-                    _Link(r[4], r[4].name.rstrip("_"), "", (r[2], r[3]), k, 0) for k in ins)
+                    _Link(r.op, r.op.name.rstrip("_"), "", (r.code, r.offset), k, 0)
+                    for k in r.inputs)
         exits = [m for m in self.marks if m[0] == recording.EXIT]
         for kind, name, ins, outs, code, lasti in self.marks:
             if kind == recording.EXIT:
@@ -316,8 +317,7 @@ class _Search:
 
     def _unused(self, steps: tuple[Step, ...]) -> Explanation:
         used = [m for m in self.marks if self.source_keys & set(m[2])] or [
-            r for r in self.records
-            if self.source_keys & set(r[5] if type(r[5]) is tuple else (r[5],))]
+            r for r in self.records if self.source_keys & set(r.inputs)]
         origin = getattr(self.source, "_origin", None)
         if origin is not None and hasattr(origin, "variable") and not self._watched():
             return self._not_watched(steps, None)
@@ -379,8 +379,8 @@ class _Search:
             if seed is not None:
                 grads[self.tape._target_key(leaf)] = seed._array_()
         with paused():
-            walk(list(self.records), grads, self.source_keys,
-                 keys_depending_on(self.records, self.source_keys), False, False, IndexedSlices)
+            walk(list(self.walked), grads, self.source_keys,
+                 keys_depending_on(self.walked, self.source_keys), False, False, IndexedSlices)
         found = self.tape._answer(grads, tuple(self.source_keys), False)
         if found is None:
             return None

@@ -11,14 +11,15 @@ from typing import Any
 
 from gtape.autodiff import gradient_request
 from gtape.core import nest
-from gtape.core.context import active, new_key, push, recorders, remove
+from gtape.core.context import Recorder, active, new_key, push, recorders, remove
 from gtape.core.errors import NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.source_location import stack_level
 from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 
 
-class ForwardAccumulator:
+class ForwardAccumulator(Recorder):
     """Computes J(outputs, primals) · tangents while the outputs are computed.
 
     Args:
@@ -29,7 +30,6 @@ class ForwardAccumulator:
         ValueError: structures, shapes or dtypes differ, or a primal is named twice.
     """
 
-    is_tape = False
     __slots__ = ("_recording", "_tangents")
 
     def __init__(self, primals: Any, tangents: Any) -> None:
@@ -44,8 +44,6 @@ class ForwardAccumulator:
             self._watch(gradient_request.leaf_state(primal, "primals", i, len(flat)), tangent, i)
 
     def _watch(self, primal: Any, tangent: Any, position: int) -> None:
-        from gtape.core.source_location import stack_level
-
         if not primal.dtype.is_differentiable:
             warnings.warn(
                 f"The dtype of the watched primal must be floating (e.g. tf.float32), got "
@@ -98,11 +96,8 @@ class ForwardAccumulator:
                 value._k = new_key()
             self._tangents[value._k] = tangent
 
-    def _on_write(self, state: Any, value: Tensor) -> None:
-        """A variable keeps its tangent through assignments."""
-
     def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                attrs: tuple[Any, ...]) -> None:
+                context: tuple[Any, ...]) -> None:
         """Propagate tangents through one application, seen by the recorders outside this one."""
         mask = 0
         for i, tensor in enumerate(inputs):
@@ -114,7 +109,7 @@ class ForwardAccumulator:
         outer = stack[: next(i for i, r in enumerate(stack) if r is self)]
         token = recorders.set(outer)
         try:
-            products = self._products(op, mask, inputs, outputs, attrs)
+            products = self._products(op, mask, inputs, outputs, context)
         finally:
             recorders.reset(token)
         for tensor, product in zip(outputs, products):

@@ -13,7 +13,7 @@ from gtape.autodiff.backward import backward_freeing, keys_depending_on, walk
 from gtape.autodiff.gradient_request import UnconnectedGradients, on_none_now
 from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
-from gtape.core.context import active, inside, new_key, push, push_outside, remove
+from gtape.core.context import Recorder, active, inside, new_key, push, push_outside, remove
 from gtape.core.device import added
 from gtape.core.errors import (
     GradientNoneError,
@@ -36,7 +36,7 @@ _NONE = UnconnectedGradients.NONE
 _NOTHING: set[int] = set()
 
 
-class GradientTape:
+class GradientTape(Recorder):
     """Records operations for automatic differentiation.
 
     Inside its `with` block every operation on a watched tensor is recorded. Trainable variables
@@ -164,7 +164,8 @@ class GradientTape:
             self._reads.setdefault(state._k, []).append(value._k)
 
     def _on_read(self, state: Any, value: Tensor) -> None:
-        """A variable was read while this tape records: watch it, if that is asked for."""
+        """A variable was read while this tape records: watch it, if that is asked for. (What was
+        assigned to one is watched when it is read, not before.)"""
         if value._k and value._k in self._leaves:
             return
         if state._k in self._variables or (self._auto and state.trainable):
@@ -172,9 +173,6 @@ class GradientTape:
             self._note_value(state, value)
         else:
             mark(self, READ, state.name, (), (value,), user_frame(sys._getframe(1)))
-
-    def _on_write(self, state: Any, value: Tensor) -> None:
-        """An assignment: the new value is watched when it is read, not before."""
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:

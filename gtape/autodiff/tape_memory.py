@@ -8,6 +8,7 @@ from typing import Any
 
 from gtape.core.context import active
 from gtape.core.errors import ResourceExhaustedError
+from gtape.core.recording import Record
 from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import EagerTensor
 
@@ -17,7 +18,7 @@ _NO_NAMES: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptByOp:
     """One recorded op: its name, the user's line, and the bytes it keeps that no earlier op did.
 
     And the names of the Variables that it reads; those of Keras have their paths.
@@ -37,7 +38,7 @@ class Kept:
 class MemoryBill:
     """The rows in the order of recording, and their sum."""
 
-    rows: tuple[Kept, ...]
+    rows: tuple[KeptByOp, ...]
 
     @property
     def total(self) -> int:
@@ -118,14 +119,14 @@ def bill(records: Sequence[Any], names: Mapping[int, str] = _NO_NAMES) -> Memory
     """The bill of records, with the names of variables by the keys of their values."""
     seen: set[int] = set()
     rows = []
-    for record in records:
+    for record in map(Record.of, records):
         size = 0
-        for tensor in _tensors(record[6:]):
+        for tensor in _tensors(record.payload):
             owner = _owner(tensor._a)
             if id(owner) not in seen:
                 seen.add(id(owner))
                 size += owner.nbytes
-        inputs = record[5] if type(record[5]) is tuple else (record[5],)
-        read = tuple(names[key] for key in inputs if key in names)
-        rows.append(Kept(record[4].name.rstrip("_"), resolve(record[2], record[3]), size, read))
+        read = tuple(names[key] for key in record.inputs if key in names)
+        rows.append(KeptByOp(record.op.name.rstrip("_"), resolve(record.code, record.offset), size,
+                             read))
     return MemoryBill(tuple(rows))

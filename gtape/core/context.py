@@ -5,7 +5,33 @@ from __future__ import annotations
 import itertools
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gtape.core.tensor import Tensor
+
+
+class Recorder:
+    """Base of who sees the ops of a thread while it is among `recorders`.
+
+    Tapes take records and marks as the ops write them, into their `_records` and `_marks`, where
+    `_known` says that they are wanted. Other recorders are told through `observe`.
+    """
+
+    __slots__ = ()
+
+    is_tape = False
+
+    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                context: Any) -> None:
+        """An op was applied; `context` is what its `record` takes."""
+
+    def _on_read(self, state: Any, value: Tensor) -> None:
+        """A variable was read."""
+
+    def _on_write(self, state: Any, value: Tensor) -> None:
+        """A variable was assigned to."""
+
 
 #: Tapes and forward accumulators now recording, outermost first. A context variable: every thread
 #: and every asyncio task has its own.
@@ -24,11 +50,11 @@ new_key = itertools.count(1).__next__
 walking: ContextVar[FrameType | None] = ContextVar("gtape.walking", default=None)
 
 
-def push(recorder: Any) -> None:
+def push(recorder: Recorder) -> None:
     recorders.set((*active(), recorder))
 
 
-def remove(recorder: Any) -> bool:
+def remove(recorder: Recorder) -> bool:
     """Take `recorder` off the stack; whether it was there."""
     stack = active()
     if len(stack) == 1 and stack[0] is recorder:
@@ -40,13 +66,13 @@ def remove(recorder: Any) -> bool:
     return True
 
 
-def inside(recorder: Any) -> tuple[Any, ...] | None:
+def inside(recorder: Recorder) -> tuple[Any, ...] | None:
     """The recorders pushed after `recorder`; None when it does not record here."""
     stack = active()
     return next((stack[i + 1:] for i, r in enumerate(stack) if r is recorder), None)
 
 
-def push_outside(recorder: Any, inner: tuple[Any, ...]) -> None:
+def push_outside(recorder: Recorder, inner: tuple[Any, ...]) -> None:
     """Push `recorder` outside those of `inner` that are still recording."""
     stack = active()
     at = next((i for i, r in enumerate(stack) if any(r is x for x in inner)), len(stack))

@@ -1,10 +1,11 @@
 """What becomes of an applied op: a node of a trace, and records of the tapes of its thread.
 
-A tape's record is the tuple (backward, result keys, code, offset, op, input keys, payload…).
-Keys are ints, or tuples of ints where there are several. `backward(grads, g, record)` adds to
-`grads`, which maps keys to arrays, or returns the part of its one input; `backward.tensors` adds
-tensors, through ops that other tapes see. Only the inputs that the tape knows are listed, and the
-payload holds only what the backward rule reads.
+A tape's record is the tuple (backward, result keys, code, offset, op, input keys, payload…), bare
+because ops that run in a microsecond write it; `Record` gives its parts names. Keys are ints, or
+tuples of ints where there are several. `backward(grads, g, record)` adds to `grads`, which maps
+keys to arrays, or returns the part of its one input; `backward.tensors` adds tensors, through ops
+that other tapes see. Only the inputs that the tape knows are listed, and the payload holds only
+what the backward rule reads.
 
 A tape also keeps marks, which hold no arrays: (kind, name, input keys, result keys, code, offset)
 for every step that carries no gradient. `explain` reads them.
@@ -14,8 +15,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 
 from gtape.core.context import active, new_key, tracer_now, walking
 from gtape.core.device import ArrayType
@@ -34,6 +35,29 @@ EXIT = "left the tape"
 STATE = "assigned"
 OUTSIDE = "computed outside"
 READ = "unwatched variable"
+
+
+class Record(NamedTuple):
+    """What a tape noted of one op, for readers that have the time for names."""
+
+    backward: Callable[..., Any]
+    outputs: tuple[int, ...]
+    code: CodeType
+    offset: int
+    op: Any
+    inputs: tuple[int, ...]
+    payload: tuple[Any, ...]
+
+    @staticmethod
+    def of(record: tuple[Any, ...]) -> Record:
+        backward, outputs, code, offset, op, inputs, *payload = record
+        return Record(backward, keys_of(outputs), code, offset, op, keys_of(inputs),
+                      tuple(payload))
+
+
+def keys_of(keys: int | tuple[int, ...]) -> tuple[int, ...]:
+    """The keys of a record, as a tuple where there is one too."""
+    return keys if type(keys) is tuple else (keys,)  # type: ignore[return-value]
 
 
 _current = walking.get

@@ -8,6 +8,7 @@ from typing import Any
 from gtape.core import dtypes
 from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.recording import Record
 from gtape.core.source_location import resolve
 
 Types = Sequence[ArrayType]
@@ -115,10 +116,10 @@ def _recorded(key: int) -> Any:
 
     for tape in active():
         if key and tape.is_tape:
-            steps = [(r[1], r[2:4]) for r in tape._records]
-            steps += [(m[3], m[4:]) for m in tape._marks]
+            steps = [(r.outputs, (r.code, r.offset)) for r in map(Record.of, tape._records)]
+            steps += [(outputs, site) for _, _, _, outputs, *site in tape._marks]
             for keys, site in steps:
-                if key in (keys if type(keys) is tuple else (keys,)):
+                if key in keys:
                     return site
     return None
 

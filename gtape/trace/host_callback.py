@@ -8,7 +8,7 @@ is had by running it again under a tape, at every order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gtape.autodiff.backward import Grads, add_to
 from gtape.core.context import tracer_now
@@ -20,6 +20,14 @@ from gtape.core.tensor import Tensor
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 Run = Callable[..., Sequence[Tensor]]
+
+
+class HostPayload(NamedTuple):
+    """What a record of a callback keeps: which inputs are wanted, their keys, and all inputs."""
+
+    wanted: list[int]
+    keys: tuple[int, ...]
+    inputs: tuple[Tensor, ...]
 
 
 class HostCallback(Op):
@@ -71,7 +79,7 @@ class HostCallback(Op):
         if not wanted:
             return None
         keys = tuple(inputs[i]._k for i in wanted)
-        return _pull, keys[0] if len(keys) == 1 else keys, (wanted, keys, inputs)
+        return _pull, keys[0] if len(keys) == 1 else keys, HostPayload(wanted, keys, inputs)
 
     def gradient(self, wanted: Sequence[int], inputs: Sequence[Tensor],
                  given: Sequence[int]) -> HostCallback:
@@ -108,11 +116,11 @@ def _pull(grads: Grads, g: Any, record: Any) -> None:
 
 
 def _tensors(grads: Grads, g: Any, record: Any) -> None:
-    op, wanted, keys, inputs = record[4], record[6], record[7], record[8]
+    op, kept = record[4], HostPayload(*record[6:])
     gs = g if type(g) is list else [g]
     given = [i for i, part in enumerate(gs) if part is not None]
-    made = op.gradient(wanted, inputs, given)(*inputs, *[gs[i] for i in given])
-    for key, part in zip(keys, made):
+    made = op.gradient(kept.wanted, kept.inputs, given)(*kept.inputs, *[gs[i] for i in given])
+    for key, part in zip(kept.keys, made):
         add_to(grads, key, part)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.autodiff.custom_gradient import run_custom
-from gtape.core.context import active, recorders, tracer_now, tracing
+from gtape.core.context import Recorder, active, recorders, tracer_now, tracing
 from gtape.core.device import ArrayType
 from gtape.core.errors import InternalError, NotTraceableError
 from gtape.core.recording import record_general
@@ -35,13 +35,12 @@ from gtape.vmap.one_hot import elementwise_diagonal
 from gtape.vmap.operand import Attrs, Operand, batches
 
 
-class _Outside:
+class _Outside(Recorder):
     """Stands for the recorders around a batch: they see what is done with tensors of their own.
 
     What is done with values of the batch they see as what it is made of.
     """
 
-    is_tape = False
     __slots__ = ("_batch", "_recorders")
 
     def __init__(self, batch: Batch, around: tuple[Any, ...]) -> None:
@@ -59,9 +58,6 @@ class _Outside:
     def _on_read(self, state: Any, value: Tensor) -> None:
         for recorder in self._recorders:
             recorder._on_read(state, value)
-
-    def _on_write(self, state: Any, value: Tensor) -> None:
-        """Nothing is assigned in a batch."""
 
 
 class Batch(Tracer):

@@ -12,6 +12,7 @@ from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.context import active
 from gtape.core.convert import convert
 from gtape.core.formatting import shown
+from gtape.core.recording import Record
 from gtape.core.tensor import Tensor
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
@@ -124,7 +125,7 @@ def _refuse(records: Sequence[Any]) -> None:
         LookupError: an op among what a tape recorded has no gradient.
     """
     for record in records:
-        op = record[4]
+        op = Record.of(record).op
         if not op.has_gradient and lookup(op) is None:
             raise LookupError(
                 f"gradient registry has no entry for: {op.tf_name}. A tape watches what goes "

@@ -6,12 +6,13 @@ too. What the walk reads of the values in between is what a forward program has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gtape.autodiff.tape import GradientTape
 from gtape.compile.frontend.closed_graph import _refuse
 from gtape.core.context import paused
+from gtape.core.recording import Record
 from gtape.core.tensor import Tensor
 from gtape.ops.shape.layout import identity_
 from gtape.trace.custom_step import CustomStep
@@ -53,11 +54,11 @@ class Joint:
     def reach(self) -> list[int]:
         """For each output which of the wanted inputs it has a gradient for, as bits."""
         found = {source._k: 1 << i for i, source in enumerate(self._sources)}
-        for record in self._tape._records:
+        for record in map(Record.of, self._tape._records):
             bits = 0
-            for key in _keys(record[5]):
+            for key in record.inputs:
                 bits |= found.get(key, 0)
-            for key in _keys(record[1]):
+            for key in record.outputs:
                 found[key] = found.get(key, 0) | bits
         return [found.get(v._k, 0) if v._t.differentiable else 0 for v in self.outputs]
 
@@ -70,10 +71,6 @@ class Joint:
             parts = tracer.run(lambda: self._tape.gradient(
                 targets, self._sources, list(seeds), on_none="ignore"))
         return JointWalk(seeds, tuple(tracer.nodes[start:]), tuple(parts))
-
-
-def _keys(keys: Any) -> Iterable[int]:
-    return (keys,) if type(keys) is int else keys
 
 
 def _bare(node: Node) -> list[Node]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from gtape.core.context import active, push, remove
+from gtape.core.context import Recorder, active, push, remove
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -65,25 +65,9 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
     return check_numerics(x, message)
 
 
-class _Observer:
-    """Sees every op of its thread: a recorder that keeps nothing."""
-
-    is_tape = False
-
-    def _on_read(self, state: Any, value: Tensor) -> None:
-        """Reading a variable is no op."""
-
-    def _on_write(self, state: Any, value: Tensor) -> None:
-        """Assigning to a variable is no op."""
-
+class _FiniteCheck(Recorder):
     def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                attrs: tuple[Any, ...]) -> None:
-        raise NotImplementedError
-
-
-class _FiniteCheck(_Observer):
-    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                attrs: tuple[Any, ...]) -> None:
+                context: Any) -> None:
         for tensor in outputs:
             if not isinstance(tensor, EagerTensor) or not tensor._t.differentiable:
                 continue
@@ -97,9 +81,9 @@ class _FiniteCheck(_Observer):
                     f"{tensor.spec} at {resolve(*here())}")
 
 
-class _PlacementLog(_Observer):
+class _PlacementLog(Recorder):
     def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                attrs: tuple[Any, ...]) -> None:
+                context: Any) -> None:
         for tensor in outputs[:1]:
             logging.getLogger("gtape").warning("%s runs on %s", op.name, tensor.device)
 
@@ -108,15 +92,15 @@ _finite_check = _FiniteCheck()
 _placement_log = _PlacementLog()
 
 
-def _is_on(observer: _Observer) -> bool:
-    return any(recorder is observer for recorder in active())
+def _is_on(recorder: Recorder) -> bool:
+    return any(each is recorder for each in active())
 
 
-def _turn(observer: _Observer, on: bool) -> None:
-    if on and not _is_on(observer):
-        push(observer)
+def _turn(recorder: Recorder, on: bool) -> None:
+    if on and not _is_on(recorder):
+        push(recorder)
     elif not on:
-        remove(observer)
+        remove(recorder)
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
