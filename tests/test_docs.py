@@ -29,7 +29,8 @@ from gtape.kernelcheck.emulator.build import why_not
 pytestmark = pytest.mark.native(required=False, zones=False)
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [p for p in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if p.exists()]
+PAGES = [p for p in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")),
+                     *sorted((ROOT / "gtape").glob("*/README.md"))) if p.exists()]
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n*```text\n(.*?)^```\n)?", re.M | re.S)
 _LEFT_OUT = "…"
 _COMPILED = "# needs a C++ compiler"

@@ -1,1 +1,2 @@
-"""`tf.function`: a Python function becomes a graph, and the graph one program."""
+"""`tf.function`: a Python function becomes a graph, and the graph one program. README.md walks one
+function through every stage."""

@@ -236,7 +236,8 @@ class RowWriter:
                 made.closing.append(
                     f"const {C_TYPES[dtype]} {name} = {rounded(whole, value.dtype)};")
             self.row_names[value.number] = name
-            if value.number in self.k.stored:
+            # What holds for the whole row is stored after all its loads; see `row_level`.
+            if value.number in self.k.stored and not self.k._is_row(value):
                 self._store(value, name, made.closing)
         else:
             made.closing.append(combined(node.how, self._total(node), name))
