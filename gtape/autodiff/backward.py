@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, TypeAlias
 
 from gtape.core.context import walking
 from gtape.core.device import added
@@ -11,7 +11,9 @@ from gtape.core.errors import ResourceExhaustedError
 from gtape.core.fp_errors import ignore, restore
 from gtape.core.source_location import user_frame
 
-Grads = dict[int, Any]
+#: What is pulled back: an array or a tensor, IndexedSlices, or a list with one for each result.
+Cotangent: TypeAlias = Any
+Grads: TypeAlias = dict[int, Cotangent]
 
 
 def keys_depending_on(records: list[Any], sources: set[int]) -> set[int]:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gtape.core import dtypes
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
+
+#: An array of a device, NumPy's or CuPy's, or the scalar that NumPy gives in place of one.
+Array: TypeAlias = Any
+#: The functions on such arrays: numpy or cupy.
+ArrayModule: TypeAlias = Any
 
 
 class ArrayType:

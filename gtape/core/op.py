@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from gtape.core.spec import Spec
+
+#: A function that a declaration gives: its parameters say what it wants.
+Function: TypeAlias = Callable[..., Any]
+#: The values of an op's attributes, in the order of `attr_names`.
+Attrs: TypeAlias = tuple[Any, ...]
 
 _declared: list[Op] = []
 

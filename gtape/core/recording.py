@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from gtape.core.context import active, new_key, tracer_now, walking
 from gtape.core.device import ArrayType
@@ -26,6 +26,11 @@ from gtape.core.tensor import EagerTensor, Tensor
 
 _getframe = sys._getframe
 
+#: `backward(grads, g, record)`, with the attribute `tensors`.
+Backward: TypeAlias = Callable[..., Any]
+#: What an op gives for a record: the backward, input keys, payload.
+Recorded: TypeAlias = tuple[Backward, Any, Sequence[Any]]
+RecordTuple: TypeAlias = tuple[Any, ...]
 #: Places in a record, for those who read one at every step.
 OP, INPUT_KEYS, PAYLOAD = 4, 5, 6
 

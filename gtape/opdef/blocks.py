@@ -7,14 +7,21 @@ of 16384 elements they stay in the second-level cache, and nothing but the resul
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
+from gtape.core.device import Array
+from gtape.core.op import Function
 from gtape.opdef.scalar_graph import Expr, topological
 
 BLOCK = 16384
 LARGE = 4 * BLOCK
+
+#: A function with `out`, the slots of its arguments, the slot of its result.
+_Step: TypeAlias = tuple[Function, list[int], int]
+#: A slot before all are counted: its kind, and its number among those.
+_Slot: TypeAlias = tuple[str, int]
 
 
 class Blocked:
@@ -26,14 +33,14 @@ class Blocked:
 
     __slots__ = ("_bool_buffers", "_buffers", "_constants", "_steps")
 
-    def __init__(self, steps: list[Any], constants: list[Any], buffers: int,
+    def __init__(self, steps: list[_Step], constants: list[float], buffers: int,
                  bool_buffers: int) -> None:
         self._steps = steps
         self._constants = constants
         self._buffers = buffers
         self._bool_buffers = bool_buffers
 
-    def run(self, arrays: Sequence[Any]) -> Any:
+    def run(self, arrays: Sequence[Array]) -> np.ndarray:
         """The value for equally shaped C-contiguous arrays and Python numbers."""
         first = next(a for a in arrays if isinstance(a, np.ndarray))
         flats = [a.reshape(-1) if isinstance(a, np.ndarray) else a for a in arrays]
@@ -52,7 +59,7 @@ class Blocked:
         return result.reshape(first.shape)
 
 
-def fits(arrays: Sequence[Any]) -> bool:
+def fits(arrays: Sequence[Array]) -> bool:
     """Whether `Blocked.run` may be used: large, one shape, one dtype, contiguous."""
     shape = dtype = None
     for a in arrays:
@@ -81,8 +88,8 @@ class _Scheduler:
         self._inputs = list(inputs)
         self._order = order
         self._last = {id(a): i for i, n in enumerate(order) for a in n.args}
-        self._constants: list[Any] = []
-        self._where: dict[int, Any] = {}
+        self._constants: list[float] = []
+        self._where: dict[int, _Slot] = {}
         self._free: dict[str, list[int]] = {"data": [], "bool": []}
         self._made = {"data": 0, "bool": 0}
 
@@ -96,7 +103,7 @@ class _Scheduler:
                   for f, args, out in steps]
         return Blocked(placed, self._constants, self._made["data"], self._made["bool"])
 
-    def _slot(self, node: Expr) -> tuple[str, int]:
+    def _slot(self, node: Expr) -> _Slot:
         if node.is_input:
             return "input", self._inputs.index(node.value)
         if node.is_constant:
@@ -104,7 +111,7 @@ class _Scheduler:
             return "constant", len(self._constants) - 1
         return self._where[id(node)]
 
-    def _step(self, i: int, node: Expr) -> Any:
+    def _step(self, i: int, node: Expr) -> tuple[Function, list[_Slot], _Slot]:
         args = [self._slot(a) for a in node.args]
         done = [self._where[id(a)] for a in {id(a): a for a in node.args}.values()
                 if self._last[id(a)] == i and id(a) in self._where]
@@ -117,11 +124,11 @@ class _Scheduler:
         self._where[id(node)] = target
         return node.op.ufunc, args, target
 
-    def _release(self, slots: list[tuple[str, int]]) -> None:
+    def _release(self, slots: list[_Slot]) -> None:
         for kind, index in slots:
             self._free[kind].append(index)
 
-    def _target(self, node: Expr) -> tuple[str, int]:
+    def _target(self, node: Expr) -> _Slot:
         if node is self._output:
             return "result", 0
         kind = "bool" if node.op.makes_bool else "data"

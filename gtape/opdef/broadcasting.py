@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from gtape.core.device import Array
 from gtape.numerics.sums import total
 
 
@@ -26,7 +25,7 @@ def stretches(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
         n == 1 and m != 1 for n, m in zip(shape[::-1], target[::-1]))
 
 
-def sum_to(array: Any, target: tuple[int, ...]) -> Any:
+def sum_to(array: Array, target: tuple[int, ...]) -> Array:
     """`array` summed over the axes along which `target` was broadcast."""
     shape = array.shape
     if stretches(shape, target):

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gtape.autodiff.backward import Grads, add_to
+from gtape.autodiff.backward import Cotangent, Grads, add_to
 from gtape.core.context import active, paused
-from gtape.core.op import Op, Rule, keyword_names, positional_names
-from gtape.core.recording import OP, record_general, trace_or_none
+from gtape.core.op import Attrs, Function, Op, Rule, keyword_names, positional_names
+from gtape.core.recording import OP, Recorded, RecordTuple, record_general, trace_or_none
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.opdef.vjp_rules import ATTRS, GROUPS, RuleGroup, VjpRules, _pull, run_rules
@@ -31,20 +31,19 @@ class Composite(Op):
     holomorphic = True
     linear: tuple[str, ...] = ()
 
-    def __init__(self, fn: Callable[..., Any], saves: str = "", tf_name: str | None = None) -> None:
+    def __init__(self, fn: Function, saves: str = "", tf_name: str | None = None) -> None:
         super().__init__(fn.__name__, positional_names(fn), fn.__doc__ or "", tf_name)
         self.attr_names = keyword_names(fn)
         self.defaults = dict(fn.__kwdefaults__ or {})
         self.outputs = ("y", *saves.split())
         self._fn = fn
-        self._specs: dict[Any, list[Spec]] = {}
         self.vjp_rules = VjpRules(self)
 
     has_gradient = True
 
-    def vjp(self, *wrt: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def vjp(self, *wrt: str) -> Callable[[Function], Function]:
         """Decorator: the backward rule for the inputs named."""
-        def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+        def declare(fn: Function) -> Function:
             self.vjp_rules.add(Rule(fn, self, wrt, self.attr_names))
             return fn
 
@@ -61,11 +60,11 @@ class Composite(Op):
             return self._transparent(inputs, full)[0]
         return self.run(inputs, tuple(full[n] for n in self.attr_names))[0]
 
-    def results(self, *inputs: Tensor, **attrs: Any) -> tuple[Any, ...]:
+    def results(self, *inputs: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
         """All results, the saved ones too, of a composite without a rule."""
         return self._transparent(inputs, self.defaults | attrs)
 
-    def _transparent(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    def _transparent(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
         """All results; what records sees the ops of the body."""
         if self._kernel is not None and not active():
             computed = self._computed(inputs, attrs)
@@ -74,7 +73,7 @@ class Composite(Op):
         made = self._fn(*inputs, **attrs)
         return made if len(self.outputs) > 1 else (made,)
 
-    def run(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def run(self, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, ...]:
         """One node or one record, whatever the body does."""
         named = dict(zip(self.attr_names, attrs))
         outputs = trace_or_none(self, inputs, attrs, lambda: self._infer(inputs, named))
@@ -88,7 +87,7 @@ class Composite(Op):
         return outputs
 
     def _computed(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any],
-                  ) -> tuple[Any, ...] | None:
+                  ) -> tuple[Tensor, ...] | None:
         """All results by kernels; None where there are none for these inputs."""
         device = inputs[0]._t.device
         gpu = device.executor
@@ -103,7 +102,7 @@ class Composite(Op):
         arrays = made if type(made) is tuple else (made,)
         return tuple([noted(EagerTensor(a, device.type_of(a.dtype))) for a in arrays])
 
-    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def reapply(self, inputs: Sequence[Tensor], attrs: Attrs) -> tuple[Tensor, ...]:
         if not self.vjp_rules.any:
             return self._transparent(tuple(inputs), dict(zip(self.attr_names, attrs)))
         return self.run(tuple(inputs), attrs)
@@ -115,8 +114,8 @@ class Composite(Op):
             graph = trace(lambda *xs: self._fn(*xs, **attrs), [x.spec for x in inputs])
         return [o.spec for o in graph.outputs]
 
-    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-               attrs: tuple[Any, ...]) -> Any:
+    def record(self, mask: int, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
+               attrs: Attrs) -> Recorded | None:
         made = self.vjp_rules.record(self.vjp_rules.recipe(mask, inputs, outputs), inputs, outputs,
                                      attrs, [x.spec for x in inputs])
         if made is None or len(outputs) == 1:
@@ -125,7 +124,7 @@ class Composite(Op):
         return _run_composite, keys, (*payload, inputs)
 
 
-def _by_definition(grads: Grads, gs: list[Any], record: Any) -> None:
+def _by_definition(grads: Grads, gs: list[Tensor | None], record: RecordTuple) -> None:
     """Differentiate the body: a cotangent arrived that the rule does not answer for."""
     from gtape.autodiff.tape import GradientTape
 
@@ -144,14 +143,14 @@ def _by_definition(grads: Grads, gs: list[Any], record: Any) -> None:
             add_to(grads, key, part)
 
 
-def _composite_tensors(grads: Grads, g: Any, record: Any) -> None:
+def _composite_tensors(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
     if all(part is None for part in g[1:]):
         _pull(grads, g, record)
     else:
         _by_definition(grads, g, record)
 
 
-def _run_composite(grads: Grads, g: Any, record: Any) -> None:
+def _run_composite(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
     if all(part is None for part in g[1:]):
         run_rules(grads, g, record)
         return
@@ -166,10 +165,10 @@ def _run_composite(grads: Grads, g: Any, record: Any) -> None:
 _run_composite.tensors = _composite_tensors  # type: ignore[attr-defined]
 
 
-def composite(fn: Callable[..., Any] | None = None, *, saves: str = "",
+def composite(fn: Function | None = None, *, saves: str = "",
               tf_name: str | None = None) -> Any:
     """Declare a composite; usable bare or with options."""
-    def declare(function: Callable[..., Any]) -> Composite:
+    def declare(function: Function) -> Composite:
         made = Composite(function, saves, tf_name)
         made.declare()
         return made

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, operators, substitute, topological
 
+if TYPE_CHECKING:
+    from gtape.opdef.scalar_ops import ScalarOp
 
-def scalar_vjp(op: Any, g: Expr, y: Expr, args: Sequence[Expr], complex_: bool,
+
+def scalar_vjp(op: ScalarOp, g: Expr, y: Expr, args: Sequence[Expr], complex_: bool,
                ) -> list[Expr | None]:
     """The cotangent of each argument of `y = op(*args)`, given that of y.
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from gtape.core import dtypes
 from gtape.core.device import ArrayType
+from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.recording import Record
 from gtape.core.source_location import resolve
+from gtape.core.tensor import Tensor
 
 Types = Sequence[ArrayType]
 
@@ -28,7 +30,7 @@ def _equal(name: str, types: Types) -> ArrayType:
     return first
 
 
-def _only(allowed: Callable[[Any], bool], what: str) -> Callable[[str, Types], ArrayType]:
+def _only(allowed: Callable[[DType], bool], what: str) -> Callable[[str, Types], ArrayType]:
     def rule(name: str, types: Types) -> ArrayType:
         first = _equal(name, types)
         if not allowed(first.dtype):
@@ -103,7 +105,7 @@ RULES: dict[str, Callable[[str, Types], ArrayType]] = {
 }
 
 
-def _made_at(tensor: Any) -> str:
+def _made_at(tensor: Tensor) -> str:
     """Where a tensor was made, if that was noted: by itself, or by a tape now recording."""
     origin = getattr(tensor, "_origin", None)
     site = origin[-2:] if origin else _recorded(tensor._k)
@@ -124,7 +126,7 @@ def _recorded(key: int) -> Any:
     return None
 
 
-def same_device(name: str, tensors: Sequence[Any]) -> None:
+def same_device(name: str, tensors: Sequence[Tensor]) -> None:
     """Raises InvalidArgumentError when tensors live on different devices."""
     first = tensors[0]
     for other in tensors[1:]:

@@ -19,6 +19,7 @@ from gtape.core.convert import convert, convert_like
 from gtape.core.device import others
 from gtape.core.dtypes import bool_
 from gtape.core.fp_errors import ignored_context
+from gtape.core.op import Function
 from gtape.core.recording import CUT, UNKNOWN, _seen_globals, mark, user_of
 from gtape.core.source_location import here
 from gtape.core.state_ref import Readable
@@ -28,8 +29,6 @@ from gtape.opdef.eager_source import source, vjp_slots
 from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.kernel_calls import add_launches, find_launch, launched
 from gtape.opdef.scalar_graph import Expr, is_expr
-
-Function = Callable[..., Any]
 
 #: What the text of `eager_source` names. It is a library's, so its frames are no user's.
 _GLOBALS = {
@@ -127,7 +126,7 @@ def _factory(arity: int, select: bool) -> Callable[..., Function]:
     text, file = source(arity, select), f"<gtape function of {arity}{' select' * select}>"
     # Tracebacks show its lines.
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    defined: dict[str, Any] = {}
+    defined: dict[str, Function] = {}
     exec(compile(text, file, "exec"), _GLOBALS | {"slow_path": slow_path}, defined)
     return defined["make"]  # type: ignore[no-any-return]
 

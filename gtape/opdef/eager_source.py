@@ -14,8 +14,9 @@ tensor does. A text is compiled once; an op's function is a closure of that code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from gtape.core.op import Function
 
 _OPERANDS = ("x", "y", "z")
 _BEFORE = """
@@ -95,7 +96,7 @@ class VjpSlot:
 
     __slots__ = ("backward", "keeps_result", "keeps_x", "keeps_y", "keeps_z")
 
-    def __init__(self, backward: Callable[..., Any] | None, reads: Sequence[bool]) -> None:
+    def __init__(self, backward: Function | None, reads: Sequence[bool]) -> None:
         self.backward = backward
         self.keeps_x, self.keeps_y, self.keeps_z = (*reads[:-1], False, False)[:3]
         self.keeps_result = reads[-1]

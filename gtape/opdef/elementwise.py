@@ -8,19 +8,19 @@ elementwise op is an elementwise op.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gtape.core.context import active, tracer_now
 from gtape.core.convert import convert_like
-from gtape.core.device import ArrayType
+from gtape.core.device import Array, ArrayModule, ArrayType
 from gtape.core.dtypes import bool_
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.fp_errors import ignore, ignored_context, restore
-from gtape.core.op import Op
-from gtape.core.recording import record_general, trace_or_none
+from gtape.core.op import Attrs, Function, Op
+from gtape.core.recording import Recorded, record_general, trace_or_none
 from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor, noted
@@ -47,11 +47,11 @@ class Elementwise(Op):
                  tf_name: str | None) -> None:
         super().__init__(name, params, doc, tf_name)
         self.types = types
-        self._vjp_programs: dict[Any, VjpProgram | None] = {}
+        self._vjp_programs: dict[tuple[object, ...], VjpProgram | None] = {}
         #: The Python function of the op, when it is a public one.
-        self.python: Callable[..., Any] | None = None
+        self.python: Function | None = None
         #: Kernels by the types of inputs and result; see `kernel_calls`.
-        self.maps: dict[Any, Any] = {}
+        self.maps: dict[tuple[ArrayType, ...], Any] = {}
         self.launches: dict[ArrayType, Launches] = {}
 
     # -------------------------------------------------------------- meaning
@@ -75,7 +75,7 @@ class Elementwise(Op):
         return ElementwiseVjp(f"d_{self.params[position]} {self.name}", tuple(types), body,
                               out_type, tuple(types.values()))
 
-    def may_refuse(self, inputs: Sequence[Any]) -> bool:
+    def may_refuse(self, inputs: Sequence[Tensor]) -> bool:
         """Only division of integers does, by what may be 0."""
         by = inputs[-1]
         return (self.refuses and by.dtype.is_integer and super().may_refuse(inputs)
@@ -94,7 +94,7 @@ class Elementwise(Op):
         types = (array_type,) * len(self.params)
         return (array_type.device.typed(bool_), *types[1:]) if self.types == "select" else types
 
-    def compute(self, array_type: ArrayType, arrays: Sequence[Any]) -> Any:
+    def compute(self, array_type: ArrayType, arrays: Sequence[Array]) -> Array:
         """The value for arrays of one device; `array_type` is the result's."""
         raise NotImplementedError
 
@@ -129,8 +129,8 @@ class Elementwise(Op):
         slots[slot] = filled
         return filled
 
-    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-               attrs: tuple[Any, ...]) -> Any:
+    def record(self, mask: int, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
+               attrs: Attrs) -> Recorded | None:
         """The (backward, input keys, payload) of a record; None when no gradient flows.
 
         A Python number among the inputs has the type of the tensors beside it.
@@ -184,7 +184,7 @@ class Elementwise(Op):
             return None
         return tracer_now().emit(self, inputs, (), [spec], [out_type])  # type: ignore[no-any-return]
 
-    def _evaluate(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Any:
+    def _evaluate(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Array:
         arrays = [x._array_() for x in inputs]
         state = ignore()
         try:
@@ -197,7 +197,7 @@ class Elementwise(Op):
         finally:
             restore(state)
 
-    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    def reapply(self, inputs: Sequence[Tensor], attrs: Attrs) -> tuple[Tensor, ...]:
         return (self.apply(inputs),)
 
 
@@ -207,10 +207,10 @@ class ScalarGraphOp(Elementwise):
     def __init__(self, name: str, params: tuple[str, ...], types: str, doc: str,
                  tf_name: str | None) -> None:
         super().__init__(name, params, types, doc, tf_name)
-        self._functions: dict[Any, Callable[..., Any]] = {}
+        self._functions: dict[ArrayModule, Function] = {}
         self._blocked: list[Blocked | None] = []
 
-    def function(self, xp: Any) -> Callable[..., Any]:
+    def function(self, xp: ArrayModule) -> Function:
         """The op as a function of `xp`'s arrays."""
         found = self._functions.get(xp)
         if found is None:
@@ -221,7 +221,7 @@ class ScalarGraphOp(Elementwise):
             found = self._functions.setdefault(xp, define(source, "formula", printer.names))
         return found
 
-    def compute(self, array_type: ArrayType, arrays: Sequence[Any]) -> Any:
+    def compute(self, array_type: ArrayType, arrays: Sequence[Array]) -> Array:
         if array_type.fast and any(
                 isinstance(a, np.ndarray) and a.size >= LARGE for a in arrays) and fits(arrays):
             if not self._blocked:
@@ -261,7 +261,7 @@ class ElementwiseVjp(ScalarGraphOp):
         return self.apply([v if isinstance(v, Tensor) else convert_like(v, t, self.name)
                            for v, t in zip(values, self._in_types)])
 
-    def _applied(self, values: Sequence[Any]) -> Tensor:
+    def _applied(self, values: Sequence[EagerTensor]) -> Tensor:
         """`apply` on host floats of the declared types: nothing is left to check."""
         arrays = [v._a for v in values]
         array = None
@@ -275,8 +275,8 @@ class ElementwiseVjp(ScalarGraphOp):
             record_general(self, tuple(values), (made,), ())
         return made
 
-    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-               attrs: tuple[Any, ...]) -> Any:
+    def record(self, mask: int, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
+               attrs: Attrs) -> Recorded | None:
         if outputs[0]._t is not self._out_type or not self._all_differentiable:
             return super().record(mask, inputs, outputs, attrs)
         try:

@@ -7,13 +7,14 @@ and one that applies an `ElementwiseVjp` for each input to tensors, so that othe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gtape.autodiff.backward import add_to
+from gtape.autodiff.backward import Cotangent, Grads, add_to
 from gtape.autodiff.user_gradients import failing, missing_gradient, override
-from gtape.core.device import ArrayType
-from gtape.core.recording import INPUT_KEYS, PAYLOAD
-from gtape.core.tensor import EagerTensor
+from gtape.core.device import Array, ArrayType
+from gtape.core.recording import INPUT_KEYS, PAYLOAD, Backward, Recorded, RecordTuple
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.blocks import LARGE, fits, schedule
 from gtape.opdef.broadcasting import sum_to
 from gtape.opdef.differentiate import inputs_read, unused_name
@@ -21,7 +22,22 @@ from gtape.opdef.kernel_calls import backward_step
 from gtape.opdef.printers.numpy import Printer, define
 from gtape.opdef.scalar_graph import Expr, topological
 
-Backward = Callable[..., Any]
+if TYPE_CHECKING:
+    from gtape.opdef.elementwise import Elementwise, ElementwiseVjp
+
+
+
+class _TensorStep(NamedTuple):
+    """How a cotangent of one input is made of tensors: by an op, of g and what the record keeps.
+
+    `op` is None where the cotangent is g; `picks` has places in the record, None for g; `shape_at`
+    is the place of the shape that it is summed to, if the input may have been broadcast.
+    """
+
+    op: ElementwiseVjp | None
+    order: int
+    picks: list[int | None]
+    shape_at: int | None
 
 
 class VjpProgram:
@@ -52,7 +68,7 @@ class VjpProgram:
             self._build = None
         return self._backward
 
-    def entry(self, inputs: tuple[Any, ...], y: Any) -> Any:
+    def entry(self, inputs: tuple[Tensor, ...], y: Tensor) -> Recorded:
         """(backward, input keys, payload), laid out as `opdef.eager_source` does."""
         backward = self.backward if type(y) is EagerTensor else self._backward
         kept = [v if read else None for v, read in zip((*inputs, y), self.reads)]
@@ -60,14 +76,14 @@ class VjpProgram:
         in_keys = inputs[wrt[0]]._k if len(wrt) == 1 else tuple([inputs[i]._k for i in wrt])
         if self._arity == 1:
             return backward, in_keys, kept
-        shapes: list[Any] = [None] * self._arity
+        shapes: list[tuple[int, ...] | None] = [None] * self._arity
         for i in wrt:
             x = inputs[i]
             shapes[i] = x._a.shape if type(x) is EagerTensor else x.spec.shape
         return backward, in_keys, shapes + kept
 
 
-def build_vjp_program(op: Any, types: tuple[ArrayType, ...], wanted: int, numbers: int,
+def build_vjp_program(op: Elementwise, types: tuple[ArrayType, ...], wanted: int, numbers: int,
                       same_shape: bool) -> VjpProgram | None:
     """The program of `op` on inputs of these types; see `Elementwise.vjp_program`."""
     arity = len(op.params)
@@ -86,13 +102,13 @@ def build_vjp_program(op: Any, types: tuple[ArrayType, ...], wanted: int, number
         return VjpProgram(failing(error), arity, wrt, [False] * (arity + 1))
     pairs = [(i, p) for i, p in zip(wrt, found) if p is not None]
     if not pairs:
-        return _unconnected(op, arity, wrt)
+        return _unconnected(arity, wrt)
     return _Builder(op, types, wrt, pairs, numbers, same_shape).program()
 
 
-def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> VjpProgram | None:
+def _unconnected(arity: int, wrt: Sequence[int]) -> VjpProgram | None:
     """Inputs that the result does not depend on smoothly: recorded, and nothing comes back."""
-    def backward(grads: Any, g: Any, record: Any) -> None:
+    def backward(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
         return None
 
     backward.tensors = backward  # type: ignore[attr-defined]
@@ -100,7 +116,7 @@ def _unconnected(op: Any, arity: int, wrt: Sequence[int]) -> VjpProgram | None:
 
 
 class _Builder:
-    def __init__(self, op: Any, types: Sequence[ArrayType], wrt: Sequence[int],
+    def __init__(self, op: Elementwise, types: Sequence[ArrayType], wrt: Sequence[int],
                  pairs: list[tuple[int, Expr]], numbers: int, same: bool) -> None:
         self._op, self._types, self._wrt, self._pairs = op, types, wrt, pairs
         self._arity = len(op.params)
@@ -140,7 +156,7 @@ class _Builder:
                 lines.append(f"{name} = r[{self._kept_at(position)}]" + ("" if number else "._a"))
         return lines
 
-    def _launched(self) -> Callable[..., Any] | None:
+    def _launched(self) -> Backward | None:
         """The whole step as one launch; None where the device has no kernel for it."""
         maps = self._types[0].device.maps
         if maps is None:
@@ -160,7 +176,7 @@ class _Builder:
         lines += [f"p{i} = {self._g}" for i in passed]
         return self._defined(lines, names)
 
-    def _launched_apart(self, maps: Any) -> Callable[..., Any] | None:
+    def _launched_apart(self, maps: Any) -> Backward | None:
         """One launch for each input: what was broadcast is summed on the way."""
         lines, names = self._kept(), {}
         for i, part in self._pairs:
@@ -175,7 +191,7 @@ class _Builder:
             lines += call.split("\n")
         return self._defined(lines, names | {"sum_to": sum_to})
 
-    def _defined(self, lines: list[str], names: dict[str, Any]) -> Callable[..., Any]:
+    def _defined(self, lines: list[str], names: dict[str, Any]) -> Backward:
         """The backward function: `lines` that leave the parts in p0, p1 …, then their storing."""
         for index, _ in self._pairs:
             lines += self._store(index)
@@ -185,7 +201,7 @@ class _Builder:
         source = f"def backward(grads, {self._g}, r):\n" + "".join(f"    {x}\n" for x in lines)
         return define(source, "backward", names)
 
-    def _arrays(self) -> Callable[..., Any]:
+    def _arrays(self) -> Backward:
         xp = self._types[0].xp
         printer = Printer(xp)
         assigned, texts = printer.lines([p for _, p in self._pairs])
@@ -232,10 +248,10 @@ class _Builder:
             lines.append(f"    p{index} = blocks{index}.run(({', '.join(names)},))")
         return [*lines, "else:", *(f"    {line}" for line in body)]
 
-    def _tensors(self) -> Callable[..., Any]:
-        prepared: dict[Any, list[Any]] = {}
+    def _tensors(self) -> Backward:
+        prepared: dict[ArrayType, list[_TensorStep]] = {}
 
-        def backward(grads: Any, g: Any, record: Any) -> None:
+        def backward(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
             keys = record[INPUT_KEYS]
             keys = keys if type(keys) is tuple else (keys,)
             steps = prepared.get(g._t)
@@ -261,26 +277,28 @@ class _Builder:
             return self._types
         return [g_type if t.fast else t for t in self._types]
 
-    def _step(self, index: int, part: Expr, g_type: ArrayType, types: Sequence[ArrayType]) -> Any:
+    def _step(self, index: int, part: Expr, g_type: ArrayType, types: Sequence[ArrayType],
+              ) -> _TensorStep:
         names = inputs_read([part])
         named = {self._g: g_type, self._y: g_type, **dict(zip(self._op.params, types))}
         op = None if part.is_input and part.value == self._g else self._op.derivative(
             index, part, {n: named[n] for n in names}, types[index])
         picks = [None if n == self._g else self._kept_at(self._names.index(n)) for n in names]
         shape_at = PAYLOAD + index if self._arity > 1 and not self._same else None
-        return op, self._wrt.index(index), picks, shape_at
+        return _TensorStep(op, self._wrt.index(index), picks, shape_at)
 
 
-def _scoped(backward: Callable[..., Any], scope: Callable[[], Any]) -> Callable[..., Any]:
+def _scoped(backward: Backward, scope: Callable[[], AbstractContextManager[Any]],
+            ) -> Backward:
     """`backward`, on the device where its arrays are."""
-    def run(grads: Any, g: Any, record: Any) -> Any:
+    def run(grads: Grads, g: Cotangent, record: RecordTuple) -> Array | None:
         with scope():
             return backward(grads, g, record)
 
     return run
 
 
-def _sum_to_tensor(tensor: Any, shape: tuple[int, ...]) -> Any:
+def _sum_to_tensor(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     from gtape.ops.shape.layout import sum_to as sum_to_op
 
     return sum_to_op(tensor, shape)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from gtape.core.device import ArrayType
+from gtape.core.device import Array, ArrayType
 from gtape.core.errors import InvalidArgumentError
+from gtape.core.op import Function
 from gtape.core.recording import record_general
 from gtape.core.tensor import EagerTensor, noted
 from gtape.opdef.differentiate import inputs_read
 from gtape.opdef.eager_source import vjp_slots
 from gtape.opdef.scalar_graph import Expr
+
+if TYPE_CHECKING:
+    from gtape.opdef.elementwise import Elementwise
 
 #: Python integers up to here are exact as the doubles that kernels take them as.
 _EXACT = 1 << 53
@@ -33,12 +37,12 @@ class MapDefinition(NamedTuple):
                          [t.dtype.np_dtype for t in self.results])
 
 
-def forward_step(op: Any, types: Sequence[ArrayType], out: ArrayType) -> MapDefinition:
+def forward_step(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> MapDefinition:
     """The op itself."""
     return MapDefinition(op.name, (op.body(),), tuple(op.params), tuple(types), (out,))
 
 
-def backward_step(op: Any, types: Sequence[ArrayType], pairs: Sequence[tuple[int, Expr]],
+def backward_step(op: Elementwise, types: Sequence[ArrayType], pairs: Sequence[tuple[int, Expr]],
                   cotangent: str, result: str) -> MapDefinition:
     """The cotangents of some inputs: `pairs` of position and expression, in terms of the op's
     inputs and of what is called `cotangent` and `result`."""
@@ -50,7 +54,7 @@ def backward_step(op: Any, types: Sequence[ArrayType], pairs: Sequence[tuple[int
                          tuple(named[n] for n in reads), tuple(types[i] for i, _ in pairs))
 
 
-def map_of(op: Any, types: Sequence[ArrayType], out: ArrayType) -> Any:
+def map_of(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> Any:
     """The map of an elementwise op on inputs of these types; None where there is none."""
     key = (*types, out)
     try:
@@ -62,7 +66,7 @@ def map_of(op: Any, types: Sequence[ArrayType], out: ArrayType) -> Any:
     return op.maps.setdefault(key, made)
 
 
-def mapped(op: Any, out: ArrayType, arrays: Sequence[Any]) -> Any:
+def mapped(op: Elementwise, out: ArrayType, arrays: Sequence[Array]) -> Array | None:
     """The op by a kernel; None where there is none for these arrays."""
     device = out.device
     if device.maps is None:
@@ -71,7 +75,7 @@ def mapped(op: Any, out: ArrayType, arrays: Sequence[Any]) -> Any:
     return None if found is None else found(*arrays)[0]
 
 
-def launched(op: Any, like: ArrayType, args: Sequence[Any]) -> Any:
+def launched(op: Elementwise, like: ArrayType, args: Sequence[Any]) -> Any:
     """The op on tensors of type `like` and Python numbers, which are not copied to the device.
 
     NotImplemented where an argument is something else, or no kernel serves it.
@@ -101,16 +105,20 @@ def launched(op: Any, like: ArrayType, args: Sequence[Any]) -> Any:
     return made
 
 
-def _is_number(value: Any, like: ArrayType) -> bool:
+def _is_number(value: object, like: ArrayType) -> bool:
     return like.dtype.is_floating and (type(value) is float or (
         type(value) is int and -_EXACT < value < _EXACT))
 
 
-def _out_type(op: Any, like: ArrayType) -> ArrayType | None:
+def _out_type(op: Elementwise, like: ArrayType) -> ArrayType | None:
     try:
         return op.out_type(op.operand_types(like))  # type: ignore[no-any-return]
     except InvalidArgumentError:
         return None
+
+
+#: What launches; None until asked for, False where there is none.
+Launch: TypeAlias = Function | bool | None
 
 
 class Launches:
@@ -119,21 +127,20 @@ class Launches:
     __slots__ = ("by_numbers", "vjp_slots")
 
     def __init__(self, arity: int) -> None:
-        #: By the mask of arguments that are Python numbers: what launches; None until asked for,
-        #: False where there is none.
-        self.by_numbers: list[Any] = [None] * (1 << arity)
+        #: By the mask of arguments that are Python numbers.
+        self.by_numbers: list[Launch] = [None] * (1 << arity)
         self.vjp_slots = vjp_slots(arity)
 
 
-def add_launches(op: Any, like: ArrayType) -> Launches:
+def add_launches(op: Elementwise, like: ArrayType) -> Launches:
     """The entry of `op.launches` for a type, nothing of it made yet."""
     return op.launches.setdefault(like, Launches(len(op.params)))  # type: ignore[no-any-return]
 
 
-def find_launch(op: Any, like: ArrayType, numbers: int) -> Any:
+def find_launch(op: Elementwise, like: ArrayType, numbers: int) -> Launch:
     """The launch for arguments of which those in the mask `numbers` are Python numbers; False
     where the op has to go another way."""
-    launch: Any = False
+    launch: Launch = False
     if like.device.alone and like.device.maps is not None and (
             not numbers or like.dtype.is_floating):
         out = _out_type(op, like)

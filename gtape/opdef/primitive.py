@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 
 from gtape.core.context import active, tracer_now
-from gtape.core.device import ArrayType, Device, others
+from gtape.core.device import Array, ArrayModule, ArrayType, Device, others
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.fp_errors import ignore, ignored_context, restore
-from gtape.core.op import Op, Rule, keyword_names, positional_names, variadic_name
-from gtape.core.recording import record_general, trace_or_none
+from gtape.core.op import Attrs, Function, Op, Rule, keyword_names, positional_names, variadic_name
+from gtape.core.recording import Recorded, record_general, trace_or_none
 from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, noted
@@ -68,7 +68,7 @@ class Primitive(Op):
 
     nondifferentiable = False
 
-    def __init__(self, fn: Callable[..., Any], *, linear: str = "", outputs: str = "y",
+    def __init__(self, fn: Function, *, linear: str = "", outputs: str = "y",
                  tf_name: str | None = None, holomorphic: bool = True,
                  nondifferentiable: bool = False) -> None:
         self.variadic = bool(fn.__code__.co_flags & _VARARGS)
@@ -81,18 +81,18 @@ class Primitive(Op):
         self.holomorphic = holomorphic
         self.nondifferentiable = nondifferentiable
         self._fn = fn
-        self._infer: Callable[..., Any] | None = None
-        self._shaped: dict[Any, Shaped] = {}
+        self._infer: Function | None = None
+        self._shaped: dict[tuple[object, ...], Shaped] = {}
         self.vjp_rules = VjpRules(self)
 
     # -------------------------------------------------------------- declaration
 
-    def infer(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def infer(self, fn: Function) -> Function:
         """Decorator: specs and attributes -> the spec(s) of the result; raises in words."""
         self._infer = fn
         return fn
 
-    def defined(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def defined(self, fn: Function) -> Function:
         """Decorator: the op written in other ops. It is what the op means; the array function is
         a faster way to the same numbers.
 
@@ -105,9 +105,9 @@ class Primitive(Op):
         self.definition = fn
         return fn
 
-    def vjp(self, *wrt: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def vjp(self, *wrt: str) -> Callable[[Function], Function]:
         """Decorator: the backward rule for the inputs named; see `core.op.Rule`."""
-        def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+        def declare(fn: Function) -> Function:
             self.vjp_rules.add(Rule(fn, self, wrt, self.attr_names))
             return fn
 
@@ -136,10 +136,10 @@ class Primitive(Op):
     #: Whether the number of results depends on the attributes (unstack, split).
     many = False
 
-    def run(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def run(self, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, ...]:
         """Check, compute, record."""
         eager = True
-        key: list[Any] = [attrs]
+        key: list[object] = [attrs]
         for x in inputs:
             key.append(x._t)
             if type(x) is EagerTensor:
@@ -156,7 +156,7 @@ class Primitive(Op):
                 made = ignored_context.call(self._fn, np, *arrays, **shaped.attrs)
             except MemoryError as error:
                 raise exhausted(self.name.rstrip("_"), shaped.specs, error) from error
-            outputs: tuple[Any, ...] = self._wrapped(made, shaped)
+            outputs: tuple[Tensor, ...] = self._wrapped(made, shaped)
         elif eager:
             tracer = tracer_now() if shaped.grows else None
             outputs = self._on_device(inputs, shaped) if tracer is None else tracer.emit(
@@ -168,11 +168,11 @@ class Primitive(Op):
             record_general(self, inputs, outputs, shaped)
         return outputs
 
-    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def reapply(self, inputs: Sequence[Tensor], attrs: Attrs) -> tuple[Tensor, ...]:
         return self.run(tuple(inputs), attrs)
 
-    def _shaped_for(self, key: tuple[Any, ...], inputs: tuple[Tensor, ...],
-                    attrs: tuple[Any, ...]) -> Shaped:
+    def _shaped_for(self, key: tuple[object, ...], inputs: tuple[Tensor, ...],
+                    attrs: Attrs) -> Shaped:
         """The specs and types of the results for these inputs, from the cache if possible."""
         try:
             found = self._shaped.get(key)
@@ -187,14 +187,14 @@ class Primitive(Op):
         return found
 
     @staticmethod
-    def _wrapped(made: Any, shaped: Shaped) -> tuple[EagerTensor, ...]:
+    def _wrapped(made: Array, shaped: Shaped) -> tuple[EagerTensor, ...]:
         """The arrays that the function gave, one or a sequence, as tensors."""
         types = shaped.types
         if type(made) is tuple or type(made) is list:
             return tuple([EagerTensor(_boxed(a), t) for a, t in zip(made, types)])
         return (EagerTensor(made if type(made) is not bytes else _boxed(made), types[0]),)
 
-    def _check(self, inputs: tuple[Tensor, ...], attrs: tuple[Any, ...]) -> Shaped:
+    def _check(self, inputs: tuple[Tensor, ...], attrs: Attrs) -> Shaped:
         if inputs:
             same_device(self.name, inputs)
         specs = self.result_specs([x.spec for x in inputs], attrs)
@@ -209,7 +209,7 @@ class Primitive(Op):
         return Shaped(specs, tuple(device.typed(s.dtype) for s in specs), device,
                       dict(zip(self.attr_names, attrs)), tuple([x.spec for x in inputs]))
 
-    def result_specs(self, specs: Sequence[Spec], attrs: tuple[Any, ...]) -> tuple[Spec, ...]:
+    def result_specs(self, specs: Sequence[Spec], attrs: Attrs) -> tuple[Spec, ...]:
         """The specs of the results.
 
         Raises:
@@ -219,7 +219,7 @@ class Primitive(Op):
         made = self._infer(*specs, **dict(zip(self.attr_names, attrs)))
         return (made,) if isinstance(made, Spec) else tuple(made)
 
-    def _on_device(self, inputs: tuple[Any, ...], shaped: Shaped) -> tuple[EagerTensor, ...]:
+    def _on_device(self, inputs: tuple[Tensor, ...], shaped: Shaped) -> tuple[EagerTensor, ...]:
         """The array function where a device other than the host may have to be entered first."""
         arrays = [x._a for x in inputs]
         device, made = shaped.device, None
@@ -246,12 +246,12 @@ class Primitive(Op):
             restore(state)
         return tuple([noted(x) for x in self._wrapped(made, shaped)])
 
-    def value(self, xp: Any, *arrays: Any, **attrs: Any) -> Any:
+    def value(self, xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
         """The bare array function, for other array functions to build on."""
         return self._fn(xp, *arrays, **(self.defaults | attrs))
 
-    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-               context: Shaped) -> Any:
+    def record(self, mask: int, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
+               context: Shaped) -> Recorded | None:
         """The (backward, input keys, payload) of a record; `context` is what `run` found."""
         recipe = context.recipes.get(mask)
         if recipe is None:
@@ -259,14 +259,14 @@ class Primitive(Op):
         return self.vjp_rules.record(recipe, inputs, outputs, context.values, context.inputs)
 
 
-def _boxed(made: Any) -> Any:
+def _boxed(made: Array) -> Array:
     """`made` as an array: NumPy hands out one string of an array as bare bytes."""
     return np.array(made, object) if type(made) is bytes else made
 
 
-def primitive(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+def primitive(fn: Function | None = None, **options: Any) -> Any:
     """Declare a primitive; usable bare or with the options of `Primitive`."""
-    def declare(function: Callable[..., Any]) -> Primitive:
+    def declare(function: Function) -> Primitive:
         made = Primitive(function, **options)
         made.declare()
         return made

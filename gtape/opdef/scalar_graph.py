@@ -8,10 +8,14 @@ small and common parts are computed once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+if TYPE_CHECKING:
+    from gtape.opdef.scalar_ops import ScalarOp
+
+Number: TypeAlias = float | int | bool | complex
 #: Python's operators on expressions: the scalar ops they mean, filled by `ops.elementwise.scalars`.
-operators: dict[str, Any] = {}
+operators: dict[str, ScalarOp] = {}
 
 
 class ScalarGraph:
@@ -20,17 +24,17 @@ class ScalarGraph:
     __slots__ = ("_nodes",)
 
     def __init__(self) -> None:
-        self._nodes: dict[Any, Expr] = {}
+        self._nodes: dict[tuple[object, ...], Expr] = {}
 
     def input(self, name: str) -> Expr:
         return self._shared(("input", name), None, (), name)
 
-    def constant(self, value: float | int | bool | complex) -> Expr:
+    def constant(self, value: Number) -> Expr:
         # 0.0 and -0.0 are equal, and not the same number.
         shown = "" if value else str(value)
         return self._shared(("constant", type(value), value, shown), None, (), value)
 
-    def node(self, op: Any, args: Sequence[Any]) -> Expr:
+    def node(self, op: ScalarOp, args: Sequence[Expr | Number]) -> Expr:
         """`op(*args)`, simplified."""
         found = tuple(a if isinstance(a, Expr) else self.constant(a) for a in args)
         simpler = op.simplify(found) if op.simplify is not None else None
@@ -38,7 +42,7 @@ class ScalarGraph:
             return simpler
         return self._shared((op, *map(id, found)), op, found, None)
 
-    def _shared(self, key: Any, op: Any, args: tuple[Expr, ...], value: Any) -> Expr:
+    def _shared(self, key: tuple[object, ...], op: Any, args: tuple[Expr, ...], value: Any) -> Expr:
         node = self._nodes.get(key)
         if node is None:
             node = self._nodes[key] = Expr(self, op, args, value)
@@ -73,8 +77,8 @@ class Expr:
         return f"{self.op.name}({', '.join(map(repr, self.args))})"
 
 
-def _binary(name: str, swapped: bool = False) -> Callable[[Expr, Any], Expr]:
-    def operator(self: Expr, other: Any) -> Expr:
+def _binary(name: str, swapped: bool = False) -> Callable[[Expr, Expr | Number], Expr]:
+    def operator(self: Expr, other: Expr | Number) -> Expr:
         args = (other, self) if swapped else (self, other)
         return self.graph.node(operators[name], args)
 
@@ -96,7 +100,7 @@ for _method, _op in (("neg", "negative"), ("invert", "logical_not")):
     setattr(Expr, f"__{_method}__", _unary(_op))
 
 
-def is_expr(args: Sequence[Any]) -> bool:
+def is_expr(args: Sequence[object]) -> bool:
     return any(type(a) is Expr for a in args)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from gtape.core.device import ArrayType
-from gtape.core.op import positional_names
+from gtape.core.device import Array, ArrayModule, ArrayType
+from gtape.core.op import Function, positional_names
 from gtape.core.tensor import Tensor
 from gtape.opdef.differentiate import expression_vjp, scalar_vjp
 from gtape.opdef.elementwise import Elementwise, ScalarGraphOp
@@ -24,7 +23,7 @@ class ScalarVjp:
 
     __slots__ = ("fn", "names")
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Function) -> None:
         self.fn = fn
         self.names = positional_names(fn)
 
@@ -51,13 +50,14 @@ class ScalarOp(Elementwise):
             means that none is registered.
     """
 
-    def __init__(self, signature: str, *, numpy: Any = None, infix: str | None = None,
-                 cuda: str | None = None, integers: bool = True, types: str = "float",
-                 doc: str = "", tf_name: str | None = None, holomorphic: bool = True,
-                 simplify: Callable[[Any], Any] | None = None,
+    def __init__(self, signature: str, *, numpy: str | Function | None = None,
+                 infix: str | None = None, cuda: str | None = None, integers: bool = True,
+                 types: str = "float", doc: str = "", tf_name: str | None = None,
+                 holomorphic: bool = True,
+                 simplify: Callable[[Sequence[Expr]], Expr | None] | None = None,
                  domain: tuple[float, float] = (-2.0, 2.0), makes_bool: bool = False,
                  jumps: bool = False, of_complex: Callable[..., Tensor] | None = None,
-                 **pullback_fns: Any) -> None:
+                 **pullback_fns: Function | None) -> None:
         name, _, rest = signature.partition("(")
         params = tuple(p.strip() for p in rest.rstrip(")").split(","))
         super().__init__(name, params, types, doc, tf_name)
@@ -81,7 +81,7 @@ class ScalarOp(Elementwise):
             _COMPARISON.search(self.cuda))
         self._check_rules(set(given))
 
-    def _ufunc(self) -> Any:
+    def _ufunc(self) -> Function | None:
         if isinstance(self._numpy, str):
             return getattr(np, self._numpy)
         return getattr(self._numpy, "with_out", None)
@@ -97,7 +97,7 @@ class ScalarOp(Elementwise):
             raise TypeError(f"{self.name} must say of each input {list(self.params)} how it is "
                             f"pulled back, None where no gradient flows; got {sorted(named)}")
 
-    def on(self, xp: Any) -> Callable[..., Any]:
+    def on(self, xp: ArrayModule) -> Function:
         """The function on `xp`'s arrays."""
         if isinstance(self._numpy, str):
             return getattr(xp, self._numpy)
@@ -118,7 +118,7 @@ class ScalarOp(Elementwise):
         found = scalar_vjp(self, graph.input("g"), graph.input("y"), args, complex_)
         return [found[i] for i in wrt]
 
-    def compute(self, array_type: ArrayType, arrays: Sequence[Any]) -> Any:
+    def compute(self, array_type: ArrayType, arrays: Sequence[Array]) -> Array:
         made = self.on(array_type.xp)(*arrays)
         if type(made) is bytes:
             # What NumPy gives of arrays of one string.
@@ -133,9 +133,9 @@ class ScalarFunction(ScalarGraphOp):
     Its backward is derived; `pullback`, (g, x) -> a formula, is given where that is shorter.
     """
 
-    def __init__(self, fn: Callable[..., Any], *, types: str = "float", name: str | None = None,
+    def __init__(self, fn: Function, *, types: str = "float", name: str | None = None,
                  tf_name: str | None = None, domain: tuple[float, float] = (-2.0, 2.0),
-                 pullback: Callable[[Any, Any], Any] | None = None) -> None:
+                 pullback: Callable[[Expr, Expr], Expr] | None = None) -> None:
         super().__init__(name or fn.__name__, positional_names(fn), types, fn.__doc__ or "",
                          tf_name)
         self._fn = fn

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gtape.autodiff.backward import Grads, add_to
+from gtape.autodiff.backward import Cotangent, Grads, add_to
 from gtape.autodiff.user_gradients import AppliedOp, lookup, missing_gradient, on_arrays, scatter
 from gtape.core.device import added
 from gtape.core.indexed_slices import IndexedSlices
-from gtape.core.op import Rule
+from gtape.core.op import Attrs, Function, Rule
 from gtape.core.placement import current_device, on
-from gtape.core.recording import INPUT_KEYS, OP, PAYLOAD
+from gtape.core.recording import INPUT_KEYS, OP, PAYLOAD, Recorded, RecordTuple
+from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, wrap
+
+if TYPE_CHECKING:
+    from gtape.opdef.composite import Composite
+    from gtape.opdef.primitive import Primitive
 
 #: Where a record of `VjpRules.record` keeps its payload: places in the tuple and no object's
 #: attributes, for an object would have to be made by every step.
@@ -44,10 +49,10 @@ class VjpRecipe:
 class VjpRules:
     """The rules of one op, by input."""
 
-    def __init__(self, op: Any) -> None:
+    def __init__(self, op: Primitive | Composite) -> None:
         self.op = op
         self._rules: dict[str, Rule] = {}
-        self._missing: Callable[..., Any] | None = None
+        self._missing: Function | None = None
 
     @property
     def any(self) -> bool:
@@ -62,7 +67,8 @@ class VjpRules:
         name = params[position] if position < len(params) else params[-1]
         return self._rules.get(name)
 
-    def recipe(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> VjpRecipe:
+    def recipe(self, mask: int, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
+               ) -> VjpRecipe:
         """What to do for the inputs in the bit mask `mask`."""
         differentiable = not self.op.nondifferentiable and any(
             o._t.differentiable for o in outputs)
@@ -76,8 +82,8 @@ class VjpRules:
         return VjpRecipe([(rule, tuple(at)) for rule, at in groups.items()],
                          wrt if differentiable else [], complex_)
 
-    def record(self, recipe: VjpRecipe, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-               attrs: tuple[Any, ...], specs: Sequence[Any]) -> Any:
+    def record(self, recipe: VjpRecipe, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
+               attrs: Attrs, specs: Sequence[Spec]) -> Recorded | None:
         """(backward, input keys, payload), or None when no gradient flows.
 
         The payload is (attributes, complex?, groups), a group laid out as a `RuleGroup`.
@@ -91,8 +97,8 @@ class VjpRules:
         keys = groups[0][2] if len(groups) == 1 else tuple([k for g in groups for k in g[2]])
         return run_rules, keys[0] if len(keys) == 1 else keys, (attrs, recipe.complex_, groups)
 
-    def _unregistered(self, wrt: list[int], inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                      attrs: tuple[Any, ...]) -> Any:
+    def _unregistered(self, wrt: list[int], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
+                      attrs: Attrs) -> Recorded:
         keys = tuple(inputs[i]._k for i in wrt)
         in_keys = keys[0] if len(keys) == 1 else keys
         if lookup(self.op) is None:
@@ -102,8 +108,8 @@ class VjpRules:
         return _registered, in_keys, (attrs, list(inputs), list(outputs))
 
 
-def _call(rule: Rule, positions: Sequence[int], cotangent: Any, kept: tuple[Any, ...],
-          attrs: tuple[Any, ...]) -> list[Any]:
+def _call(rule: Rule, positions: Sequence[int], cotangent: Cotangent, kept: tuple[Any, ...],
+          attrs: Attrs) -> list[Cotangent]:
     """The parts of the wanted positions, in order."""
     chosen = {n: attrs[i] for n, i in rule.attrs}
     if rule.variadic:
@@ -116,7 +122,7 @@ def _call(rule: Rule, positions: Sequence[int], cotangent: Any, kept: tuple[Any,
     return [made[rule.wrt.index(params[i])] for i in positions]
 
 
-def _conj(value: Any) -> Any:
+def _conj(value: Cotangent) -> Cotangent:
     from gtape.ops.elementwise.scalars import conj
 
     if isinstance(value, (list, tuple)):
@@ -128,7 +134,7 @@ def _conj(value: Any) -> Any:
     return conj(value)
 
 
-def _pull(grads: Grads, g: Any, record: Any) -> None:
+def _pull(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
     """The tensor form: the rules applied to tensors."""
     attrs, complex_, groups = record[ATTRS], record[IS_COMPLEX], record[GROUPS]
     gs = g if type(g) is list else [g]
@@ -136,7 +142,7 @@ def _pull(grads: Grads, g: Any, record: Any) -> None:
         gs = _conj(gs)
     for rule, positions, keys, kept in groups:
         if rule.takes_all:
-            cotangent: Any = gs
+            cotangent: Cotangent = gs
         else:
             cotangent = gs[0]
             if cotangent is None:
@@ -147,7 +153,7 @@ def _pull(grads: Grads, g: Any, record: Any) -> None:
                 add_to(grads, key, part)
 
 
-def run_rules(grads: Grads, g: Any, record: Any) -> None:
+def run_rules(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
     """The array form of `_pull`."""
     if record[IS_COMPLEX] or type(g) is list or type(g) is IndexedSlices:
         made: Grads = {}
@@ -165,7 +171,7 @@ def run_rules(grads: Grads, g: Any, record: Any) -> None:
                 grads[key] = added(grads[key], array) if key in grads else array
 
 
-def _wrapped(g: Any) -> Any:
+def _wrapped(g: Cotangent) -> Cotangent:
     """A cotangent's array, or the list of them, as tensors."""
     if type(g) is IndexedSlices:
         return g
@@ -177,7 +183,7 @@ def _wrapped(g: Any) -> Any:
 run_rules.tensors = _pull  # type: ignore[attr-defined]
 
 
-def filled(gs: Sequence[Tensor | None], specs: Sequence[Any]) -> list[Tensor]:
+def filled(gs: Sequence[Tensor | None], specs: Sequence[Spec]) -> list[Tensor]:
     """Cotangents with zeros where nothing arrived."""
     from gtape.ops.shape.creation import zeros
 
@@ -186,7 +192,7 @@ def filled(gs: Sequence[Tensor | None], specs: Sequence[Any]) -> list[Tensor]:
         return [zeros(s.shape, s.dtype) if g is None else g for g, s in zip(gs, specs)]
 
 
-def _apply_registered(grads: Grads, g: Any, record: Any) -> None:
+def _apply_registered(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
     attrs, inputs, outputs = record[PAYLOAD:]
     op = record[OP]
     applied = AppliedOp(op.tf_name, inputs, outputs, dict(zip(op.attr_names, attrs)))

@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from gtape.opdef.scalar_graph import Expr, topological
+from gtape.opdef.scalar_graph import Expr, Number, topological
 
 #: The C++ name of each dtype in kernels.
 C_TYPES = {
@@ -187,7 +186,7 @@ class CudaPrinter:
         return rounded(single(number(node.value, "float64"), "float64", narrow), narrow)
 
 
-def number(value: Any, dtype: str) -> str:
+def number(value: Number, dtype: str) -> str:
     """A Python number as a C++ value of a compute dtype."""
     ctype = C_TYPES[dtype]
     if isinstance(value, bool):

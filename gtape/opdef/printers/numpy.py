@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from types import CodeType
+from typing import TYPE_CHECKING, Any
 
-from gtape.opdef.scalar_graph import Expr, topological
+from gtape.core.device import ArrayModule
+from gtape.core.op import Function
+from gtape.opdef.scalar_graph import Expr, Number, topological
+
+if TYPE_CHECKING:
+    from gtape.opdef.scalar_ops import ScalarOp
 
 
-def number_text(value: Any) -> str:
+def number_text(value: Number) -> str:
     """A constant as Python text."""
     if isinstance(value, int):
         return repr(value)
@@ -30,11 +36,11 @@ def number_text(value: Any) -> str:
 class Printer:
     """Prints expressions; `names` collects the functions the text calls."""
 
-    def __init__(self, xp: Any) -> None:
+    def __init__(self, xp: ArrayModule) -> None:
         self.names: dict[str, Any] = {"inf": math.inf, "nan": math.nan}
         self._xp = xp
 
-    def call(self, op: Any, args: Sequence[str]) -> str:
+    def call(self, op: ScalarOp, args: Sequence[str]) -> str:
         """`op` applied to argument texts."""
         if op.infix is not None:
             return "(" + op.infix.format(*args) + ")"
@@ -64,12 +70,12 @@ class Printer:
 
 
 @functools.lru_cache(maxsize=512)
-def _code(source: str, name: str) -> Any:
+def _code(source: str, name: str) -> CodeType:
     """Python's code of a source: the same text is printed again for every pass over a dataset."""
     return compile(source, f"<gtape {name}>", "exec")
 
 
-def define(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
+def define(source: str, name: str, names: dict[str, Any]) -> Function:
     """The function `name` that `source`, printed by this package, defines."""
     space = dict(names)
     exec(_code(source, name), space)
