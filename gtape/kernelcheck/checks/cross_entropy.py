@@ -11,8 +11,15 @@ import numpy as np
 from gtape.devices.cuda.kernels import cross_entropy as kernels
 from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS
 from gtape.devices.cuda.runtime.executor import numpy_dtype
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn
+from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn, meant
 from gtape.kernelcheck.checks.rows import extremes, scores, shapes
+from gtape.ops.nn.cross_entropy import (
+    cross_entropy_grad_,
+    softmax_cross_entropy_,
+    sparse_cross_entropy_grad_,
+    sparse_softmax_cross_entropy_,
+)
+from gtape.ops.nn.softmax import log_softmax_, softmax_
 
 Array = np.ndarray
 INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
@@ -35,14 +42,6 @@ def checks() -> Iterator[Check]:
     for integer in INTEGERS:
         yield Check(f"cross_entropy of classes in {integer}", partial(_integers, integer=integer))
     yield Check("cross_entropy of other arrays is not served", _unserved)
-
-
-def _parts(x: Array) -> tuple[Array, Array]:
-    """log softmax and softmax of the rows of x."""
-    z = x - x.max(axis=-1, keepdims=True, initial=-np.inf)
-    with np.errstate(divide="ignore"):  # rows of no elements
-        logs = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-    return logs, np.exp(logs)
 
 
 def _classes(shape: tuple[int, ...], below: int, seed: int = 3) -> Array:
@@ -69,8 +68,7 @@ def _dense(bench: Bench, dtype: str, misaligned: bool) -> None:
 
 def _all_forms(bench: Bench, dtype: str, misaligned: bool, x: Array, dense: Array,
                labels: Any) -> None:
-    logs, probs = _parts(x)
-    losses = -(dense * logs).sum(axis=-1)
+    losses, probs = meant(softmax_cross_entropy_, x, dense)
     there, what = bench.array(x, dtype, misaligned), str(x.shape)
     bench.same(f"{what} loss", kernels.cross_entropy_loss(bench.gpu, there, labels), losses)
     loss, made = kernels.cross_entropy(bench.gpu, there, labels)
@@ -80,7 +78,8 @@ def _all_forms(bench: Bench, dtype: str, misaligned: bool, x: Array, dense: Arra
     loss, made = kernels.cross_entropy_and_gradient(
         bench.gpu, there, labels, bench.array(weights, dtype), scale=0.5)
     bench.same(f"{what} loss beside the gradient", loss, losses)
-    bench.same(f"{what} gradient", made, 0.5 * weights[:, None] * (probs - dense))
+    bench.same(f"{what} gradient", made,
+               meant(cross_entropy_grad_, 0.5 * weights, probs, dense))
 
 
 def _grad(bench: Bench, dtype: str, misaligned: bool) -> None:
@@ -90,30 +89,31 @@ def _grad(bench: Bench, dtype: str, misaligned: bool) -> None:
         classes, dense = _classes(shape[:1], shape[1]), drawn(shape, 2, 0.0, 1.0, dtype)
         there = bench.array(a, dtype), bench.array(probs, dtype, misaligned)
         got = kernels.cross_entropy_grad(bench.gpu, *there, bench.array(classes, "int64"))
-        bench.same(f"{shape} of classes", got, a[:, None] * (probs - _one_hot(classes, shape[1])))
+        bench.same(f"{shape} of classes", got,
+                   meant(sparse_cross_entropy_grad_, a, probs, classes))
         got = kernels.cross_entropy_grad(bench.gpu, *there, bench.array(dense, dtype, misaligned))
-        bench.same(f"{shape} of dense labels", got, a[:, None] * (probs - dense))
+        bench.same(f"{shape} of dense labels", got, meant(cross_entropy_grad_, a, probs, dense))
 
 
 def _in_place(bench: Bench, dtype: str) -> None:
     for shape in shapes(bench.gpu, dtype, ONE_ROW):
         if shape[1]:
             x, labels = scores(shape, dtype), _classes(shape[:1], shape[1])
-            logs, probs = _parts(x)
-            there, dense = bench.array(x, dtype), _one_hot(labels, shape[1])
+            losses, probs = meant(sparse_softmax_cross_entropy_, x, labels)
+            there, ones = bench.array(x, dtype), np.ones(shape[:1])
             loss, made = kernels.cross_entropy_and_gradient(
                 bench.gpu, there, bench.array(labels, "int64"), in_place=True)
             assert made is there
-            bench.same(f"{shape} loss", loss, -(dense * logs).sum(axis=-1))
-            bench.same(f"{shape} gradient over the logits", there, probs - dense)
+            bench.same(f"{shape} loss", loss, losses)
+            bench.same(f"{shape} gradient over the logits", there,
+                       meant(sparse_cross_entropy_grad_, ones, probs, labels))
 
 
 def _extremes(bench: Bench, dtype: str) -> None:
     for cols in (7, 2 * 32 * ONE_ROW[numpy_dtype(dtype).itemsize].long):
         x = extremes(dtype, cols)
         labels = np.array([0, 0, 1, 1, 2, 3])
-        with np.errstate(invalid="ignore"):
-            logs, probs = _parts(x)
+        logs, probs = meant(log_softmax_, x, axis=1), meant(softmax_, x, axis=1)
         there = bench.array(x, dtype)
         loss, made = kernels.cross_entropy(bench.gpu, there, bench.array(labels, "int32"))
         bench.same(f"[{cols}] loss", loss, -logs[np.arange(6), labels])
@@ -129,10 +129,10 @@ def _no_class(bench: Bench, dtype: str) -> None:
         x = drawn((4, cols), dtype=dtype)
         labels = np.array([-1, cols, 2, np.iinfo(np.int64).max])
         wrong = np.array([True, True, False, True])
-        logs, probs = _parts(x)
+        losses, probs = meant(sparse_softmax_cross_entropy_, x, np.full(4, 2))
         there, classes = bench.array(x, dtype), bench.array(labels, "int64")
         loss, made = kernels.cross_entropy(bench.gpu, there, classes)
-        bench.same(f"[{cols}] loss", loss, np.where(wrong, np.nan, -logs[:, 2]))
+        bench.same(f"[{cols}] loss", loss, np.where(wrong, np.nan, losses))
         bench.same(f"[{cols}] probabilities", made, np.where(wrong[:, None], np.nan, probs))
         _, made = kernels.cross_entropy_and_gradient(bench.gpu, there, classes)
         bench.same(f"[{cols}] gradient", made, np.where(
@@ -143,7 +143,7 @@ def _integers(bench: Bench, integer: str) -> None:
     x, labels = drawn((6, 100)), np.array([0, 99, 7, 55, 1, 98])
     loss = kernels.cross_entropy_loss(bench.gpu, bench.array(x, "float32"),
                                       bench.array(labels, integer))
-    bench.same("loss", loss, -_parts(x)[0][np.arange(6), labels])
+    bench.same("loss", loss, meant(sparse_softmax_cross_entropy_, x, labels)[0])
 
 
 def _unserved(bench: Bench) -> None:

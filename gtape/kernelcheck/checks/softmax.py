@@ -11,8 +11,10 @@ import numpy as np
 from gtape.devices.cuda.kernels import softmax as kernels
 from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS
 from gtape.devices.cuda.runtime.executor import numpy_dtype
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn
+from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn, meant
 from gtape.kernelcheck.checks.rows import extremes, scores, shapes
+from gtape.ops.nn.softmax import log_softmax_, log_softmax_grad_, softmax_, softmax_grad_
+from gtape.ops.reductions.more_reductions import reduce_logsumexp_
 
 Array = np.ndarray
 
@@ -34,12 +36,15 @@ def checks() -> Iterator[Check]:
 
 
 def _shares(x: Array) -> Array:
-    z = np.exp(x - x.max(axis=-1, keepdims=True, initial=-np.inf))
-    return z / z.sum(axis=-1, keepdims=True)
+    return meant(softmax_, x, axis=x.ndim - 1)  # type: ignore[no-any-return]
+
+
+def _logs(x: Array) -> Array:
+    return meant(log_softmax_, x, axis=x.ndim - 1)  # type: ignore[no-any-return]
 
 
 def _sums(x: Array) -> Array:
-    return np.logaddexp.reduce(x, axis=-1, initial=-np.inf)
+    return meant(reduce_logsumexp_, x, axis=(x.ndim - 1,), keepdims=False)  # type: ignore[no-any-return]
 
 
 def _forward(bench: Bench, dtype: str, misaligned: bool, run: Callable[..., Any],
@@ -54,7 +59,7 @@ def _softmax(bench: Bench, dtype: str, misaligned: bool) -> None:
 
 
 def _log_softmax(bench: Bench, dtype: str, misaligned: bool) -> None:
-    _forward(bench, dtype, misaligned, kernels.log_softmax, lambda x: x - _sums(x)[..., None])
+    _forward(bench, dtype, misaligned, kernels.log_softmax, _logs)
 
 
 def _logsumexp(bench: Bench, dtype: str, misaligned: bool) -> None:
@@ -73,12 +78,12 @@ def _backward(bench: Bench, dtype: str, misaligned: bool, run: Callable[..., Any
 
 def _softmax_grad(bench: Bench, dtype: str, misaligned: bool) -> None:
     _backward(bench, dtype, misaligned, kernels.softmax_grad, _shares,
-              lambda g, y: y * (g - np.sum(g * y, axis=-1, keepdims=True)))
+              partial(meant, softmax_grad_, axis=1))
 
 
 def _log_softmax_grad(bench: Bench, dtype: str, misaligned: bool) -> None:
-    _backward(bench, dtype, misaligned, kernels.log_softmax_grad, lambda x: x - _sums(x)[..., None],
-              lambda g, y: g - np.exp(y) * np.sum(g, axis=-1, keepdims=True))
+    _backward(bench, dtype, misaligned, kernels.log_softmax_grad, _logs,
+              partial(meant, log_softmax_grad_, axis=1))
 
 
 def _logsumexp_grad(bench: Bench, dtype: str, misaligned: bool) -> None:
@@ -100,12 +105,9 @@ def _extremes(bench: Bench, dtype: str) -> None:
         if cols == long:
             x = x[:5:2]
         there = bench.array(x, dtype)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shares, sums = _shares(x), _sums(x)
-            bench.same(f"softmax [{cols}]", kernels.softmax(bench.gpu, there), shares)
-            logs = np.where(np.isnan(shares), np.nan, x - sums[:, None])
-        bench.same(f"log_softmax [{cols}]", kernels.log_softmax(bench.gpu, there), logs)
-        bench.same(f"logsumexp [{cols}]", kernels.logsumexp(bench.gpu, there), sums)
+        bench.same(f"softmax [{cols}]", kernels.softmax(bench.gpu, there), _shares(x))
+        bench.same(f"log_softmax [{cols}]", kernels.log_softmax(bench.gpu, there), _logs(x))
+        bench.same(f"logsumexp [{cols}]", kernels.logsumexp(bench.gpu, there), _sums(x))
         alone = bench.array(np.full((3, cols), -np.inf), dtype)
         got = kernels.logsumexp_grad(bench.gpu, bench.array(np.ones(3), dtype), alone)
         bench.same(f"logsumexp_grad of -inf alone [{cols}]", got, np.zeros((3, cols)))
@@ -121,19 +123,18 @@ def _large(bench: Bench, dtype: str) -> None:
         bench.same(f"softmax [{cols}]", kernels.softmax(bench.gpu, bench.array(x, dtype)),
                    _shares(x))
         bench.same(f"log_softmax [{cols}]", kernels.log_softmax(bench.gpu, bench.array(x, dtype)),
-                   x - _sums(x)[:, None])
+                   _logs(x))
 
 
 def _axes(bench: Bench, dtype: str) -> None:
     x, g = drawn((3, 5, 4), 0, dtype=dtype), drawn((3, 5, 4), 1, dtype=dtype)
     for axis in (0, 1, -2, 2, -1):
-        y = np.moveaxis(_shares(np.moveaxis(x, axis, -1)), -1, axis)
+        y = meant(softmax_, x, axis=axis % 3)
         got = kernels.softmax(bench.gpu, bench.array(x, dtype), axis)
         bench.same(f"softmax, axis {axis}", got, y)
         y = _rounded(y, dtype)
         got = kernels.softmax_grad(bench.gpu, bench.array(g, dtype), bench.array(y, dtype), axis)
-        bench.same(f"softmax_grad, axis {axis}", got,
-                   y * (g - np.sum(g * y, axis=axis, keepdims=True)))
+        bench.same(f"softmax_grad, axis {axis}", got, meant(softmax_grad_, g, y, axis=axis % 3))
 
 
 def _unserved(bench: Bench) -> None:
