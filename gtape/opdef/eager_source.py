@@ -28,15 +28,18 @@ def make(op, compute, host_slots, takes_numbers):
 _COMPUTE = """
 result = new(EagerTensor)
 if not array_type.fast:
+    # One kernel, found once for each type and for where the numbers stand.
     launches = launches_of(array_type) or add_launches(op, array_type)
     launch = launches.by_numbers[{numbers}]
     if launch is None:
         launch = find_launch(op, array_type, {numbers})
     if not launch:
+        # The host's integers, bfloat16 and complex numbers; a GPU without such a kernel.
         return slow_path(op, ({operands},))
     try:
         result._a = launch({arrays})[0]
     except (ValueError, OverflowError, MemoryError):
+        # As below: what does not fit is said there.
         return slow_path(op, ({operands},))
     slots = launches.vjp_slots
 else:
@@ -51,6 +54,7 @@ else:
         # A finalizer or signal handler that interrupted an op finds its context entered.
         result._a = ignored_context.call(compute, {arrays})
     if others:
+        # Where several devices are in use, a result remembers where it was made.
         noted(result)
 result._t = array_type
 result._k = 0
@@ -63,10 +67,12 @@ if frame.f_globals is not seen[0]:
     frame = user_of(frame)
 for tape in stack:
     if not tape.is_tape:
+        # A forward accumulator, a batch, a check of numbers: it sees every op.
         tape.observe(op, ({operands},), (result,), ())
         continue
     known = tape._known
 """
+# A mark gives the operands keys, which the next tape may know.
 _NOT_RECORDED = """
 mark(tape, {kind}, name_of_op, ({operands},), (result,), frame)
 {keys_again}
@@ -75,6 +81,7 @@ continue
 # The layout of a record is that of `core.recording`; its payload that of `VjpProgram.entry`.
 _RECORD = """
     vjp = slots[{slot}] or op.fill_vjp_slot(slots, array_type, {slot})
+    # Declared to have no gradient, such as floor: a mark tells `explain` where it ended.
     if not vjp.backward:
         {cut}
     key = result._k
@@ -154,7 +161,8 @@ class _Template:
         body = [*self._condition(), *self._operands(list(self.bits), False, 0), *_filled(
             _COMPUTE, operands=self.all, arrays=", ".join(self.arrays.values()),
             numbers="numbers" if several else "0",
-            numbers_refused=f"if numbers and not takes_numbers:\n    {self.refuse}"
+            numbers_refused=f"# A number has to become an array of the other's dtype first.\n"
+            f"if numbers and not takes_numbers:\n    {self.refuse}"
             if several else "")]
         if several:
             body.append(f"    {' = '.join(f's_{p}' for p in self.bits)} = None")

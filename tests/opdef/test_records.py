@@ -25,6 +25,12 @@ def _(g: Any, *, times: float) -> Any:
     return g * times
 
 
+def test_names_and_places_are_those_of_a_record() -> None:
+    fields = recording.Record._fields
+    assert (fields[recording.OP], fields[recording.INPUT_KEYS], fields[recording.PAYLOAD]) == (
+        "op", "inputs", "payload")
+
+
 def _record(function: Any, *args: Any) -> Any:
     with tf.GradientTape() as tape:
         tape.watch(args)
