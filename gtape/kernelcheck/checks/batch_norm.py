@@ -12,7 +12,8 @@ from gtape.devices.cuda.kernels.batch_norm import (
     batch_norm_backward,
     batch_norm_training,
 )
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn
+from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn, meant
+from gtape.ops.nn import normalization as ops
 
 _EPS = 1e-3
 #: Tiles of one lane and of 32, several tiles, several chunks; odd channels take the narrow path.
@@ -42,22 +43,19 @@ def _compare(bench: Bench, x: np.ndarray, dtype: str, misaligned: bool = False,
     g = drawn(x.shape, 2, -1, 1, dtype)
     d, s, b, c = (bench.array(v, dtype, misaligned) for v in (x, scale, shift, g))
     y, mean, variance = batch_norm_training(bench.gpu, d, s, b, _EPS)
-    with np.errstate(all="ignore"):
-        right_mean, right_variance = x.mean(over), x.var(over)
-        n = (x - right_mean) / np.sqrt(right_variance + _EPS)
-        normal_grad = g - g.mean(over) - n * (g * n).mean(over)
-        d_x = normal_grad * scale / np.sqrt(right_variance + _EPS)
-    bench.same(f"{x.shape} mean", mean, right_mean, tolerance)
-    bench.same(f"{x.shape} variance", variance, right_variance, tolerance)
-    bench.same(f"{x.shape} y", y, n * scale + shift, tolerance)
+    right, *statistics = meant(ops.batch_norm_training, x, scale, shift, axes=over, eps=_EPS)
+    grads = meant(ops.batch_norm_grad_, g, x, scale, *statistics, axes=over, eps=_EPS,
+                  shift_shape=cols)
+    bench.same(f"{x.shape} mean", mean, statistics[0].reshape(cols), tolerance)
+    bench.same(f"{x.shape} variance", variance, statistics[1].reshape(cols), tolerance)
+    bench.same(f"{x.shape} y", y, right, tolerance)
     got = batch_norm_backward(bench.gpu, c, d, s, mean, variance, _EPS)
-    for name, found, right in zip(("x", "scale", "shift"), got,
-                                  (d_x, (g * n).sum(over), g.sum(over))):
+    for name, found, right in zip(("x", "scale", "shift"), got, grads, strict=True):
         bench.same(f"{x.shape} gradient of {name}", found, right, tolerance)
     positive = drawn(cols, 5, 0.5, 2.0, dtype)
     inferred = batch_norm(bench.gpu, d, b, bench.array(positive, dtype), s, b, _EPS)
     bench.same(f"{x.shape} inference", inferred,
-               (x - shift) / np.sqrt(positive + _EPS) * scale + shift, tolerance)
+               meant(ops.batch_norm_, x, shift, positive, shift, scale, eps=_EPS), tolerance)
 
 
 def _extremes(bench: Bench, dtype: str) -> None:

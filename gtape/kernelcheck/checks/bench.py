@@ -9,9 +9,9 @@ import numpy as np
 
 from gtape.core.convert import convert
 from gtape.core.device import CPU
+from gtape.core.op import Op
 from gtape.core.placement import on
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
-from gtape.opdef.primitive import Primitive
 
 #: Allowed difference, relative to the largest reference value, where the arithmetic is float32.
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "float64": 1e-13}
@@ -88,7 +88,7 @@ def drawn(shape: Any, seed: int = 0, low: float = -2.0, high: float = 2.0,
     return values.astype(numpy_dtype(dtype)).astype(np.float64)
 
 
-def meant(op: Primitive, *arrays: np.ndarray, **attrs: Any) -> Any:
+def meant(op: Op, *arrays: np.ndarray, **attrs: Any) -> Any:
     """The result of an op, or the tuple of its results, by its definition in float64: what kernels
     are compared with."""
     assert op.definition is not None

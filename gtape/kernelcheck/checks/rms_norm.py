@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gtape.devices.cuda.kernels.rms_norm import rms_norm, rms_norm_backward
-from gtape.kernelcheck.checks.bench import Bench, Check
+from gtape.kernelcheck.checks.bench import Bench, Check, meant
 from gtape.kernelcheck.checks.row_norms import EPS, row_norm_checks
+from gtape.ops.nn import normalization as ops
 
 
 def checks() -> Iterator[Check]:
@@ -23,8 +24,6 @@ def _run(bench: Bench, x: Any, scale: Any, shift: Any, g: Any) -> Any:
 
 def _reference(bench: Bench, x: np.ndarray, scale: np.ndarray, shift: np.ndarray,
                g: np.ndarray) -> Any:
-    cols = np.float64(x.shape[-1])
-    factor = 1 / np.sqrt((x ** 2).sum(-1, keepdims=True) / cols + EPS)
-    n, a = x * factor, g * scale
-    d_x = factor * (a - n * (a * n).sum(-1, keepdims=True) / cols)
-    return n * scale, (factor[..., 0],), (d_x, (g * n).sum(tuple(range(x.ndim - 1))))
+    along = {"axes": (x.ndim - 1,)}
+    y, factor = meant(ops.rms_norm, x, scale, eps=EPS, **along)
+    return y, (factor[..., 0],), meant(ops.rms_norm_grad_, g, x, scale, factor, **along)
