@@ -16,7 +16,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Op
-from gtape.core.recording import record_general
+from gtape.core.recording import PAYLOAD, record_general
 from gtape.core.spec import Spec
 from gtape.core.state_ref import Readable
 from gtape.core.tensor import EagerTensor, Tensor, wrap
@@ -70,7 +70,7 @@ class CustomOp(Op):
 
 
 def _tensors(grads: Grads, g: Any, record: Any) -> None:
-    kept = CustomPayload(*record[6:])
+    kept = CustomPayload(*record[PAYLOAD:])
     upstream = g if type(g) is list else [g]
     filled = [_zeros(spec, t) if u is None else u for u, (spec, t) in zip(upstream, kept.results)]
     parts = kept.pull(filled)

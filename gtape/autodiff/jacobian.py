@@ -16,6 +16,7 @@ from gtape.core import nest
 from gtape.core.context import active
 from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.recording import OP
 from gtape.core.symbolic_dim import known
 from gtape.core.tensor import EagerTensor, Tensor
 
@@ -105,7 +106,7 @@ class _Rows:
         records = self.records
         if count > _FEW or self.largest > _SMALL:
             return False
-        steps = sum(1 if isinstance(record[4], Elementwise) else 4 for record in records)
+        steps = sum(1 if isinstance(record[OP], Elementwise) else 4 for record in records)
         return count * (steps + 1) <= 10 * len(records) + 40
 
     def _at_once(self, lead: int, count: int) -> list[Any] | None:

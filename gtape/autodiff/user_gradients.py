@@ -8,6 +8,7 @@ from typing import Any
 from gtape.autodiff.backward import add_to
 from gtape.core.formatting import shown
 from gtape.core.op import Op, declared
+from gtape.core.recording import INPUT_KEYS, PAYLOAD
 
 _registered: dict[str, Callable[..., Any]] = {}
 
@@ -108,11 +109,12 @@ def override(op: Op) -> Callable[..., Any] | None:
     arity = len(op.params)
 
     def tensors(grads: Any, g: Any, record: Any) -> None:
-        start = 6 if arity == 1 else 6 + arity
+        start = PAYLOAD if arity == 1 else PAYLOAD + arity
         inputs = list(record[start: start + arity])
         applied = AppliedOp(op.tf_name, inputs, [record[start + arity]], {})
         parts = function(applied, g)
-        scatter(grads, record[5], inputs, parts if isinstance(parts, (list, tuple)) else [parts])
+        scatter(grads, record[INPUT_KEYS], inputs,
+                parts if isinstance(parts, (list, tuple)) else [parts])
 
     return on_arrays(tensors)
 

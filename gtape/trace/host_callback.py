@@ -14,7 +14,7 @@ from gtape.autodiff.backward import Grads, add_to
 from gtape.core.context import tracer_now
 from gtape.core.device import ArrayType
 from gtape.core.op import Op
-from gtape.core.recording import record_general
+from gtape.core.recording import OP, PAYLOAD, record_general
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.trace.symbolic_tensor import SymbolicTensor
@@ -116,7 +116,7 @@ def _pull(grads: Grads, g: Any, record: Any) -> None:
 
 
 def _tensors(grads: Grads, g: Any, record: Any) -> None:
-    op, kept = record[4], HostPayload(*record[6:])
+    op, kept = record[OP], HostPayload(*record[PAYLOAD:])
     gs = g if type(g) is list else [g]
     given = [i for i, part in enumerate(gs) if part is not None]
     made = op.gradient(kept.wanted, kept.inputs, given)(*kept.inputs, *[gs[i] for i in given])

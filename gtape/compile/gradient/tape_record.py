@@ -20,7 +20,7 @@ from gtape.compile.gradient.partition import ForwardBackward
 from gtape.core.context import active, new_key, paused
 from gtape.core.locks import lock
 from gtape.core.op import Op
-from gtape.core.recording import CUT, UNKNOWN, mark
+from gtape.core.recording import CUT, OP, PAYLOAD, UNKNOWN, mark
 from gtape.core.source_location import user_frame
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.ops.shape.layout import identity_
@@ -200,7 +200,7 @@ def _given(g: Any, seen: Seen) -> dict[int, Any]:
 
 
 def _arrays(grads: Grads, g: Any, record: Any) -> None:
-    op, (seen, keys, held) = record[4], record[6:9]
+    op, (seen, keys, held) = record[OP], record[PAYLOAD:]
     given = _given(g, seen)
     seeds = [wrap(np.asarray(a) if isinstance(a, np.generic) else a) for a in given.values()]
     parts = op.pair.backward(tuple(given))(held, seeds)
@@ -214,7 +214,7 @@ def _tensors(grads: Grads, g: Any, record: Any) -> None:
     """Differentiate the graph itself, in view of other recorders."""
     from gtape.autodiff.tape import GradientTape
 
-    op, (seen, keys, held) = record[4], record[6:9]
+    op, (seen, keys, held) = record[OP], record[PAYLOAD:]
     given = _given(g, seen)
     values = list(held[: len(op.definition.inputs)])
     positions = [op.pair.wanted[i] for i in seen.sources]

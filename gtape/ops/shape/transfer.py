@@ -9,7 +9,7 @@ from gtape.autodiff.user_gradients import on_arrays
 from gtape.core import nest
 from gtape.core.device import CPU, Device
 from gtape.core.op import Op
-from gtape.core.recording import record_general, trace_or_none
+from gtape.core.recording import INPUT_KEYS, PAYLOAD, record_general, trace_or_none
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.ops.arguments import as_int
 
@@ -53,7 +53,7 @@ def _moved(x: Any, device: Device) -> EagerTensor:
 
 
 def _tensors(grads: Grads, g: Any, record: Any) -> None:
-    add_to(grads, record[5], move(g, record[6]))
+    add_to(grads, record[INPUT_KEYS], move(g, record[PAYLOAD]))
 
 
 _backward = on_arrays(_tensors)
