@@ -70,6 +70,7 @@ from gtape.core.dtypes import uint16 as uint16
 from gtape.core.dtypes import uint32 as uint32
 from gtape.core.dtypes import uint64 as uint64
 from gtape.core.indexed_slices import IndexedSlices as IndexedSlices
+from gtape.core.indexed_slices import IndexedSlicesSpec as IndexedSlicesSpec
 from gtape.core.introspection import executing_eagerly as executing_eagerly
 from gtape.core.introspection import get_logger as get_logger
 from gtape.core.introspection import get_static_value as get_static_value
@@ -81,7 +82,6 @@ from gtape.core.introspection import is_tensor as is_tensor
 from gtape.core.module import Module as Module
 from gtape.core.shape import TensorShape as TensorShape
 from gtape.core.tensor import Tensor as Tensor
-from gtape.core.type_specs import IndexedSlicesSpec as IndexedSlicesSpec
 from gtape.core.type_specs import NoneTensorSpec as NoneTensorSpec
 from gtape.core.type_specs import TensorSpec as TensorSpec
 from gtape.core.type_specs import TypeSpec as TypeSpec

@@ -16,13 +16,13 @@ _TABLE = {
     "gtape.compile.frontend.function": "function",
     "gtape.data.optional": "OptionalSpec",
     "gtape.core.type_specs": """
-        TypeSpec TensorSpec NoneTensorSpec IndexedSlicesSpec type_spec_from_value""",
+        TypeSpec TensorSpec NoneTensorSpec type_spec_from_value""",
     "gtape.core.tensor": "Tensor",
     "gtape.core.variable": """
         Variable VariableAggregation VariableSynchronization name_scope""",
     "gtape.autodiff.tape": "GradientTape",
     "gtape.autodiff.gradient_request": "UnconnectedGradients explain_none",
-    "gtape.core.indexed_slices": "IndexedSlices",
+    "gtape.core.indexed_slices": "IndexedSlices IndexedSlicesSpec",
     "gtape.autodiff.user_gradients": "RegisterGradient no_gradient",
     "gtape.autodiff.custom_gradient": "custom_gradient grad_pass_through",
     "gtape.autodiff.recompute": "recompute_grad",

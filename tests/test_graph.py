@@ -11,7 +11,7 @@ from gtape.core.errors import OperatorNotAllowedInGraphError
 from gtape.core.spec import Spec
 from gtape.trace.graph import Graph
 from gtape.trace.symbolic_tensor import SymbolicTensor
-from gtape.trace.tracer import trace
+from gtape.trace.tracer import check, trace
 
 _F = Spec((2, 3), float32)
 
@@ -69,13 +69,13 @@ def test_nodes_that_no_output_needs_are_dropped() -> None:
 
 def test_check_finds_contradictions() -> None:
     graph = trace(lambda x: tf.exp(x) + tf.sin(x), [_F])
-    graph.check()
+    check(graph)
     late = Graph(graph.inputs, graph.nodes[::-1], graph.outputs)
     with pytest.raises(tf.errors.InternalError, match="before it is made"):
-        late.check()
+        check(late)
     twice = Graph(graph.inputs, (graph.nodes[0], *graph.nodes), graph.outputs)
     with pytest.raises(tf.errors.InternalError, match="there already"):
-        twice.check()
+        check(twice)
 
 
 def test_the_text_shows_every_node() -> None:

@@ -24,6 +24,7 @@ from gtape.core.errors import (
 from gtape.core.formatting import say
 from gtape.core.fp_errors import ignore, restore
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.installed import installed
 from gtape.core.recording import READ, mark
 from gtape.core.source_location import stack_level, user_frame
 from gtape.core.tensor import EagerTensor, Tensor, wrap
@@ -380,9 +381,8 @@ class GradientTape(Recorder):
             TypeError: `target` is not one Tensor.
             RuntimeError: the tape is spent, or not persistent where it must be.
         """
-        from gtape.autodiff.jacobian import jacobian
-
-        return jacobian(self, target, sources, unconnected_gradients, experimental_use_pfor)
+        return installed.jacobians().jacobian(
+            self, target, sources, unconnected_gradients, experimental_use_pfor)
 
     def batch_jacobian(self, target: Any, source: Any,
                        unconnected_gradients: Any = UnconnectedGradients.NONE,
@@ -398,9 +398,8 @@ class GradientTape(Recorder):
             TypeError: target or source is not one Tensor.
             RuntimeError: as `jacobian`.
         """
-        from gtape.autodiff.jacobian import batch_jacobian
-
-        return batch_jacobian(self, target, source, unconnected_gradients, experimental_use_pfor)
+        return installed.jacobians().batch_jacobian(
+            self, target, source, unconnected_gradients, experimental_use_pfor)
 
     # ------------------------------------------------------------------ questions
 

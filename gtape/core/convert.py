@@ -7,22 +7,26 @@ that its owner may write to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gtape.core import dtypes, nest
 from gtape.core.composite_tensor import CompositeOperand, CompositeTensor
+from gtape.core.context import tracer_now
 from gtape.core.device import CPU, ArrayType, Device, registered
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.fp_errors import ignored_context
 from gtape.core.installed import installed
+from gtape.core.op import Op
 from gtape.core.placement import current_device
 from gtape.core.shape import TensorShape
+from gtape.core.spec import Spec
 from gtape.core.state_ref import Readable
-from gtape.core.symbolic_dim import SymbolicDim, dim_tensor
+from gtape.core.symbolic_dim import SymbolicDim, needed
 from gtape.core.tensor import EagerTensor, Tensor, noted
 
 #: NumPy's limit.
@@ -283,6 +287,28 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
     if not place.is_host and array.dtype != object:
         return noted(EagerTensor(place.upload(array), place.type_of(array.dtype)))
     return noted(EagerTensor(array, CPU.type_of(array.dtype)))
+
+
+class _DimValue(Op):
+    """The number of a SymbolicDim as a scalar: attributes (length, dtype, device), no inputs."""
+
+    nondifferentiable = True
+    has_gradient = True
+
+    def reapply(self, inputs: Sequence[Any], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (convert(*attrs),)
+
+
+dim_value = _DimValue("length", (), "The length of an axis.")
+
+
+def dim_tensor(length: SymbolicDim, dtype: Any, device: Any) -> Any:
+    """A scalar that has another value where the lengths are others."""
+    tracer = tracer_now()
+    if tracer is None:
+        needed(length)
+    return tracer.emit(dim_value, (), (length, dtype, device), [Spec((), dtype)],
+                       [device.typed(dtype)])[0]
 
 
 def convert_like(value: Any, like: ArrayType, name: str) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,12 +16,15 @@ class Installed:
     """One slot for each function; a slot is empty until `gtape.ops` was imported."""
 
     __slots__ = ("concat", "dense_rows", "find_default_device", "gather", "gather_nd", "identity",
-                 "pack", "renewed", "scatter", "scatter_nd", "slice_tensor")
+                 "jacobians", "pack", "renewed", "scatter", "scatter_nd", "slice_tensor")
 
     #: The device of new tensors outside any `tf.device` block, found at the first need of one.
     find_default_device: Callable[[], Device]
     #: A tensor of a nested list that holds tensors, in a dtype or in theirs.
     pack: Callable[[Any, DType | None], Tensor]
+
+    #: The module of `GradientTape.jacobian`: a batch of gradients, by the batching rules of ops.
+    jacobians: Callable[[], ModuleType]
 
     # IndexedSlices: its parts as tensors, all rows of (values, indices, shape), slices joined.
     slice_tensor: Callable[[Any], Tensor]

@@ -14,10 +14,6 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from gtape.core.context import tracer_now
-from gtape.core.op import Op
-from gtape.core.spec import Spec
-
 #: Products of atoms with their factors: ((atoms…), factor)…; an atom is the number of an open
 #: length, or an operator with two polynomials.
 Polynomial = tuple[tuple[tuple[Any, ...], int], ...]
@@ -306,27 +302,3 @@ def sliced(length: Any, start: int | None, stop: int | None, step: int | None) -
     first, last = (lowest, highest) if step > 0 else (highest, lowest)
     span = bound(stop, last) - bound(start, first)
     return max(-(-span // step), 0)
-
-
-class _DimValue(Op):
-    """The number of a SymbolicDim as a scalar: attributes (length, dtype, device), no inputs."""
-
-    nondifferentiable = True
-    has_gradient = True
-
-    def reapply(self, inputs: Sequence[Any], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
-        from gtape.core.convert import convert
-
-        return (convert(*attrs),)
-
-
-dim_value = _DimValue("length", (), "The length of an axis.")
-
-
-def dim_tensor(length: SymbolicDim, dtype: Any, device: Any) -> Any:
-    """A scalar that has another value where the lengths are others."""
-    tracer = tracer_now()
-    if tracer is None:
-        needed(length)
-    return tracer.emit(dim_value, (), (length, dtype, device), [Spec((), dtype)],
-                       [device.typed(dtype)])[0]

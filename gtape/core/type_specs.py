@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from gtape.core.composite_tensor import CompositeTensor
-from gtape.core.dtypes import DType, as_dtype, float32, int64
+from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
 
@@ -299,73 +297,6 @@ class CompositeSpec(TypeSpec):
             ValueError: the spec leaves it open.
         """
         raise NotImplementedError
-
-
-class IndexedSlicesSpec(CompositeSpec):
-    """The spec of a `tf.IndexedSlices`.
-
-    Args:
-        shape: of the whole; None for any.
-        dtype: of the values.
-        indices_dtype: tf.int32 or tf.int64.
-        dense_shape_dtype: of `dense_shape`; None where there is none.
-        indices_shape: of the indices.
-    """
-
-    __slots__ = ("_dense_shape_dtype", "_dtype", "_indices_dtype", "_indices_shape", "_shape")
-
-    def __init__(self, shape: Any = None, dtype: Any = float32, indices_dtype: Any = int64,
-                 dense_shape_dtype: Any = None, indices_shape: Any = None) -> None:
-        self._shape = TensorShape(shape)
-        self._dtype = as_dtype(dtype)
-        self._indices_dtype = as_dtype(indices_dtype)
-        self._dense_shape_dtype = None if dense_shape_dtype is None else as_dtype(dense_shape_dtype)
-        self._indices_shape = TensorShape([None] if indices_shape is None else indices_shape)
-
-    @classmethod
-    def from_value(cls, value: Any) -> IndexedSlicesSpec:
-        """The spec of an IndexedSlices."""
-        dense = value.dense_shape
-        return cls(value.shape, value.dtype, value.indices.dtype,
-                   None if dense is None else dense.dtype, value.indices.shape)
-
-    @property
-    def value_type(self) -> type:
-        from gtape.core.indexed_slices import IndexedSlices
-
-        return IndexedSlices
-
-    def _serialize(self) -> tuple[Any, ...]:
-        return (self._shape, self._dtype, self._indices_dtype, self._dense_shape_dtype,
-                self._indices_shape)
-
-    def _part_specs_(self) -> list[TensorSpec]:
-        return self._component_specs[:2]  # type: ignore[return-value]
-
-    def _part_names_(self) -> tuple[str, ...]:
-        return "values", "indices"
-
-    def _frame_(self) -> Any:
-        if self._dense_shape_dtype is None:
-            return None
-        return fully_known(self, self._shape), np.dtype(
-            self._dense_shape_dtype.as_numpy_dtype).name
-
-    @property
-    def _component_specs(self) -> list[TypeSpec]:
-        rows = TensorShape(None) if self._shape.rank is None else self._shape[1:]
-        found: list[TypeSpec] = [TensorSpec(self._indices_shape + rows, self._dtype),
-                                 TensorSpec(self._indices_shape, self._indices_dtype)]
-        if self._dense_shape_dtype is not None:
-            found.append(TensorSpec([self._shape.rank], self._dense_shape_dtype))
-        return found
-
-    def _to_components(self, value: Any) -> list[Any]:
-        found = [value.values, value.indices]
-        return found if value.dense_shape is None else [*found, value.dense_shape]
-
-    def _from_components(self, components: Sequence[Any]) -> Any:
-        return self.value_type(*components)
 
 
 def fully_known(spec: TypeSpec, shape: TensorShape) -> tuple[int, ...]:

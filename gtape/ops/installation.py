@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from gtape.core import recording
 from gtape.core.device import Device
 from gtape.core.installed import installed
@@ -18,6 +20,7 @@ def install() -> None:
     Tensor._on_exit = staticmethod(recording.mark_exit)  # type: ignore[assignment]
     installed.find_default_device = _default_device
     installed.pack = pack
+    installed.jacobians = _jacobians
     installed.slice_tensor = slice_tensor
     installed.dense_rows = dense_rows
     installed.concat = lambda parts: concat_(*parts, axis=0)
@@ -25,6 +28,12 @@ def install() -> None:
     installed.gather, installed.gather_nd = gather, gather_nd
     installed.scatter, installed.scatter_nd = scatter, scatter_nd
     installed.renewed = renewed
+
+
+def _jacobians() -> ModuleType:
+    from gtape.autodiff import jacobian  # batches, by rules of ops that stand above these
+
+    return jacobian
 
 
 def _default_device() -> Device:

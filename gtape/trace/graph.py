@@ -6,7 +6,6 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from gtape.core.errors import InternalError
 from gtape.core.tensor import Tensor
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
@@ -96,31 +95,6 @@ class Graph:
         """The same graph without the nodes that no output needs, whatever else they do."""
         return Graph(self.inputs, live_nodes(self.nodes, self.outputs)[0], self.outputs)
 
-    def check(self) -> None:
-        """Infer every node again and compare; every value is made once, before it is read.
-
-        Raises:
-            InternalError: the graph contradicts itself.
-        """
-        from gtape.trace.tracer import trace
-
-        made = {id(v) for v in self.inputs}
-        for node in self.nodes:
-            for value in node.inputs:
-                if isinstance(value, SymbolicTensor) and id(value) not in made:
-                    raise InternalError(f"{node.op.name} reads a value before it is made")
-            for value in node.outputs:
-                if id(value) in made:
-                    raise InternalError(f"{node.op.name} makes a value that is there already")
-                made.add(id(value))
-            if not any(isinstance(v, SymbolicTensor) for v in node.inputs):
-                continue
-            again = trace(lambda *xs, node=node: node.op.reapply(_refill(node, xs), node.attrs),
-                          [v.spec for v in node.inputs if isinstance(v, SymbolicTensor)],
-                          checked=False)
-            if [v.spec for v in again.outputs] != [v.spec for v in node.outputs]:
-                raise InternalError(f"{node.op.name} infers other specs the second time")
-
     def __str__(self) -> str:
         names = {id(v): f"%{i}" for i, v in enumerate(self.inputs)}
         lines = [f"inputs {', '.join(f'{names[id(v)]}: {v.spec}' for v in self.inputs)}"]
@@ -132,8 +106,3 @@ class Graph:
             lines.append(f"{outs} = {node.op.name}({ins}) {node.attrs or ''}".rstrip())
         lines.append(f"outputs {', '.join(names.get(id(v), 'constant') for v in self.outputs)}")
         return "\n".join(lines)
-
-
-def _refill(node: Node, symbols: Sequence[Tensor]) -> list[Tensor]:
-    fresh = iter(symbols)
-    return [next(fresh) if isinstance(v, SymbolicTensor) else v for v in node.inputs]

@@ -15,6 +15,7 @@ import numpy as np
 
 from gtape.core.context import init_scope, tracer_now, tracing
 from gtape.core.device import ArrayType
+from gtape.core.errors import InternalError
 from gtape.core.formatting import shown
 from gtape.core.placement import current_device
 from gtape.core.spec import Spec
@@ -201,3 +202,32 @@ def trace(fn: Callable[..., Any], specs: Sequence[Spec], *, checked: bool = True
     captured = tuple(symbol for _, symbol in tracer.captures.values())
     graph = Graph((*inputs, *captured), tuple(tracer.nodes), outputs)
     return graph.live() if checked else graph
+
+
+def check(graph: Graph) -> None:
+    """Infer every node again and compare; every value is made once, before it is read.
+
+    Raises:
+        InternalError: the graph contradicts itgraph.
+    """
+    made = {id(v) for v in graph.inputs}
+    for node in graph.nodes:
+        for value in node.inputs:
+            if isinstance(value, SymbolicTensor) and id(value) not in made:
+                raise InternalError(f"{node.op.name} reads a value before it is made")
+        for value in node.outputs:
+            if id(value) in made:
+                raise InternalError(f"{node.op.name} makes a value that is there already")
+            made.add(id(value))
+        if not any(isinstance(v, SymbolicTensor) for v in node.inputs):
+            continue
+        again = trace(lambda *xs, node=node: node.op.reapply(_refill(node, xs), node.attrs),
+                      [v.spec for v in node.inputs if isinstance(v, SymbolicTensor)],
+                      checked=False)
+        if [v.spec for v in again.outputs] != [v.spec for v in node.outputs]:
+            raise InternalError(f"{node.op.name} infers other specs the second time")
+
+
+def _refill(node: Node, symbols: Sequence[Tensor]) -> list[Tensor]:
+    fresh = iter(symbols)
+    return [next(fresh) if isinstance(v, SymbolicTensor) else v for v in node.inputs]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.core import symbolic_dim
+from gtape.core import convert as conversion
 from gtape.core.convert import convert
 from gtape.core.op import Bools, Case, Ints
 from gtape.core.symbolic_dim import ConcreteDimNeeded, ShapeEnv, SymbolicDim, sliced
@@ -337,7 +337,7 @@ def test_common_ops_are_served_by_one_run(name):
 def test_the_check_sees_a_length_that_is_not_carried_along(monkeypatch):
     op, case = _CASES["reduce_mean_"][0]
     _check(op, case, Counter())
-    monkeypatch.setattr(type(symbolic_dim.dim_value), "reapply",
+    monkeypatch.setattr(type(conversion.dim_value), "reapply",
                         lambda self, inputs, attrs: (convert(2, attrs[1]),))
     with pytest.raises(AssertionError):
         _check(op, case, Counter())

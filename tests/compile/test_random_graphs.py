@@ -13,7 +13,7 @@ from gtape.compile.cpp.program import compiled
 from gtape.compile.frontend.closed_graph import ClosedGraph, traced
 from gtape.compile.launches.interpreter import InterpretedProgram
 from gtape.core.tensor import Tensor
-from gtape.trace.tracer import Tracer
+from gtape.trace.tracer import Tracer, check
 
 pytestmark = pytest.mark.native(zones=False)  # values share places in memory
 Rng = np.random.Generator
@@ -126,7 +126,7 @@ def test_all_ways_agree(group: int) -> None:
 
     want, after = every(*tensors), [v.numpy() for v in variables]
     graph = _traced(every, tensors)
-    graph.graph.check()
+    check(graph.graph)
     for make in (compiled, lambda t: compiled(t, fuse=False),
                  lambda t: InterpretedProgram(t, "test")):
         for variable in variables:

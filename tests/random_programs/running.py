@@ -19,7 +19,7 @@ from gtape.compile.cpp.program import compiled
 from gtape.compile.frontend.closed_graph import traced
 from gtape.compile.launches.interpreter import InterpretedProgram
 from gtape.core.errors import NotTraceableError
-from gtape.trace.tracer import Tracer
+from gtape.trace.tracer import Tracer, check
 
 from . import values
 from .elaborate import Elaborated, dense, measured, slope_of, sources
@@ -188,7 +188,7 @@ class _Traced:
                 self._traced = traced(lambda: self._function(*symbols), tracer, symbols, "program")
             except NotTraceableError:  # users get the function itself then
                 return self._function(*tensors)
-            self._traced.graph.check()
+            check(self._traced.graph)
             self._program = (InterpretedProgram(self._traced,
                                                 "test") if self._mode == "applied" else
                              compiled(self._traced, fuse=False))

@@ -10,11 +10,12 @@ import numpy as np
 
 from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.core.context import paused
+from gtape.core.convert import dim_value
 from gtape.core.device import ArrayType, Device
 from gtape.core.dtypes import DType
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
-from gtape.core.symbolic_dim import ConcreteDimNeeded, ShapeEnv, SymbolicDim, dim_value, is_open
+from gtape.core.symbolic_dim import ConcreteDimNeeded, ShapeEnv, SymbolicDim, is_open
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise, ScalarGraphOp
