@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.autodiff import jacobian
+from gtape.vmap import jacobian
 
 
 def test_the_jacobian_of_a_linear_map_is_its_matrix() -> None:

@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from gtape.autodiff import gradient_request
-from gtape.core import recording
+from gtape.autodiff.backward import keys_depending_on, walk
+from gtape.core import nest, recording
+from gtape.core.context import paused
+from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.recording import Record
 from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import EagerTensor, Tensor
@@ -79,8 +82,6 @@ class _Link:
 
 def explain(tape: Any, target: Any, source: Any) -> Explanation:
     """Why d target / d source is what it is on `tape`."""
-    from gtape.core import nest
-
     if isinstance(source, (list, tuple, dict)):
         raise TypeError(f"explain takes one source, a Tensor or Variable; got a "
                         f"{type(source).__name__} of {len(source)}. Ask for each of them")
@@ -366,10 +367,6 @@ class _Search:
                          steps, None)
 
     def _gradient(self) -> Any:
-        from gtape.autodiff.backward import keys_depending_on, walk
-        from gtape.core.context import paused
-        from gtape.core.indexed_slices import IndexedSlices
-
         if any(not isinstance(leaf, EagerTensor) and isinstance(leaf, Tensor)
                for leaf in self.targets):
             return np.ones(1)

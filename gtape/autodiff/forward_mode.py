@@ -10,8 +10,10 @@ import warnings
 from typing import Any
 
 from gtape.autodiff import gradient_request
+from gtape.autodiff.tape import GradientTape
 from gtape.core import nest
 from gtape.core.context import Recorder, active, new_key, push, recorders, remove
+from gtape.core.convert import convert
 from gtape.core.errors import NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.source_location import stack_level
@@ -120,8 +122,6 @@ class ForwardAccumulator(Recorder):
 
     def _products(self, op: Any, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
                   attrs: tuple[Any, ...]) -> list[Any]:
-        from gtape.autodiff.tape import GradientTape
-
         made = op.record(mask, inputs, outputs, attrs)
         if made is None:
             return [None] * len(outputs)
@@ -147,8 +147,6 @@ def _dense(part: Any) -> Tensor:
 
 def _fitting(primal: Any, tangent: Any, position: int) -> Tensor:
     """The tangent as a tensor of the primal's shape and dtype."""
-    from gtape.core.convert import convert
-
     value = primal if isinstance(primal, Tensor) else primal._value
     made = convert(tangent, None if isinstance(tangent, (Tensor, Readable))
                    else value.dtype)

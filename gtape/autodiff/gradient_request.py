@@ -17,6 +17,7 @@ from gtape.core.convert import convert, host_array
 from gtape.core.errors import InvalidArgumentError, NonFloatWarning
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.source_location import stack_level
 from gtape.core.state_ref import Readable
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable, is_variable
@@ -203,8 +204,6 @@ class GradientRequest:
                 return
 
     def _warn_each(self) -> None:
-        from gtape.core.source_location import stack_level
-
         for role, leaves in (("target", self.targets), ("source", self.sources)):
             for leaf in leaves:
                 if not leaf._t.differentiable:

@@ -13,6 +13,7 @@ from gtape.autodiff.custom_gradient import (
     _keyed,
     run_custom,
 )
+from gtape.autodiff.tape import GradientTape
 from gtape.core import nest
 from gtape.core.context import recorders
 from gtape.core.convert import convert
@@ -67,7 +68,6 @@ class _Again:
         self._leaves = [None if i in at else leaf for i, leaf in enumerate(leaves)]
 
     def __call__(self, upstream: list[Tensor]) -> list[Any]:
-        from gtape.autodiff.tape import GradientTape
         from gtape.ops.shape.layout import optimization_barrier_
 
         fresh = [optimization_barrier_(x) for x in self._inputs]

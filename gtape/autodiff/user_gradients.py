@@ -9,6 +9,7 @@ from gtape.autodiff.backward import add_to
 from gtape.core.formatting import shown
 from gtape.core.op import Op, declared
 from gtape.core.recording import INPUT_KEYS, PAYLOAD
+from gtape.core.tensor import EagerTensor, wrap
 
 _registered: dict[str, Callable[..., Any]] = {}
 
@@ -133,8 +134,6 @@ def scatter(grads: Any, keys: Any, inputs: list[Any], parts: Any) -> None:
 
 def on_arrays(tensors: Callable[..., Any]) -> Callable[..., Any]:
     """The array form of a backward written for tensors: wrap, run, unwrap."""
-    from gtape.core.tensor import EagerTensor, wrap
-
     def backward(grads: Any, g: Any, record: Any) -> None:
         made: dict[int, Any] = {}
         tensors(made, wrap(g), record)

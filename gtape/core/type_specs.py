@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.core.composite_tensor import CompositeTensor
+from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
+from gtape.core.tensor import Tensor
 
 
 class TypeSpec:
@@ -196,8 +198,6 @@ class TensorSpec(ShapedSpec):
 
     @property
     def value_type(self) -> type:
-        from gtape.core.tensor import Tensor
-
         return Tensor
 
     def _serialize(self) -> tuple[Any, ...]:
@@ -219,8 +219,6 @@ class TensorSpec(ShapedSpec):
             return False
         dtype = getattr(spec_or_tensor, "dtype", None)
         if dtype is None:
-            from gtape.core.convert import convert
-
             spec_or_tensor = convert(spec_or_tensor)
             dtype = spec_or_tensor.dtype
         return self._dtype == dtype and self._shape.is_compatible_with(
@@ -318,8 +316,6 @@ def type_spec_from_value(value: Any) -> Any:
     Raises:
         TypeError: no tensor can be made of it.
     """
-    from gtape.core.convert import convert
-
     if value is None:
         return NoneTensorSpec()
     found = getattr(value, "_type_spec", None)

@@ -12,12 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.autodiff.backward import Cotangent, Grads, add_to
+from gtape.autodiff.tape import GradientTape
 from gtape.core.context import active, paused
 from gtape.core.op import Attrs, Function, Op, Rule, keyword_names, positional_names
 from gtape.core.recording import OP, Recorded, RecordTuple, record_general, trace_or_none
 from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.tensor import EagerTensor, Tensor, noted, wrap
 from gtape.opdef.vjp_rules import ATTRS, GROUPS, RuleGroup, VjpRules, _pull, run_rules
+from gtape.trace.tracer import trace
 
 #: Where a record keeps the inputs too, behind what `vjp_rules` keeps: with several results the
 #: definition may have to be differentiated.
@@ -108,8 +110,6 @@ class Composite(Op):
         return self.run(tuple(inputs), attrs)
 
     def _infer(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> list[Spec]:
-        from gtape.trace.tracer import trace
-
         with paused():
             graph = trace(lambda *xs: self._fn(*xs, **attrs), [x.spec for x in inputs])
         return [o.spec for o in graph.outputs]
@@ -126,8 +126,6 @@ class Composite(Op):
 
 def _by_definition(grads: Grads, gs: list[Tensor | None], record: RecordTuple) -> None:
     """Differentiate the body: a cotangent arrived that the rule does not answer for."""
-    from gtape.autodiff.tape import GradientTape
-
     op, attrs, inputs = record[OP], record[ATTRS], record[_INPUTS]
     groups = [RuleGroup(*group) for group in record[GROUPS]]
     positions = [i for group in groups for i in group.positions]
@@ -154,8 +152,6 @@ def _run_composite(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
     if all(part is None for part in g[1:]):
         run_rules(grads, g, record)
         return
-    from gtape.core.tensor import wrap
-
     made: Grads = {}
     _by_definition(made, [None if a is None else wrap(a) for a in g], record)
     for key, part in made.items():

@@ -31,7 +31,7 @@ def install() -> None:
 
 
 def _jacobians() -> ModuleType:
-    from gtape.autodiff import jacobian  # batches, by rules of ops that stand above these
+    from gtape.vmap import jacobian  # batches, by rules of ops that stand above these
 
     return jacobian
 

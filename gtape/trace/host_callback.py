@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gtape.autodiff.backward import Grads, add_to
+from gtape.autodiff.tape import GradientTape
 from gtape.core.context import tracer_now
 from gtape.core.device import ArrayType
 from gtape.core.op import Op
@@ -88,8 +89,6 @@ class HostCallback(Op):
         count = len(inputs)
 
         def run(*values: Tensor) -> list[Tensor]:
-            from gtape.autodiff.tape import GradientTape
-
             with GradientTape() as tape:
                 sources = [_again(values[i]) for i in wanted]
                 tape.watch(sources)

@@ -25,6 +25,7 @@ from gtape.core.tensor import Tensor
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise
 from gtape.ops.reductions.reductions import reduce_sum_
+from gtape.ops.shape.packing import stack_, unstack_
 from gtape.trace.custom_step import CustomStep
 from gtape.trace.graph import Graph, Node
 from gtape.trace.host_callback import HostCallback
@@ -219,8 +220,6 @@ def one_by_one(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
                outputs: Sequence[Tensor]) -> Sequence[Tensor]:
     """The op applied to one element after another, as one step of the trace around; at once where
     it says how."""
-    from gtape.ops.shape.packing import stack_, unstack_
-
     size = operands[0].size
 
     def run(*values: Tensor) -> list[Tensor]:

@@ -10,12 +10,12 @@ from gtape.core.device import ArrayType
 from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.ops.elementwise.scalars import multiply
+from gtape.ops.shape.layout import broadcast_to_, reshape_, transpose_
 
 
 def broadcast_rows(tensor: Tensor, size: int) -> Tensor:
     """`size` times the tensor, along a new first axis."""
-    from gtape.ops.shape.layout import broadcast_to_
-
     return broadcast_to_(tensor, shape=(size, *tensor.spec.shape))
 
 
@@ -86,9 +86,6 @@ class Operand:
         return moved(self.full(), 0, axis)
 
     def _spread(self) -> Tensor:
-        from gtape.ops.elementwise.scalars import multiply
-        from gtape.ops.shape.layout import broadcast_to_
-
         assert self.diagonal is not None
         array_type, shape = self.array_type, self.shape
         with array_type.device.scope():
@@ -113,8 +110,6 @@ class Operand:
 
     def reshaped(self, shape: tuple[int, ...]) -> Tensor:
         """The tensor with another shape for one element."""
-        from gtape.ops.shape.layout import reshape_
-
         made = (self.size, *shape) if self.batched else shape
         tensor = self.tensor
         return tensor if tensor.spec.shape == made else reshape_(tensor, shape=made)
@@ -122,8 +117,6 @@ class Operand:
 
 def moved(tensor: Tensor, source: int, target: int) -> Tensor:
     """The tensor with one axis at another position."""
-    from gtape.ops.shape.layout import transpose_
-
     order = [i for i in range(tensor.ndim) if i != source]
     order.insert(target, source)
     return tensor if source == target else transpose_(tensor, perm=tuple(order))

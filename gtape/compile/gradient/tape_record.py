@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtape.autodiff.backward import Grads, add_to
+from gtape.autodiff.tape import GradientTape
 from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.frontend.trace_lock import alone
 from gtape.compile.gradient.partition import ForwardBackward
+from gtape.core import nest
 from gtape.core.context import active, new_key, paused
 from gtape.core.locks import lock
 from gtape.core.op import Op
@@ -110,8 +112,6 @@ class Differentiable:
     def _unwatched(self, tensors: Sequence[Tensor], inputs: tuple[Tensor, ...],
                    stack: tuple[Any, ...]) -> Any:
         """The result of a call none of whose inputs a tape knows."""
-        from gtape.core import nest
-
         with paused():
             made = self._plain(tensors)
         results = tuple(v for v in nest.flatten(made) if isinstance(v, Tensor))
@@ -212,8 +212,6 @@ def _arrays(grads: Grads, g: Any, record: Any) -> None:
 
 def _tensors(grads: Grads, g: Any, record: Any) -> None:
     """Differentiate the graph itself, in view of other recorders."""
-    from gtape.autodiff.tape import GradientTape
-
     op, (seen, keys, held) = record[OP], record[PAYLOAD:]
     given = _given(g, seen)
     values = list(held[: len(op.definition.inputs)])

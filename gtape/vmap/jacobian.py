@@ -19,6 +19,11 @@ from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.recording import OP
 from gtape.core.symbolic_dim import known
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.opdef.elementwise import Elementwise
+from gtape.ops.shape.layout import reshape_
+from gtape.ops.shape.packing import concat_, stack_
+from gtape.vmap.batch_trace import Batch
+from gtape.vmap.operand import Operand
 
 
 def _single(value: Any, role: str) -> Any:
@@ -101,8 +106,6 @@ class _Rows:
         In a walk of bare arrays most steps cost four times those of elementwise ops. A batch costs
         ten of these for each record, and forty besides.
         """
-        from gtape.opdef.elementwise import Elementwise
-
         records = self.records
         if count > _FEW or self.largest > _SMALL:
             return False
@@ -111,8 +114,6 @@ class _Rows:
 
     def _at_once(self, lead: int, count: int) -> list[Any] | None:
         """All rows; None where a gradient needs the numbers of each."""
-        from gtape.vmap.operand import Operand
-
         step = max(_CHUNK // self.largest, 1)
         if step >= count:
             ones = self.value._filled_(1)
@@ -128,8 +129,6 @@ class _Rows:
 
     def _batched(self, cotangents: Any, lead: int) -> list[Any] | None:
         """The gradients for the cotangents of an Operand."""
-        from gtape.vmap.batch_trace import Batch
-
         batch = Batch(cotangents.size, lead)
         try:
             found = batch.run(self._pull, batch.enter(cotangents), True)
@@ -184,23 +183,17 @@ def _stacked(rows: Sequence[Any], axis: int, tensors: bool) -> Any:
     if not tensors:
         with like._t.device.scope():
             return EagerTensor(like._t.xp.stack([r._a for r in filled], axis), like._t)
-    from gtape.ops.shape.packing import stack_
-
     return stack_(*filled, axis=axis)
 
 
 def _joined(parts: Sequence[Any], axis: int) -> Any:
     """Pieces of rows joined; what connects, connects in every piece."""
-    from gtape.ops.shape.packing import concat_
-
     return None if parts[0] is None else concat_(*parts, axis=axis)
 
 
 def _shaped(rows: Tensor, shape: tuple[int, ...]) -> Tensor:
     if type(rows) is EagerTensor and not active():
         return EagerTensor(rows._a.reshape(shape), rows._t)
-    from gtape.ops.shape.layout import reshape_
-
     return reshape_(rows, shape=shape)
 
 
