@@ -37,6 +37,20 @@ def integer_or_none(value: Any, what: str) -> int | None:
     return None if value is None else integer(value, what)
 
 
+def count_or_auto(value: Any, what: str, least: int = 0) -> int:
+    """An integer that is not below `least`, or tf.data.AUTOTUNE.
+
+    Raises:
+        TypeError: it is no integer.
+        InvalidArgumentError: it is below.
+    """
+    found = integer(value, what)
+    if found < least and found != -1:
+        raise InvalidArgumentError(f"{what} must be {least} or more, or tf.data.AUTOTUNE; got "
+                                   f"{found}")
+    return found
+
+
 def flag(value: Any, what: str) -> bool:
     """A Python bool of an argument: a bool or number, or a tensor of one.
 
@@ -116,15 +130,15 @@ def specs_of(value: Any, what: str) -> Any:
     return value
 
 
-def real_dtype(value: Any, what: str) -> DType:
-    """A dtype of integers or floats; int64 for None.
+def number_dtype(value: Any, what: str) -> DType:
+    """A dtype of numbers; int64 for None.
 
     Raises:
         TypeError: it is another one.
     """
     found = int64 if value is None else as_dtype(value)
-    if not (found.is_integer or found.is_floating):
-        raise TypeError(f"{what} must be a dtype of integers or floats; got {found.name}")
+    if not found.is_numeric:
+        raise TypeError(f"{what} must be a dtype of numbers; got {found.name}")
     return require_usable(found)
 
 

@@ -15,7 +15,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
-from gtape.data.arguments import flag, integer, real_dtype
+from gtape.data.arguments import flag, integer, number_dtype
 from gtape.data.dataset import INFINITE_CARDINALITY, Dataset
 from gtape.data.rows import Rows, column_of, progression
 from gtape.data.stacking import row_spec, rows
@@ -102,7 +102,7 @@ class Range(Dataset):
         if len(numbers) == 3 and not numbers[2]:
             raise InvalidArgumentError("range: step must be a non-zero integer")
         self._range = range(*numbers)[:(1 << 63) - 1]  # len() tells no more
-        super().__init__(TensorSpec([], real_dtype(output_type, "range: output_type")))
+        super().__init__(TensorSpec([], number_dtype(output_type, "range: output_type")))
 
     def _iterate(self) -> Elements[Any]:
         return self._rows().elements()
@@ -126,7 +126,7 @@ class Counter(Dataset):
 
     def __init__(self, start: Any, step: Any, dtype: Any) -> None:
         self._start, self._step = integer(start, "counter"), integer(step, "counter")
-        super().__init__(TensorSpec([], real_dtype(dtype, "counter: dtype")))
+        super().__init__(TensorSpec([], number_dtype(dtype, "counter: dtype")))
 
     def _iterate(self) -> Elements[Any]:
         made, low = self._spec.dtype.np_dtype, -(1 << 63)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gtape.data.arguments import dataset_of, function_of, integer, integer_or_none
+from gtape.data.arguments import (
+    count_or_auto,
+    dataset_of,
+    function_of,
+    integer,
+    integer_or_none,
+)
 from gtape.data.gathering import Gathering
 
 
@@ -28,12 +34,14 @@ class Transforming(Gathering):
             deterministic: False lets results come as they are done.
 
         Raises:
+            InvalidArgumentError: no number of threads.
             TypeError: `map_func` is not callable. Otherwise what it raises where it is traced.
         """
         from gtape.data.mapping import Map
 
-        return Map(self, map_func, integer_or_none(num_parallel_calls, "num_parallel_calls"),
-                   deterministic)
+        threads = None if num_parallel_calls is None else count_or_auto(
+            num_parallel_calls, "num_parallel_calls", 1)
+        return Map(self, map_func, threads, deterministic)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Any:
         """The elements for which `predicate` gives True: a scalar bool.
@@ -204,7 +212,7 @@ class Transforming(Gathering):
         """The elements, computed ahead by a thread where they take long: `buffer_size` of them."""
         from gtape.data.prefetching import Prefetch
 
-        return Prefetch(self, integer(buffer_size, "prefetch: buffer_size"))
+        return Prefetch(self, count_or_auto(buffer_size, "prefetch: buffer_size"))
 
     def cache(self, filename: Any = "", name: str | None = None) -> Any:
         """The elements, kept by the first whole pass: in memory, or in the file `filename`.npz."""

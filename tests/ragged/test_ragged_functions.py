@@ -406,3 +406,26 @@ def test_what_is_no_function_or_no_number_is_refused() -> None:
         tf.ragged.boolean_mask(1, [True])
     with pytest.raises(tf.errors.InvalidArgumentError, match="real numbers"):
         tf.ragged.range("x")
+
+
+def test_segments_of_rows_and_of_values() -> None:
+    x = tf.ragged.constant([[1.0, 2.0], [3.0], [4.0, 5.0]])
+    rows = tf.math.unsorted_segment_sum(x, [0, 1, 0], 2)
+    assert rows.to_list() == [[5.0, 7.0], [3.0]]
+    ids = tf.ragged.constant([[0, 1], [0], [1, 1]])
+    assert tf.math.unsorted_segment_sum(x, ids, 2).numpy().tolist() == [4.0, 11.0]
+    for wrong in ([0, 5, 0], [0, -1, 0], [0], 1, tf.ragged.constant([[0], [1], [0]])):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="segment_ids must"):
+            tf.math.unsorted_segment_sum(x, wrong, 2)
+
+
+@pytest.mark.parametrize("sizes", [2, 0, [1, 1], [4, -1], "x", float("nan"), []])
+def test_splits_of_three_rows(sizes: object) -> None:
+    with pytest.raises((TypeError, ValueError), match="split"):
+        tf.split(tf.ragged.constant([[1], [2, 3], []]), sizes)
+
+
+def test_functions_of_flat_values_take_their_first_argument_by_name() -> None:
+    x = tf.ragged.constant([[1.0, 2.0], [3.0]])
+    assert tf.ones_like(input=x, dtype=tf.int32).to_list() == [[1, 1], [1]]
+    assert tf.nn.dropout(x=x, rate=0.0).to_list() == [[1.0, 2.0], [3.0]]

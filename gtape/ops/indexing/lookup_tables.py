@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -107,6 +107,11 @@ class LookupTable(KeyedValues):
 
     def __getitem__(self, keys: Any) -> Any:
         return self.lookup(keys)
+
+    def __iter__(self) -> NoReturn:
+        # Python would take a table, which has items, for a sequence without end.
+        raise TypeError("a table is no sequence of its values; write table.export() for its keys "
+                        "and values")
 
     def _found(self, keys: Any, defaults: Any) -> Any:
         if hasattr(keys, "with_flat_values"):

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
+from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.ops.arguments import as_int, as_ints, as_items
+from gtape.core.size_limits import room_for
+from gtape.core.spec import Spec
+from gtape.ops.arguments import as_int, as_ints, as_items, host_value
 from gtape.ops.ragged.conversions import of_dense
 from gtape.ops.ragged.elementwise import joined, loose, taken
-from gtape.ops.ragged.partition import ends_of, host, spans
+from gtape.ops.ragged.partition import ends_of, spans
 from gtape.ops.ragged.ragged_tensor import RaggedTensor
 
 
@@ -167,15 +170,16 @@ def _tiled(x: Any, axis: int, count: int) -> Any:
         from gtape.ops.shape.arranging import tile
 
         return tile(x, [count if a == axis else 1 for a in range(x.ndim)])
-    if axis == 0:
-        return taken(x, np.tile(np.arange(x._count()), count))
     if axis > 1:
         return x._with(_tiled(x.values, axis - 1, count))
     ends = x._host()
-    lengths = np.diff(ends)
-    index = spans(np.repeat(ends[:-1], count), np.repeat(lengths, count))
-    uniform = None if x._uniform is None else x._uniform * count
-    return RaggedTensor._made(taken(x.values, index), ends_of(lengths * count), uniform)
+    with room_for("tile", Spec((int(ends[-1] if axis else x._count()) * count,), x.dtype)):
+        if axis == 0:
+            return taken(x, np.tile(np.arange(x._count()), count))
+        lengths = np.diff(ends)
+        index = spans(np.repeat(ends[:-1], count), np.repeat(lengths, count))
+        uniform = None if x._uniform is None else x._uniform * count
+        return RaggedTensor._made(taken(x.values, index), ends_of(lengths * count), uniform)
 
 
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
@@ -221,19 +225,20 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None,
     Raises:
         ValueError: another axis.
         InvalidArgumentError: the rows are not so many parts.
+        TypeError: the number, or the sizes, are no integers.
     """
     if _axis("split", axis, _rank(value)):
         raise ValueError("split: a RaggedTensor is cut along its first axis alone")
     rows = value._count()
-    given = host(convert(num_or_size_splits))
-    if not given.ndim:
-        if given <= 0 or rows % int(given):
-            raise InvalidArgumentError(f"split: {rows} rows do not make {int(given)} equal parts")
-        sizes = np.full(int(given), rows // int(given))
-    else:
-        sizes = given
-    if sizes.min() < 0 or sizes.sum() != rows:
+    sizes = list(as_ints(num_or_size_splits, "split: num_or_size_splits"))
+    if not host_value(num_or_size_splits, "split: num_or_size_splits").ndim:
+        (count,) = sizes
+        if count <= 0 or rows % count:
+            raise InvalidArgumentError(f"split: {rows} rows do not make {count} equal parts")
+        with room_for("split", Spec((count,), int64)):
+            sizes = [rows // count] * count
+    if min(sizes, default=0) < 0 or sum(sizes) != rows:
         raise InvalidArgumentError(f"split: the sizes must add up to the {rows} rows; got "
-                                   f"{sizes.tolist()}")
-    ends = ends_of(sizes)
+                                   f"{shown(sizes)}")
+    ends = ends_of(np.array(sizes, np.int64))
     return [taken(value, np.arange(a, b)) for a, b in pairwise(ends)]

@@ -185,7 +185,11 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 def one_hot(indices: Any, *args: Any, **kwargs: Any) -> Any:
     from gtape.ops.shape.creation import one_hot
 
+    if not isinstance(indices, RaggedTensor):
+        raise TypeError(f"one_hot: on_value and off_value must be dense scalars beside "
+                        f"{shown(indices)}; got a RaggedTensor")
     axis = kwargs.get("axis")
     if axis not in (None, -1):
-        raise ValueError(f"one_hot: of RaggedTensors the new axis is the last; got axis={axis}")
+        raise ValueError(f"one_hot: of RaggedTensors the new axis is the last; got "
+                         f"axis={shown(axis)}")
     return mapped(one_hot, indices, *args, **kwargs)

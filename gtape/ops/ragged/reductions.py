@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
+from gtape.core.dtypes import int64
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
+from gtape.core.size_limits import room_for
+from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import axes_of
+from gtape.ops.arguments import as_int, axes_of, index_tensor
 from gtape.ops.elementwise import scalars
 from gtape.ops.elementwise.operators import truediv
 from gtape.ops.indexing import segments
 from gtape.ops.ragged.elementwise import applied, mapped
 from gtape.ops.ragged.joining import expand_dims
-from gtape.ops.ragged.partition import ends_of, spans
+from gtape.ops.ragged.partition import ends_of, host, spans
 from gtape.ops.ragged.ragged_tensor import RaggedTensor
 from gtape.ops.reductions import more_reductions, reductions
 from gtape.ops.shape.casting import cast
@@ -93,6 +97,32 @@ def _segments(values: Any, ids: Tensor, count: int, segment: Callable[..., Any])
     return RaggedTensor._made(inner, ends)
 
 
+def grouped(name: str, data: Any, segment_ids: Any, count: int) -> Any:
+    """The unsorted segment function `name` of rows; of values, where the ids are ragged as they
+    are.
+
+    Raises:
+        InvalidArgumentError: there is not one id in [0, count) for each row.
+    """
+    if isinstance(segment_ids, RaggedTensor):
+        if not isinstance(data, RaggedTensor) or not np.array_equal(
+                data._host(), segment_ids._host()):
+            raise InvalidArgumentError(f"{name}: ragged segment_ids must have the rows of data; "
+                                       f"got {shown(segment_ids)} beside {shown(data)}")
+        return grouped(name, data.values, segment_ids.values, count)
+    function = getattr(segments, name)
+    if not isinstance(data, RaggedTensor):
+        return function(data, segment_ids, count)
+    ids = index_tensor(segment_ids, name, data.flat_values)
+    numbers = host(ids)
+    if numbers.shape != (data._count(),) or count < 0 or (
+            numbers.size and not 0 <= numbers.min() <= numbers.max() < count):
+        raise InvalidArgumentError(f"{name}: segment_ids must be in [0, {count}), one for each of "
+                                   f"{data._count()} rows; got {shown(segment_ids)}")
+    with room_for(name, Spec((count + 1,), int64)):
+        return _segments(data, ids, count, function)
+
+
 def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                name: str | None = None) -> Any:
     return _reduced("reduce_sum", input_tensor, axis, keepdims)
@@ -165,7 +195,7 @@ def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
     """Over a ragged axis, the last unless given."""
     from gtape.ops.shape.identity import stop_gradient
 
-    at = -1 if axis is None else axis
+    at = -1 if axis is None else as_int(axis, "softmax: axis")
     most = reduce_max(logits, at, True)
     if isinstance(most, RaggedTensor):
         most = mapped(stop_gradient, most)

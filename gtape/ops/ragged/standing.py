@@ -10,7 +10,7 @@ import numpy as np
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype, int32
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_ints
+from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.ragged import joining, picking, reductions
 from gtape.ops.ragged.elementwise import applied, mapped
 from gtape.ops.ragged.ragged_tensor import RaggedTensor
@@ -68,25 +68,21 @@ def _pairs(name: str) -> Callable[..., Any]:
     return function
 
 
-def _flat(module: str, name: str) -> Callable[..., Any]:
-    """A function of the flat values alone."""
-    def function(x: Any, *args: Any, **kwargs: Any) -> Any:
+def _flat(module: str, name: str, first: str) -> Callable[..., Any]:
+    """A function of the flat values alone, whose `first` parameter they are."""
+    def function(*args: Any, **kwargs: Any) -> Any:
         import importlib
 
-        return mapped(getattr(importlib.import_module(module), name), x, *args, **kwargs)
+        x = args[0] if args else kwargs.pop(first)
+        return mapped(getattr(importlib.import_module(module), name), x, *args[1:], **kwargs)
 
     return function
 
 
 def unsorted_segments(name: str) -> Callable[..., Any]:
     def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
-        from gtape.ops.arguments import as_int
-        from gtape.ops.indexing import segments
-        from gtape.ops.ragged.reductions import _segments
-
-        ids = convert(segment_ids)
-        return _segments(data, ids, as_int(num_segments, "num_segments"),
-                         getattr(segments, public))
+        return reductions.grouped(public, data, segment_ids,
+                                  as_int(num_segments, f"{public}: num_segments"))
 
     public = name
     return function
@@ -95,10 +91,12 @@ def unsorted_segments(name: str) -> Callable[..., Any]:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add_n": add_n, "bincount": dense_bincount, "clip_by_value": clip_by_value,
     "concat": joining.concat,
-    "divide_no_nan": _pairs("divide_no_nan"), "dropout": _flat("gtape.ops.nn.dropout", "dropout"),
+    "divide_no_nan": _pairs("divide_no_nan"),
+    "dropout": _flat("gtape.ops.nn.dropout", "dropout", "x"),
     "expand_dims": joining.expand_dims, "gather": picking.gather,
     "identity": lambda input, name=None: input._mapped_(_copied),
-    "one_hot": picking.one_hot, "ones_like": _flat("gtape.ops.shape.creation", "ones_like"),
+    "one_hot": picking.one_hot,
+    "ones_like": _flat("gtape.ops.shape.creation", "ones_like", "input"),
     "rank": rank, "reduce_all": reductions.reduce_all, "reduce_any": reductions.reduce_any,
     "reduce_max": reductions.reduce_max, "reduce_mean": reductions.reduce_mean,
     "reduce_min": reductions.reduce_min, "reduce_prod": reductions.reduce_prod,
@@ -107,7 +105,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "reverse": joining.reverse, "shape": shape, "size": size, "softmax": reductions.softmax,
     "split": joining.split, "squeeze": joining.squeeze, "stack": joining.stack,
     "tile": joining.tile, "truediv": _pairs("truediv"), "where": picking.where,
-    "zeros_like": _flat("gtape.ops.shape.creation", "zeros_like"),
+    "zeros_like": _flat("gtape.ops.shape.creation", "zeros_like", "input"),
     **{name: unsorted_segments(name) for name in (
         "unsorted_segment_sum", "unsorted_segment_prod", "unsorted_segment_max",
         "unsorted_segment_min", "unsorted_segment_mean", "unsorted_segment_sqrt_n")},
