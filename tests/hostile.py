@@ -110,6 +110,11 @@ VALUES: dict[str, Callable[[], Any]] = {
     "uint8": lambda: tf.constant([1, 255], tf.uint8),
     "float16": lambda: tf.constant([[1.0, 6e4]], tf.float16),
     "a Variable": lambda: tf.Variable([1.0]),
+    "a RaggedTensor": lambda: tf.ragged.constant([[1.0], [], [2.0, 3.0]]),
+    "a SparseTensor": lambda: tf.SparseTensor([[0, 1]], [2.0], [2, 2]),
+    "IndexedSlices": lambda: tf.IndexedSlices(tf.ones([1, 2]), [1], [2, 2]),
+    "a Dataset": lambda: tf.data.Dataset.range(2),
+    "a table": lambda: tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, -1),
     "(): a tuple": lambda: ((), (1,)), "slice": lambda: slice(None), "...": lambda: ...,
 }
 

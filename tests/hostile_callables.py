@@ -59,6 +59,21 @@ class Method:
         assert after == self.before, f"the refused call changed it from {self.before} to {after}"
 
 
+class Applied:
+    """A public function whose first argument is an object of a class that has a function of its
+    own for it, or two of them where it takes a list."""
+
+    def __init__(self, function: Callable[..., Any], make: Callable[[], Any]) -> None:
+        first, *rest = inspect.signature(function).parameters.values()
+        self.function, self.make = function, make
+        self.several = first.name in ("values", "inputs")
+        self.__signature__ = inspect.Signature(rest)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        first = [self.make(), self.make()] if self.several else self.make()
+        return self.function(first, *args, **named)
+
+
 def state(subject: Any) -> str | None:
     """What is in an object that can be changed; None for others."""
     if isinstance(subject, tf.data.Dataset):
@@ -107,6 +122,10 @@ def functions() -> dict[str, Callable[..., Any]]:
             continue
         bases = [k for k in kinds.values() if k is not kind and issubclass(kind, k)]
         made |= _of_class(name, kind, bases)
+        own = getattr(kind, "_functions_", dict)()
+        made |= {f"{name} in {called}": Applied(f, _MAKERS[name]) for called, f in made.items()
+                 if called.rpartition(".")[2] in own and inspect.isroutine(f)
+                 and called.partition(".")[0] not in ("ragged", "sparse", "data")}
     return {name: f for name, f in sorted(made.items()) if name not in _SKIPPED}
 
 

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("resource")
 
 _SCRIPT = Path(__file__).with_name("hostile.py")
-#: Of about 115,000 calls; some 15 seconds each.
+#: Of about 130,000 calls; some 15 seconds each.
 _SHARES = {"eager": 0.06, "traced": 0.03}
 #: Seconds after which a call that Python cannot interrupt has ended the test.
 _PATIENCE = 240
