@@ -429,3 +429,9 @@ def test_functions_of_flat_values_take_their_first_argument_by_name() -> None:
     x = tf.ragged.constant([[1.0, 2.0], [3.0]])
     assert tf.ones_like(input=x, dtype=tf.int32).to_list() == [[1, 1], [1]]
     assert tf.nn.dropout(x=x, rate=0.0).to_list() == [[1.0, 2.0], [3.0]]
+
+
+def test_a_stack_of_one_value() -> None:
+    assert tf.ragged.stack(tf.constant([[1, 2], [3, 4]])).shape == [1, 2, 2]
+    rows = tf.ragged.stack(tf.ragged.constant([[1, 2], [3]]), 1)
+    assert rows.to_list() == [[[1, 2]], [[3]]]

@@ -83,7 +83,8 @@ def constant(pylist: Any, dtype: Any = None, ragged_rank: Any = None, inner_shap
     made: Any = values
     for ends in splits[::-1]:
         made = RaggedTensor._made(made, ends)
-    return made if not rank else made.with_row_splits_dtype(row_splits_dtype)
+    splits_dtype = int64 if row_splits_dtype is None else row_splits_dtype
+    return made if not rank else made.with_row_splits_dtype(splits_dtype)
 
 
 def _innermost(flat: Any, dtype: Any, inner: tuple[int, ...] | None, rank: int, depth: int,

@@ -14,7 +14,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
-from gtape.ops.arguments import as_int, as_ints, as_items, host_value
+from gtape.ops.arguments import as_int, as_ints, host_value
 from gtape.ops.ragged.conversions import of_dense
 from gtape.ops.ragged.elementwise import joined, loose, taken
 from gtape.ops.ragged.partition import ends_of, spans
@@ -50,13 +50,13 @@ def _expanded(x: Any, axis: int) -> Any:
 
 
 def _values(name: str, values: Any) -> list[Any]:
-    """Tensors and RaggedTensors as RaggedTensors of one ragged rank and dtype.
+    """Tensors and RaggedTensors, or one, as RaggedTensors of one ragged rank and dtype.
 
     Raises:
         ValueError: there are none, or their ranks differ.
         InvalidArgumentError: their dtypes differ.
     """
-    parts = as_items(values, f"{name}: values")
+    parts = list(values) if isinstance(values, (list, tuple)) else [values]
     if not parts:
         raise ValueError(f"{name} takes at least one value; got an empty list")
     like = next((p.flat_values for p in parts if isinstance(p, RaggedTensor)), None)
