@@ -143,7 +143,9 @@ def _opened(builder: Builder, op: Op, node: Any, inputs: list[Value]) -> list[Va
     return [_value(builder, env, t) for t in graph.outputs]
 
 
-@lru_cache(256)
+# An entry is a graph of a dozen nodes. A network has a few dozen kinds and shapes of such ops, and
+# its trace with the gradient, and those of other lengths, ask for them again.
+@lru_cache(1024)
 def definition(op: Op, attrs: tuple[Any, ...], specs: tuple[Spec, ...]) -> Graph:
     assert op.definition is not None
     written = partial(op.definition, **dict(zip(op.attr_names, attrs)))
