@@ -49,7 +49,7 @@ LIMITS: dict[str, float] = {
     "calls of getattr and hasattr": 350,
     "modules with a __getattr__": 25,
     "mutable registries": 50,
-    "class names of more than one class": 54,
+    "class names of more than one class": 12,
     "functions that end in return made or found": 300,
     "constants bound more than once": 5,
 }

@@ -39,7 +39,7 @@ STRUCTURAL = "STRUCTURAL"
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One link of the path, from source to target."""
 
     op: str
@@ -53,7 +53,7 @@ class Explanation:
 
     cause: str
     text: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PathStep, ...] = ()
     site: SourceLocation | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class _Search:
         path = self._path()
         if path is None:
             return self._no_path()
-        steps = tuple(Step(link.name, resolve(*link.site), link.cost > 0) for link in path)
+        steps = tuple(PathStep(link.name, resolve(*link.site), link.cost > 0) for link in path)
         broken = [link for link in path if link.cost]
         if broken:
             return self._broken(broken[0], path, steps)
@@ -200,7 +200,7 @@ class _Search:
     def _watched(self) -> bool:
         return bool(self.source_keys & self.known)
 
-    def _broken(self, link: _Link, path: list[_Link], steps: tuple[Step, ...]) -> Explanation:
+    def _broken(self, link: _Link, path: list[_Link], steps: tuple[PathStep, ...]) -> Explanation:
         site = resolve(*link.site)
         where = _at(site)
         if not self.source.dtype.is_differentiable:
@@ -224,7 +224,7 @@ class _Search:
                 f"tensor itself instead of assigning it."), steps, site)
         return self._cut(link, steps, site)
 
-    def _cut(self, link: _Link, steps: tuple[Step, ...], site: SourceLocation) -> Explanation:
+    def _cut(self, link: _Link, steps: tuple[PathStep, ...], site: SourceLocation) -> Explanation:
         where = _at(site)
         if link.name == "stop_gradient":
             return Explanation(STOP_GRADIENT, f"tf.stop_gradient cuts the path{where}", steps, site)
@@ -237,20 +237,21 @@ class _Search:
             f" or not a floating number. Use a smooth function, or tf.grad_pass_through for a "
             f"straight-through estimate."), steps, site)
 
-    def _integer(self, steps: tuple[Step, ...]) -> Explanation:
+    def _integer(self, steps: tuple[PathStep, ...]) -> Explanation:
         site = steps[0].site if steps else None
         return Explanation(INTEGER_DTYPE, (
             f"The source, {_name(self.source)}, has dtype {self.source.dtype.name}; only floating "
             f"and complex values have gradients{_at(site)}\n  Make it floating: "
             f"tf.Variable(30.0), or dtype=tf.float32."), steps, site)
 
-    def _unknown(self, link: _Link, steps: tuple[Step, ...], site: SourceLocation) -> Explanation:
+    def _unknown(self, link: _Link, steps: tuple[PathStep, ...],
+                 site: SourceLocation) -> Explanation:
         """An op ran on inputs that the tape did not know."""
         if link.source not in self.source_keys:
             return self._cut(link, steps, site)
         return self._not_watched(steps, site)
 
-    def _not_watched(self, steps: tuple[Step, ...], site: SourceLocation | None) -> Explanation:
+    def _not_watched(self, steps: tuple[PathStep, ...], site: SourceLocation | None) -> Explanation:
         where = _at(site)
         if not isinstance(self.source, Tensor):
             if not self.source.trainable:
@@ -316,7 +317,7 @@ class _Search:
                     f"gtape functions inside the tape's block."), (), site)
         return None
 
-    def _unused(self, steps: tuple[Step, ...]) -> Explanation:
+    def _unused(self, steps: tuple[PathStep, ...]) -> Explanation:
         used = [m for m in self.marks if self.source_keys & set(m[2])] or [
             r for r in self.records if self.source_keys & set(r.inputs)]
         origin = getattr(self.source, "_origin", None)
@@ -341,7 +342,7 @@ class _Search:
             f"the target: another branch or another output was used, or the target is the "
             f"derivative of something linear."), steps, None)
 
-    def _unwatched_use(self, steps: tuple[Step, ...]) -> Explanation | None:
+    def _unwatched_use(self, steps: tuple[PathStep, ...]) -> Explanation | None:
         """A record lists watched inputs only, so an unwatched source beside one leaves no path."""
         if self._watched():
             return None
@@ -352,7 +353,7 @@ class _Search:
 
     # ------------------------------------------------------------------ connected
 
-    def _connected(self, steps: tuple[Step, ...]) -> Explanation:
+    def _connected(self, steps: tuple[PathStep, ...]) -> Explanation:
         if not self.source.dtype.is_differentiable:
             return self._integer(steps)
         value = self._gradient()
@@ -384,7 +385,7 @@ class _Search:
         dense = found.to_dense() if isinstance(found, IndexedSlices) else found
         return dense._peek()
 
-    def _dead(self, steps: tuple[Step, ...]) -> Explanation:
+    def _dead(self, steps: tuple[PathStep, ...]) -> Explanation:
         masks = {"relu", "relu6", "where", "maximum", "minimum", "clip", "sign", "multiply",
                  "reduce_max", "reduce_min", "max_pool"}
         at = next((s for s in steps if s.op in masks), None)

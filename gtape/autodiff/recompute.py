@@ -46,7 +46,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
             recorders.reset(token)
         given = {leaves[i]._resource_()._k for i in at if is_variable(leaves[i])}
         variables = [v for k, v in watcher.variables.items() if k not in given]
-        again = _Again(f, structure, leaves, at, inputs, variables)
+        again = _RecomputedVjp(f, structure, leaves, at, inputs, variables)
         every = inputs + [v._read_() for v in variables]
         flat = [convert(leaf) for leaf in nest.flatten(made)]
         return nest.pack_sequence_as(made, run_custom(
@@ -56,7 +56,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-class _Again:
+class _RecomputedVjp:
     """Runs the function under a tape of its own and pulls back through that."""
 
     __slots__ = ("_at", "_f", "_inputs", "_leaves", "_structure", "_variables")

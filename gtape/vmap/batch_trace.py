@@ -1,6 +1,6 @@
-"""Batch: a function of one element applied to many at once.
+"""BatchTracer: a function of one element applied to many at once.
 
-A Batch is a trace whose values are one element's; behind every value stands a tensor with the
+A BatchTracer is a trace whose values are one element's; behind every value stands a tensor with the
 values of all elements along a new first axis. An op on such values is applied to the tensors
 behind them at once, by the batching rule of the op (`Op.batch`), as ordinary operations: they
 run, are recorded by tapes, or become nodes of the trace around, as any others. What depends on no
@@ -44,7 +44,7 @@ class _Outside(Recorder):
 
     __slots__ = ("_batch", "_recorders")
 
-    def __init__(self, batch: Batch, around: tuple[Any, ...]) -> None:
+    def __init__(self, batch: BatchTracer, around: tuple[Any, ...]) -> None:
         self._batch, self._recorders = batch, around
 
     def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
@@ -61,7 +61,7 @@ class _Outside(Recorder):
             recorder._on_read(state, value)
 
 
-class Batch(Tracer):
+class BatchTracer(Tracer):
     """The trace of a function of one of `size` elements; `results` gives those for all.
 
     Ops are noted while the function runs, and only those that matter are applied to all elements.
@@ -246,7 +246,7 @@ def _custom_gradient(op: Any, xs: Sequence[Operand], attrs: Attrs) -> Any:
     arguments, captured = xs[:count], xs[end:]
 
     def pull(upstream: Sequence[Tensor]) -> list[Any]:
-        batch = Batch(xs[0].size)
+        batch = BatchTracer(xs[0].size)
         seeds = [batch.enter(u) for u in upstream]
         values = [batch.enter(x) if x.batched else x.tensor for x in captured]
         parts = batch.run(lambda: [_dense(p) for p in op.pulled(seeds, values)])

@@ -22,7 +22,7 @@ from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.elementwise import Elementwise
 from gtape.ops.shape.layout import reshape_
 from gtape.ops.shape.packing import concat_, stack_
-from gtape.vmap.batch_trace import Batch
+from gtape.vmap.batch_trace import BatchTracer
 from gtape.vmap.operand import Operand
 
 
@@ -129,7 +129,7 @@ class _Rows:
 
     def _batched(self, cotangents: Any, lead: int) -> list[Any] | None:
         """The gradients for the cotangents of an Operand."""
-        batch = Batch(cotangents.size, lead)
+        batch = BatchTracer(cotangents.size, lead)
         try:
             found = batch.run(self._pull, batch.enter(cotangents), True)
         except _UNTRACEABLE:

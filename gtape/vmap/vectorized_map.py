@@ -11,7 +11,7 @@ from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
 from gtape.core.symbolic_dim import known
 from gtape.core.tensor import Tensor
 from gtape.ops.indexing.getitem import getitem_
-from gtape.vmap.batch_trace import Batch
+from gtape.vmap.batch_trace import BatchTracer
 
 #: What a function says that needs the numbers of an element, or draws other ones for each.
 NEEDS_ELEMENTS = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplementedError,
@@ -19,7 +19,7 @@ NEEDS_ELEMENTS = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplemen
 
 
 def batch_of(fn: Callable[[Any], Any], elems: Any, leaves: Sequence[Tensor], count: int,
-             ) -> tuple[Batch, list[Tensor], Any]:
+             ) -> tuple[BatchTracer, list[Tensor], Any]:
     """A batch of the elements of `elems`, whose tensors are `leaves`, with fn's results: flat, and
     as they are.
 
@@ -27,7 +27,7 @@ def batch_of(fn: Callable[[Any], Any], elems: Any, leaves: Sequence[Tensor], cou
         NEEDS_ELEMENTS: `fn` cannot be applied to all elements at once.
     """
     (size,) = known((count,))
-    batch = Batch(size)
+    batch = BatchTracer(size)
     elements = [getitem_(x, key=(0,)) if x.spec.shape[0] == 1 != size else batch.enter(x)
                 for x in leaves]
     made = batch.run(fn, nest.pack_sequence_as(elems, elements))

@@ -21,7 +21,7 @@ from gtape.ops import every_module
 from gtape.ops.elementwise.scalars import divide
 from gtape.trace.tracer import trace
 from gtape.vmap import batch_trace
-from gtape.vmap.batch_trace import Batch, rules
+from gtape.vmap.batch_trace import BatchTracer, rules
 from gtape.vmap.one_hot import keeps_zero
 from gtape.vmap.operand import Operand
 
@@ -60,7 +60,7 @@ def _elements(case: Case, dtype: str) -> list[list[np.ndarray]]:
 
 def _batched(op: Op, case: Case, rows: list[list[np.ndarray]], which: Sequence[int],
              ) -> list[np.ndarray]:
-    batch = Batch(_SIZE)
+    batch = BatchTracer(_SIZE)
     inputs = [batch.enter(convert(np.stack([row[i] for row in rows]))) if i in which
               else convert(rows[0][i]) for i in range(len(rows[0]))]
     made = batch.run(testing.call, op, inputs, case)
@@ -132,7 +132,7 @@ def test_gradients_through_a_batch_equal_those_through_a_loop(op: Op, case: Case
         pytest.skip("no floating result")
 
     def batched(inputs: list[Any]) -> list[Any]:
-        batch = Batch(_SIZE)
+        batch = BatchTracer(_SIZE)
         return batch.results(batch.run(testing.call, op, [batch.enter(x) for x in inputs], case))
 
     def looped(inputs: list[Any]) -> list[Any]:
@@ -155,7 +155,7 @@ def test_a_batch_in_a_trace_becomes_its_nodes(op: Op, case: Case, dtype: str) ->
     wholes = [convert(np.stack(column)) for column in zip(*rows)]
 
     def run(*inputs: Tensor) -> tuple[Tensor, ...]:
-        batch = Batch(_SIZE)
+        batch = BatchTracer(_SIZE)
         made = batch.run(testing.call, op, [batch.enter(x) for x in inputs], case)
         return tuple(batch.results(made))
 
@@ -175,7 +175,7 @@ def test_every_primitive_has_a_rule_or_is_listed() -> None:
     assert set(rules()) - found == {"custom_step"}
 
 
-def _summed(batch: Batch, x: Tensor) -> Tensor:
+def _summed(batch: BatchTracer, x: Tensor) -> Tensor:
     return batch.results([batch.run(lambda e: tf.reduce_sum(e, axis=0), batch.enter(x))])[0]
 
 
@@ -183,7 +183,7 @@ def test_a_rule_that_makes_the_wrong_shape_is_caught(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(rules(), "reduce_sum_",
                         lambda op, xs, attrs: tf.reduce_sum(xs[0].tensor, axis=0))
     with pytest.raises(InternalError, match="the batching rule of reduce_sum_"):
-        _summed(Batch(2), tf.ones((2, 3, 4)))
+        _summed(BatchTracer(2), tf.ones((2, 3, 4)))
 
 
 def test_a_rule_with_wrong_numbers_is_caught_by_the_comparison(
@@ -217,7 +217,7 @@ def test_a_product_with_one_matrix_is_one_product(monkeypatch: pytest.MonkeyPatc
         shapes.append((a.shape, b.shape)), function(xp, a, b, **attrs))[1])
     w = tf.constant(np.random.default_rng(0).standard_normal((4, 5)))
     x, v = tf.ones((6, 3, 4), tf.float64), tf.ones((6, 5, 1), tf.float64)
-    batch = Batch(6)
+    batch = BatchTracer(6)
     batch.results(batch.run(lambda a, b: [a @ w, w @ b], batch.enter(x), batch.enter(v)))
     assert shapes == [((18, 4), (4, 5)), ((6, 5), (4, 5))]
 
@@ -227,7 +227,7 @@ def test_a_product_with_one_matrix_is_one_product(monkeypatch: pytest.MonkeyPatc
 
 def test_what_nothing_needs_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _applied_ops(monkeypatch)
-    batch = Batch(2)
+    batch = BatchTracer(2)
     x = batch.enter(tf.ones((2, 3)))
     made = batch.run(lambda: (tf.exp(x), tf.sin(x))[1])
     assert batch.results([made])[0].shape == (2, 3)
@@ -236,7 +236,7 @@ def test_what_nothing_needs_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_no_element_changes_is_computed_once() -> None:
     w = tf.constant([1.0, 2.0])
-    batch = Batch(3)
+    batch = BatchTracer(3)
     x = batch.enter(tf.ones((3, 2)))
     shared, own = batch.run(lambda: (tf.exp(w), x * tf.exp(w)))
     assert isinstance(shared, EagerTensor)
@@ -248,7 +248,7 @@ def test_what_no_element_changes_is_computed_once() -> None:
 def test_tapes_around_a_batch_see_what_is_shared() -> None:
     w = tf.Variable([1.0, 2.0])
     with tf.GradientTape() as tape:
-        batch = Batch(3)
+        batch = BatchTracer(3)
         x = batch.enter(tf.ones((3, 2)))
         y = batch.results([batch.run(lambda: x * (w * w))])[0]
     np.testing.assert_allclose(tape.gradient(y, w), [6.0, 12.0])
@@ -257,7 +257,7 @@ def test_tapes_around_a_batch_see_what_is_shared() -> None:
 def test_accumulators_around_a_batch_see_it_too() -> None:
     w = tf.Variable([1.0, 2.0])
     with tf.autodiff.ForwardAccumulator(w, tf.constant([1.0, 0.0])) as accumulator:
-        batch = Batch(3)
+        batch = BatchTracer(3)
         x = batch.enter(tf.ones((3, 2)))
         y = batch.results([batch.run(lambda: x * (w * w))])[0]
     np.testing.assert_allclose(accumulator.jvp(y), [[2.0, 0.0]] * 3)
@@ -266,16 +266,16 @@ def test_accumulators_around_a_batch_see_it_too() -> None:
 def test_state_cannot_change_in_a_batch() -> None:
     v = tf.Variable(1.0)
     with pytest.raises(NotTraceableError, match="every element"):
-        Batch(2).run(lambda: v.assign(2.0))
+        BatchTracer(2).run(lambda: v.assign(2.0))
     with pytest.raises(NotTraceableError, match="every element"):
-        Batch(2).run(lambda: tf.random.normal((2,)))
+        BatchTracer(2).run(lambda: tf.random.normal((2,)))
     with pytest.raises(NotTraceableError, match="cannot be created"):
-        Batch(2).run(lambda: tf.Variable(1.0))
+        BatchTracer(2).run(lambda: tf.Variable(1.0))
     assert float(v) == 1.0
 
 
 def test_values_of_a_batch_have_none_after_it() -> None:
-    batch = Batch(2)
+    batch = BatchTracer(2)
     x = batch.enter(tf.ones((2, 3)))
     batch.results([x])
     with pytest.raises(TypeError, match="out of scope"):
@@ -284,7 +284,7 @@ def test_values_of_a_batch_have_none_after_it() -> None:
 
 def test_ops_without_a_rule_are_one_step_of_a_trace() -> None:
     def run(x: Tensor) -> Tensor:
-        batch = Batch(40)
+        batch = BatchTracer(40)
         made = batch.run(lambda e: tf.unravel_index(e, (3, 4)), batch.enter(x))
         return batch.results([made])[0]
 
@@ -312,7 +312,7 @@ def _hot(fn: Any, lead: int, shape: tuple[int, ...] = (2, 3)) -> tuple[Any, Any]
     hot = Operand.onehot(convert(np.linspace(1, 2, int(np.prod(shape))).reshape(shape)), lead)
     made = []
     for operand in (Operand.onehot(hot.diagonal, lead), Operand.of(hot.tensor)):
-        batch = Batch(hot.size)
+        batch = BatchTracer(hot.size)
         made.append(batch.results([batch.run(fn, batch.enter(operand))])[0])
     return made[0], made[1]
 
