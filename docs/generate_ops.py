@@ -85,8 +85,8 @@ def _elementwise(op: Elementwise) -> tuple[str, str]:
         if part is not None:
             text = _bare(spelled(part))
             parts.append(f"{name}: " + (f"`{text}`" if len(text) < _LONG else "derived"))
-    plan = op.vjp_program(op.operand_types(array_type), (1 << len(op.params)) - 1)
-    names = [n for n, read in zip((*op.params, "y"), plan.reads if plan else ()) if read]
+    program = op.vjp_program(op.operand_types(array_type), (1 << len(op.params)) - 1)
+    names = [n for n, read in zip((*op.params, "y"), program.reads if program else ()) if read]
     return "; ".join(parts) or "zero or none", ", ".join(names) or "nothing"
 
 

@@ -305,8 +305,8 @@ def _read_by_rules(op: Any, tensors: list[EagerTensor], known: list[int]) -> set
     if isinstance(op, Elementwise):
         mask = sum(1 << i for i in known)
         types = tuple(t._t for t in tensors)
-        plan = op.vjp_program(types, mask)
-        reads = (False,) * (len(tensors) + 1) if plan is None else plan.reads
+        program = op.vjp_program(types, mask)
+        reads = (False,) * (len(tensors) + 1) if program is None else program.reads
         return {n for n, read in zip((*op.params, "y"), reads) if read}
     found: set[str] = set()
     for i in known:

@@ -143,8 +143,8 @@ class Elementwise(Op):
         numbers = sum(1 << i for i, x in enumerate(inputs) if not isinstance(x, Tensor))
         if not mask:
             return None
-        plan = self.vjp_program(types, mask, numbers)
-        return None if plan is None else plan.entry(inputs, outputs[0])
+        program = self.vjp_program(types, mask, numbers)
+        return None if program is None else program.entry(inputs, outputs[0])
 
     # -------------------------------------------------------------- application
 
@@ -280,10 +280,10 @@ class ElementwiseVjp(ScalarGraphOp):
         if outputs[0]._t is not self._out_type or not self._all_differentiable:
             return super().record(mask, inputs, outputs, attrs)
         try:
-            plan = self._by_mask[mask]
+            program = self._by_mask[mask]
         except KeyError:
-            plan = self._by_mask[mask] = self.vjp_program(self._in_types, mask)
-        return None if plan is None else plan.entry(inputs, outputs[0])
+            program = self._by_mask[mask] = self.vjp_program(self._in_types, mask)
+        return None if program is None else program.entry(inputs, outputs[0])
 
     def body(self) -> Expr:
         return self._body

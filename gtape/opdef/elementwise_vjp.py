@@ -236,15 +236,15 @@ class _Builder:
         steps = [n for n in topological([p for _, p in self._pairs]) if n.op is not None]
         if not self._types[0].fast or len(steps) <= len(self._pairs):
             return body
-        plans = [(i, schedule(p, inputs_read([p])), inputs_read([p])) for i, p in self._pairs]
-        if any(plan is None for _, plan, _ in plans):
+        schedules = [(i, schedule(p, inputs_read([p])), inputs_read([p])) for i, p in self._pairs]
+        if any(blocks is None for _, blocks, _ in schedules):
             return body
         reads = [n for n in self._names if self._reads[self._names.index(n)]]
         printer.names["fits"] = fits
         every = ", ".join([self._g, *reads])
         lines = [f"if {self._g}.size >= {LARGE} and fits(({every},)):"]
-        for index, plan, names in plans:
-            printer.names[f"blocks{index}"] = plan
+        for index, blocks, names in schedules:
+            printer.names[f"blocks{index}"] = blocks
             lines.append(f"    p{index} = blocks{index}.run(({', '.join(names)},))")
         return [*lines, "else:", *(f"    {line}" for line in body)]
 
