@@ -14,9 +14,8 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from gtape.compile.frontend.attribute_watch import AttributeWatch
 from gtape.compile.frontend.function import Mode
-from gtape.compile.frontend.repeated_calls import RepeatedCalls
+from gtape.compile.frontend.repeated_calls import AttributeWatch, RepeatedCalls
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.context import active, tracer_now
 from gtape.core.errors import NotTraceableError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gtape.compile.frontend.attribute_watch import AttributeWatch
+from gtape.compile.frontend.repeated_calls import AttributeWatch
 
 
 class Holder:

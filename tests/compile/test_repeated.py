@@ -10,8 +10,7 @@ import pytest
 import gtape as tf
 from gtape.compile import gradual
 from gtape.compile.frontend import repeated_calls
-from gtape.compile.frontend.attribute_watch import AttributeWatch
-from gtape.compile.frontend.repeated_calls import RepeatedCalls
+from gtape.compile.frontend.repeated_calls import AttributeWatch, RepeatedCalls
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.context import tracer_now
 from gtape.core.errors import NotTraceableError

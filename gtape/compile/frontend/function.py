@@ -12,11 +12,16 @@ from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.frontend.concrete_function import ConcreteFunction, tensor_names
 from gtape.compile.frontend.executable import Executable
 from gtape.compile.frontend.iterator_arguments import FED, IteratorArguments, fed
-from gtape.compile.frontend.nested_arguments import CONTAINERS, taken_apart
-from gtape.compile.frontend.object_keys import ObjectKey, identity
 from gtape.compile.frontend.parameters import Binding
 from gtape.compile.frontend.retrace_log import RetraceLog
-from gtape.compile.frontend.signature import PLAIN, Arguments
+from gtape.compile.frontend.signature import (
+    CONTAINERS,
+    PLAIN,
+    Arguments,
+    ObjectKey,
+    object_key,
+    taken_apart,
+)
 from gtape.compile.frontend.trace_cache import TraceCache
 from gtape.core.context import active, tracer_now
 from gtape.core.formatting import shown
@@ -163,7 +168,7 @@ class Function:
             return self
         found = self._methods.get(id(instance))
         if found is None or found._object() is not instance:
-            found = self._method(identity(instance))
+            found = self._method(object_key(instance))
         return Method(found, instance)
 
     def _method(self, key: ObjectKey) -> Function:

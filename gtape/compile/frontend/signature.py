@@ -7,13 +7,13 @@ of every tensor, the value of everything that is no tensor. And the shapes of th
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from gtape.compile.frontend.object_keys import identity
 from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
@@ -138,7 +138,7 @@ def _walk(value: Any, pattern: list[Any], tensors: list[Any], depth: int = 0) ->
         for spec in value._part_specs_():
             _walk(spec, pattern, tensors)
     elif is_variable(value):
-        pattern += (kind, identity(value._resource_()))
+        pattern += (kind, object_key(value._resource_()))
     elif hasattr(kind, "_walked_"):
         pattern += (kind, value.ended)
         _walk(value.elements, pattern, tensors, depth)
@@ -161,11 +161,11 @@ def _exact(value: Any) -> tuple[Any, ...]:
     if kind is complex:
         return kind, value.real.hex(), value.imag.hex()
     if kind.__eq__ is object.__eq__ or kind.__hash__ is object.__hash__:
-        return kind, identity(value)
+        return kind, object_key(value)
     try:
         hash(value)
     except TypeError:
-        return kind, identity(value)
+        return kind, object_key(value)
     if isinstance(value, (tuple, frozenset)):
         whole = tuple if isinstance(value, tuple) else frozenset
         return kind, whole(map(_exact, value))
@@ -278,3 +278,83 @@ def specs_of(signature: Any) -> list[TensorSpec]:
         elif isinstance(spec, CompositeSpec):
             found += spec._part_specs_()
     return found
+
+
+#: The identities in use, by the id of their object.
+_known: dict[int, ObjectKey] = {}
+
+
+class ObjectKey:
+    """The key of one object. Unlike `id()` it is never reused.
+
+    `watchers` are told when the object is gone: no call can have this key again.
+    """
+
+    __slots__ = ("__weakref__", "reference", "watchers")
+
+    def __init__(self, target: Any) -> None:
+        self.watchers: weakref.WeakSet[Any] = weakref.WeakSet()
+        key = id(target)
+
+        def gone(_: Any, known: Any = _known) -> None:  # a global is None when Python ends
+            if known.get(key) is self:
+                del known[key]
+            for watcher in list(self.watchers):
+                watcher.forget(self)
+
+        try:
+            #: Gives the object, None when it is gone.
+            self.reference: Any = weakref.ref(target, gone)
+        except TypeError:
+            # It takes no weak reference, so that only holding it keeps its id from being reused.
+            self.reference = lambda: target
+
+    @property
+    def target(self) -> Any:
+        return self.reference()
+
+
+def object_key(value: Any) -> ObjectKey:
+    """The key of `value`: the same one every time."""
+    found = _known.get(id(value))
+    if found is None or found.target is not value:
+        found = _known[id(value)] = ObjectKey(value)
+    return found
+
+
+CONTAINERS = frozenset({tuple, list, dict})
+#: Deeper arguments are found by their full pattern, which also refuses those that hold themselves.
+_FAST_DEPTH = 8
+
+
+def taken_apart(value: Any, parts: list[Any], tensors: list[Any], depth: int = 0) -> bool:
+    """Append what tells `value` from other arguments to `parts`, and its tensors to `tensors`.
+
+    Returns:
+        False if something in it takes the long way: only its full pattern tells what it is.
+    """
+    kind = type(value)
+    if kind is EagerTensor:
+        parts.append(value._t)
+        parts.append(value._a.shape)
+        tensors.append(value)
+    elif kind in PLAIN:
+        parts.append(kind)
+        parts.append(value)
+    elif depth == _FAST_DEPTH:
+        return False
+    elif kind is tuple or kind is list:
+        parts.append(kind)
+        parts.append(len(value))
+        for item in value:
+            if not taken_apart(item, parts, tensors, depth + 1):
+                return False
+    elif kind is dict and all(type(name) is str for name in value):
+        parts.append(kind)
+        parts.append(tuple(value))
+        for name in nest.sorted_keys(value):
+            if not taken_apart(value[name], parts, tensors, depth + 1):
+                return False
+    else:
+        return False
+    return True

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from gtape.compile.frontend import retrace_log
 from gtape.compile.frontend.closed_graph import ClosedGraph, traced
 from gtape.compile.frontend.executable import Executable
-from gtape.compile.frontend.object_keys import ObjectKey
 from gtape.compile.frontend.parameters import Binding
-from gtape.compile.frontend.signature import Arguments, specs_of
+from gtape.compile.frontend.signature import Arguments, ObjectKey, specs_of
 from gtape.compile.frontend.specialisation import Specialisation
-from gtape.compile.frontend.trace_lock import alone
 from gtape.core.context import paused, tracer_now
 from gtape.core.errors import EagerFunctionWarning, NotTraceableError, RetraceWarning
 from gtape.core.locks import lock
@@ -70,7 +70,7 @@ class TraceCache:
         found = self._executables.get(key, missing)
         if found is None or (found is not missing and found.fits()):
             return found
-        with alone(self._lock):
+        with trace_lock(self._lock):
             found = self._executables.get(key, missing)
             if found is None or (found is not missing and found.fits()):
                 return found
@@ -81,7 +81,7 @@ class TraceCache:
         if all(dims is not None and None not in dims for dims in arguments.shapes):
             found = self.find(arguments)
             return None if found is None else found.traced
-        with alone(self._lock):
+        with trace_lock(self._lock):
             trace = self._trace(arguments)
             made = trace.general(lambda shapes: self._run(arguments, shapes))
             self._add(trace)
@@ -205,3 +205,28 @@ class TraceCache:
             for key in [k for k in list(self._executables) if gone in k[0]]:
                 self._executables.pop(key, None)
             self.traces = [t for t in self.traces if gone not in t.pattern]
+
+
+_here = threading.local()
+#: Seconds after which a thread no longer waits for another that traces. The Python code that is
+#: traced may itself wait for this thread, which nobody can see; most traces are made much sooner.
+PATIENCE = 10.0
+
+
+@contextmanager
+def trace_lock(lock: Any) -> Iterator[None]:
+    """Hold the lock of a function while it is traced.
+
+    A thread that traces one function already does not wait for another: two threads could wait for
+    each other. It then traces beside the other thread, which is wasteful and right. A thread that
+    has waited for long does so too.
+    """
+    depth = getattr(_here, "depth", 0)
+    held = lock.acquire(timeout=0 if depth else PATIENCE)
+    _here.depth = depth + 1
+    try:
+        yield
+    finally:
+        _here.depth = depth
+        if held:
+            lock.release()

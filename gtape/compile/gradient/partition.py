@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.compile.frontend.closed_graph import pure
-from gtape.compile.frontend.trace_lock import alone
+from gtape.compile.frontend.trace_cache import trace_lock
 from gtape.compile.gradient.joint import Joint, JointWalk, tensors_of
 from gtape.compile.gradient.saved_activations import saved
 from gtape.core.context import paused
@@ -59,7 +59,7 @@ class ForwardBackward:
         """
         found = self._backward.get(given)
         if found is None:
-            with alone(self._lock):
+            with trace_lock(self._lock):
                 found = self._backward.get(given)
                 if found is None:
                     found = Backward(self._joint, self._joint.walk(given), self._held,

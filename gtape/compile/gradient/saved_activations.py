@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.cpp.loops import _CHEAP
+from gtape.compile.cpp.loops import CHEAP
 from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.scalar_graph import topological
 from gtape.trace.graph import Node
@@ -53,4 +53,4 @@ def _cheap(node: Node) -> bool:
     if op.name in _MOVES:
         return True
     return isinstance(op, Elementwise) and all(
-        n.op is None or n.op.name in _CHEAP for n in topological([op.body()]))
+        n.op is None or n.op.name in CHEAP for n in topological([op.body()]))

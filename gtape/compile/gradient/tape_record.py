@@ -16,7 +16,7 @@ import numpy as np
 from gtape.autodiff.backward import Grads, add_to
 from gtape.autodiff.tape import GradientTape
 from gtape.compile.frontend.closed_graph import ClosedGraph
-from gtape.compile.frontend.trace_lock import alone
+from gtape.compile.frontend.trace_cache import trace_lock
 from gtape.compile.gradient.partition import ForwardBackward
 from gtape.core import nest
 from gtape.core.context import active, new_key, paused
@@ -121,7 +121,7 @@ class Differentiable:
 
     def _op(self, wanted: int) -> Application | None:
         """What is recorded where tapes know these inputs; None: the nodes one by one."""
-        with alone(self._lock):
+        with trace_lock(self._lock):
             if wanted not in self._ops:
                 try:
                     self._ops[wanted] = self._application(wanted)

@@ -7,10 +7,18 @@ from functools import lru_cache, partial
 from typing import Any
 
 from gtape.compile import lowering  # noqa: F401  (attaches the rules to the ops)
-from gtape.compile.cpp.loops import v_root
 from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.ir.builder import Builder, spelled
-from gtape.compile.ir.nodes import Hosted, InputNode, IrModule, StridedLayout, Value, View, dense
+from gtape.compile.ir.nodes import (
+    Hosted,
+    InputNode,
+    IrModule,
+    StridedLayout,
+    Value,
+    View,
+    dense,
+    v_root,
+)
 from gtape.compile.ir.rounding import exact
 from gtape.core.context import init_scope, paused
 from gtape.core.excess_precision import excess_precision_enabled

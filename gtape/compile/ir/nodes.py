@@ -262,6 +262,11 @@ def _check_node(node: IrNode) -> None:
             raise InternalError(f"a product of {a!r} and {b!r}")
 
 
+def v_root(value: Value) -> Value:
+    """The dense value behind a view."""
+    return value.node.inputs[0] if isinstance(value.node, View) else value
+
+
 def extent(shape: Shape, layout: StridedLayout) -> tuple[int, int]:
     """The first and last place that a view touches."""
     low = high = layout.offset

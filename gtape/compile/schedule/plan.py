@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gtape.compile.cpp.loops import LoopKernel, layout_of, v_root
-from gtape.compile.ir.nodes import Elem, InputNode, IrModule, LibraryCall, Value
+from gtape.compile.cpp.loops import LoopKernel, layout_of
+from gtape.compile.ir.nodes import Elem, InputNode, IrModule, LibraryCall, Value, v_root
 from gtape.compile.ir.rounding import rounded_values
 from gtape.compile.schedule.fuse import Fuser, FusionGroup
 from gtape.compile.schedule.in_place_parts import homes
