@@ -11,8 +11,7 @@ from typing import Any
 
 from gtape.compile.compile_cost import compiling_seconds, numpy_seconds
 from gtape.compile.cpp.program import prepared
-from gtape.compile.frontend.closed_graph import ClosedGraph
-from gtape.compile.frontend.executable import CompiledProgram, Executable
+from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
 from gtape.compile.numpy.program import NumpyProgram
 
 #: The calls at which compiling begins, and from which the program runs.
@@ -99,6 +98,7 @@ def of_step(traced: ClosedGraph, done: Callable[[CompiledProgram], None],
 def traced_once(fn: Callable[..., None], tensors: Sequence[Any]) -> ClosedGraph | None:
     """The trace of a function that worked without one; None where there is none, or where it serves
     one call only."""
+    from gtape.compile.frontend.executable import Executable
     from gtape.compile.frontend.function import Function
     from gtape.compile.frontend.signature import Arguments
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gtape.compile.frontend.closed_graph import pure
-from gtape.compile.frontend.executable import CompiledProgram
+from gtape.compile.frontend.closed_graph import CompiledProgram, pure
 from gtape.core.tensor import Tensor
 from gtape.trace import subgraph
 from gtape.trace.graph import Graph

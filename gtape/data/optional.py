@@ -34,9 +34,11 @@ class Optional:
         """An Optional without a value.
 
         Raises:
-            TypeError: `element_spec` is no nest of specs.
+            TypeError: `element_spec` is neither None nor a nest of specs.
         """
-        return Optional(_NOTHING, specs_of(element_spec, "Optional.empty: element_spec"))
+        if element_spec is not None:
+            specs_of(element_spec, "Optional.empty: element_spec")
+        return Optional(_NOTHING, element_spec)
 
     @property
     def element_spec(self) -> Any:

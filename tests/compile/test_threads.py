@@ -14,7 +14,7 @@ import pytest
 import gtape as tf
 from gtape.compile.cpp import program
 from gtape.compile.cpp.program import compiled
-from gtape.compile.frontend import trace_cache
+from gtape.core import locks
 
 pytestmark = pytest.mark.native
 
@@ -219,7 +219,7 @@ def test_memory_of_many_calls_at_once_is_not_kept():
 
 
 def test_a_trace_that_waits_for_a_thread_that_calls_the_function(monkeypatch):
-    monkeypatch.setattr(trace_cache, "PATIENCE", 0.2)
+    monkeypatch.setattr(locks, "PATIENCE", 0.2)
     waited = []
 
     @tf.function

@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile import subgraph_programs
 from gtape.compile.cpp.entry import entry_of
 from gtape.compile.cpp.module_source import ProgramSource, source_of
 from gtape.compile.cpp.program_memory import ProgramMemory
 from gtape.compile.cpp.report import described
 from gtape.compile.cpp.results import Result
 from gtape.compile.cpp.zone_checks import Zones
-from gtape.compile.frontend.closed_graph import ClosedGraph
-from gtape.compile.frontend.executable import CompiledProgram
+from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
 from gtape.compile.ir.lower import lowered
 from gtape.compile.ir.nodes import Hosted, IrNode, Value
 from gtape.compile.ir.sparse_updates import sparse_updates
@@ -212,6 +210,3 @@ def _without_native_code(traced: ClosedGraph, reason: str) -> NumpyProgram:
     warnings.warn(f"a traced function runs without native code, slower: {reason}",
                   NativeCodeWarning, stacklevel=stack_level())
     return NumpyProgram(traced, reason)
-
-
-subgraph_programs.install()

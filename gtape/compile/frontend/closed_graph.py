@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from gtape.autodiff.user_gradients import lookup
 from gtape.core import nest
@@ -13,7 +13,7 @@ from gtape.core.context import active
 from gtape.core.convert import convert
 from gtape.core.formatting import shown
 from gtape.core.recording import Record
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
 from gtape.trace.tracer import StateUse, Tracer
@@ -103,6 +103,21 @@ class ClosedGraph:
 
         return tuple([identity_(value) if i in self.borrowed else value
                       for i, value in enumerate(made[: self.results])])
+
+
+class CompiledProgram(Protocol):
+    """What computes a ClosedGraph: natively, by NumPy, or node by node."""
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """Takes the arguments as tensors, and gives the result as the traced function does."""
+
+    def run(self, tensors: Sequence[EagerTensor]) -> tuple[Tensor, ...]:
+        """The results, flat, for arguments of the right shapes and dtypes; the states are
+        updated."""
+
+    def inspect(self) -> str:
+        """What it consists of, and where it is not native, why."""
 
 
 def _settled(tracer: Tracer, written: Sequence[StateUse]) -> list[Tensor]:

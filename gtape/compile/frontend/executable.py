@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
-from gtape.compile.frontend.closed_graph import ClosedGraph
+from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
 from gtape.core.context import tracer_now
-from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import ResourceVariable
 
 #: How often a trace for rare shapes is applied node by node before a program is worth its making.
 _RARE_CALLS = 100
-
-
-class CompiledProgram(Protocol):
-    """What computes a ClosedGraph: natively, by NumPy, or node by node."""
-
-    @property
-    def entry(self) -> Callable[..., Any]:
-        """Takes the arguments as tensors, and gives the result as the traced function does."""
-
-    def run(self, tensors: Sequence[EagerTensor]) -> tuple[Tensor, ...]:
-        """The results, flat, for arguments of the right shapes and dtypes; the states are
-        updated."""
-
-    def inspect(self) -> str:
-        """What it consists of, and where it is not native, why."""
 
 
 class Executable:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from operator import is_
 from typing import Any
 
+from gtape.compile import subgraph_programs
 from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.frontend.concrete_function import ConcreteFunction, tensor_names
 from gtape.compile.frontend.executable import Executable
@@ -334,3 +335,6 @@ def function(func: Callable[..., Any] | None = None, input_signature: Any = None
                         bool(reduce_retracing or experimental_relax_shapes))
 
     return made if func is None else made(func)
+
+
+subgraph_programs.install()

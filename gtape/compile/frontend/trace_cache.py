@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.compile.frontend import retrace_log
@@ -16,7 +14,7 @@ from gtape.compile.frontend.signature import Arguments, ObjectKey, specs_of
 from gtape.compile.frontend.specialisation import Specialisation
 from gtape.core.context import paused, tracer_now
 from gtape.core.errors import EagerFunctionWarning, NotTraceableError, RetraceWarning
-from gtape.core.locks import lock
+from gtape.core.locks import lock, trace_lock
 from gtape.core.source_location import here, stack_level
 from gtape.core.spec import Spec
 from gtape.core.symbolic_dim import comparable, is_open
@@ -205,28 +203,3 @@ class TraceCache:
             for key in [k for k in list(self._executables) if gone in k[0]]:
                 self._executables.pop(key, None)
             self.traces = [t for t in self.traces if gone not in t.pattern]
-
-
-_here = threading.local()
-#: Seconds after which a thread no longer waits for another that traces. The Python code that is
-#: traced may itself wait for this thread, which nobody can see; most traces are made much sooner.
-PATIENCE = 10.0
-
-
-@contextmanager
-def trace_lock(lock: Any) -> Iterator[None]:
-    """Hold the lock of a function while it is traced.
-
-    A thread that traces one function already does not wait for another: two threads could wait for
-    each other. It then traces beside the other thread, which is wasteful and right. A thread that
-    has waited for long does so too.
-    """
-    depth = getattr(_here, "depth", 0)
-    held = lock.acquire(timeout=0 if depth else PATIENCE)
-    _here.depth = depth + 1
-    try:
-        yield
-    finally:
-        _here.depth = depth
-        if held:
-            lock.release()

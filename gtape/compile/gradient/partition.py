@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.compile.frontend.closed_graph import pure
-from gtape.compile.frontend.trace_cache import trace_lock
 from gtape.compile.gradient.joint import Joint, JointWalk, tensors_of
 from gtape.compile.gradient.saved_activations import saved
 from gtape.core.context import paused
 from gtape.core.indexed_slices import IndexedSlices
-from gtape.core.locks import lock
+from gtape.core.locks import lock, trace_lock
 from gtape.core.tensor import Tensor
 from gtape.trace.graph import Graph, live_nodes
 from gtape.trace.symbolic_tensor import SymbolicTensor

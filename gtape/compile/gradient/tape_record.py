@@ -16,11 +16,10 @@ import numpy as np
 from gtape.autodiff.backward import Grads, add_to
 from gtape.autodiff.tape import GradientTape
 from gtape.compile.frontend.closed_graph import ClosedGraph
-from gtape.compile.frontend.trace_cache import trace_lock
 from gtape.compile.gradient.partition import ForwardBackward
 from gtape.core import nest
 from gtape.core.context import active, new_key, paused
-from gtape.core.locks import lock
+from gtape.core.locks import lock, trace_lock
 from gtape.core.op import Op
 from gtape.core.recording import CUT, OP, PAYLOAD, UNKNOWN, mark
 from gtape.core.source_location import user_frame
