@@ -1,4 +1,4 @@
-"""Locks that are free in a forked process.
+"""Locks that are free in a forked process, and how long a trace waits for one.
 
 What another thread held when the process forked would stay held in the child, where that thread is
 not.
