@@ -15,6 +15,7 @@ from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.installed import installed
 from gtape.core.op import Op
 from gtape.core.recording import PAYLOAD, record_general
 from gtape.core.spec import Spec
@@ -110,10 +111,8 @@ def run_custom(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor],
 
 def fresh_copies(tensors: Sequence[Tensor]) -> list[Tensor]:
     """New tensors with the same values, of which nothing is recorded."""
-    from gtape.ops.shape.layout import identity_
-
     with paused():
-        return [identity_(t) for t in tensors]
+        return [installed.identity(t) for t in tensors]
 
 
 def is_numeric(leaf: Any) -> bool:

@@ -14,6 +14,7 @@ from gtape.autodiff.backward import Grads, add_to
 from gtape.autodiff.tape import GradientTape
 from gtape.core.context import tracer_now
 from gtape.core.device import ArrayType
+from gtape.core.installed import installed
 from gtape.core.op import Op
 from gtape.core.recording import OP, PAYLOAD, record_general
 from gtape.core.spec import Spec
@@ -90,7 +91,7 @@ class HostCallback(Op):
 
         def run(*values: Tensor) -> list[Tensor]:
             with GradientTape() as tape:
-                sources = [_again(values[i]) for i in wanted]
+                sources = [installed.identity(values[i]) for i in wanted]
                 tape.watch(sources)
                 primals = list(values[:count])
                 for i, source in zip(wanted, sources):
@@ -102,12 +103,6 @@ class HostCallback(Op):
 
         return HostCallback(f"gradient of {self.name}", run, [inputs[i].spec for i in wanted],
                             [inputs[i]._t for i in wanted], parts=self.parts)
-
-
-def _again(tensor: Tensor) -> Tensor:
-    from gtape.ops.shape.layout import identity_
-
-    return identity_(tensor)
 
 
 def _pull(grads: Grads, g: Any, record: Any) -> None:
