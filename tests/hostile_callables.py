@@ -314,6 +314,8 @@ _MADE: dict[str, Callable[[], Any]] = {
     "sparse.mask.a": lambda: tf.IndexedSlices(tf.ones([2, 2]), [0, 1], [2, 2]),
     "sp_inputs": lambda: [_sparse(), _sparse()], "st_input": _sparse, "to_indicator.sp_input":
         lambda: tf.SparseTensor([[0, 0], [1, 1]], [0, 1], [2, 3]),
+    "cross.inputs": lambda: [_ids()[None], _ids()[None]],
+    "cross_hashed.inputs": lambda: [_ids()[None], _ids()[None]],
     "sparse.map_values.args": _sparse, "ragged.map_flat_values.args": _ragged,
     "ragged.boolean_mask.data": _ragged, "SparseTensor.indices": lambda: [[0, 0], [1, 1]],
     "sparse.SparseTensor.indices": lambda: [[0, 0], [1, 1]],

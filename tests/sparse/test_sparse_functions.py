@@ -383,3 +383,22 @@ def test_products_of_two_sparse_matrices() -> None:
     assert tf.convert_to_tensor(ga).numpy().tolist() == [4, 5, 5]
     assert tf.convert_to_tensor(gb).numpy().tolist() == [1, 5]
     assert sparse_sparse_matmul(x, tf.cast(y, tf.int32), tf.float64).dtype == tf.float64
+
+
+def test_hashes_and_separators_that_are_none() -> None:
+    ids = [tf.constant([[1, 2]], tf.int64)] * 2
+    rows = [tf.ragged.constant([[1, 2]], tf.int64)] * 2
+    assert tf.ragged.cross_hashed(rows, 100, -1).to_list() == [[33, 65, 59, 29]]
+    for call in (tf.sparse.cross_hashed, tf.ragged.cross_hashed):
+        for buckets in (-1, 2**63):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="num_buckets must be 0"):
+                call(ids, buckets)
+    with pytest.raises(TypeError, match="separator must be a string; got 1"):
+        tf.sparse.cross(ids, separator=1)
+
+
+def test_limits_of_bincount() -> None:
+    counts = tf.sparse.bincount([1, 1, 2], minlength=-1, maxlength=-1)
+    assert counts.shape == [3] and counts.values.numpy().tolist() == [2, 1]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="maxlength must be 0 or more"):
+        tf.sparse.bincount([1], maxlength=-2)

@@ -280,10 +280,9 @@ def cross(inputs: Any, name: str | None = None) -> RaggedTensor:
 def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None,
                  name: str | None = None) -> RaggedTensor:
     """`tf.sparse.cross_hashed` of RaggedTensors, matrices and SparseTensors, in rows."""
-    from gtape.ops.sparse.crossing import HASH_KEY, combined, hashed
+    from gtape.ops.sparse.crossing import combined, hashed, hashing
 
-    buckets = as_int(num_buckets, "cross_hashed: num_buckets")
-    key = HASH_KEY if hash_key is None else as_int(hash_key, "cross_hashed: hash_key")
+    buckets, key = hashing(num_buckets, hash_key)
     rows = combined("ragged.cross_hashed", as_items(inputs, "ragged.cross_hashed: inputs"))
     made = [hashed(values, buckets, key) for row in rows for values in row]
     return _crossed(rows, np.array(made, np.int64))

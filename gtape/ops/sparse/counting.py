@@ -66,11 +66,15 @@ def _weights(weights: Any, numbers: Tensor) -> Tensor:
     return flat
 
 
-def _limit(value: Any, what: str) -> int:
+def _limit(value: Any, what: str) -> int | None:
+    """A length; None for none, which -1 means too."""
+    if value is None:
+        return None
     found = as_int(value, f"bincount: {what}")
-    if not 0 <= found < 1 << 63:
-        raise InvalidArgumentError(f"bincount: {what} must be 0 or more, and int64; got {found}")
-    return found
+    if not -1 <= found < 1 << 63:
+        raise InvalidArgumentError(f"bincount: {what} must be 0 or more, and int64; got {found}. "
+                                   f"Write -1 or None for none")
+    return None if found < 0 else found
 
 
 def bincount(values: Any, weights: Any = None, axis: Any = 0, minlength: Any = None,
@@ -97,10 +101,10 @@ def bincount(values: Any, weights: Any = None, axis: Any = 0, minlength: Any = N
     found, owner, count, x, vector = _numbers("bincount", values)
     single = axis != -1 or vector
     length = int(found.max()) + 1 if found.size else 0
-    length = max(length, 0 if minlength is None else _limit(minlength, "minlength"))
-    kept = np.arange(found.size)
-    if maxlength is not None:
-        length = min(length, _limit(maxlength, "maxlength"))
+    length = max(length, _limit(minlength, "minlength") or 0)
+    kept, most = np.arange(found.size), _limit(maxlength, "maxlength")
+    if most is not None:
+        length = min(length, most)
         kept = np.flatnonzero(found < length)
     # By columns, so that no product of lengths overflows.
     order = kept[np.lexsort((found[kept], np.zeros(len(kept)) if single else owner[kept]))]

@@ -15,7 +15,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_int, as_items
+from gtape.ops.arguments import as_bytes, as_int, as_items
 from gtape.ops.sparse.conversions import int64_rows
 from gtape.ops.sparse.places import host_rows
 from gtape.ops.sparse.tensor import SparseTensor
@@ -101,10 +101,9 @@ def cross(inputs: Any, name: str | None = None, separator: Any = None) -> Sparse
 
     Raises:
         InvalidArgumentError: the inputs do not fit.
+        TypeError: the separator is no string.
     """
-    between: Any = "_X_" if separator is None else separator
-    if not isinstance(between, bytes):
-        between = convert(between)._peek()[()]  # type: ignore[attr-defined]
+    between = as_bytes("_X_" if separator is None else separator, "cross: separator")
     return _packed([[between.join(map(text_of, values)) for values in row]
                     for row in combined("cross", inputs)], object)
 
@@ -159,6 +158,20 @@ def _of_matrices(parts: list[Tensor], buckets: int, key: int) -> SparseTensor:
     return SparseTensor._made(at, values, (rows, width))
 
 
+def hashing(num_buckets: Any, hash_key: Any) -> tuple[int, int]:
+    """The number of buckets and the key of `cross_hashed`.
+
+    Raises:
+        InvalidArgumentError: the number is negative, or beyond int64.
+    """
+    buckets = as_int(num_buckets, "cross_hashed: num_buckets")
+    if not 0 <= buckets < 1 << 63:
+        raise InvalidArgumentError(f"cross_hashed: num_buckets must be 0 or more, and int64; got "
+                                   f"{shown(num_buckets)}")
+    return buckets, HASH_KEY if hash_key is None else (
+        as_int(hash_key, "cross_hashed: hash_key") & _WORD)
+
+
 def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None,
                  name: str | None = None) -> SparseTensor:
     """`cross` with a hash in place of every string: int64, in [0, num_buckets) where that is given.
@@ -166,11 +179,7 @@ def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None,
     Raises:
         InvalidArgumentError: the inputs do not fit, or `num_buckets` is negative.
     """
-    buckets = as_int(num_buckets, "cross_hashed: num_buckets")
-    if buckets < 0:
-        raise InvalidArgumentError(f"cross_hashed: num_buckets must be 0 or more; got "
-                                   f"{shown(num_buckets)}")
-    key = HASH_KEY if hash_key is None else as_int(hash_key, "cross_hashed: hash_key") & _WORD
+    buckets, key = hashing(num_buckets, hash_key)
     items = as_items(inputs, "cross_hashed: inputs")
     if items and not any(isinstance(x, CompositeTensor) for x in items):
         return _of_matrices([_matrix("cross_hashed", x) for x in items], buckets, key)
