@@ -10,6 +10,7 @@ from gtape.autograph.conditions import not_, run_branch, traced_tensor, truth
 from gtape.autograph.state import UNSET, Snapshot, State
 from gtape.autograph.values import as_tensor, check, crosses, in_place_of, leaves, same
 from gtape.core import nest
+from gtape.core.errors import NotTraceableError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.ops.control.tensor_array import TensorArray
@@ -144,6 +145,8 @@ class _Choice:
     Two things it cannot know then: the specs of an `open` variable that only the second one sets,
     and whether a Python bool, mostly a flag, must become a tensor: two different bools are the
     condition itself. When it guessed wrong, both are traced anew with that knowledge.
+
+    Where one branch cannot be traced, the other is all that there is: see `ops.control.premises`.
     """
 
     def __init__(self, pred: Any, then: Callable[[], Any], other: Callable[[], Any],
@@ -157,6 +160,8 @@ class _Choice:
         self._first: list[Any] = []
         self._second: list[Any] = []
         self._counts: list[int] = []
+        #: The branch that cannot be traced.
+        self._lost: int | None = None
         self._with_bools: set[int] = set()
         self._missing: dict[int, list[Spec]] = {}
 
@@ -164,10 +169,15 @@ class _Choice:
         import gtape as tf
 
         while True:
+            self._first, self._second, self._lost = [], [], None
             try:
                 made = tf.cond(self._pred, self._run_first, self._run_second)
             except _Again:
                 continue
+            if self._lost is not None:
+                result, *values = self._first or self._second
+                self._state.store(values)
+                return result
             joined = self._joined(nest.flatten(made))
             self._state.store(joined[1:])
             return joined[0]
@@ -177,7 +187,11 @@ class _Choice:
         for slot in self._state.slots:  # they are written to in place
             if isinstance(slot.get(), TensorArray):
                 slot.set(slot.get().blank())
-        result = run_branch(self._branches[at], self._where)
+        try:
+            result = run_branch(self._branches[at], self._where)
+        except NotTraceableError:
+            self._lost = at
+            raise
         return [result, *self._state.values()]
 
     def _run_first(self) -> tuple[Tensor, ...]:

@@ -145,6 +145,10 @@ class NotTraceableError(NotImplementedError):
     """An operation needs numbers that a trace does not have; its function runs eagerly."""
 
 
+class UntracedBranchError(NotTraceableError):
+    """A call takes a branch that its trace does not have; the call runs eagerly."""
+
+
 class GradientMismatch(AssertionError):
     """A backward rule disagrees with finite differences."""
 

@@ -12,8 +12,11 @@ from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.installed import installed
 from gtape.core.shape import TensorShape
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, TensorSpec, TypeSpec, fully_known
+
+#: What rows are multiplied with as they are; times a tensor, of any shape, they are a tensor.
+_NUMBERS = (int, float, np.number)
 
 
 class IndexedSlices(CompositeTensor):
@@ -115,24 +118,24 @@ class IndexedSlices(CompositeTensor):
             join = installed.concat
             return IndexedSlices(join([other.values, self.values]),
                                  join([other.indices, self.indices]), self.dense_shape)
-        if isinstance(other, Tensor):
-            return self.to_dense() + other  # type: ignore[operator]
-        return self.dense(False) + other
+        return self.dense(not self._is_bare(other)) + other
 
     def __radd__(self, other: Any) -> Any:
-        if isinstance(other, Tensor):
-            return other + self.to_dense()  # type: ignore[operator]
-        return other + self.dense(False)
+        return other + self.dense(not self._is_bare(other))
+
+    def _is_bare(self, other: Any) -> bool:
+        """Whether `other` is an array as backward walks add them up."""
+        return type(self.values) is EagerTensor and isinstance(other, self.values._t.xp.ndarray)
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, (int, float)) or getattr(other, "ndim", None) == 0:
+        if isinstance(other, _NUMBERS):
             return self._with(self.values * other)  # type: ignore[operator]
         return self.to_dense() * other  # type: ignore[operator]
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        if isinstance(other, (int, float)) or getattr(other, "ndim", None) == 0:
+        if isinstance(other, _NUMBERS):
             return self._with(self.values / other)  # type: ignore[operator]
         return self.to_dense() / other  # type: ignore[operator]
 

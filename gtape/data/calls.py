@@ -18,6 +18,7 @@ from gtape.core.type_specs import CompositeSpec, NoneTensorSpec, TensorSpec
 from gtape.data import elements
 from gtape.data.failures import user_line
 from gtape.data.plans import Plan, results
+from gtape.ops.control.premises import has_premises
 from gtape.vmap.vectorized_map import NEEDS_ELEMENTS
 
 #: For so many shapes a function is traced; with others it runs in Python.
@@ -152,7 +153,7 @@ class Call:
                 raise _Tried from error
 
     def _checked(self, made: Any, tracer: Any) -> Any:
-        if tracer.created or made.captured:
+        if tracer.created or made.captured or has_premises(made.graph):
             raise _Tried
         return made
 

@@ -61,6 +61,8 @@ class Tracer:
         #: None, or why no Variable may be created now.
         self.no_creation: str | None = None
         self.finished = False
+        #: Whether a call that the trace does not serve runs the Python code.
+        self.replaceable = False
         #: What is traced, by which a function knows that it calls itself.
         self.origin: Any = None
         #: Traces of other functions that are of use only here, because they captured values.
@@ -104,6 +106,11 @@ class Tracer:
             inner._shown = tensor._shown
             found = self.captures[id(tensor)] = (outer, inner)
         return found[1]
+
+    @property
+    def outermost(self) -> Tracer:
+        """The trace that all others are part of."""
+        return self if self.outer is None else self.outer.outermost
 
     def _around(self, other: Any) -> bool:
         tracer = self.outer

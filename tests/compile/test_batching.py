@@ -32,9 +32,9 @@ _SIZE = 3
 _ONE_BY_ONE = {
     "cells_", "changed_piece_", "changed_rows_", "changed_slices_", "columns_", "counts_",
     "ctc_curve_", "ctc_loss_", "ctc_slope_", "folded_seeds_", "group_", "invert_permutation_",
-    "nudge_", "order_", "pick_cells_", "places_", "position_of_state_", "projective_samples_",
-    "put_cells_", "row_ids_", "sequence_", "sizes_", "skipped_state_", "stateless_position_",
-    "twice_", "unravel_index_"}
+    "nudge_", "order_", "pick_cells_", "places_", "position_of_state_", "premise_",
+    "projective_samples_", "put_cells_", "row_ids_", "sequence_", "sizes_", "skipped_state_",
+    "stateless_position_", "twice_", "unravel_index_"}
 
 
 def _items() -> list[Any]:

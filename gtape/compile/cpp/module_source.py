@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from gtape.compile.cpp.loops import PARTS, KernelText
 from gtape.compile.ir.nodes import Hosted, IrNode, LibraryCall, Product, Value
 from gtape.compile.schedule.plan import MemoryPlan, Place, nbytes, numpy_dtype, padded
+from gtape.core.errors import InvalidArgumentError, UntracedBranchError
 from gtape.opdef.printers.cuda import C_TYPES
 
 #: Operations, roughly, from which on other threads of Python run meanwhile: a millisecond.
@@ -60,7 +61,8 @@ class ProgramSource(NamedTuple):
     arena: int
     scratches: tuple[IrNode, ...]
     segments: tuple[tuple[IrNode, ...], ...]
-    failures: tuple[str, ...]
+    #: What a run may end with.
+    failures: tuple[tuple[type[Exception], str], ...]
     #: Whether other threads of Python run while it does.
     releases: bool
 
@@ -79,7 +81,7 @@ class _Program:
         self.functions: dict[str, str] = {}
         self.headers: dict[str, None] = {}
         self.structures: dict[str, str] = {}
-        self.failures: list[str] = []
+        self.failures: list[tuple[type[Exception], str]] = []
         #: The steps that need scratch memory, and the C++ of how many bytes.
         self.scratches: list[tuple[IrNode, str]] = []
 
@@ -139,7 +141,8 @@ class _Program:
         self.headers.update(dict.fromkeys(node.headers))
         lines = [node.emit(self, node)]
         if node.checks:
-            self.failures.append(node.checks)
+            kind = UntracedBranchError if node.premise else InvalidArgumentError
+            self.failures.append((kind, node.checks))
             lines = [f"if (!{lines[0]}) {{ *(int*)P[{self.slots.flag}] = {len(self.failures)}; "
                      f"return false; }}"]
         if not node.scratch:

@@ -21,13 +21,13 @@ from gtape.compile.cpp.zone_checks import Zones
 from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
 from gtape.compile.ir.lower import lowered
 from gtape.compile.ir.nodes import Hosted, IrNode, Value
-from gtape.compile.ir.sparse_updates import sparse_updates
+from gtape.compile.ir.sparse_updates import sparse_reads, sparse_updates
 from gtape.compile.launches.interpreter import InterpretedProgram, why_not
 from gtape.compile.numpy.program import NumpyProgram, on_host
 from gtape.compile.schedule.plan import MemoryPlan, numpy_dtype
 from gtape.core import guard_zones
 from gtape.core.device import CPU
-from gtape.core.errors import InvalidArgumentError, KernelError, NativeCodeWarning
+from gtape.core.errors import KernelError, NativeCodeWarning
 from gtape.core.locks import lock
 from gtape.core.source_location import stack_level
 from gtape.core.tensor import EagerTensor
@@ -134,7 +134,8 @@ class NativeProgram:
     def _fail(self, memory: ProgramMemory) -> None:
         code = int(memory.flag[0])
         memory.flag[0] = 0
-        raise InvalidArgumentError(self.source.failures[code - 1])
+        kind, text = self.source.failures[code - 1]
+        raise kind(text)
 
     def _segments(self, memory: ProgramMemory, tensors: Sequence[EagerTensor],
                   outs: list[Any]) -> None:
@@ -195,7 +196,7 @@ def prepared(traced: ClosedGraph, *, fuse: bool = True) -> Callable[[], Compiled
     if reason:
         interpreter = NumpyProgram if on_host(traced) else InterpretedProgram
         return lambda: interpreter(traced, reason)
-    module = sparse_updates(lowered(traced))
+    module = sparse_updates(sparse_reads(lowered(traced)))
     module.check()
     plan = MemoryPlan(module, fused=fuse, guarded=guard_zones.wanted())
     source = source_of(plan, len(traced.arguments), len(traced.captured))

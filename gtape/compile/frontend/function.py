@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import warnings
 from collections.abc import Callable
 from operator import is_
 from typing import Any
@@ -25,8 +26,10 @@ from gtape.compile.frontend.signature import (
 )
 from gtape.compile.frontend.trace_cache import TraceCache
 from gtape.core.context import active, tracer_now
+from gtape.core.errors import EagerFunctionWarning, UntracedBranchError
 from gtape.core.formatting import shown
 from gtape.core.placement import _scoped
+from gtape.core.source_location import stack_level
 from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.trace.graph import Graph
@@ -64,6 +67,8 @@ class Function:
         #: Executables by what the fast way of a call looks at.
         self._fast: dict[Any, Executable] = {}
         self._feeds = IteratorArguments()
+        #: Whether it was said that a call runs as Python.
+        self._told = False
         #: By the id of the object.
         self._methods: dict[int, Function] = {}
 
@@ -95,9 +100,13 @@ class Function:
             found = self._fast.get(key)
             if found is not None:
                 found.calls += 1
-                if found.tensors_only:
-                    return found.entry(*args)
-                return found.entry(*[v for v in args if type(v) is EagerTensor])
+                try:
+                    if found.tensors_only:
+                        return found.entry(*args)
+                    return found.entry(*[v for v in args if type(v) is EagerTensor])
+                except UntracedBranchError as error:
+                    why = str(error)
+                return self._untraced(args, kwargs, why)
             fast = key, [v for v in args if type(v) is EagerTensor]
         return self._called(args, kwargs, fast)
 
@@ -112,7 +121,11 @@ class Function:
         if found is None:
             return self._called(args, kwargs, (key, tensors))
         found.calls += 1
-        return found.entry(*tensors)
+        try:
+            return found.entry(*tensors)
+        except UntracedBranchError as error:
+            why = str(error)
+        return self._untraced(args, kwargs, why)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any = None) -> Any:
         if Mode.eager:
@@ -127,16 +140,35 @@ class Function:
         found.calls += 1
         if tracer_now() is not None:
             return found.traced.apply(arguments.tensors)
-        if active():
-            return found.recorded(arguments.tensors, self._name)
-        made = found.result(arguments.tensors)
+        try:
+            if active():
+                return found.recorded(arguments.tensors, self._name)
+            made = found.result(arguments.tensors)
+        except UntracedBranchError as error:
+            why = str(error)
+        else:
+            self._remember(found, args, arguments, fast)
+            return made
+        return self._untraced(args, kwargs, why)
+
+    def _remember(self, found: Executable, args: tuple[Any, ...], arguments: Arguments,
+                  fast: Any) -> None:
+        """Let later calls like this one find the executable the fast way."""
         if fast is not None and found.lasts():
             key, tensors = fast
             # A signature makes tensors of numbers, and defaults may be tensors: not the fast way.
             if len(tensors) == len(arguments.tensors) and all(map(is_, tensors, arguments.tensors)):
                 found.tensors_only = len(tensors) == len(args)
                 self._fast[key] = found
-        return made
+
+    def _untraced(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
+        """The result of a call that takes a branch which its trace does not have."""
+        if not self._told:
+            self._told = True
+            warnings.warn(f"{self._name} runs eagerly in a call: {why}", EagerFunctionWarning,
+                          stacklevel=stack_level())
+        arguments = Arguments(*self._binding(args, kwargs))
+        return self._python()(*arguments.args, **arguments.kwargs)
 
     def _refuse_specs(self, arguments: Arguments) -> None:
         spec = next((t for t in arguments.tensors if isinstance(t, TensorSpec)), None)

@@ -17,6 +17,8 @@ from typing import Any
 
 from gtape.compile.frontend.signature import Arguments
 from gtape.compile.gradual import GradualProgram, traced_once
+from gtape.core.errors import UntracedBranchError
+from gtape.ops.control.premises import has_premises
 
 #: Calls that change nothing in Python, before a trace is made.
 _QUIET = 2
@@ -36,7 +38,7 @@ class AlikeCalls:
 
     def __init__(self, held: Sequence[Any]) -> None:
         self._held = held  # their ids are in the key
-        self.program: GradualProgram | None = None
+        self.program: GradualProgram | Excepted | None = None
         self.quiet = 0
 
 
@@ -86,7 +88,8 @@ class RepeatedCalls:
             self.known.clear()
             self._seen = None
 
-    def _trace(self, arguments: Arguments, procedure: Callable[..., Any]) -> GradualProgram | None:
+    def _trace(self, arguments: Arguments, procedure: Callable[..., Any],
+               ) -> GradualProgram | Excepted | None:
         """What runs the procedure, where it can be traced."""
         if self.traces == _MOST:
             return None
@@ -101,7 +104,26 @@ class RepeatedCalls:
         if made is None or before != self._look():
             return None
         self._seen = before
-        return GradualProgram(made)
+        gradual = GradualProgram(made)
+        return Excepted(gradual, again) if has_premises(made.graph) else gradual
+
+
+class Excepted:
+    """`run(*tensors)` runs a program, or the procedure in the calls that this does not serve."""
+
+    __slots__ = ("_procedure", "_program")
+
+    def __init__(self, program: GradualProgram, procedure: Callable[..., None]) -> None:
+        self._program = program
+        self._procedure = procedure
+
+    def run(self, *tensors: Any) -> None:
+        try:
+            self._program.run(*tensors)
+            return
+        except UntracedBranchError:
+            pass  # before the procedure runs: its errors have no other behind them
+        self._procedure(*tensors)
 
 
 _SIZED = (list, dict, set)

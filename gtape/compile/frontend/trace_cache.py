@@ -9,6 +9,7 @@ from typing import Any
 from gtape.compile.frontend import retrace_log
 from gtape.compile.frontend.closed_graph import ClosedGraph, traced
 from gtape.compile.frontend.executable import Executable
+from gtape.compile.frontend.iterator_arguments import IteratorArgument
 from gtape.compile.frontend.parameters import Binding
 from gtape.compile.frontend.signature import Arguments, ObjectKey, specs_of
 from gtape.compile.frontend.specialisation import Specialisation
@@ -19,6 +20,7 @@ from gtape.core.source_location import here, stack_level
 from gtape.core.spec import Spec
 from gtape.core.symbolic_dim import comparable, is_open
 from gtape.core.type_specs import TensorSpec
+from gtape.ops.control.premises import check_premises
 from gtape.trace.tracer import Tracer
 
 _LATE = ("a Variable may be created only in the first call of a tf.function, and this is a later "
@@ -173,6 +175,8 @@ class TraceCache:
                   ) -> ClosedGraph:
         tracer = Tracer(tracer_now(), own_states=True)
         tracer.no_creation = no_creation
+        # The elements of an iterator are gone from it when the call begins.
+        tracer.replaceable = not any(isinstance(a, IteratorArgument) for a in arguments.args)
         tracer.origin = (self, arguments.pattern, tuple(map(comparable, shapes)))
         outer = tracer.outer
         while outer is not None:
@@ -188,6 +192,8 @@ class TraceCache:
         body = self._body()
         with paused():
             made = traced(lambda: body(*args, **kwargs), tracer, symbols, self.name)
+        if tracer.outer is None:
+            check_premises(made.graph, tracer.replaceable)
         made.loosen({id(part.target) for part in arguments.pattern if isinstance(part, ObjectKey)})
         return made
 

@@ -145,7 +145,8 @@ class LibraryCall(IrNode):
     says it.
     """
 
-    __slots__ = ("checks", "emit", "headers", "key", "name", "parts", "scratch", "takes_place")
+    __slots__ = ("checks", "emit", "headers", "key", "name", "parts", "premise", "scratch",
+                 "takes_place")
 
     def __init__(self, name: str, inputs: Sequence[Value], key: Any, headers: Sequence[str],
                  emit: Any, scratch: Any = 0, checks: str = "") -> None:
@@ -157,6 +158,8 @@ class LibraryCall(IrNode):
         self.scratch = scratch
         #: What is wrong when the call gives false; empty for calls that always succeed.
         self.checks = checks
+        #: Whether the call runs as Python then.
+        self.premise = False
         #: The number of the input that the result may take the place of.
         self.takes_place: int | None = None
         #: Where its inputs lie in the result, which they cover, each element once; else empty.

@@ -1,7 +1,10 @@
-"""Sparse updates: w ± c Σ rows, without an array of zeros as large as w.
+"""Rows of a table without another array as large as the table.
 
-The gradient of a gather is zero but for some rows. Where it only ends up in w - c g, the rows are
-added to w itself; nothing else of w is touched.
+Sparse updates: w ± c Σ rows. The gradient of a gather is zero but for some rows. Where it only ends
+up in w - c g, the rows are added to w itself; nothing else of w is touched.
+
+Sparse reads: rows of a formula. What is computed of a table to read some of its rows is computed of
+these rows.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gtape.compile.ir.nodes import Elem, IrModule, IrNode, LibraryCall, Value, View
-from gtape.opdef.printers.cuda import C_TYPES, number
+from gtape.compile.ir.nodes import Elem, IrModule, IrNode, LibraryCall, Reduce, Value, View
+from gtape.opdef.printers.cuda import C_TYPES, NARROW, number
+from gtape.opdef.scalar_graph import substitute
 
 
 class _Chain(NamedTuple):
@@ -26,10 +30,7 @@ class _Chain(NamedTuple):
 
 def sparse_updates(module: IrModule) -> IrModule:
     """`module` with such updates in place of their dense forms."""
-    users: dict[int, list[IrNode]] = {}
-    for node in module.nodes:
-        for value in {v.number: v for v in node.inputs}.values():
-            users.setdefault(value.number, []).append(node)
+    users = _users(module)
     needed = {v.number for v in module.needed()}
     replaced: dict[int, LibraryCall] = {}
     for node in module.nodes:
@@ -41,6 +42,15 @@ def sparse_updates(module: IrModule) -> IrModule:
         return module
     nodes = tuple(replaced.get(id(n), n) for n in module.nodes)
     return module._replace(nodes=nodes).live()
+
+
+def _users(module: IrModule) -> dict[int, list[IrNode]]:
+    """The nodes that read each value, by its number."""
+    users: dict[int, list[IrNode]] = {}
+    for node in module.nodes:
+        for value in {v.number: v for v in node.inputs}.values():
+            users.setdefault(value.number, []).append(node)
+    return users
 
 
 def _followed(scatter: LibraryCall, users: dict[int, list[IrNode]],
@@ -129,3 +139,85 @@ def _update(chain: _Chain) -> LibraryCall:
     made.outputs = (out,)
     out.node = made
     return made
+
+
+# ---------------------------------------------------------------- reads
+def sparse_reads(module: IrModule) -> IrModule:
+    """`module` with formulas of rows in place of rows of formulas, where nothing but other formulas
+    needs the whole."""
+    reads = _Reads(module)
+    for node in module.nodes:
+        reads.add(node)
+    return module._replace(nodes=tuple(reads.nodes)).live()
+
+
+def _is_gather(node: IrNode) -> bool:
+    """Whether a node gives some rows of a table, one for each of a vector of indices."""
+    return isinstance(node, LibraryCall) and node.name == "gather" and node.key == (0, False) and (
+        len(node.inputs[1].shape) == 1)
+
+
+class _Reads:
+    """The nodes of a module, one after the other; `nodes` are those that stand for them."""
+
+    def __init__(self, module: IrModule) -> None:
+        self.nodes: list[IrNode] = []
+        self._users = _users(module)
+        self._needed = {v.number for v in module.needed()} | module.shared
+        self._count = max((o.number for n in module.nodes for o in n.outputs), default=0)
+        #: By the numbers of a table and of indices.
+        self._known: dict[tuple[int, int], Value] = {}
+
+    def add(self, node: IrNode) -> None:
+        if _is_gather(node):
+            table, indices = node.inputs
+            if indices.size < table.shape[0] and self._is_formula(table):
+                self._formula(table, node, node.outputs[0])
+                return
+        self.nodes.append(node)
+
+    def _is_formula(self, table: Value) -> bool:
+        """Whether a table is computed row by row, and need not be stored."""
+        node = table.node
+        return (isinstance(node, Elem) and table.number not in self._needed
+                and table.dtype not in NARROW
+                and all(isinstance(user, (Elem, Reduce)) or _is_gather(user)
+                        for user in self._users.get(table.number, ()))
+                and all(_in_rows(x, table) for x in node.inputs))
+
+    def _formula(self, table: Value, gather: Any, out: Value) -> Value:
+        """Make the rows `out` of a table that is computed."""
+        old: Any = table.node
+        inputs = [self._rows(x, gather) if x.shape == table.shape else x for x in old.inputs]
+        names = [f"n{x.number}" for x in inputs]
+        graph = old.body.graph
+        renamed = {id(graph.input(a)): graph.input(b) for a, b in zip(old.names, names)}
+        (body,) = substitute([old.body], renamed, graph)
+        return self._made(Elem(old.name, body, names, inputs), out)
+
+    def _rows(self, table: Value, gather: Any) -> Value:
+        """The rows of a table that `gather` reads of another."""
+        indices = gather.inputs[1]
+        key = (table.number, indices.number)
+        if key not in self._known:
+            self._count += 1
+            shape = (indices.size, *table.shape[1:])
+            out = Value(shape, table.dtype, gather, self._count)
+            self._known[key] = self._formula(table, gather, out) if self._is_formula(table) else (
+                self._made(LibraryCall("gather", (table, indices), gather.key, gather.headers,
+                                   gather.emit), out))
+        return self._known[key]
+
+    def _made(self, node: IrNode, out: Value) -> Value:
+        node.outputs = (out,)
+        out.node = node
+        self.nodes.append(node)
+        return out
+
+
+def _in_rows(x: Value, table: Value) -> bool:
+    """Whether rows of the table need the same rows of `x`, which lies there, or the same of it for
+    every row."""
+    if x.shape == table.shape:
+        return not isinstance(x.node, View) and x.dtype in C_TYPES
+    return len(x.shape) < len(table.shape) or x.shape[0] == 1

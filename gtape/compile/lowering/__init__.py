@@ -5,6 +5,7 @@ from gtape.compile.lowering import (
            indexing,
            integers,
            moves,
+           premises,
            products,
            random,
            reductions,
@@ -14,5 +15,5 @@ from gtape.compile.lowering import (
            windows,
 )
 
-__all__ = ["arrangement", "indexing", "integers", "moves", "products", "random", "reductions",
-           "scans", "segments", "updates", "windows"]
+__all__ = ["arrangement", "indexing", "integers", "moves", "premises", "products", "random",
+           "reductions", "scans", "segments", "updates", "windows"]

@@ -88,7 +88,7 @@ class Fuser:
         self.of: dict[int, FusionGroup] = {}
         self._remat_stages = remat_stages(module)
         #: The last step in Python that may refuse its inputs, or does something besides making its
-        #: results.
+        #: results; or the last premise.
         self._last_effect: FusionGroup | None = None
 
     def run(self) -> list[FusionGroup]:
@@ -108,8 +108,9 @@ class Fuser:
     def _alone(self, node: IrNode) -> None:
         group = self._new(None)
         self._add(group, node)
-        if isinstance(node, Hosted):
+        if isinstance(node, Hosted) or (isinstance(node, LibraryCall) and node.premise):
             # A step of a gradient takes indices that are right: after the step that refuses others.
+            # Where a premise does not hold, nothing was done that is done after it.
             if self._last_effect is not None:
                 self.precede(group, self._last_effect.after | 1 << self._last_effect.number)
             if node.has_side_effect:

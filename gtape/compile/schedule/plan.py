@@ -196,14 +196,33 @@ class MemoryPlan:
                 last[self._whole(number)] = position
         for _, value in self.copies:
             last[self._whole(v_root(value).number)] = end
-        apart = {n: (first[n], v) for n, v in made.items() if n not in self.homes}
+        over = {} if self.guarded else self._over(made, last)
+        apart = {n: (first[n], v) for n, v in made.items() if n not in self.homes | over}
         total = self._apart(apart) if self.guarded else self._assigned(apart, last)
+        for number, start in over.items():
+            self.places[number] = self.places[start]
         for value in reversed(made.values()):  # what is put together is made after its parts
             if value.number in self.homes:
                 whole, layout = self.homes[value.number]
                 at = layout.offset * numpy_dtype(value.dtype).itemsize
                 self.places[value.number] = Place("arena", self.places[whole.number].at + at)
         return total
+
+    def _over(self, made: dict[int, Value], last: dict[int, int]) -> dict[int, int]:
+        """The values that are made over one that nothing reads any more, with what was the first
+        to lie there, which takes up memory as `last` then says."""
+        found: dict[int, int] = {}
+        for position, group in enumerate(self.groups):
+            node = group.nodes[0]
+            old = node.takes_place if isinstance(node, LibraryCall) else None
+            if old not in made or old in self.homes or last[old] != position or sum(
+                    v_root(v).number == old for v in node.inputs) > 1:
+                continue
+            (out,) = node.outputs
+            if out.number in made and out.number not in self.homes:
+                start = found[out.number] = found.get(old, old)
+                last[start] = max(position, last.get(out.number, position))
+        return found
 
     def _whole(self, number: int) -> int:
         """The value itself, or the one that it lies in."""

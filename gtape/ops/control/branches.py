@@ -10,9 +10,10 @@ import numpy as np
 from gtape.core import nest
 from gtape.core.convert import convert
 from gtape.core.dtypes import bool_, int32
-from gtape.core.errors import InvalidArgumentError
+from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.tensor import Tensor
 from gtape.ops.control.both_branches import both_ways, computed_both
+from gtape.ops.control.premises import suppose
 from gtape.ops.elementwise.scalars import where
 from gtape.ops.indexing.sorting import argmax
 from gtape.ops.reductions.reductions import reduce_sum
@@ -88,8 +89,20 @@ def _check_alike(name: str, one: tuple[Subgraph, str], other: tuple[Subgraph, st
 
 
 def chosen_cond(pred: Tensor, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
-    """`true_fn()` at the calls for which `pred` holds, else `false_fn()`."""
-    inputs = _traced("cond", (true_fn, false_fn), ("true_fn", "false_fn"))
+    """`true_fn()` at the calls for which `pred` holds, else `false_fn()`.
+
+    Raises:
+        NotTraceableError: a function cannot be traced, and no call could run as Python instead.
+    """
+    bodies = []
+    for fn, label, other in ((true_fn, "true_fn", false_fn), (false_fn, "false_fn", true_fn)):
+        try:
+            bodies.append(Subgraph(fn, (), f"cond: {label}"))
+        except NotTraceableError as reason:
+            suppose(pred, label == "false_fn", reason)
+            return other()
+    _check_alike("cond", (bodies[0], "true_fn"), (bodies[1], "false_fn"))
+    inputs = ClosedOver(bodies)
     made = computed_both(pred, inputs) if both_ways(pred, inputs) else (
         _one("cond", pred, inputs, lambda held: 0 if held else 1))
     return _left(inputs, made)

@@ -96,6 +96,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None 
     In a traced function both are traced, and the one is applied for which the condition holds at a
     call. Where they only assign to Variables, by formulas and sums that cannot fail, both are
     applied. Their results must be alike there: one structure, and dtypes and shapes that agree.
+    Where one cannot be traced, the calls that take it run eagerly.
 
     Raises:
         TypeError: a function is not callable, or the dtypes of traced results differ.
