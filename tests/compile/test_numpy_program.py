@@ -17,7 +17,7 @@ from gtape.compile.frontend.closed_graph import ClosedGraph, traced
 from gtape.compile.numpy import blocks, clusters
 from gtape.compile.numpy.program import NumpyProgram
 from gtape.compile.numpy.ufunc_tracing import Maps
-from gtape.compile.numpy.values import Value
+from gtape.compile.numpy.values import ArrayValue
 from gtape.core.convert import convert
 from gtape.core.tensor import Tensor
 from gtape.trace.tracer import Tracer
@@ -29,7 +29,7 @@ from tests.compile import test_random_graphs as random_graphs
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """How steps are grouped, by what their sizes decide otherwise."""
     if request.param in ("in small blocks", "both"):
-        monkeypatch.setattr(Value, "LARGE", 1)
+        monkeypatch.setattr(ArrayValue, "LARGE", 1)
         monkeypatch.setattr(blocks, "BLOCK", 4)
     if request.param in ("laid out", "both"):
         monkeypatch.setattr(clusters, "_pays", lambda members, kept: True)

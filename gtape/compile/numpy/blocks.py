@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.numpy.names import Names
-from gtape.compile.numpy.values import Cast, Mapped, Step, Sum, Value
+from gtape.compile.numpy.values import ArrayValue, Cast, NumpyStep, Sum, UfuncStep
 
 #: Elements of a block.
 BLOCK = 1 << 14
@@ -24,7 +24,7 @@ class Piece:
     `names` knows what the steps read; afterwards, of `results` and sums, what they made.
     """
 
-    def __init__(self, names: Names, steps: Sequence[Step], shape: tuple[int, ...],
+    def __init__(self, names: Names, steps: Sequence[NumpyStep], shape: tuple[int, ...],
                  results: set[int], taken: dict[int, str]) -> None:
         self.names, self.steps, self.shape = names, list(steps), shape
         self.results, self.taken = results, taken
@@ -36,7 +36,7 @@ class Piece:
                 self.uses[id(value)] = self.uses.get(id(value), 0) + 1
 
     @property
-    def reads(self) -> list[Value]:
+    def reads(self) -> list[ArrayValue]:
         made = {id(s.outputs[0]) for s in self.steps}
         found = {id(v): v for s in self.steps for v in s.inputs
                  if id(v) not in made and v.number is None}
@@ -62,7 +62,7 @@ def _expressions(piece: Piece) -> list[str]:
         if isinstance(step, Sum):
             lines.append(f"{names.give(made)} = total({found[0][0]}, {step.axes!r})")
             continue
-        assert isinstance(step, Mapped)
+        assert isinstance(step, UfuncStep)
         depth = max(d for _, _, d in found) + 1
         target = piece.taken.get(id(made)) if step.function.ufunc else None
         if target is not None:
@@ -80,12 +80,12 @@ def _expressions(piece: Piece) -> list[str]:
     return lines
 
 
-def _brackets(step: Mapped) -> bool:
+def _brackets(step: UfuncStep) -> bool:
     """Whether operators among its arguments stand in brackets."""
     return step.function.infix is not None or isinstance(step, Cast)
 
 
-def mapped_text(names: Names, step: Mapped, args: Sequence[str]) -> str:
+def mapped_text(names: Names, step: UfuncStep, args: Sequence[str]) -> str:
     """A step as an expression."""
     made = step.outputs[0]
     if isinstance(step, Cast):
@@ -100,13 +100,13 @@ def mapped_text(names: Names, step: Mapped, args: Sequence[str]) -> str:
 
 # ---------------------------------------------------------------------- blocks
 
-def in_blocks(steps: Sequence[Step], reads: Sequence[Value]) -> bool:
+def in_blocks(steps: Sequence[NumpyStep], reads: Sequence[ArrayValue]) -> bool:
     """Whether steps of one shape, which read these values, run block by block."""
     made = steps[0].outputs[0]
     return made.large and len(steps) > 1 and _rows(made.shape, reads) > 0
 
 
-def _rows(shape: tuple[int, ...], reads: Sequence[Value]) -> int:
+def _rows(shape: tuple[int, ...], reads: Sequence[ArrayValue]) -> int:
     """How many rows of the first axis make a block, or elements where all arrays have one shape;
     0: blocks would not help."""
     if _is_flat(shape, reads):
@@ -115,7 +115,7 @@ def _rows(shape: tuple[int, ...], reads: Sequence[Value]) -> int:
     return max(1, BLOCK // row) if row <= 4 * BLOCK and shape[0] > 1 else 0
 
 
-def _is_flat(shape: tuple[int, ...], reads: Sequence[Value]) -> bool:
+def _is_flat(shape: tuple[int, ...], reads: Sequence[ArrayValue]) -> bool:
     return all(v.shape == shape or v.size == 1 for v in reads)
 
 
@@ -166,7 +166,7 @@ class Blocks:
                 continue
             made = step.inputs[0]
             inner = made.step
-            if isinstance(inner, Mapped) and inner.function.name == "multiply" and (
+            if isinstance(inner, UfuncStep) and inner.function.name == "multiply" and (
                     piece.uses[id(made)] == 1 and id(made) not in piece.results and all(
                     v.shape == piece.shape and v.dtype == made.dtype for v in inner.inputs)):
                 found[id(inner)] = inner
@@ -191,7 +191,7 @@ class Blocks:
         self._scratch.append(flat)
         return flat
 
-    def _read(self, value: Value) -> None:
+    def _read(self, value: ArrayValue) -> None:
         """A part of what is read, or all of it where it is broadcast."""
         text, shape = self._names.text(value, True), self._piece.shape
         if not value.shape:
@@ -206,11 +206,11 @@ class Blocks:
         broadcast = len(value.shape) < len(shape) or value.shape[0] == 1
         self._where[id(value)] = text if broadcast else self._slice(text)
 
-    def _text(self, value: Value) -> str:
+    def _text(self, value: ArrayValue) -> str:
         found = self._where.get(id(value))
         return self._names.text(value, True) if found is None else found
 
-    def _target(self, value: Value) -> str:
+    def _target(self, value: ArrayValue) -> str:
         """Where a value of the block goes: into the result, or into a buffer."""
         names, piece = self._names, self._piece
         if id(value) in piece.results:
@@ -228,7 +228,7 @@ class Blocks:
         self._buffers.append(buffer)
         return buffer
 
-    def _release(self, at: int, step: Step) -> None:
+    def _release(self, at: int, step: NumpyStep) -> None:
         """Buffers that nothing after step number `at` reads."""
         for value in {id(v): v for v in step.inputs}.values():
             name = self._where.get(id(value))
@@ -237,7 +237,7 @@ class Blocks:
 
     # ------------------------------------------------------------------ steps
 
-    def _step(self, at: int, step: Mapped) -> None:
+    def _step(self, at: int, step: UfuncStep) -> None:
         made, names = step.outputs[0], self._names
         args = [self._text(v) for v in step.inputs]
         if step.function.ufunc:

@@ -2,7 +2,7 @@
 
 Steps of one shape that feed each other are a `Cluster`: large ones run block by block. Clusters of
 equal text, such as an optimizer's update of many small variables, run as one on arrays laid one
-after another: a `Group`.
+after another: a `JoinedClusters`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.numpy.rematerialize import Depths, place_of
-from gtape.compile.numpy.values import Mapped, Step, Sum, Value
+from gtape.compile.numpy.values import ArrayValue, NumpyStep, Sum, UfuncStep
 
 #: Larger arrays are not laid one after another: copying them would cost more than calls do.
 _JOINED = 1 << 14
@@ -24,23 +24,23 @@ class Unit:
     #: Whether it runs block by block.
     large = False
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[NumpyStep]) -> None:
         self.steps = list(steps)
 
     @property
-    def reads(self) -> list[Value]:
+    def reads(self) -> list[ArrayValue]:
         """What it needs of others, each once."""
         made = {id(v) for s in self.steps for v in s.outputs}
         found = {id(v): v for s in self.steps for v in s.inputs if id(v) not in made}
         return list(found.values())
 
     @property
-    def makes(self) -> list[Value]:
+    def makes(self) -> list[ArrayValue]:
         return [v for s in self.steps for v in s.outputs]
 
 
 class Cluster(Unit):
-    """`Mapped` steps of one shape in order, and the full sums of what a large one makes."""
+    """`UfuncStep`s of one shape in order, and the full sums of what a large one makes."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -55,7 +55,7 @@ class Cluster(Unit):
         return self.steps[0].outputs[0].large
 
 
-class Group(Unit):
+class JoinedClusters(Unit):
     """Clusters that differ in nothing but the arrays that they read and their shapes.
 
     Numbers that they read are the same for all. `kept`: places among a member's steps of those
@@ -67,10 +67,10 @@ class Group(Unit):
         self.members = list(members)
         self.kept = list(kept)
         self.size = sum(m.size for m in members)
-        self.large = self.size >= Value.LARGE
+        self.large = self.size >= ArrayValue.LARGE
 
 
-def units_of(steps: Sequence[Step], outputs: Sequence[Value]) -> list[Unit]:
+def units_of(steps: Sequence[NumpyStep], outputs: Sequence[ArrayValue]) -> list[Unit]:
     """The steps in units, each after what it reads."""
     depths = Depths(steps, outputs)
     steps = depths.steps
@@ -86,12 +86,12 @@ def units_of(steps: Sequence[Step], outputs: Sequence[Value]) -> list[Unit]:
 
 # ---------------------------------------------------------------------- clusters
 
-def _clusters(steps: Sequence[Step], depth: dict[int, int]) -> list[Cluster]:
-    """Connected `Mapped` steps of one shape and depth."""
-    owner: dict[int, list[Step]] = {}
+def _clusters(steps: Sequence[NumpyStep], depth: dict[int, int]) -> list[Cluster]:
+    """Connected `UfuncStep`s of one shape and depth."""
+    owner: dict[int, list[NumpyStep]] = {}
     for step in steps:
         shape = step.outputs[0].shape if step.outputs else ()
-        if not isinstance(step, Mapped) or not shape:
+        if not isinstance(step, UfuncStep) or not shape:
             continue
         own = owner[id(step)] = [step]
         for value in step.inputs:
@@ -110,7 +110,7 @@ def _clusters(steps: Sequence[Step], depth: dict[int, int]) -> list[Cluster]:
     return clusters
 
 
-def _add_sums(clusters: Sequence[Cluster], steps: Sequence[Step]) -> None:
+def _add_sums(clusters: Sequence[Cluster], steps: Sequence[NumpyStep]) -> None:
     """Full sums of what large clusters make are taken on the way."""
     large = {id(s): c for c in clusters if c.large for s in c.steps}
     for step in steps:
@@ -120,7 +120,7 @@ def _add_sums(clusters: Sequence[Cluster], steps: Sequence[Step]) -> None:
 
 # ---------------------------------------------------------------------- groups
 
-def _alike(units: Sequence[Unit], outputs: Sequence[Value]) -> list[list[Cluster]]:
+def _alike(units: Sequence[Unit], outputs: Sequence[ArrayValue]) -> list[list[Cluster]]:
     """Small clusters with the same text, two or more."""
     used = _uses(units, outputs)
     found: dict[Any, list[Cluster]] = {}
@@ -132,7 +132,7 @@ def _alike(units: Sequence[Unit], outputs: Sequence[Value]) -> list[list[Cluster
     return [c for c in found.values() if len(c) > 1]
 
 
-def _uses(units: Sequence[Unit], outputs: Sequence[Value]) -> set[int]:
+def _uses(units: Sequence[Unit], outputs: Sequence[ArrayValue]) -> set[int]:
     """Values that are read outside the unit that makes them."""
     return {id(v) for u in units for v in u.reads} | {id(v) for v in outputs}
 
@@ -163,7 +163,7 @@ def _text(cluster: Cluster, used: set[int]) -> Any:
     return tuple(lines)
 
 
-def _grouped(units: list[Unit], candidates: list[Cluster], outputs: Sequence[Value],
+def _grouped(units: list[Unit], candidates: list[Cluster], outputs: Sequence[ArrayValue],
              place: dict[int, int]) -> list[Unit]:
     """`units` with those candidates that do not need each other in one group, if that pays."""
     reach = _reached(units)
@@ -176,7 +176,7 @@ def _grouped(units: list[Unit], candidates: list[Cluster], outputs: Sequence[Val
     if len(members) < 2 or not _pays(members, len(kept)):
         return units
     gone = set(map(id, members))
-    return ordered([*(u for u in units if id(u) not in gone), Group(members, kept)], place)
+    return ordered([*(u for u in units if id(u) not in gone), JoinedClusters(members, kept)], place)
 
 
 def _reached(units: Sequence[Unit]) -> dict[int, int]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gtape.compile.numpy.blocks import Piece, written
-from gtape.compile.numpy.clusters import Group
+from gtape.compile.numpy.clusters import JoinedClusters
 from gtape.compile.numpy.names import Names
-from gtape.compile.numpy.values import Mapped, Value
+from gtape.compile.numpy.values import ArrayValue, UfuncStep
 
 
-def joined_lines(names: Names, group: Group, used: set[int]) -> list[str]:
+def joined_lines(names: Names, group: JoinedClusters, used: set[int]) -> list[str]:
     """The members as one. `used`: ids of values that anybody reads."""
     joining = _Joining(names, group)
     lines = [*joining.laid(), *written(joining.piece())]
@@ -20,11 +20,11 @@ def joined_lines(names: Names, group: Group, used: set[int]) -> list[str]:
 
 
 class _Joining:
-    def __init__(self, names: Names, group: Group) -> None:
+    def __init__(self, names: Names, group: JoinedClusters) -> None:
         self._names, self._group = names, group
         #: By the id of a value of the first member, that of all members together.
-        self._whole: dict[int, Value] = {}
-        self._steps: list[Mapped] = []
+        self._whole: dict[int, ArrayValue] = {}
+        self._steps: list[UfuncStep] = []
 
     def laid(self) -> list[str]:
         """What the members read, one after another."""
@@ -32,12 +32,12 @@ class _Joining:
         lines = []
         for parts in zip(*members):
             if parts[0].shape:
-                whole = Value((self._group.size,), parts[0].dtype)
+                whole = ArrayValue((self._group.size,), parts[0].dtype)
                 self._whole[id(parts[0])] = whole
                 lines.append(self._laid(whole, parts))
         return lines
 
-    def _laid(self, whole: Value, parts: Sequence[Value]) -> str:
+    def _laid(self, whole: ArrayValue, parts: Sequence[ArrayValue]) -> str:
         names = self._names
         texts = [names.text(v) if len(v.shape) == 1 else f"{names.text(v)}.ravel()" for v in parts]
         return f"{names.give(whole)} = concatenate(({', '.join(texts)}))"
@@ -46,7 +46,7 @@ class _Joining:
         """The steps of the first member on what is laid out."""
         whole, shape = self._whole, (self._group.size,)
         for step in self._group.members[0].steps:
-            assert isinstance(step, Mapped)
+            assert isinstance(step, UfuncStep)
             inputs = [whole.get(id(v), v) for v in step.inputs]
             made = step.outputs[0]
             self._steps.append(type(step)(step.function, inputs, shape, made.dtype))
@@ -54,13 +54,14 @@ class _Joining:
         results = {id(value) for value, _ in self.made()}
         return Piece(self._names, self._steps, shape, results, {})
 
-    def made(self) -> list[tuple[Value, list[Value]]]:
+    def made(self) -> list[tuple[ArrayValue, list[ArrayValue]]]:
         """Values that others read: of all members together, and of each."""
         return [(self._steps[at].outputs[0], [m.steps[at].outputs[0] for m in self._group.members])
                 for at in self._group.kept]
 
 
-def _cut(names: Names, whole: Value, values: Sequence[Value], wanted: set[int]) -> list[str]:
+def _cut(names: Names, whole: ArrayValue, values: Sequence[ArrayValue],
+         wanted: set[int]) -> list[str]:
     """The parts of an array that somebody reads."""
     lines, start = [], 0
     for value in values:

@@ -12,14 +12,14 @@ from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.ir.lower import definition
 from gtape.compile.numpy.ufunc_tracing import Maps, base
 from gtape.compile.numpy.values import (
-    Applied,
-    Call,
-    Product,
+    AppliedOp,
+    ArrayCall,
+    ArrayProduct,
+    ArrayValue,
+    ArrayView,
+    NumpyStep,
     Spread,
-    Step,
     Sum,
-    Value,
-    View,
 )
 from gtape.core.op import Op
 from gtape.opdef.broadcasting import axes_to_sum, stretches
@@ -46,14 +46,14 @@ class Steps:
     def __init__(self, traced: ClosedGraph) -> None:
         self._maps = Maps()
         self._scalars = ScalarGraph()
-        self._exprs: dict[int, Value | Any] = {}
-        env: dict[int, Value] = {}
+        self._exprs: dict[int, ArrayValue | Any] = {}
+        env: dict[int, ArrayValue] = {}
         graph, count = traced.graph, len(traced.arguments)
         last = len(graph.inputs) - len(traced.states)
         for i, symbol in enumerate(graph.inputs):
             place = (("argument", i) if i < count else ("capture", i - count) if i < last
                      else ("state", i - last))
-            env[id(symbol)] = Value(*_spec(symbol), None, place)
+            env[id(symbol)] = ArrayValue(*_spec(symbol), None, place)
         self.inputs = [env[id(symbol)] for symbol in graph.inputs]
         outputs = self._nodes(graph, env)
         self.outputs = outputs
@@ -62,7 +62,7 @@ class Steps:
 
     # ------------------------------------------------------------------ nodes
 
-    def _nodes(self, graph: Graph, env: dict[int, Value]) -> list[Value]:
+    def _nodes(self, graph: Graph, env: dict[int, ArrayValue]) -> list[ArrayValue]:
         """The outputs of a graph whose inputs are in `env`."""
         for node in graph.nodes:
             inputs = [self._value(env, t) for t in node.inputs]
@@ -70,20 +70,20 @@ class Steps:
                 env[id(tensor)] = value
         return [self._value(env, t) for t in graph.outputs]
 
-    def _value(self, env: dict[int, Value], tensor: Any) -> Value:
+    def _value(self, env: dict[int, ArrayValue], tensor: Any) -> ArrayValue:
         found = env.get(id(tensor))
         if found is None:
             found = env[id(tensor)] = self._constant(tensor._a)
         return found
 
-    def _constant(self, array: Any) -> Value:
+    def _constant(self, array: Any) -> ArrayValue:
         """An array of the trace; one number everywhere is a number, broadcast."""
         number = _everywhere(array)
         if number is None:
             return self._maps.constant(array)
         return self.spread(self._maps.constant(number), array.shape)
 
-    def _node(self, node: Node, inputs: list[Value]) -> Sequence[Value]:
+    def _node(self, node: Node, inputs: list[ArrayValue]) -> Sequence[ArrayValue]:
         op, specs = node.op, [_spec(t) for t in node.outputs]
         if isinstance(op, Elementwise) and not node.stays:
             return [self._elementwise(node, inputs, specs[0])]
@@ -94,30 +94,31 @@ class Steps:
             attrs = dict(zip(op.attr_names, node.attrs))
             rule = op.numpy_steps
             made = None if rule is None else rule(self, inputs, attrs, specs[0])
-            return self._added(Call(op, attrs, inputs, specs, node.stays)) if (
+            return self._added(ArrayCall(op, attrs, inputs, specs, node.stays)) if (
                 made is None) else [made]
         return self._applied(node, inputs, specs)
 
-    def _applied(self, node: Node, inputs: list[Value], specs: list[Spec]) -> Sequence[Value]:
+    def _applied(self, node: Node, inputs: list[ArrayValue],
+                 specs: list[Spec]) -> Sequence[ArrayValue]:
         types = [t._t for t in node.inputs]
         has_side_effect = node.stays or not isinstance(node.op, (Elementwise, HostCallback))
-        return self._added(Applied(node.op, node.attrs, inputs, types, specs, has_side_effect))
+        return self._added(AppliedOp(node.op, node.attrs, inputs, types, specs, has_side_effect))
 
-    def _added(self, step: Step) -> Sequence[Value]:
+    def _added(self, step: NumpyStep) -> Sequence[ArrayValue]:
         self._maps.steps.append(step)
         return step.outputs
 
     # ------------------------------------------------------------------ formulas
 
-    def _elementwise(self, node: Node, inputs: list[Value], spec: Spec) -> Value:
+    def _elementwise(self, node: Node, inputs: list[ArrayValue], spec: Spec) -> ArrayValue:
         if any(v.dtype.kind not in _KINDS for v in inputs) or spec[1].kind not in _KINDS:
             return self._applied(node, inputs, [spec])[0]
         made = self._evaluated(node.op.expression(self._scalars, [self._leaf(v) for v in inputs]))
-        if not isinstance(made, Value):
+        if not isinstance(made, ArrayValue):
             made = self._maps.constant(np.asarray(made, spec[1]))
         return self.spread(self._maps.cast(made, spec[1]), spec[0])
 
-    def _leaf(self, value: Value) -> Expr:
+    def _leaf(self, value: ArrayValue) -> Expr:
         number = base(value).number
         if number is not None and (number != 0 or not np.signbit(number.real)):
             return self._scalars.constant(number.item())
@@ -134,34 +135,35 @@ class Steps:
                     node.op, [known[id(a)] for a in node.args])
         return known[id(expr)]
 
-    def mapped(self, function: np.ufunc, *args: Any) -> Value:
+    def mapped(self, function: np.ufunc, *args: Any) -> ArrayValue:
         """A ufunc of values and numbers."""
         return self._maps.ufunc(function, args)  # type: ignore[return-value]
 
-    def cast(self, value: Value, dtype: np.dtype) -> Value:
+    def cast(self, value: ArrayValue, dtype: np.dtype) -> ArrayValue:
         return self._maps.cast(value, dtype)
 
     # ------------------------------------------------------------------ arrangement
 
-    def spread(self, value: Value, shape: tuple[int, ...]) -> Value:
+    def spread(self, value: ArrayValue, shape: tuple[int, ...]) -> ArrayValue:
         """A value broadcast to a shape."""
         if value.shape == shape:
             return value
         return self._maps.add(Spread([value], [(shape, value.dtype)]))
 
-    def view(self, value: Value, shape: tuple[int, ...], text: str) -> Value:
-        return self._maps.add(View(value, shape, text))
+    def view(self, value: ArrayValue, shape: tuple[int, ...], text: str) -> ArrayValue:
+        return self._maps.add(ArrayView(value, shape, text))
 
-    def reshaped(self, value: Value, shape: tuple[int, ...]) -> Value:
+    def reshaped(self, value: ArrayValue, shape: tuple[int, ...]) -> ArrayValue:
         return value if value.shape == shape else self.view(
             value, shape, f"{{0}}.reshape({shape!r})")
 
-    def sum(self, value: Value, axes: tuple[int, ...]) -> Value:
+    def sum(self, value: ArrayValue, axes: tuple[int, ...]) -> ArrayValue:
         """The sum over axes; they are gone."""
         return self._maps.add(Sum(value, axes)) if axes else value
 
-    def product(self, a: Value, b: Value, transposed: tuple[bool, bool], spec: Spec) -> Value:
-        return self._maps.add(Product(a, b, transposed, spec))
+    def product(self, a: ArrayValue, b: ArrayValue, transposed: tuple[bool, bool],
+                spec: Spec) -> ArrayValue:
+        return self._maps.add(ArrayProduct(a, b, transposed, spec))
 
 
 def _everywhere(array: Any) -> Any:
@@ -183,7 +185,7 @@ def _spec(tensor: Any) -> Spec:
 # ---------------------------------------------------------------------- primitives
 
 #: (steps, inputs, attributes, spec) -> the value, or None where the array function is to be called.
-_Rule = Callable[[Steps, list[Value], dict[str, Any], Spec], Value | None]
+_Rule = Callable[[Steps, list[ArrayValue], dict[str, Any], Spec], ArrayValue | None]
 
 
 def _rule(*ops: Op) -> Callable[[_Rule], _Rule]:
@@ -196,45 +198,46 @@ def _rule(*ops: Op) -> Callable[[_Rule], _Rule]:
 
 
 @_rule(layout.identity_, identity.stop_gradient_, identity.assigned_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any], spec: Spec) -> ArrayValue:
     return inputs[0]
 
 
 @_rule(layout.optimization_barrier_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any], spec: Spec) -> ArrayValue:
     return steps.view(inputs[0], spec[0], "{0}")
 
 
 @_rule(layout.reshape_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any], spec: Spec) -> ArrayValue:
     return steps.reshaped(inputs[0], spec[0])
 
 
 @_rule(layout.transpose_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any], spec: Spec) -> ArrayValue:
     return steps.view(inputs[0], spec[0], f"{{0}}.transpose({tuple(attrs['perm'])!r})")
 
 
 @_rule(layout.broadcast_to_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any], spec: Spec) -> ArrayValue:
     return steps.spread(inputs[0], spec[0])
 
 
 @_rule(reductions.broadcast_in_dim_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any], spec: Spec) -> ArrayValue:
     kept = tuple(1 if i in attrs["axis"] else n for i, n in enumerate(spec[0]))
     return steps.spread(steps.reshaped(inputs[0], kept), spec[0])
 
 
-def _total(steps: Steps, value: Value, axes: tuple[int, ...], shape: tuple[int, ...],
-           ) -> Value | None:
+def _total(steps: Steps, value: ArrayValue, axes: tuple[int, ...], shape: tuple[int, ...],
+           ) -> ArrayValue | None:
     if value.dtype.name not in ("float32", "float64") or not value.size:
         return None
     return steps.reshaped(steps.sum(value, axes), shape)
 
 
 @_rule(layout.sum_to_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any],
+      spec: Spec) -> ArrayValue | None:
     value = inputs[0]
     if stretches(value.shape, spec[0]):
         return steps.spread(value, spec[0])
@@ -242,12 +245,14 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
 
 
 @_rule(reductions.reduce_sum_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any],
+      spec: Spec) -> ArrayValue | None:
     return _total(steps, inputs[0], tuple(attrs["axis"]), spec[0])
 
 
 @_rule(reductions.reduce_mean_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any],
+      spec: Spec) -> ArrayValue | None:
     if spec[1].itemsize == 2:
         return None
     total = _total(steps, inputs[0], tuple(attrs["axis"]), spec[0])
@@ -256,7 +261,8 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
 
 
 @_rule(casting.cast_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any],
+      spec: Spec) -> ArrayValue | None:
     (value,) = inputs
     kinds = value.dtype.kind + spec[1].kind
     if kinds[0] not in "biuf" or kinds[1] not in _KINDS:
@@ -265,7 +271,8 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
 
 
 @_rule(sums.add_n_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any],
+      spec: Spec) -> ArrayValue | None:
     if spec[1].kind not in _KINDS:
         return None
     total = inputs[0]
@@ -275,7 +282,8 @@ def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> V
 
 
 @_rule(products.matmul_)
-def _(steps: Steps, inputs: list[Value], attrs: dict[str, Any], spec: Spec) -> Value | None:
+def _(steps: Steps, inputs: list[ArrayValue], attrs: dict[str, Any],
+      spec: Spec) -> ArrayValue | None:
     if spec[1].kind not in "fc" or spec[1].itemsize == 2:
         return None
     a, b = inputs

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.numpy.values import Function, Value
+from gtape.compile.numpy.values import ArrayFunction, ArrayValue
 from gtape.numerics.sums import total
 
 
@@ -50,23 +50,23 @@ class Names:
             self.space[found] = thing
         return found
 
-    def function(self, function: Function) -> str:
+    def function(self, function: ArrayFunction) -> str:
         return self.bound(function.call, function.name)
 
     def dtype(self, dtype: np.dtype) -> str:
         return self.bound(dtype, f"{dtype.name}_")
 
-    def called(self, value: Value, name: str) -> str:
+    def called(self, value: ArrayValue, name: str) -> str:
         """Give a value a name."""
         self._values[id(value)] = name
         self._kept.append(value)
         return name
 
-    def give(self, value: Value) -> str:
+    def give(self, value: ArrayValue) -> str:
         """A fresh name for a value."""
         return self.called(value, self.fresh("v"))
 
-    def text(self, value: Value, beside_arrays: bool = True) -> str:
+    def text(self, value: ArrayValue, beside_arrays: bool = True) -> str:
         """A value; a number as an array without axes beside arrays, else as NumPy's scalar.
 
         Each is what NumPy is fastest with.

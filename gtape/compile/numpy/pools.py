@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.numpy.blocks import in_blocks
-from gtape.compile.numpy.clusters import Group, Unit
-from gtape.compile.numpy.values import Mapped, Product, Sum, Value
+from gtape.compile.numpy.clusters import JoinedClusters, Unit
+from gtape.compile.numpy.values import ArrayProduct, ArrayValue, Sum, UfuncStep
 
 #: Arrays that are not in use, all of one shape and dtype. Threads take them out and put them back.
 Pool = list[Any]
@@ -30,7 +30,7 @@ def pools_of(units: Sequence[Unit], seen: set[int]) -> dict[int, Pool]:
     """By id, the pools of the values that steps write where they are told, and of which no reader
     keeps a view. `seen`: ids of values that others see."""
     views = {id(v) for u in units for s in u.steps for v in s.inputs
-             if not isinstance(s, (Mapped, Sum, Product))}
+             if not isinstance(s, (UfuncStep, Sum, ArrayProduct))}
     read = {id(v) for u in units for v in u.reads}
     pools: dict[Any, Pool] = {}
     found: dict[int, Pool] = {}
@@ -41,9 +41,9 @@ def pools_of(units: Sequence[Unit], seen: set[int]) -> dict[int, Pool]:
     return found
 
 
-def _told(unit: Unit, value: Value) -> bool:
+def _told(unit: Unit, value: ArrayValue) -> bool:
     step = value.step
-    if not value.large or isinstance(unit, Group):
+    if not value.large or isinstance(unit, JoinedClusters):
         return False
-    return isinstance(step, Product) or (isinstance(step, Mapped) and (
+    return isinstance(step, ArrayProduct) or (isinstance(step, UfuncStep) and (
         step.function.ufunc or in_blocks(unit.steps, unit.reads)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.compile.frontend.closed_graph import ClosedGraph
-from gtape.compile.numpy.text import Writer
+from gtape.compile.numpy.text import NumpyWriter
 from gtape.core.tensor import EagerTensor, Tensor
 
 
@@ -25,7 +25,7 @@ class NumpyProgram:
         self.reason = reason
         self.graph = traced.graph
         self._count = traced.results
-        self._writer = Writer(traced)
+        self._writer = NumpyWriter(traced)
         #: Takes the arguments as tensors, and gives the result as the traced function does.
         self.entry = self._writer.function(traced.structure)
         self._flat: Callable[..., Any] | None = None

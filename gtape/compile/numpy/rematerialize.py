@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.numpy.values import Mapped, Step, Value
+from gtape.compile.numpy.values import ArrayValue, NumpyStep, UfuncStep
 
 #: Functions that cost less than reading an array from memory.
 _CHEAP = frozenset((
@@ -20,33 +20,33 @@ _CHEAP = frozenset((
 
 class Depths:
     """`of[id(step)]` grows on every way but one from mate to mate and one from a number, so that
-    what leaves a cluster never comes back to its depth. Mates are `Mapped` steps of one shape.
+    what leaves a cluster never comes back to its depth. Mates are `UfuncStep`s of one shape.
 
     `steps` has the copies of steps that are computed twice.
     """
 
-    def __init__(self, steps: Sequence[Step], outputs: Sequence[Value]) -> None:
+    def __init__(self, steps: Sequence[NumpyStep], outputs: Sequence[ArrayValue]) -> None:
         self.of: dict[int, int] = {}
-        self._readers: dict[int, list[Step]] = {}
+        self._readers: dict[int, list[NumpyStep]] = {}
         self._outputs = set(map(id, outputs))
         for step in steps:
             self.of[id(step)] = max((self.of.get(id(v.step), 0) + self._deeper(v, step)
                                      for v in step.inputs), default=0)
             for value in set(step.inputs):
                 self._readers.setdefault(id(value), []).append(step)
-        found: list[Step] = []
+        found: list[NumpyStep] = []
         for step in reversed(steps):
-            copies = self._placed(step) if isinstance(step, Mapped) else []
+            copies = self._placed(step) if isinstance(step, UfuncStep) else []
             found += [step, *copies]
         self.steps = found[::-1]
 
     @staticmethod
-    def _deeper(value: Value, step: Step) -> int:
-        mates = isinstance(value.step, Mapped) and isinstance(step, Mapped) and (
+    def _deeper(value: ArrayValue, step: NumpyStep) -> int:
+        mates = isinstance(value.step, UfuncStep) and isinstance(step, UfuncStep) and (
             value.shape == step.outputs[0].shape)
         return 0 if value.step is None or not value.shape or mates else 1
 
-    def _placed(self, step: Mapped) -> list[Step]:
+    def _placed(self, step: UfuncStep) -> list[NumpyStep]:
         """Put a step beside those that read it, and give its copies."""
         made = step.outputs[0]
         readers = self._readers.get(id(made), [])
@@ -64,13 +64,13 @@ class Depths:
         deeper = [d for d in depths if d > self.of[id(step)] and self._there(arrays, d)]
         return [self._copy(step, d) for d in deeper]
 
-    def _there(self, arrays: Sequence[Value], depth: int) -> bool:
+    def _there(self, arrays: Sequence[ArrayValue], depth: int) -> bool:
         """Whether computing of some arrays at a depth needs no more arrays there than before."""
-        missing = [v for v in arrays if isinstance(v.step, Mapped) and not any(
+        missing = [v for v in arrays if isinstance(v.step, UfuncStep) and not any(
             self.of[id(r)] == depth for r in self._readers[id(v)])]
         return len(missing) <= (len(arrays) == 1)
 
-    def _copy(self, step: Mapped, depth: int) -> Step:
+    def _copy(self, step: UfuncStep, depth: int) -> NumpyStep:
         """A copy of a step for those that read it at a depth."""
         made = step.outputs[0]
         copy = type(step)(step.function, step.inputs, made.shape, made.dtype)

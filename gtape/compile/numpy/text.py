@@ -11,21 +11,21 @@ import numpy as np
 from gtape.compile.cpp.entry import shown
 from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.numpy.blocks import Piece, written
-from gtape.compile.numpy.clusters import Cluster, Group, Unit, units_of
+from gtape.compile.numpy.clusters import Cluster, JoinedClusters, Unit, units_of
 from gtape.compile.numpy.joining import joined_lines
 from gtape.compile.numpy.lower import Steps
 from gtape.compile.numpy.names import Names
 from gtape.compile.numpy.pools import pools_of, take
 from gtape.compile.numpy.values import (
-    Applied,
-    Call,
-    Mapped,
-    Product,
+    AppliedOp,
+    ArrayCall,
+    ArrayProduct,
+    ArrayValue,
+    ArrayView,
+    NumpyStep,
     Spread,
-    Step,
     Sum,
-    Value,
-    View,
+    UfuncStep,
 )
 from gtape.core.device import CPU
 from gtape.core.fp_errors import ignore, restore
@@ -41,7 +41,7 @@ _DELETED = 1 << 12
 _SUMMED = 1 << 10
 
 
-class Writer:
+class NumpyWriter:
     """Writes a program's text: `function(structure)` gives it as a function of tensors."""
 
     def __init__(self, traced: ClosedGraph) -> None:
@@ -49,7 +49,7 @@ class Writer:
         self._made = made = Steps(traced)
         self._units = units_of(made.steps, made.outputs)
         self._lines: list[str] = []
-        alone = not any(isinstance(s, Applied) for u in self._units for s in u.steps)
+        alone = not any(isinstance(s, AppliedOp) for u in self._units for s in u.steps)
         self._last = "" if alone else "if errors is not None: "
         self._names.space.update(
             Tensor=EagerTensor, ignore=ignore, restore=restore, pack=traced.packed)
@@ -101,10 +101,10 @@ class Writer:
             self._lines.append(f"{state}._commit_(Tensor({self._result(value)}, "
                                f"{self._type(value)}))")
 
-    def _result(self, value: Value) -> str:
+    def _result(self, value: ArrayValue) -> str:
         return self._names.text(value)
 
-    def _type(self, value: Value) -> str:
+    def _type(self, value: ArrayValue) -> str:
         found = CPU.type_of(value.dtype)
         return self._names.bound(found, f"{found.dtype.name}_type")
 
@@ -126,19 +126,19 @@ class Writer:
             if gone:
                 self._lines.append(f"del {', '.join(self._names.text(v) for v in gone)}")
 
-    def _pool(self, value: Value) -> str:
+    def _pool(self, value: ArrayValue) -> str:
         return self._names.numbered(self._pools[id(value)], "pool")
 
-    def _take(self, value: Value) -> str:
+    def _take(self, value: ArrayValue) -> str:
         """What gives an array of a value's shape and dtype to write to."""
         names = self._names
         return (f"{names.bound(take, 'take')}({self._pool(value)}, {value.shape!r}, "
                 f"{names.dtype(value.dtype)})")
 
     def _unit(self, unit: Unit, used: set[int]) -> list[str]:
-        if isinstance(unit, Group):
+        if isinstance(unit, JoinedClusters):
             return joined_lines(self._names, unit, used)
-        if isinstance(unit, Cluster) or isinstance(unit.steps[0], Mapped):
+        if isinstance(unit, Cluster) or isinstance(unit.steps[0], UfuncStep):
             shape = unit.steps[0].outputs[0].shape
             made = {id(v) for v in unit.makes if id(v) in used}
             taken = {id(v): self._take(v) for v in unit.makes if id(v) in self._pools}
@@ -146,23 +146,23 @@ class Writer:
         (step,) = unit.steps
         return self._single(step)
 
-    def _single(self, step: Step) -> list[str]:
+    def _single(self, step: NumpyStep) -> list[str]:
         names = self._names
         args = [names.text(v) for v in step.inputs]
-        if isinstance(step, Applied):
+        if isinstance(step, AppliedOp):
             return self._applied(step, args)
-        if isinstance(step, Call):
+        if isinstance(step, ArrayCall):
             text = self._call(step, args)
-        elif isinstance(step, View):
+        elif isinstance(step, ArrayView):
             text = step.text.format(*args)
         elif isinstance(step, Spread):
             text = self._spread(step, args[0])
         elif isinstance(step, Sum):
             text = self._sum(step, args[0])
         else:
-            assert isinstance(step, Product)
+            assert isinstance(step, ArrayProduct)
             text = self._product(step, args)
-        if len(step.outputs) == 1 and not (isinstance(step, Call) and step.op.many):
+        if len(step.outputs) == 1 and not (isinstance(step, ArrayCall) and step.op.many):
             value = step.outputs[0]
             return [f"{names.give(value)} = {text}{_scalar(value)}"]
         made = [names.give(v) for v in step.outputs]
@@ -170,7 +170,7 @@ class Writer:
         return lines + [f"{names.text(v)} = {names.text(v)}[()]" for v in step.outputs
                         if _scalar(v)]
 
-    def _call(self, step: Call, args: Sequence[str]) -> str:
+    def _call(self, step: ArrayCall, args: Sequence[str]) -> str:
         names, op = self._names, step.op
         given = [f"{k}={self._attribute(v)}" for k, v in step.attrs.items()]
         text = f"{names.bound(op._fn, op.name.rstrip('_'))}({', '.join(['np', *args, *given])})"
@@ -183,7 +183,7 @@ class Writer:
             type(value) is tuple and all(type(v) in (bool, int) for v in value))
         return repr(value) if plain else self._names.numbered(value, "attribute")
 
-    def _applied(self, step: Applied, args: Sequence[str]) -> list[str]:
+    def _applied(self, step: AppliedOp, args: Sequence[str]) -> list[str]:
         """An op in Python, where NumPy's warnings are as they are outside."""
         names = self._names
         tensors = ", ".join(f"Tensor({a}, {names.bound(t, t.dtype.name + '_type')})"
@@ -218,7 +218,7 @@ class Writer:
         self._names.space.setdefault(name, np.ones(count, dtype))
         return name
 
-    def _product(self, step: Product, args: Sequence[str]) -> str:
+    def _product(self, step: ArrayProduct, args: Sequence[str]) -> str:
         flat = all(len(v.shape) == 2 for v in step.inputs)
         turned = ".T" if flat else ".swapaxes(-1, -2)"
         given = [f"{text}{turned}" if t else text for text, t in zip(args, step.transposed)]
@@ -229,7 +229,7 @@ class Writer:
         return f"{self._names.bound(np.matmul, 'matmul')}({', '.join(given)})"
 
 
-def _scalar(value: Value) -> str:
+def _scalar(value: ArrayValue) -> str:
     """What makes NumPy's scalar of an array without axes."""
     return "[()]" if not value.shape and value.dtype.kind != "O" else ""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.numpy.values import Cast, Function, Mapped, Spread, Step, Value
+from gtape.compile.numpy.values import ArrayFunction, ArrayValue, Cast, NumpyStep, Spread, UfuncStep
 
 Number = bool | int | float | complex
 _NUMBERS = (bool, int, float, complex)
@@ -22,31 +22,31 @@ class _Unknown(Exception):
 
 
 class Maps:
-    """Makes `Mapped` steps, each once; `steps` collects all steps."""
+    """Makes `UfuncStep`s, each once; `steps` collects all steps."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self._made: dict[Any, Value] = {}
-        self._functions: dict[Any, Function] = {}
-        self._constants: dict[Any, Value] = {}
+        self.steps: list[NumpyStep] = []
+        self._made: dict[Any, ArrayValue] = {}
+        self._functions: dict[Any, ArrayFunction] = {}
+        self._constants: dict[Any, ArrayValue] = {}
 
-    def add(self, step: Step) -> Value:
+    def add(self, step: NumpyStep) -> ArrayValue:
         self.steps.append(step)
         return step.outputs[0]
 
-    def constant(self, array: Any) -> Value:
+    def constant(self, array: Any) -> ArrayValue:
         """An array that is known now; numbers are shared."""
         array = np.asarray(array)
         if array.ndim or array.dtype.kind == "O":
-            return Value(array.shape, array.dtype, None, ("constant", array))
+            return ArrayValue(array.shape, array.dtype, None, ("constant", array))
         key = (array.dtype, array.tobytes())
         if key not in self._constants:
-            self._constants[key] = Value((), array.dtype, None, ("constant", array))
+            self._constants[key] = ArrayValue((), array.dtype, None, ("constant", array))
         return self._constants[key]
 
     # ------------------------------------------------------------------ scalar ops
 
-    def apply(self, op: Any, args: Sequence[Value | Number]) -> Value | Number:
+    def apply(self, op: Any, args: Sequence[ArrayValue | Number]) -> ArrayValue | Number:
         """A scalar op of values and numbers."""
         spelled = op._numpy
         start, made = len(self.steps), len(self._made)
@@ -60,45 +60,46 @@ class Maps:
                 self._made.popitem()
         return self._opaque(op, args)
 
-    def _opaque(self, op: Any, args: Sequence[Value | Number]) -> Value | Number:
+    def _opaque(self, op: Any, args: Sequence[ArrayValue | Number]) -> ArrayValue | Number:
         """The op as one function, which computes what it asks for."""
-        values = [a for a in args if isinstance(a, Value)]
+        values = [a for a in args if isinstance(a, ArrayValue)]
         function = _filled(op.on(np), args)
         with np.errstate(all="ignore"):
             if not values:
                 return np.asarray(op.on(np)(*[np.asarray(a)[()] for a in args])).item()
             made = np.asarray(function(*[np.ones((), v.dtype) for v in values]))
-        key = (op, *(None if isinstance(a, Value) else repr(a) for a in args))
-        found = self._functions.setdefault(key, Function(op.name, function))
+        key = (op, *(None if isinstance(a, ArrayValue) else repr(a) for a in args))
+        found = self._functions.setdefault(key, ArrayFunction(op.name, function))
         return self._mapped(found, values, made.dtype)
 
     # ------------------------------------------------------------------ functions
 
-    def ufunc(self, function: np.ufunc, args: Sequence[Value | Number]) -> Value | Number:
+    def ufunc(self, function: np.ufunc, args: Sequence[ArrayValue | Number]) -> ArrayValue | Number:
         """A ufunc of values and numbers; a number if there are numbers only."""
         if function.nout != 1 or function.nin != len(args):
             raise _Unknown
-        values = [a for a in args if isinstance(a, Value)]
+        values = [a for a in args if isinstance(a, ArrayValue)]
         if not values:
             with np.errstate(all="ignore"):
                 return function(*args).item()
         simpler = self._power(function, args)
         if simpler is not None:
             return simpler
-        typed = [a if isinstance(a, Value) else self._typed(a, values) for a in args]
+        typed = [a if isinstance(a, ArrayValue) else self._typed(a, values) for a in args]
         typed = self._one_type(function, typed)
         dtype = function.resolve_dtypes((*(v.dtype for v in typed), None))[-1]
         return self._mapped(self._function(function), typed, dtype)
 
-    def _function(self, function: np.ufunc) -> Function:
-        return self._functions.setdefault(function, Function(function.__name__, function, True))
+    def _function(self, function: np.ufunc) -> ArrayFunction:
+        return self._functions.setdefault(function, ArrayFunction(function.__name__, function,
+                                                                  True))
 
-    def _typed(self, number: Number, beside: Sequence[Value]) -> Value:
+    def _typed(self, number: Number, beside: Sequence[ArrayValue]) -> ArrayValue:
         """A Python number in the dtype that NumPy gives it beside arrays."""
         dtype = np.result_type(number, *(v.dtype for v in beside))
         return self.constant(np.asarray(number, dtype))
 
-    def _one_type(self, function: np.ufunc, args: list[Value]) -> list[Value]:
+    def _one_type(self, function: np.ufunc, args: list[ArrayValue]) -> list[ArrayValue]:
         """A product of floats and bools is five times as slow as one of floats."""
         if function is not np.multiply:
             return args
@@ -108,19 +109,20 @@ class Maps:
         dtype = args[kinds.index("f")].dtype
         return [self.cast(v, dtype) if v.dtype.kind == "b" else v for v in args]
 
-    def _power(self, function: np.ufunc, args: Sequence[Value | Number]) -> Value | Number | None:
+    def _power(self, function: np.ufunc, args: Sequence[ArrayValue | Number],
+               ) -> ArrayValue | Number | None:
         """The powers that NumPy's operator knows, which the ufunc does not."""
-        if function is not np.power or isinstance(args[1], Value):
+        if function is not np.power or isinstance(args[1], ArrayValue):
             return None
         base, exponent = args
-        assert isinstance(base, Value)
+        assert isinstance(base, ArrayValue)
         if exponent == 2:
             return self.ufunc(np.square, [base])
         if base.dtype.kind == "f" and exponent == -1:
             return self.ufunc(np.reciprocal, [base])
         return None
 
-    def cast(self, value: Value, dtype: np.dtype) -> Value:
+    def cast(self, value: ArrayValue, dtype: np.dtype) -> ArrayValue:
         """A value in another dtype."""
         if value.dtype == dtype:
             return value
@@ -129,33 +131,34 @@ class Maps:
         value = base(value)
         key = ("cast", dtype, id(value))
         if key not in self._made:
-            function = Function("cast", dtype.type)
+            function = ArrayFunction("cast", dtype.type)
             self._made[key] = self.add(Cast(function, [value], value.shape, dtype))
         return self._made[key]
 
-    def where(self, *args: Value | Number) -> Value:
+    def where(self, *args: ArrayValue | Number) -> ArrayValue:
         """NumPy's choice between two."""
-        values = [a for a in args[1:] if isinstance(a, Value)]
-        if not isinstance(args[0], Value) or args[0].dtype != bool:
+        values = [a for a in args[1:] if isinstance(a, ArrayValue)]
+        if not isinstance(args[0], ArrayValue) or args[0].dtype != bool:
             raise _Unknown
-        typed = [args[0], *(a if isinstance(a, Value) else (
+        typed = [args[0], *(a if isinstance(a, ArrayValue) else (
             self._typed(a, values) if values else self.constant(np.asarray(a))) for a in args[1:])]
         dtype = np.result_type(*(v.dtype for v in typed[1:]))
-        function = self._functions.setdefault("where", Function("where", np.where))
+        function = self._functions.setdefault("where", ArrayFunction("where", np.where))
         return self._mapped(function, [typed[0], *(self.cast(v, dtype) for v in typed[1:])], dtype)
 
-    def _mapped(self, function: Function, args: Sequence[Value], dtype: np.dtype) -> Value:
+    def _mapped(self, function: ArrayFunction, args: Sequence[ArrayValue],
+                dtype: np.dtype) -> ArrayValue:
         if any(v.dtype.kind == "O" for v in args) or dtype.kind == "O":
             raise _Unknown
         found = [base(v) for v in args]
         key = (function, *map(id, found))
         if key not in self._made:
             shape = np.broadcast_shapes(*(v.shape for v in found))
-            self._made[key] = self.add(Mapped(function, found, shape, dtype))
+            self._made[key] = self.add(UfuncStep(function, found, shape, dtype))
         return self._made[key]
 
 
-def base(value: Value) -> Value:
+def base(value: ArrayValue) -> ArrayValue:
     """What was broadcast to the value."""
     while isinstance(value.step, Spread):
         value = value.step.inputs[0]
@@ -164,22 +167,22 @@ def base(value: Value) -> Value:
 
 def _filled(function: Callable[..., Any], args: Sequence[Any]) -> Callable[..., Any]:
     """`function` with the numbers among its arguments in their places."""
-    if all(isinstance(a, Value) for a in args):
+    if all(isinstance(a, ArrayValue) for a in args):
         return function
 
     def call(*values: Any) -> Any:
         rest = iter(values)
-        return function(*[next(rest) if isinstance(a, Value) else a for a in args])
+        return function(*[next(rest) if isinstance(a, ArrayValue) else a for a in args])
 
     return call
 
 
-def _plain(made: Any) -> Value | Number:
+def _plain(made: Any) -> ArrayValue | Number:
     return made.value if isinstance(made, _Noted) else made
 
 
-def _noted(maps: Maps, arg: Value | Number) -> Any:
-    return _Noted(maps, arg) if isinstance(arg, Value) else arg
+def _noted(maps: Maps, arg: ArrayValue | Number) -> Any:
+    return _Noted(maps, arg) if isinstance(arg, ArrayValue) else arg
 
 
 class _Module:
@@ -193,13 +196,13 @@ class _Module:
 
     def _call(self, name: str, args: Sequence[Any]) -> Any:
         maps, plain = self._maps, [_plain(a) for a in args]
-        if not all(isinstance(a, (Value, *_NUMBERS)) for a in plain):
+        if not all(isinstance(a, (ArrayValue, *_NUMBERS)) for a in plain):
             raise _Unknown
         if name == "where":
             return _noted(maps, maps.where(*plain))
         if name in ("zeros_like", "ones_like"):
             (like,) = plain
-            if not isinstance(like, Value):
+            if not isinstance(like, ArrayValue):
                 raise _Unknown
             return _noted(maps, maps.constant(np.asarray(int(name == "ones_like"), like.dtype)))
         function = getattr(np, name)
@@ -213,7 +216,7 @@ class _Noted:
 
     __array_ufunc__ = None
 
-    def __init__(self, maps: Maps, value: Value) -> None:
+    def __init__(self, maps: Maps, value: ArrayValue) -> None:
         self._maps, self.value = maps, value
 
     @property
