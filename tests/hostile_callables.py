@@ -286,7 +286,12 @@ _USUAL: dict[str, Any] = {
     "sparse.size": [1, 1], "dense_shape": [2, 3], "new_shape": [2, 4], "sparse.shape": [3, 2],
     "to_retain": [True, False], "SparseTensor.new_values": [1.0, 2.0], "mask_indices": [0],
     "SparseTensor.values": [1.0, 2.0], "sparse.segment_ids": [0, 1], "sparse.default_value": 0.0,
-    "sparse.values": [1, 2],
+    "sparse.values": [1, 2], "ragged.mask": [True, False, True],
+    "RaggedTensorSpec.shape": [2, None],
+    "sampled_addmm.indices": [[0, 0], [1, 1]], "sampled_addmm.values": [1.0, 2.0],
+    "sampled_addmm.dense_shape": [2, 2], "RaggedTensor in math.segment_ids": [0, 1, 0],
+    "RaggedTensor in math.y": 2.0, "clip_by_value.clip_value_min": 0.0,
+    "clip_by_value.clip_value_max": 1.0, "RaggedTensor.other": 2.0,
 }
 
 _MADE: dict[str, Callable[[], Any]] = {
@@ -303,7 +308,7 @@ _MADE: dict[str, Callable[[], Any]] = {
     "data.group_by_window.reduce_func": lambda: lambda key, rows: rows.batch(2),
     "choice_dataset": lambda: tf.data.Dataset.range(2), "iterator": lambda: iter(_dataset()),
     "output_signature": lambda: tf.TensorSpec([2]), "element_spec": lambda: tf.TensorSpec([]),
-    "data.TFRecordWriter.write.dataset": lambda: tf.data.Dataset.from_tensors("x"),
+    "write.dataset": lambda: tf.data.Dataset.from_tensors("x"),
     "features": lambda: {"a": tf.io.FixedLenFeature([], tf.float32)},
     # tf.lookup
     "lookup.keys": _ids, "lookup.values": _ids, "table": _table,
@@ -312,7 +317,8 @@ _MADE: dict[str, Callable[[], Any]] = {
     "sp_input": _sparse, "sp_a": _sparse, "sparse.b": _sparse, "sp_b": _sparse, "sparse.a": _sparse,
     "sparse.sparse_dense_matmul.b": lambda: tf.ones([3, 2]),
     "sparse.mask.a": lambda: tf.IndexedSlices(tf.ones([2, 2]), [0, 1], [2, 2]),
-    "sp_inputs": lambda: [_sparse(), _sparse()], "st_input": _sparse, "to_indicator.sp_input":
+    "sp_inputs": lambda: [_sparse(), _sparse()], "st_input":
+        lambda: tf.sparse.from_dense([[1.0, 2.0], [3.0, 0.0]]), "to_indicator.sp_input":
         lambda: tf.SparseTensor([[0, 0], [1, 1]], [0, 1], [2, 3]),
     "cross.inputs": lambda: [_ids()[None], _ids()[None]],
     "cross_hashed.inputs": lambda: [_ids()[None], _ids()[None]],
