@@ -14,6 +14,7 @@ from typing import Any
 
 from gtape.cli.errors import CommandError
 from gtape.cli.explain import as_program
+from gtape.core.errors import EngineError
 
 HELP = "run a program that imports tensorflow or keras, unedited, on gtape"
 #: Frames of the way from here into the program.
@@ -33,7 +34,6 @@ def execute(options: argparse.Namespace) -> int:
         raise CommandError(f"{options.program} is not a file; give the program to run, or "
                            f"-m and the name of a module")
     from gtape.cli import stand_in
-    from gtape.core.errors import EngineError
 
     try:
         stand_in.install()

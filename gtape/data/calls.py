@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from gtape.core import nest
-from gtape.core.context import init_scope
+from gtape.core.context import init_scope, tracer_now
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -19,6 +19,7 @@ from gtape.data import elements
 from gtape.data.failures import user_line
 from gtape.data.plans import Plan, results
 from gtape.ops.control.premises import has_premises
+from gtape.trace.tracer import Tracer
 from gtape.vmap.vectorized_map import NEEDS_ELEMENTS
 
 #: For so many shapes a function is traced; with others it runs in Python.
@@ -132,7 +133,6 @@ class Call:
         """
         from gtape.autograph import convert
         from gtape.compile.frontend.closed_graph import traced
-        from gtape.trace.tracer import Tracer
 
         with init_scope(), on(CPU):
             tracer = Tracer(None, own_states=True)
@@ -287,8 +287,6 @@ class _Unplaced(Exception):
 
 def _result(value: Any) -> Any:
     """What a function returned, as an element; a list of results is a tuple of them."""
-    from gtape.core.context import tracer_now
-
     if type(value) is list:
         value = tuple(value)
     if tracer_now() is None:

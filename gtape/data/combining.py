@@ -14,6 +14,7 @@ from gtape.core.formatting import shown
 from gtape.core.type_specs import TensorSpec
 from gtape.data.arguments import weights
 from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from gtape.data.elements import arguments
 from gtape.data.failures import failed
 from gtape.data.rows import Rows
 from gtape.data.seeds import Seed
@@ -94,8 +95,6 @@ class Interleave(Dataset):
                                    f"would tell it")
 
     def _datasets(self) -> Elements[Any]:
-        from gtape.data.elements import arguments
-
         for number, element in enumerate(self._inputs[0]._iterate()):
             try:
                 made = self._function(*arguments(element))

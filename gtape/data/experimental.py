@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Iterator as Elements
 from typing import Any
 
+from gtape._names import missing
 from gtape.core.errors import FailedPreconditionError
 from gtape.core.formatting import shown
 from gtape.data.arguments import dataset_of, integer
@@ -217,6 +218,4 @@ def enumerate_dataset(start: Any = 0) -> Callable[[Dataset], Dataset]:
 
 
 def __getattr__(name: str) -> object:
-    from gtape._names import missing
-
     raise AttributeError(missing("gtape.data.experimental", name, __all__))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gtape.core.dtypes import int64
 from gtape.data.arguments import flag, function_of, integer
+from gtape.ops.arguments import as_ints
 
 
 class Gathering:
@@ -57,7 +59,6 @@ class Gathering:
             ValueError: another row_splits_dtype.
             InvalidArgumentError: in a pass: other lengths differ.
         """
-        from gtape.core.dtypes import int64
         from gtape.data.batching import RaggedBatch
         from gtape.ops.ragged.partition import splits_dtype
 
@@ -78,7 +79,6 @@ class Gathering:
                 ) -> Any:
         """`unbatch().batch(batch_size)`; for a vector of sizes batches of each in turn."""
         from gtape.data.batching import Rebatch
-        from gtape.ops.arguments import as_ints
 
         sizes = [integer(n, "batch_size") for n in as_ints(batch_size, "batch_size")]
         return Rebatch(self, sizes, _dropped(drop_remainder))

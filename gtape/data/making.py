@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gtape.core.convert import convert
+from gtape.core.dtypes import int64
 from gtape.data.arguments import dataset_of, datasets_of, flag, known
 from gtape.ops.arguments import as_items
 
@@ -53,7 +55,6 @@ class Making:
             InvalidArgumentError: in a pass: what it yields does not fit, or it raises TypeError or
                 ValueError; other exceptions become UnknownError.
         """
-        from gtape.core.convert import convert
         from gtape.data.generators import Generated, spec_of_arguments
 
         spec = spec_of_arguments(output_signature, output_types, output_shapes)
@@ -122,7 +123,6 @@ class Making:
             TypeError: the elements of the datasets differ in structure or dtype, or a choice is
                 no int64 scalar. ValueError: no datasets.
         """
-        from gtape.core.dtypes import int64
         from gtape.core.type_specs import TensorSpec
         from gtape.data.combining import Choose
 

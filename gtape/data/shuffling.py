@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from gtape.core import errors
+from gtape.core.dtypes import int64
+from gtape.core.type_specs import TensorSpec
 from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from gtape.data.elements import tensor
 from gtape.data.rows import Chunk, Rows, vector
 from gtape.data.seeds import Seed
 
@@ -131,15 +134,10 @@ class Random(Dataset):
     """Random numbers without end: int64, as TensorFlow's are, or of another dtype."""
 
     def __init__(self, seed: Any, renewed: bool) -> None:
-        from gtape.core.dtypes import int64
-        from gtape.core.type_specs import TensorSpec
-
         super().__init__(TensorSpec([], int64))
         self._seed = Seed(seed, renewed)
 
     def _iterate(self) -> Elements[Any]:
-        from gtape.data.elements import tensor
-
         generator = self._seed.generator()
         while True:
             numbers = generator.integers(0, 1 << 32, 256, np.int64)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gtape.core.convert import convert
+from gtape.core.dtypes import int64
+from gtape.core.errors import InvalidArgumentError
 from gtape.data.arguments import (
     count_or_auto,
     dataset_of,
@@ -273,9 +276,6 @@ class Transforming(Gathering):
     def cardinality(self, name: str | None = None) -> Any:
         """The number of elements, an int64 scalar: tf.data.INFINITE_CARDINALITY without end,
         tf.data.UNKNOWN_CARDINALITY where it is not known without a pass."""
-        from gtape.core.convert import convert
-        from gtape.core.dtypes import int64
-
         return convert(self._counted(), int64)  # type: ignore[attr-defined]
 
     def as_numpy_iterator(self) -> Any:
@@ -290,8 +290,6 @@ class Transforming(Gathering):
         Raises:
             InvalidArgumentError: there is none, or more than one.
         """
-        from gtape.core.errors import InvalidArgumentError
-
         found = iter(self)  # type: ignore[call-overload]
         try:
             element = next(found)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.core import dtypes
+from gtape.core.context import active
 from gtape.core.device import ArrayType
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
@@ -114,8 +115,6 @@ def _made_at(tensor: Tensor) -> str:
 
 def _recorded(key: int) -> Any:
     """The (code, offset) of the step that made the value, from the tapes now recording."""
-    from gtape.core.context import active
-
     for tape in active():
         if key and tape.is_tape:
             steps = [(r.outputs, (r.code, r.offset)) for r in map(Record.of, tape._records)]

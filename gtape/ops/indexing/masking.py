@@ -19,7 +19,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, as_int
-from gtape.ops.shape.layout import reshape_
+from gtape.ops.shape.layout import expand_dims, reshape_
 
 
 @primitive(linear="x", tf_name="GatherV2")
@@ -122,7 +122,6 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
     """
     from gtape.ops.elementwise.scalars import less
     from gtape.ops.shape.casting import cast
-    from gtape.ops.shape.layout import expand_dims
 
     x = convert(lengths)
     if not (x.dtype.is_integer or x.dtype.is_floating):

@@ -16,6 +16,7 @@ from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import index_tensor
 from gtape.ops.indexing.gathering import _checked_rows, gather_, gather_nd_, scatter_nd_
+from gtape.ops.shape.casting import cast_
 from gtape.ops.shape.layout import reshape_
 
 _POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
@@ -178,7 +179,6 @@ def _bounded(xp: Any, tensor: Any, indices: Any, updates: Any, combine: Any, nam
 def _bounded_grads(g: Any, tensor: Any, indices: Any, updates: Any, y: Any) -> tuple[Any, Any]:
     """Equal candidates, of the tensor and of the updates, share the gradient."""
     from gtape.ops.elementwise.scalars import equal
-    from gtape.ops.shape.casting import cast_
 
     own = cast_(equal(tensor, y), dtype=tensor.dtype)
     hits = cast_(equal(updates, gather_nd_(y, indices)), dtype=tensor.dtype)

@@ -25,8 +25,9 @@ from gtape.numerics import scatter
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, index_tensor
 from gtape.ops.checks.ranges import within
-from gtape.ops.elementwise.scalars import greater_equal, where
+from gtape.ops.elementwise.scalars import equal, greater_equal, maximum, sqrt, where
 from gtape.ops.indexing.gathering import rows_or_zero_, scatter_rows_
+from gtape.ops.shape.casting import cast_
 from gtape.ops.shape.creation import ones_like, zeros_like
 from gtape.ops.shape.layout import broadcast_to_, reshape_
 
@@ -58,9 +59,6 @@ def _(x: Spec, ids: Spec, *, count: int, largest: bool, zeros: bool) -> Spec:
 
 @segment_extreme_.vjp("x")
 def _(g: Any, x: Any, ids: Any, y: Any, *, count: int) -> Any:
-    from gtape.ops.elementwise.scalars import equal, maximum
-    from gtape.ops.shape.casting import cast_
-
     hit = cast_(equal(x, rows_or_zero_(y, ids)), dtype=x.dtype)
     equals = rows_or_zero_(scatter_rows_(hit, ids, rows=count), ids)
     return rows_or_zero_(g, ids) * hit / maximum(equals, 1.0)
@@ -293,8 +291,6 @@ def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: 
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any,
                             name: str | None = None) -> Tensor:
     """The sum of each segment divided by √(number of rows). See `unsorted_segment_sum`."""
-    from gtape.ops.elementwise.scalars import sqrt
-
     x, ids, count = _unsorted("unsorted_segment_sqrt_n", data, segment_ids, num_segments)
     return scatter_rows_(x, ids, rows=count) / sqrt(_sizes(x, ids, count))
 

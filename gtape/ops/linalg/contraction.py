@@ -7,6 +7,8 @@ import string
 from functools import lru_cache
 from typing import Any
 
+from gtape.core.convert import convert
+from gtape.core.dtypes import float32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
@@ -84,8 +86,6 @@ def _transposed(g: Tensor, result: str, others: list[Tensor], names: list[str], 
 
 def _on_diagonals(made: Tensor, distinct: str, term: str, spec: Spec) -> Tensor:
     """`made` placed where all axes of a repeated letter have one index."""
-    from gtape.core.convert import convert
-
     spare = (x for x in string.ascii_letters if x not in term)
     target, names, eyes = "", [distinct], [made]
     xp = made._t.xp
@@ -195,8 +195,6 @@ def _parsed(equation: str, count: int) -> tuple[list[str], str]:
 def _broadcast(equation: str, terms: list[str], shapes: tuple[tuple[int, ...], ...],
                ranks: list[int]) -> tuple[int, ...]:
     """The common shape of the axes that '...' stands for."""
-    from gtape.core.dtypes import float32
-
     parts = []
     for term, shape, rank in zip(terms, shapes, ranks):
         at = max(term.find("..."), 0)

@@ -15,6 +15,7 @@ from gtape.numerics import nonfinite
 from gtape.numerics.triangular import factor_lu
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import index_tensor
+from gtape.ops.elementwise.scalars import zero
 from gtape.ops.indexing.sorting import argsort_
 from gtape.ops.linalg.diagonals import band_part_, diag_part_, set_diag_
 from gtape.ops.linalg.matrices import check_matrix, computed
@@ -45,8 +46,6 @@ def _(a: Spec, *, index: DType) -> tuple[Spec, Spec]:
 
 @lu_.vjp("a")
 def _(g: Any, lu: Any, p: Any) -> Any:
-    from gtape.ops.elementwise.scalars import zero
-
     # d(lu) = L tril(L⁻¹ da[p] U⁻¹, -1) + triu(L⁻¹ da[p] U⁻¹) U, transposed.
     lower, upper = _triangles(lu)
     left = band_part_(matmul_(lower, g, transpose_a=True), lower=-1, upper=0)

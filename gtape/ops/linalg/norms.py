@@ -20,10 +20,25 @@ from gtape.core.tensor import Tensor
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import axes_of
-from gtape.ops.elementwise.scalars import sqrt
+from gtape.ops.elementwise.scalars import (
+    complex_abs,
+    divide_no_nan,
+    imag_part,
+    maximum,
+    over,
+    power,
+    real_abs,
+    real_part,
+    rsqrt,
+    sqrt,
+    square,
+    where,
+)
 from gtape.ops.reductions.more_reductions import squared_length
 from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
-from gtape.ops.shape.layout import reshape_
+from gtape.ops.shape.casting import cast_
+from gtape.ops.shape.layout import reshape_, transpose_
+from gtape.ops.shape.packing import stack_
 
 Axes = tuple[int, ...]
 
@@ -53,8 +68,6 @@ def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
 
 @euclidean_norm_.vjp("x")
 def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
-    from gtape.ops.elementwise.scalars import divide_no_nan, over
-
     kept = reduced(x.spec.shape, axis, True)
     whole = len(axis) == x.ndim
     scale = (divide_no_nan if whole else over)(reshape_(g, shape=kept), reshape_(y, shape=kept))
@@ -67,8 +80,6 @@ euclidean_norm_.cases = [
 
 
 def _as(x: Tensor, dtype: Any) -> Tensor:
-    from gtape.ops.shape.casting import cast_
-
     return x if x.dtype is dtype else cast_(x, dtype=dtype)
 
 
@@ -127,14 +138,11 @@ def _vector_norm(x: Tensor, order: Any, axes: Axes) -> Tensor:
         return reduce_sum_(size, axis=axes, keepdims=True)
     if order == math.inf:
         return reduce_max_(size, axis=axes, keepdims=True)
-    from gtape.ops.elementwise.scalars import power
-
     return _root(reduce_sum_(power(size, float(order)), axis=axes, keepdims=True), float(order))
 
 
 def _root(total: Tensor, order: float) -> Tensor:
     """total^(1/order), with gradient 0 where total is 0."""
-    from gtape.ops.elementwise.scalars import where
     from gtape.ops.shape.creation import ones_like, zeros_like
 
     positive = total > 0  # type: ignore[operator]
@@ -143,8 +151,6 @@ def _root(total: Tensor, order: float) -> Tensor:
 
 
 def _magnitude(x: Tensor) -> Tensor:
-    from gtape.ops.elementwise.scalars import complex_abs, real_abs
-
     if not x.dtype.is_differentiable:
         raise InvalidArgumentError(f"norm takes floating or complex tensors; got {x.spec}. "
                                    f"Write tf.cast(x, tf.float32)")
@@ -161,7 +167,6 @@ def _matrix_norm(x: Tensor, order: Any, axes: Axes) -> Tensor:
         sums = reduce_sum_(_magnitude(x), axis=(inner,), keepdims=True)
         return reduce_max_(sums, axis=(outer,), keepdims=True)
     from gtape.ops.linalg.eigen import singular_values
-    from gtape.ops.shape.layout import transpose_
 
     rest = tuple(i for i in range(x.ndim) if i not in axes)
     found = singular_values(transpose_(x, perm=(*rest, rows, columns)))
@@ -188,8 +193,6 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
     Raises:
         InvalidArgumentError: no such axis, or not floating or complex.
     """
-    from gtape.ops.elementwise.scalars import imag_part, maximum, real_part, rsqrt, square
-
     tensor = convert(x)
     axes = normal_axes("l2_normalize", axes_of(dim if axis is None else axis), tensor.ndim)
     if not tensor.dtype.is_complex:
@@ -218,6 +221,4 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
         return convert(0.0, dtypes.float32)
     if len(lengths) == 1:
         return lengths[0]
-    from gtape.ops.shape.packing import stack_
-
     return euclidean_norm_(stack_(*lengths, axis=0), axis=(0,))

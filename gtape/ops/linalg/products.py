@@ -15,7 +15,7 @@ from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import one_dtype
-from gtape.ops.shape.layout import sum_to, swap_last
+from gtape.ops.shape.layout import expand_dims, squeeze, sum_to, swap_last
 
 
 def _array_product(xp: Any, a: Any, b: Any) -> Any:
@@ -153,8 +153,6 @@ def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False,
     Raises:
         InvalidArgumentError: as `matmul`.
     """
-    from gtape.ops.shape.layout import expand_dims, squeeze
-
     x, y = pair("matvec", a, b)
     made = matmul(x, expand_dims(y, -1), transpose_a=transpose_a, adjoint_a=adjoint_a)
     return squeeze(made, -1)

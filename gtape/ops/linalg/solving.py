@@ -17,6 +17,7 @@ from gtape.numerics.triangular import solve_triangular
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, one_dtype
 from gtape.ops.control.selection import where
+from gtape.ops.elementwise.scalars import conj
 from gtape.ops.linalg.diagonals import band_part_, diag_, diag_part_, set_diag_
 from gtape.ops.linalg.eigen import singular_values, svd
 from gtape.ops.linalg.matrices import adjoint_of, check_matrix, computed
@@ -116,8 +117,6 @@ solve_.cases = [case(_WELL, (3, 2)), case([_WELL, _WELL], (3, 1)), case(_WELL, (
 def _conjugated(a: Tensor, adjoint: bool) -> Tensor:
     if not (adjoint and a.dtype.is_complex):
         return a
-    from gtape.ops.elementwise.scalars import conj
-
     return conj(a)
 
 

@@ -12,7 +12,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics.triangular import solve_tridiagonal
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_int, as_tensors, one_dtype
+from gtape.ops.arguments import as_int, as_tensors, host_value, one_dtype
 from gtape.ops.linalg.diagonals import diag_, diag_part_
 from gtape.ops.linalg.matrices import check_matrix, computed
 from gtape.ops.linalg.products import pair
@@ -214,8 +214,6 @@ def _selected(e: Tensor, select: str, bounds: Any) -> slice:
     if select == "i":
         first, last = (as_int(n, "eigh_tridiagonal: select_range") for n in bounds)
         return slice(first, last + 1)
-    from gtape.ops.arguments import host_value
-
     values = host_value(e, "eigh_tridiagonal: the eigenvalues")
     if values.ndim != 1:
         raise ValueError("eigh_tridiagonal: select='v' needs one matrix, since each may have "

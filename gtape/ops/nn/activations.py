@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.convert import convert
 from gtape.core.dtypes import float32
 from gtape.core.tensor import Tensor
 from gtape.ops.elementwise import scalar_numpy as spelled
@@ -16,6 +17,7 @@ from gtape.ops.elementwise.scalars import (
     exp,
     expm1,
     minimum,
+    multiply,
     negative,
     real_abs,
     scalar_function,
@@ -89,7 +91,6 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
 
     Maas, Hannun & Ng 2013, "Rectifier nonlinearities improve neural network acoustic models".
     """
-    from gtape.core.convert import convert
     from gtape.ops.shape.casting import cast
 
     x = convert(features)
@@ -101,7 +102,6 @@ def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Tensor:
 
     Shang, Sohn, Almeida & Lee 2016, arXiv:1603.05201.
     """
-    from gtape.core.convert import convert
     from gtape.ops.shape.packing import concat
 
     x = convert(features)
@@ -242,7 +242,6 @@ def glu(x: Any, axis: Any = -1) -> Tensor:
     Raises:
         InvalidArgumentError: an odd length along `axis`.
     """
-    from gtape.ops.elementwise.scalars import multiply
     from gtape.ops.shape.packing import split
 
     a, b = split(x, 2, axis)

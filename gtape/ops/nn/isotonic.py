@@ -14,7 +14,7 @@ from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int
-from gtape.ops.shape.layout import transpose_
+from gtape.ops.shape.layout import reshape_, transpose_
 
 
 class IsotonicRegression(NamedTuple):
@@ -72,8 +72,6 @@ def isotonic_regression(inputs: Any, decreasing: bool = True, axis: Any = -1,
     Raises:
         InvalidArgumentError: a scalar, not real floating numbers, or no such axis.
     """
-    from gtape.ops.shape.layout import reshape_
-
     x = convert(inputs)
     if not x.ndim or not x.dtype.is_floating:
         raise InvalidArgumentError(f"isotonic_regression takes real floating tensors of rank 1 or "

@@ -17,8 +17,10 @@ from gtape.numerics.sums import squares
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int
 from gtape.ops.elementwise.scalars import (
+    divide_no_nan,
     exp,
     log,
+    log1p,
     multiply,
     real_abs,
     scalar_function,
@@ -130,7 +132,6 @@ def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None,
 
 def _weighted_cross_entropy(x: Any, z: Any, q: Any) -> Any:
     """(1 - z) x + (1 + (q - 1) z) softplus(-x)."""
-    from gtape.ops.elementwise.scalars import log1p
     from gtape.ops.nn.activations import relu
 
     # relu and abs have the slope 0 at 0, which is part of TensorFlow's gradient here.
@@ -227,8 +228,6 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None,
     Raises:
         ValueError: the loss is a scalar, or the batch size is negative.
     """
-    from gtape.ops.elementwise.scalars import divide_no_nan
-
     loss = convert(per_example_loss)
     if not loss.ndim:
         raise ValueError(f"compute_average_loss: per_example_loss must have rank 1 or more; got "

@@ -14,7 +14,7 @@ from gtape.numerics.precision import working
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int
-from gtape.ops.elementwise.scalars import divide, exp, log, multiply, subtract
+from gtape.ops.elementwise.scalars import divide, exp, greater, log, multiply, subtract
 from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
 
 
@@ -220,7 +220,6 @@ def _(x: Spec, *, axis: int) -> Spec:
 
 @sparsemax_.vjp("x")
 def _(g: Any, y: Any, *, axis: int) -> Any:
-    from gtape.ops.elementwise.scalars import greater
     from gtape.ops.shape.casting import cast_
     from gtape.ops.shape.identity import stop_gradient
 

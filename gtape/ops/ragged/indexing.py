@@ -13,6 +13,7 @@ from gtape.ops.arguments import as_int
 from gtape.ops.ragged.elementwise import taken
 from gtape.ops.ragged.partition import ends_of, spans
 from gtape.ops.ragged.ragged_tensor import RaggedTensor
+from gtape.ops.shape.layout import expand_dims
 
 
 def item(x: RaggedTensor, key: Any) -> Any:
@@ -79,8 +80,6 @@ def _span(values: Any, start: int, stop: int) -> Any:
 
 def _stacked(x: Any) -> Any:
     """x with an axis of length 1 before it."""
-    from gtape.ops.shape.layout import expand_dims
-
     if not isinstance(x, RaggedTensor):
         return expand_dims(x, 0)
     return RaggedTensor._made(x, np.array([0, x._count()]), x._count())

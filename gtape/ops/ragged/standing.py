@@ -11,10 +11,12 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype, int32
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, as_ints
+from gtape.ops.elementwise import operators
 from gtape.ops.ragged import joining, picking, reductions
 from gtape.ops.ragged.elementwise import applied, mapped
 from gtape.ops.ragged.ragged_tensor import RaggedTensor
 from gtape.ops.ragged.shapes import DynamicRaggedShape
+from gtape.ops.shape.layout import identity
 from gtape.ops.sparse.counting import dense_bincount
 
 
@@ -60,8 +62,6 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
 
 def _pairs(name: str) -> Callable[..., Any]:
     def function(x: Any, y: Any, name: str | None = None) -> Any:
-        from gtape.ops.elementwise import operators
-
         return applied(public, getattr(operators, public), (x, y))
 
     public = name
@@ -113,6 +113,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _copied(part: Tensor) -> Tensor:
-    from gtape.ops.shape.layout import identity
-
     return identity(part)

@@ -24,6 +24,7 @@ from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec
 from gtape.core.symbolic_dim import known
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.numerics.distributions import categorical, permutation
 from gtape.opdef.primitive import primitive
 from gtape.ops.random.streams import Position, key_and_offset, mixed, sample, signed
 from gtape.trace.host_callback import symbolic
@@ -119,15 +120,11 @@ def _bernoulli(array_type: ArrayType, key: Any, offset: int, shape: Any, *,
 
 
 def _permutation(array_type: ArrayType, key: Any, offset: int, shape: Any) -> Any:
-    from gtape.numerics.distributions import permutation
-
     return permutation(array_type.xp, key, offset, shape[0])
 
 
 def _categorical(array_type: ArrayType, key: Any, offset: int, shape: Any, logits: Any) -> Any:
     """Classes, by kernels where the logits have them."""
-    from gtape.numerics.distributions import categorical
-
     found, gpu = None, array_type.device.executor
     if gpu is not None:
         from gtape.devices.cuda.kernels import random_numbers

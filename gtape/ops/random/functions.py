@@ -26,6 +26,7 @@ from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_shape, host_value
+from gtape.ops.elementwise.scalars import add, divide, maximum, multiply, subtract
 from gtape.ops.random.draws import drawn, folded_seeds_, stateless_position_
 from gtape.ops.random.streams import Position, mixed, take
 from gtape.ops.shape.layout import broadcast_to_, identity_
@@ -77,8 +78,6 @@ def _numbers(*values: Any) -> bool:
 
 def _located(noise: Tensor, mean: Any, stddev: Any, name: str) -> Tensor:
     """noise · stddev + mean, recorded."""
-    from gtape.ops.elementwise.scalars import add, multiply
-
     scaled = multiply(noise, convert_like(stddev, noise._t, name))
     return add(scaled, convert_like(mean, noise._t, name))
 
@@ -126,8 +125,6 @@ def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any) ->
     noise = drawn("uniform", source(math.prod(dims)), dims, array_type, **parameters)
     if plain:
         return noise
-    from gtape.ops.elementwise.scalars import subtract
-
     low, high = (convert_like(v, array_type, "uniform") for v in (minval, maxval))
     return _located(noise, low, subtract(high, low), "uniform")
 
@@ -219,8 +216,6 @@ def gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tens
 
     Differentiable in alpha and beta.
     """
-    from gtape.ops.elementwise.scalars import divide, maximum
-
     array_type = _real_type("gamma", dtype)
     a = convert(alpha, array_type.dtype, array_type.device)
     b = convert(1.0 if beta is None else beta, array_type.dtype, array_type.device)

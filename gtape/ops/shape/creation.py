@@ -23,8 +23,8 @@ from gtape.core.symbolic_dim import is_open
 from gtape.core.tensor import EagerTensor, Tensor, noted
 from gtape.core.variable import is_variable
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_int, as_ints, as_shape, optional_dtype
-from gtape.ops.shape.layout import broadcast_to_, reshape
+from gtape.ops.arguments import as_int, as_ints, as_shape, as_tensors, optional_dtype
+from gtape.ops.shape.layout import broadcast_to_, expand_dims, reshape
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 
@@ -253,9 +253,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     Raises:
         InvalidArgumentError: num < 0, or no such axis.
     """
-    from gtape.ops.arguments import as_tensors
     from gtape.ops.shape.casting import cast
-    from gtape.ops.shape.layout import expand_dims
 
     count = as_int(num, "linspace: num")
     if count < 0:
@@ -331,7 +329,6 @@ def _hot(found: Tensor, at: int, classes: np.ndarray, on: Tensor, off: Tensor) -
     """`one_hot` of a traced tensor, as formulas that compile."""
     from gtape.ops.elementwise.scalars import equal, where
     from gtape.ops.shape.casting import cast
-    from gtape.ops.shape.layout import expand_dims
     from gtape.ops.shape.transfer import move
 
     device = found._t.device

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core import nest
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
+from gtape.core.placement import _scoped
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes
 from gtape.core.tensor import Tensor
@@ -266,8 +268,6 @@ def identity(input: Any, name: str | None = None) -> Tensor:
 
     The gradient passes unchanged; on another device it is moved back.
     """
-    from gtape.core import nest
-    from gtape.core.placement import _scoped
     from gtape.ops.shape.transfer import move
 
     if nest.is_nested(input) and not isinstance(input, (list, tuple)):

@@ -13,6 +13,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_function, as_int
+from gtape.ops.elementwise.scalars import make_complex, real_part, zero
 from gtape.ops.shape.packing import concat_
 from gtape.ops.signal.fourier import _real_input, _sized, irfft, rfft
 from gtape.ops.signal.frames import frame, overlap_and_add
@@ -77,8 +78,6 @@ def idct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | N
 
 
 def _first(x: Tensor, norm: str | None) -> Tensor:
-    from gtape.ops.elementwise.scalars import real_part
-
     n = x.spec.shape[-1]
     if n < 2:
         raise InvalidArgumentError(f"dct: type 1 needs 2 places or more; got {x.spec}")
@@ -87,8 +86,6 @@ def _first(x: Tensor, norm: str | None) -> Tensor:
 
 
 def _second(x: Tensor, norm: str | None) -> Tensor:
-    from gtape.ops.elementwise.scalars import real_part
-
     n = x.spec.shape[-1]
     turn = _like(2 * np.exp(-0.5j * math.pi * np.arange(n) / max(n, 1)), x)
     made = real_part(rfft(x, [2 * n])[..., :n] * turn)
@@ -98,8 +95,6 @@ def _second(x: Tensor, norm: str | None) -> Tensor:
 
 
 def _third(x: Tensor, norm: str | None) -> Tensor:
-    from gtape.ops.elementwise.scalars import make_complex, zero
-
     n = x.spec.shape[-1]
     if norm == "ortho":
         scale = _orthonormal(n)
@@ -110,8 +105,6 @@ def _third(x: Tensor, norm: str | None) -> Tensor:
 
 
 def _fourth(x: Tensor, norm: str | None) -> Tensor:
-    from gtape.ops.elementwise.scalars import real_part
-
     n = x.spec.shape[-1]
     turn = _like(2 * np.exp(-0.5j * math.pi * (np.arange(n) + 0.5) / max(n, 1)), x)
     made = real_part(rfft(x, [4 * n])[..., 1:2 * n:2] * turn)

@@ -16,8 +16,10 @@ from gtape.core.tensor import Tensor
 from gtape.numerics import frames as formulas
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_function, as_int, host_value
-from gtape.ops.shape.layout import transpose_
-from gtape.ops.signal.fourier import irfft, rfft
+from gtape.ops.elementwise.scalars import divide_no_nan
+from gtape.ops.shape.layout import reshape_, transpose_
+from gtape.ops.shape.packing import concat_
+from gtape.ops.signal.fourier import _sized, irfft, rfft
 from gtape.ops.signal.windows import hann_window
 
 Window = Callable[..., Tensor] | None
@@ -55,8 +57,6 @@ def _(x: Spec, *, step: int, size: int) -> Spec:
 
 @overlap_.vjp("x")
 def _(g: Any, x: Spec, *, step: int) -> Any:
-    from gtape.ops.signal.fourier import _sized
-
     count, length = x.shape[-2:]
     needed = max((count - 1) * step + length, 0)
     whole = _sized(g, (max(needed, g.spec.shape[-1]),), (g.ndim - 1,))
@@ -110,8 +110,6 @@ def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False
 def _filled_end(x: Tensor, count: int, value: Any) -> Tensor:
     if not count:
         return x
-    from gtape.ops.shape.packing import concat_
-
     number = host_value(value, "frame: pad_value")[()]
     blank = np.full((*x.spec.shape[:-1], count), number, x.dtype.np_dtype)
     return concat_(x, convert(blank, x.dtype, x._t.device), axis=x.ndim - 1)
@@ -170,8 +168,6 @@ def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any
     Raises:
         InvalidArgumentError: not complex, or a length or step below 1.
     """
-    from gtape.ops.signal.fourier import _sized
-
     spectra = convert(stfts)
     length = _positive(frame_length, "inverse_stft: frame_length")
     made = irfft(spectra, [_transform_length(fft_length, length, "inverse_stft")])
@@ -193,11 +189,7 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Callable[..., Ten
     step = _positive(frame_step, "inverse_stft_window_fn: frame_step")
 
     def window(frame_length: Any, dtype: Any = dtypes.float32) -> Tensor:
-        from gtape.ops.elementwise.scalars import divide_no_nan
         from gtape.ops.reductions.reductions import reduce_sum_
-        from gtape.ops.shape.layout import reshape_
-        from gtape.ops.shape.packing import concat_
-        from gtape.ops.signal.fourier import _sized
 
         length = _positive(frame_length, "inverse_stft_window_fn: frame_length")
         forward = forward_window_fn(length, dtype=dtype)

@@ -12,12 +12,14 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype, float32, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
+from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.symbolic_dim import known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.arguments import as_function, as_int
 from gtape.ops.indexing.gathering import gather_nd_, scatter_nd_
+from gtape.ops.shape.layout import broadcast_to_
 from gtape.ops.sparse.places import (
     all_cells,
     check_order,
@@ -68,8 +70,6 @@ def _default(x: SparseTensor, value: Any) -> Tensor:
 
 
 def _filled(x: SparseTensor, value: Any) -> Tensor:
-    from gtape.ops.shape.layout import broadcast_to_
-
     return broadcast_to_(_default(x, value), shape=x._lengths)
 
 
@@ -188,8 +188,6 @@ def mask(a: Any, mask_indices: Any, name: str | None = None) -> Any:
     Raises:
         TypeError: `a` is none.
     """
-    from gtape.core.indexed_slices import IndexedSlices
-
     if not isinstance(a, IndexedSlices):
         raise TypeError(f"tf.sparse.mask takes an IndexedSlices; got a {type(a).__name__}")
     at = host(a.indices)

@@ -12,7 +12,9 @@ from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int
 from gtape.ops.indexing.gathering import scatter_rows_
-from gtape.ops.sparse.conversions import int64_rows
+from gtape.ops.shape.casting import cast
+from gtape.ops.shape.layout import reshape_
+from gtape.ops.sparse.conversions import int64_rows, to_dense
 from gtape.ops.sparse.places import host_rows, pick, placed
 from gtape.ops.sparse.tensor import SparseTensor
 
@@ -50,8 +52,6 @@ def _numbers(name: str, values: Any) -> tuple[np.ndarray, np.ndarray, int, Tenso
 
 
 def _weights(weights: Any, numbers: Tensor) -> Tensor:
-    from gtape.ops.shape.layout import reshape_
-
     flat = getattr(weights, "flat_values", None)
     if isinstance(weights, SparseTensor):
         flat = weights.values
@@ -128,8 +128,5 @@ def dense_bincount(arr: Any, weights: Any = None, minlength: Any = None, maxleng
                    dtype: Any = "int32", name: str | None = None, axis: int | None = None,
                    binary_output: bool = False) -> Tensor:
     """`bincount` as a dense tensor of `dtype`, of the weights' dtype where there are some."""
-    from gtape.ops.shape.casting import cast
-    from gtape.ops.sparse.conversions import to_dense
-
     made = to_dense(bincount(arr, weights, axis, minlength, maxlength, binary_output))
     return made if weights is not None else cast(made, dtype)

@@ -11,7 +11,9 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
 from gtape.ops.indexing.gathering import embedding_lookup, scatter_rows_
-from gtape.ops.shape.layout import reshape_
+from gtape.ops.shape.casting import cast
+from gtape.ops.shape.layout import expand_dims, reshape_
+from gtape.ops.shape.packing import concat
 from gtape.ops.sparse.places import host_rows, placed
 from gtape.ops.sparse.tensor import SparseTensor
 
@@ -70,7 +72,6 @@ def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, combiner:
 
 def _weights(name: str, sp_weights: Any, ids: Tensor, found: Tensor) -> Tensor:
     """A weight for each row found, with axes of length 1."""
-    from gtape.ops.shape.casting import cast
     from gtape.ops.shape.creation import ones
 
     shape = (*ids.spec.shape, *(1,) * (found.ndim - 1))
@@ -96,7 +97,6 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
         InvalidArgumentError: as `embedding_lookup_sparse`.
     """
     from gtape.ops.shape.creation import zeros
-    from gtape.ops.shape.packing import concat
     from gtape.ops.sparse.layout import reshape, retain
 
     ids, weights = sparse_ids, sparse_weights
@@ -128,7 +128,6 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
 def _filled(found: Tensor, ids: SparseTensor, default: Tensor) -> Tensor:
     """`found` with `default` in the rows without ids."""
     from gtape.ops.control.selection import where
-    from gtape.ops.shape.layout import expand_dims
 
     rows = found.spec.shape[0]
     empty = np.ones(rows, bool)

@@ -15,6 +15,7 @@ from gtape.core.formatting import shown
 from gtape.core.spec import normal_axes
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, as_ints, as_items
+from gtape.ops.shape.layout import broadcast_to_
 from gtape.ops.shape.packing import concat_
 from gtape.ops.sparse.conversions import int64_rows, reorder
 from gtape.ops.sparse.places import all_cells, columns_, host_rows, pick, placed, places_, sparse
@@ -219,8 +220,6 @@ def fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None,
     filled[:, 0] = np.flatnonzero(empty)
     joined = np.concatenate([rows, filled])
     order = np.argsort(joined[:, 0], kind="stable")
-    from gtape.ops.shape.layout import broadcast_to_
-
     values = concat_(x.values, broadcast_to_(default, shape=(len(filled),)), axis=0)
     made = SparseTensor._made(int64_rows(joined[order], values),
                               pick(values, placed(order, values)), x._lengths)

@@ -12,7 +12,7 @@ from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.checks.ranges import check_rows
 from gtape.ops.indexing.gathering import gather, gather_, scatter_rows_
 from gtape.ops.shape.casting import cast
-from gtape.ops.shape.layout import expand_dims, swap_last
+from gtape.ops.shape.layout import expand_dims, reshape_, swap_last
 from gtape.ops.sparse.conversions import int64_rows
 from gtape.ops.sparse.places import columns_, host_rows, keys_of, placed, sparse
 from gtape.ops.sparse.tensor import SparseTensor
@@ -87,8 +87,6 @@ def sparse_sparse_matmul(a: SparseTensor, b: SparseTensor, dtype: Any = None) ->
 
 
 def _column(x: SparseTensor, axis: int, below: int) -> Tensor:
-    from gtape.ops.shape.layout import reshape_
-
     made = reshape_(columns_(x.indices, axes=(axis,)), shape=x.values.spec.shape)
     if type(made) is EagerTensor:
         check_rows(made._t.xp, made._a, below, "sparse_dense_matmul")

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from gtape.core.convert import convert
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import normal_axes
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import axes_of
+from gtape.ops.arguments import as_int, axes_of
+from gtape.ops.elementwise.scalars import exp, sqrt
 from gtape.ops.indexing.gathering import gather, rows_or_zero_, scatter_rows_
 from gtape.ops.indexing.segments import segment_extreme_
 from gtape.ops.shape.layout import reshape_
@@ -80,7 +82,6 @@ def softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
     Raises:
         ValueError: fewer than two axes.
     """
-    from gtape.ops.elementwise.scalars import exp
     from gtape.ops.shape.identity import stop_gradient
 
     x = sparse(sp_input, "softmax")
@@ -98,8 +99,6 @@ def softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
 
 def _segment(function: Any, data: Any, indices: Any, segment_ids: Any, num_segments: Any) -> Tensor:
     """A segment function of rows picked by index, with rows of 0 up to num_segments."""
-    from gtape.core.errors import InvalidArgumentError
-    from gtape.ops.arguments import as_int
     from gtape.ops.shape.padding import pad
 
     found = function(gather(convert(data), indices), segment_ids)
@@ -139,7 +138,6 @@ def segment_mean(data: Any, indices: Any, segment_ids: Any, num_segments: Any = 
 def segment_sqrt_n(data: Any, indices: Any, segment_ids: Any, num_segments: Any = None,
                    name: str | None = None) -> Tensor:
     """The sum of the n rows picked for each segment, divided by √n. See `segment_sum`."""
-    from gtape.ops.elementwise.scalars import sqrt
     from gtape.ops.indexing.segments import _sizes, _sorted, segment_sum
 
     def rooted(rows: Any, ids: Any) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.composite_tensor import CompositeTensor
-from gtape.core.convert import convert
+from gtape.core.convert import convert, convert_like
 from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -212,7 +212,6 @@ def times(x: SparseTensor, other: Any, function: Callable[..., Any]) -> SparseTe
         CompositeOperand: `other` is sparse.
         ValueError: it does not broadcast to the shape of x.
     """
-    from gtape.core.convert import convert_like
     from gtape.ops.indexing.gathering import gather_nd_
     from gtape.ops.shape.layout import broadcast_to_
 
