@@ -12,7 +12,6 @@ from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.ir.lower import definition
 from gtape.compile.numpy.ufunc_tracing import Maps, base
 from gtape.compile.numpy.values import (
-    AppliedOp,
     ArrayCall,
     ArrayProduct,
     ArrayValue,
@@ -20,6 +19,7 @@ from gtape.compile.numpy.values import (
     NumpyStep,
     Spread,
     Sum,
+    TensorStep,
 )
 from gtape.core.op import Op
 from gtape.opdef.broadcasting import axes_to_sum, stretches
@@ -102,7 +102,7 @@ class Steps:
                  specs: list[Spec]) -> Sequence[ArrayValue]:
         types = [t._t for t in node.inputs]
         has_side_effect = node.stays or not isinstance(node.op, (Elementwise, HostCallback))
-        return self._added(AppliedOp(node.op, node.attrs, inputs, types, specs, has_side_effect))
+        return self._added(TensorStep(node.op, node.attrs, inputs, types, specs, has_side_effect))
 
     def _added(self, step: NumpyStep) -> Sequence[ArrayValue]:
         self._maps.steps.append(step)

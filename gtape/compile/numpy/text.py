@@ -17,7 +17,6 @@ from gtape.compile.numpy.lower import Steps
 from gtape.compile.numpy.names import Names
 from gtape.compile.numpy.pools import pools_of, take
 from gtape.compile.numpy.values import (
-    AppliedOp,
     ArrayCall,
     ArrayProduct,
     ArrayValue,
@@ -25,6 +24,7 @@ from gtape.compile.numpy.values import (
     NumpyStep,
     Spread,
     Sum,
+    TensorStep,
     UfuncStep,
 )
 from gtape.core.device import CPU
@@ -49,7 +49,7 @@ class NumpyWriter:
         self._made = made = Steps(traced)
         self._units = units_of(made.steps, made.outputs)
         self._lines: list[str] = []
-        alone = not any(isinstance(s, AppliedOp) for u in self._units for s in u.steps)
+        alone = not any(isinstance(s, TensorStep) for u in self._units for s in u.steps)
         self._last = "" if alone else "if errors is not None: "
         self._names.space.update(
             Tensor=EagerTensor, ignore=ignore, restore=restore, pack=traced.packed)
@@ -149,7 +149,7 @@ class NumpyWriter:
     def _single(self, step: NumpyStep) -> list[str]:
         names = self._names
         args = [names.text(v) for v in step.inputs]
-        if isinstance(step, AppliedOp):
+        if isinstance(step, TensorStep):
             return self._applied(step, args)
         if isinstance(step, ArrayCall):
             text = self._call(step, args)
@@ -183,7 +183,7 @@ class NumpyWriter:
             type(value) is tuple and all(type(v) in (bool, int) for v in value))
         return repr(value) if plain else self._names.numbered(value, "attribute")
 
-    def _applied(self, step: AppliedOp, args: Sequence[str]) -> list[str]:
+    def _applied(self, step: TensorStep, args: Sequence[str]) -> list[str]:
         """An op in Python, where NumPy's warnings are as they are outside."""
         names = self._names
         tensors = ", ".join(f"Tensor({a}, {names.bound(t, t.dtype.name + '_type')})"

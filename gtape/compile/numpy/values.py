@@ -123,7 +123,7 @@ class ArrayCall(NumpyStep):
         self.op, self.attrs, self.has_side_effect = op, attrs, has_side_effect
 
 
-class AppliedOp(NumpyStep):
+class TensorStep(NumpyStep):
     """An op applied to tensors."""
 
     def __init__(self, op: Any, attrs: tuple[Any, ...], inputs: Sequence[ArrayValue],
