@@ -49,6 +49,13 @@ def test_text_that_is_not_utf_8() -> None:
     assert shell(r"printf 'a\377b'") == (0, "a\ufffdb", "")
 
 
+def test_it_is_not_watched_by_the_sanitizers_of_this_process(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_PRELOAD", "/usr/lib/gcc/12/libasan.so libubsan.so.1:/opt/libsan.so "
+                       "/usr/lib/libclang_rt.tsan-x86_64.so")
+    assert shell('echo "$LD_PRELOAD"').printed == "/opt/libsan.so\n"
+
+
 def test_one_that_is_stopped_is_started_once_more(tmp_path: Path) -> None:
     marker = tmp_path / "started"
     assert shell(f"test -e {marker} || {{ touch {marker}; kill -9 $$; }}; echo made") == (
