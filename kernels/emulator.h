@@ -2,15 +2,16 @@
 // operations, atomics and vector types that kernels use, for one block at a time on the CPU.
 // Its mathematics is in emulator_math.h; what schedules the threads is emulator.cpp.
 //
-// It includes no C++ header, because every build of a kernel pays for what stands here: it is
-// compiled with -nostdinc++, so that <math.h> is the C library's.
+// It includes no header of the system: NVRTC has none, so a kernel may use no name of theirs, and
+// every build of a kernel pays for what stands here.
 #pragma once
 
 #define GTAPE_EMULATOR 1
 
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
+#define NULL __null
+typedef __SIZE_TYPE__ size_t;
+extern "C" void* memcpy(void* to, const void* from, size_t count) noexcept;
+extern "C" void* memset(void* to, int value, size_t count) noexcept;
 
 #include "emulator_runtime.h"
 #include "emulator_math.h"

@@ -22,6 +22,14 @@ def test_text_that_does_not_compile_shows_its_line(emulator: None) -> None:
         library(text, ("f",))
 
 
+@pytest.mark.parametrize("head, value", [
+    ("", "INFINITY"), ("", "(float)(int64_t)1"), ("#include <math.h>\n", "1.0f")])
+def test_what_needs_a_header_of_the_system_does_not_compile(
+        emulator: None, head: str, value: str) -> None:
+    with pytest.raises(KernelError, match=r"(?s)does not compile.*(INFINITY|int64_t|math\.h)"):
+        library(f"{head}__global__ void f(float* x) {{ x[0] = {value}; }}\n", ("f",))
+
+
 def test_no_compiler(emulator: None, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler.cache_clear()
     monkeypatch.setenv("CXX", "no-such-compiler")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy import special
 
+from gtape.core.errors import UnavailableError
+from gtape.devices.cuda.runtime import nvrtc
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.devices.kernel_source import expand
+from gtape.devices.kernel_source import expand, shipped
+from gtape.kernelcheck.emulator.build import library
 from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_executor
 
 FUNCTIONS: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {
@@ -59,6 +63,31 @@ def test_a_function(gpu: EmulatedExecutor, name: str) -> None:
         wanted, narrow = function(x), function(x.astype(np.float32).astype(np.float64))
     np.testing.assert_allclose(y, wanted, rtol=1e-13, atol=5e-15)
     np.testing.assert_allclose(z, narrow.astype(np.float32), rtol=3e-7, atol=1e-15)
+
+
+def _calls() -> list[str]:
+    """A call of each function of <math.h> that the emulator declares, for a number x and an int n.
+    """
+    lines = [line for line in shipped("emulator_math.h").splitlines() if line.startswith("GTAPE_")]
+    found = re.findall(r"GTAPE_(UNARY|BINARY|INTEGER|SCALED)\(([^)]+)\)", "\n".join(lines))
+    by_kind: dict[str, Callable[..., str]] = {
+        "UNARY": lambda name: f"{name}(x)", "BINARY": lambda name: f"{name}(x, x)",
+        "INTEGER": lambda result, name: f"{name}(x)",
+        "SCALED": lambda name, by: f"{name}(x, {'&n' if by == 'int*' else 'n'})"}
+    return [by_kind[kind](*of.split(", ")) for kind, of in found]
+
+
+def test_nvrtc_has_the_functions_of_the_c_library_too(emulator: None) -> None:
+    calls = _calls()
+    assert len(calls) > 50
+    text = "".join(f"__global__ void f_{kind}({kind}* y, {kind} x, int n) {{\n"
+                   + "".join(f"    y[{i}] = {call};\n" for i, call in enumerate(calls)) + "}\n"
+                   for kind in ("float", "double"))
+    library(text, ("f_float", "f_double"))
+    try:
+        nvrtc.find().compile(text, ["f_float", "f_double"], "sm_90")
+    except UnavailableError as error:
+        pytest.skip(str(error))
 
 
 def test_integer_functions(gpu: EmulatedExecutor) -> None:

@@ -20,11 +20,13 @@ _STRICT = ("-std=c++17", "-fPIC", "-w", "-fsigned-char", "-fno-strict-aliasing",
            "-ffp-contract=off")
 _RUNTIME = ("-O2",)
 #: NVRTC has no headers of the system: a kernel that includes one must not compile here either.
-_KERNELS = ("-fvisibility=hidden", "-nostdinc++")
-#: What finds misaligned accesses and wrong indices of arrays. The runtime answers the calls that
-#: they insert, so the compiler must not link its own runtime for them. Optimising would take longer
-#: to compile than it saves in the few milliseconds that a check runs.
-_CHECKED = ("-O0", "-fsanitize=alignment,bounds", "-nodefaultlibs")
+#: The sanitizers' calls are answered by what the process has loaded already; to link the compiler's
+#: libraries for them, and that of C++, takes as long as compiling a small kernel.
+_KERNELS = ("-fvisibility=hidden", "-nostdinc", "-nodefaultlibs")
+#: What finds misaligned accesses and wrong indices of arrays: the emulator's runtime answers its
+#: calls. Optimising would take longer to compile than it saves in the few milliseconds that a check
+#: runs.
+_CHECKED = ("-O0", "-fsanitize=alignment,bounds")
 _SANITIZED = ("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _LIBRARIES = ("-lm", "-lc", "-lgcc")
 _ENTRIES = """
@@ -121,7 +123,7 @@ def _loaded(program: str, sanitize: bool, runtime: bool = False) -> ctypes.CDLL:
     """It stays: entries and the memory of the runtime are addresses in it."""
     options = (*_STRICT, *(_SANITIZED if sanitize else () if runtime else _CHECKED),
                *(_RUNTIME if runtime else _KERNELS))
-    libraries = ("-lpthread",) if sanitize or runtime else _LIBRARIES
+    libraries = ("-lpthread",) if runtime else _LIBRARIES
     return load("emulator", program, Recipe(_compiler(), options, libraries=libraries),
                 name="kernels", mode=ctypes.RTLD_GLOBAL if runtime else ctypes.RTLD_LOCAL)
 
