@@ -128,7 +128,7 @@ def test_processes_may_write_and_read_the_same_file_at_once(folder: Path) -> Non
     program = """
 import sys
 from gtape.devices import cache
-from gtape.devices.cuda import cubins
+from gtape.devices.cuda.runtime import cubins
 image = bytes([int(sys.argv[1])]) * 200_000
 for _ in range(100):
     cache.write(cubins.KIND, "same", cubins.packed(cubins.Cubin(image, "name")))
@@ -146,7 +146,7 @@ def test_processes_may_compile_the_same_kernel_at_once(folder: Path) -> None:
     except UnavailableError as error:
         pytest.skip(str(error))
     program = f"""
-from gtape.devices.cuda import cubins
+from gtape.devices.cuda.runtime import cubins
 from gtape.devices.cuda.runtime.kernel import Kernel
 print(cubins.cubin(Kernel({TEXT!r}, "nothing"), "sm_90").image[:4])
 """
