@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import test_random_graphs as random_graphs
-from agreement import flat, same, trace_of
 
 import gtape as tf
 from gtape.compile.cpp.program import NativeProgram, compiled
 from gtape.compile.launches.interpreter import InterpretedProgram
 from gtape.compile.numpy.program import NumpyProgram
 from gtape.core.convert import convert
+from tests.compile import test_random_graphs as random_graphs
+from tests.compile.agreement import flat, same, trace_of
 
 pytestmark = pytest.mark.native
 HALVES = [tf.float16, tf.bfloat16]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gtape as tf
-from tests.strings.told import Given, gives
+from tests.ops.text.told import Given, gives
 
 S = tf.strings
 _ragged = tf.ragged.constant

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import flat, trace_of
 
 import gtape as tf
 from gtape.compile.cpp.program import compiled
@@ -17,6 +16,7 @@ from gtape.core.op import declared
 from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.scalar_ops import ScalarFunction, ScalarOp
 from gtape.ops import every_module
+from tests.compile.agreement import flat, trace_of
 
 pytestmark = [pytest.mark.native, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 _TYPES = ("number", "product", "real", "float", "real_float", "any", "compare", "equal", "test",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gtape as tf
-from tests.strings.told import Given, Refused, gives, refuses
+from tests.ops.text.told import Given, Refused, gives, refuses
 
 S = tf.strings
 

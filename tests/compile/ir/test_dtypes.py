@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from agreement import agree
 
 import gtape as tf
 from gtape.core.dtypes import as_dtype
+from tests.compile.agreement import agree
 
 pytestmark = pytest.mark.native
 RNG = np.random.default_rng(0)

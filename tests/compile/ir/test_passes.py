@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from agreement import agree, trace_of
 
 import gtape as tf
 from gtape.compile.cpp.program import compiled
@@ -11,6 +10,7 @@ from gtape.compile.ir.nodes import Hosted, LibraryCall, Reduce
 from gtape.compile.ir.sparse_updates import sparse_reads, sparse_updates
 from gtape.compile.schedule.plan import MemoryPlan
 from gtape.core.errors import InternalError
+from tests.compile.agreement import agree, trace_of
 
 pytestmark = pytest.mark.native
 

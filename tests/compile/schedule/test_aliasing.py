@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from agreement import agree, trace_of
 
 import gtape as tf
 from gtape.compile.cpp.program import compiled
+from tests.compile.agreement import agree, trace_of
 
 pytestmark = pytest.mark.native(zones=False)  # values share places in memory
 

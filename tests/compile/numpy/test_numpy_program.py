@@ -21,8 +21,8 @@ from gtape.compile.numpy.values import ArrayValue
 from gtape.core.convert import convert
 from gtape.core.tensor import Tensor
 from gtape.trace.tracer import Tracer
-from tests.compile import test_every_op as every
 from tests.compile import test_random_graphs as random_graphs
+from tests.compile.lowering import test_every_op as every
 
 
 @pytest.fixture(params=["as it comes", "in small blocks", "laid out", "both"])
