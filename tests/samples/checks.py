@@ -85,6 +85,7 @@ class _Whole:
 
     nondifferentiable = False
     has_gradient = True
+    attr_names: tuple[str, ...] = ()
 
     def __init__(self, s: Sample) -> None:
         self.sample, self.name = s, s.name
