@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices.cuda.kernels import norm_ops
+from gtape.ops.nn import normalization
 from gtape.ops.nn.normalization import batch_norm_training, layer_norm, rms_norm
 
 _RNG = np.random.default_rng(0)
@@ -52,16 +52,17 @@ def test_every_order_is_that_of_the_cpu(gpus: Any, monkeypatch: pytest.MonkeyPat
                                         shape: Any, of: Any, axes: Any, served: bool, dtype: str,
                                         tolerance: float) -> None:
     by_kernels = []
-    for name in (f"{op.name}", f"{op.name.removesuffix('_training')}_grad"):
-        kernel = getattr(norm_ops, name)
+    gradient = getattr(normalization, f"{op.name.removesuffix('_training')}_grad_")
+    for one in (op, gradient):
+        kernel = one.cuda_kernel()
 
-        def noted(*args: Any, kernel: Any = kernel, name: str = name) -> Any:
-            made = kernel(*args)
+        def noted(*args: Any, kernel: Any = kernel, name: str = one.name, **attrs: Any) -> Any:
+            made = kernel(*args, **attrs)
             if made is not None:
                 by_kernels.append(name)
             return made
 
-        monkeypatch.setattr(norm_ops, name, noted)
+        monkeypatch.setattr(one, "_kernel", noted)
     values = [_RNG.normal(size=shape),
               *(_RNG.normal(size=of) for _ in range(len(op.params) - 1))]
     with tf.device("GPU:0"):
