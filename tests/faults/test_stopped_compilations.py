@@ -62,7 +62,9 @@ def test_interrupted(folder: Path) -> None:
             if len(lines) <= number:
                 break
         except KeyboardInterrupt:
-            pass
+            # A `with` line is traced again where its block ends, before the lock is released:
+            # Python looks for signals after that.
+            compiler._LOCKS.clear()
         left += len(unfinished(folder))
         assert answer(number) == number
         number += APART
