@@ -1,4 +1,7 @@
-"""The backward walk: from the seeds through a tape's records, last to first."""
+"""The backward walk: from the seeds through a tape's records, last to first.
+
+Its loops run once for every op, so they read records by place; `core.recording` names the places.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.ops.arguments import as_function, as_int, as_items, host_value
+from gtape.ops.arguments import as_int, as_items, host_value
 
 if TYPE_CHECKING:
     from gtape.data.dataset import Dataset
@@ -63,15 +62,6 @@ def flag(value: Any, what: str) -> bool:
     if found.ndim or found.dtype.kind not in "biu":
         raise TypeError(f"{what} must be True or False; got {shown(value)}")
     return bool(found)
-
-
-def function_of(value: Any, what: str) -> Callable[..., Any]:
-    """A function, or another object that can be called.
-
-    Raises:
-        TypeError: it is none.
-    """
-    return as_function(value, what)
 
 
 def dataset_of(value: Any, what: str) -> Dataset:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gtape.core.dtypes import int64
-from gtape.data.arguments import flag, function_of, integer
-from gtape.ops.arguments import as_ints
+from gtape.data.arguments import flag, integer
+from gtape.ops.arguments import as_function, as_ints
 
 
 class Gathering:
@@ -118,7 +118,7 @@ class Gathering:
         if window_size is not None:
             fixed = integer(window_size, "window_size")
             return GroupByWindow(self, key_func, reduce_func, lambda key: fixed)
-        size = function_of(window_size_func, "group_by_window: window_size_func")
+        size = as_function(window_size_func, "group_by_window: window_size_func")
         return GroupByWindow(self, key_func, reduce_func, lambda key: integer(
             size(key), "group_by_window: what window_size_func gives"))
 

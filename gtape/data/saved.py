@@ -22,12 +22,13 @@ from gtape.core.errors import DataLossError, InvalidArgumentError, NotFoundError
 from gtape.core.formatting import shown
 from gtape.core.type_specs import NoneTensorSpec, TensorSpec
 from gtape.data import elements
-from gtape.data.arguments import dataset_of, function_of, integer, specs_of
+from gtape.data.arguments import dataset_of, integer, specs_of
 from gtape.data.dataset import Dataset
 from gtape.files import wire
 from gtape.files.paths import errors, local
 from gtape.files.records import TFRecordOptions, TFRecordWriter, records
 from gtape.files.tensor_protos import decoded, encoded
+from gtape.ops.arguments import as_function
 
 _ABOUT = "dataset.json"
 _FORMAT = 1
@@ -48,7 +49,7 @@ def save(dataset: Any, path: Any, compression: Any = None,
         None if isinstance(compression, str) and compression == "NONE" else compression,
     ).compression_type
     if shard_func is not None:
-        function_of(shard_func, "save: shard_func")
+        as_function(shard_func, "save: shard_func")
     about = {"format": _FORMAT, "spec": _described(dataset.element_spec), "compression": kind}
     with errors(str(folder)):
         make_folder(folder.absolute())
@@ -133,7 +134,7 @@ def load(path: Any, element_spec: Any = None, compression: Any = None,
                                    f"'{folder}' has elements of {spec}")
     if reader_func is None:
         return _Loaded(folder, shards, kind, spec)
-    read = function_of(reader_func, "load: reader_func")
+    read = as_function(reader_func, "load: reader_func")
     return dataset_of(read(_Shards([_Loaded(folder, [s], kind, spec) for s in shards], spec)),
                       "load: what reader_func returns")
 

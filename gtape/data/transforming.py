@@ -11,11 +11,11 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.data.arguments import (
     count_or_auto,
     dataset_of,
-    function_of,
     integer,
     integer_or_none,
 )
 from gtape.data.gathering import Gathering
+from gtape.ops.arguments import as_function
 
 
 class Transforming(Gathering):
@@ -115,7 +115,7 @@ class Transforming(Gathering):
         Raises:
             TypeError: it gives something else.
         """
-        made = function_of(transformation_func, "apply: transformation_func")(self)
+        made = as_function(transformation_func, "apply: transformation_func")(self)
         return dataset_of(made, "apply: what `transformation_func` returns")
 
     # ------------------------------------------------------------------ which of the elements
@@ -242,7 +242,7 @@ class Transforming(Gathering):
         kept = FileCache(self, os.path.join(local(path), "snapshot"))
         if reader_func is None:
             return kept
-        made = function_of(reader_func, "snapshot: reader_func")(Nested(kept))
+        made = as_function(reader_func, "snapshot: reader_func")(Nested(kept))
         return dataset_of(made, "snapshot: what reader_func returns")
 
     def save(self, path: Any, compression: Any = None, shard_func: Any = None,

@@ -12,12 +12,12 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.tensor import EagerTensor
 from gtape.data import elements, padding
-from gtape.data.arguments import function_of, integer, specs_of
+from gtape.data.arguments import integer, specs_of
 from gtape.data.calls import Call
 from gtape.data.dataset import UNKNOWN_CARDINALITY, Dataset
 from gtape.data.failures import failed
 from gtape.data.stacking import loosened
-from gtape.ops.arguments import as_items
+from gtape.ops.arguments import as_function, as_items
 
 
 class DatasetSpec:
@@ -122,7 +122,7 @@ class GroupByWindow(Dataset):
         super().__init__(lambda: self._found_spec(), dataset)
         self._told_by_elements = True
         self._key = Call(key, dataset._known_spec, "group_by_window: key_func")
-        self._reduce = function_of(reduce, "group_by_window: reduce_func")
+        self._reduce = as_function(reduce, "group_by_window: reduce_func")
         self._size = size
 
     def _found_spec(self) -> Any:
