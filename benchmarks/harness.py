@@ -135,7 +135,8 @@ class MachineUse:
         if self.start is None or now is None:
             return None
         used, own, idle = (b - a for a, b in zip(self.start, now, strict=True))
-        return max(0.0, used - own) / (used + idle)
+        # The system counts in hundredths of a second: a run may have had none of them.
+        return max(0.0, used - own) / ((used + idle) or 1.0)
 
 
 class Worker:

@@ -41,9 +41,9 @@ from gtape import train as train
 from gtape import types as types
 from gtape.autodiff.custom_gradient import custom_gradient as custom_gradient
 from gtape.autodiff.custom_gradient import grad_pass_through as grad_pass_through
+from gtape.autodiff.custom_gradient import recompute_grad as recompute_grad
 from gtape.autodiff.gradient_request import UnconnectedGradients as UnconnectedGradients
 from gtape.autodiff.gradient_request import explain_none as explain_none
-from gtape.autodiff.recompute import recompute_grad as recompute_grad
 from gtape.autodiff.tape import GradientTape as GradientTape
 from gtape.autodiff.user_gradients import RegisterGradient as RegisterGradient
 from gtape.autodiff.user_gradients import no_gradient as no_gradient
@@ -90,7 +90,7 @@ from gtape.core.variable import Variable as Variable
 from gtape.core.variable import VariableAggregation as VariableAggregation
 from gtape.core.variable import VariableSynchronization as VariableSynchronization
 from gtape.core.variable import name_scope as name_scope
-from gtape.data.optional import OptionalSpec as OptionalSpec
+from gtape.data.iterators import OptionalSpec as OptionalSpec
 from gtape.devices.placing import DeviceSpec as DeviceSpec
 from gtape.devices.placing import device as device
 from gtape.ops.checks.assertions import Assert as Assert
@@ -98,7 +98,6 @@ from gtape.ops.checks.assertions import assert_equal as assert_equal
 from gtape.ops.checks.assertions import assert_greater as assert_greater
 from gtape.ops.checks.assertions import assert_less as assert_less
 from gtape.ops.checks.assertions import assert_rank as assert_rank
-from gtape.ops.control.dependencies import control_dependencies as control_dependencies
 from gtape.ops.control.host_functions import numpy_function as numpy_function
 from gtape.ops.control.host_functions import print_ as _print
 from gtape.ops.control.host_functions import py_function as py_function
@@ -165,11 +164,11 @@ from gtape.ops.elementwise.scalars import truncatediv as truncatediv
 from gtape.ops.elementwise.scalars import truncatemod as truncatemod
 from gtape.ops.indexing.gathering import gather as gather
 from gtape.ops.indexing.gathering import gather_nd as gather_nd
-from gtape.ops.indexing.gathering import scatter_nd as scatter_nd
 from gtape.ops.indexing.masking import boolean_mask as boolean_mask
 from gtape.ops.indexing.masking import sequence_mask as sequence_mask
 from gtape.ops.indexing.partition import dynamic_partition as dynamic_partition
 from gtape.ops.indexing.partition import dynamic_stitch as dynamic_stitch
+from gtape.ops.indexing.scattering import scatter_nd as scatter_nd
 from gtape.ops.indexing.scattering import tensor_scatter_nd_add as tensor_scatter_nd_add
 from gtape.ops.indexing.scattering import tensor_scatter_nd_max as tensor_scatter_nd_max
 from gtape.ops.indexing.scattering import tensor_scatter_nd_min as tensor_scatter_nd_min
@@ -206,13 +205,13 @@ from gtape.ops.random.initializers import Zeros as _zeros_initializer
 from gtape.ops.reductions.cumulative import cumsum as cumsum
 from gtape.ops.reductions.histograms import histogram_fixed_width as histogram_fixed_width
 from gtape.ops.reductions.histograms import histogram_fixed_width_bins as histogram_fixed_width_bins
-from gtape.ops.reductions.more_reductions import reduce_all as reduce_all
-from gtape.ops.reductions.more_reductions import reduce_any as reduce_any
-from gtape.ops.reductions.more_reductions import reduce_logsumexp as reduce_logsumexp
-from gtape.ops.reductions.more_reductions import reduce_prod as reduce_prod
+from gtape.ops.reductions.log_sum_exp import reduce_logsumexp as reduce_logsumexp
+from gtape.ops.reductions.logical import reduce_all as reduce_all
+from gtape.ops.reductions.logical import reduce_any as reduce_any
 from gtape.ops.reductions.reductions import reduce_max as reduce_max
 from gtape.ops.reductions.reductions import reduce_mean as reduce_mean
 from gtape.ops.reductions.reductions import reduce_min as reduce_min
+from gtape.ops.reductions.reductions import reduce_prod as reduce_prod
 from gtape.ops.reductions.reductions import reduce_sum as reduce_sum
 from gtape.ops.reductions.sums import add_n as add_n
 from gtape.ops.reductions.sums import scalar_mul as scalar_mul
@@ -222,13 +221,13 @@ from gtape.ops.shape.arranging import reverse as reverse
 from gtape.ops.shape.arranging import reverse_sequence as reverse_sequence
 from gtape.ops.shape.arranging import roll as roll
 from gtape.ops.shape.arranging import tile as tile
-from gtape.ops.shape.batch_blocks import batch_to_space as batch_to_space
-from gtape.ops.shape.batch_blocks import extract_volume_patches as extract_volume_patches
-from gtape.ops.shape.batch_blocks import (
+from gtape.ops.shape.blocks import batch_to_space as batch_to_space
+from gtape.ops.shape.blocks import extract_volume_patches as extract_volume_patches
+from gtape.ops.shape.blocks import (
     required_space_to_batch_paddings as required_space_to_batch_paddings,
 )
-from gtape.ops.shape.batch_blocks import space_to_batch as space_to_batch
-from gtape.ops.shape.batch_blocks import space_to_batch_nd as space_to_batch_nd
+from gtape.ops.shape.blocks import space_to_batch as space_to_batch
+from gtape.ops.shape.blocks import space_to_batch_nd as space_to_batch_nd
 from gtape.ops.shape.casting import bitcast as bitcast
 from gtape.ops.shape.casting import cast as cast
 from gtape.ops.shape.casting import saturate_cast as saturate_cast
@@ -243,6 +242,7 @@ from gtape.ops.shape.creation import ones_like as ones_like
 from gtape.ops.shape.creation import range_ as _range
 from gtape.ops.shape.creation import zeros as zeros
 from gtape.ops.shape.creation import zeros_like as zeros_like
+from gtape.ops.shape.identity import control_dependencies as control_dependencies
 from gtape.ops.shape.identity import group as group
 from gtape.ops.shape.identity import guarantee_const as guarantee_const
 from gtape.ops.shape.identity import identity_n as identity_n
@@ -279,21 +279,21 @@ from gtape.ops.text.bucketing import fingerprint as fingerprint
 from gtape.ops.text.numerals import as_string as as_string
 
 bool = _bool
-range = _range
+print = _print
+abs = _abs
+round = _round
+sign = _sign
+divide = _divide
+realdiv = _realdiv
+complex = _complex
+pow = _pow
+slice = _slice
 constant_initializer = _constant_initializer
 ones_initializer = _ones_initializer
 random_normal_initializer = _random_normal_initializer
 random_uniform_initializer = _random_uniform_initializer
 zeros_initializer = _zeros_initializer
-abs = _abs
-round = _round
-sign = _sign
-divide = _divide
-print = _print
-realdiv = _realdiv
-complex = _complex
-pow = _pow
-slice = _slice
+range = _range
 
 __version__: str
 newaxis: None

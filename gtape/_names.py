@@ -5,7 +5,7 @@ An entry is `name`, or `name=attribute` where the module spells it differently.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 _TABLE = {
     "gtape.core.dtypes": """
@@ -14,7 +14,7 @@ _TABLE = {
     "gtape.core.shape": "TensorShape",
     "gtape.core.context": "init_scope",
     "gtape.compile.frontend.function": "function",
-    "gtape.data.optional": "OptionalSpec",
+    "gtape.data.iterators": "OptionalSpec",
     "gtape.core.type_specs": """
         TypeSpec TensorSpec NoneTensorSpec type_spec_from_value""",
     "gtape.core.tensor": "Tensor",
@@ -24,8 +24,7 @@ _TABLE = {
     "gtape.autodiff.gradient_request": "UnconnectedGradients explain_none",
     "gtape.core.indexed_slices": "IndexedSlices IndexedSlicesSpec",
     "gtape.autodiff.user_gradients": "RegisterGradient no_gradient",
-    "gtape.autodiff.custom_gradient": "custom_gradient grad_pass_through",
-    "gtape.autodiff.recompute": "recompute_grad",
+    "gtape.autodiff.custom_gradient": "custom_gradient grad_pass_through recompute_grad",
     "gtape.core.module": "Module",
     "gtape.core.introspection": """
         executing_eagerly inside_function is_symbolic_tensor is_tensor get_logger get_static_value
@@ -44,18 +43,19 @@ _TABLE = {
         zeros_like""",
     "gtape.ops.shape.layout": """
         broadcast_to ensure_shape expand_dims identity reshape squeeze transpose""",
-    "gtape.ops.shape.identity": "stop_gradient identity_n guarantee_const tuple group no_op",
+    "gtape.ops.shape.identity": """
+        stop_gradient identity_n guarantee_const tuple group no_op control_dependencies""",
     "gtape.ops.shape.packing": "concat parallel_stack split stack unstack",
-    "gtape.ops.indexing.gathering": "gather gather_nd scatter_nd",
+    "gtape.ops.indexing.gathering": "gather gather_nd",
     "gtape.ops.linalg.products": "matmul",
     "gtape.ops.linalg.contraction": "einsum tensordot",
     "gtape.ops.linalg.eigen": "eig eigvals",
     "gtape.ops.linalg.matrix_functions": "matrix_square_root",
     "gtape.ops.signal.fourier": "fftnd ifftnd irfftnd rfftnd",
     "gtape.ops.linalg.norms": "norm",
-    "gtape.ops.reductions.reductions": "reduce_max reduce_mean reduce_min reduce_sum",
-    "gtape.ops.reductions.more_reductions": """
-        reduce_all reduce_any reduce_logsumexp reduce_prod""",
+    "gtape.ops.reductions.reductions": "reduce_max reduce_mean reduce_min reduce_prod reduce_sum",
+    "gtape.ops.reductions.logical": "reduce_all reduce_any",
+    "gtape.ops.reductions.log_sum_exp": "reduce_logsumexp",
     "gtape.ops.reductions.sums": "add_n scalar_mul",
     "gtape.ops.elementwise.clipping": "clip_by_global_norm clip_by_norm clip_by_value",
     "gtape.ops.control.selection": "where case cond switch_case",
@@ -74,9 +74,9 @@ _TABLE = {
     "gtape.ops.indexing.masking": "boolean_mask sequence_mask",
     "gtape.ops.indexing.partition": "dynamic_partition dynamic_stitch",
     "gtape.ops.indexing.scattering": """
-        tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub
-        tensor_scatter_nd_update""",
-    "gtape.ops.shape.batch_blocks": """
+        scatter_nd tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min
+        tensor_scatter_nd_sub tensor_scatter_nd_update""",
+    "gtape.ops.shape.blocks": """
         batch_to_space extract_volume_patches required_space_to_batch_paddings space_to_batch
         space_to_batch_nd""",
     "gtape.ops.shape.shapes": """
@@ -88,7 +88,6 @@ _TABLE = {
     "gtape.ops.control.tensor_array": "TensorArray TensorArraySpec",
     "gtape.ops.control.host_functions": "numpy_function py_function print=print_",
     "gtape.ops.checks.assertions": "Assert assert_equal assert_greater assert_less assert_rank",
-    "gtape.ops.control.dependencies": "control_dependencies",
     "gtape.ops.nn.convolution": """
         conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2""",
     "gtape.ops.random.initializers": """
@@ -145,6 +144,14 @@ def missing(owner: str, name: str, names: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(name, [*names], 3)
     return f"{owner} has no '{name}'" + (f"; did you mean {', '.join(near)}?" if near else "")
+
+
+def lacking(owner: str, names: Iterable[str], more: str = "") -> Callable[[str], object]:
+    """The `__getattr__` of a module that has no other names than these."""
+    def refuse(name: str) -> object:
+        raise AttributeError(missing(owner, name, names) + more)
+
+    return refuse
 
 
 def advice(name: str) -> str:

@@ -1,43 +1,82 @@
-"""Writes `__init__.pyi`, the static face of the lazy root namespace: `python -m gtape._stub`."""
+"""Writes stubs, the static faces of namespaces that import at first use: `python -m gtape._stub`.
+
+`__init__.pyi` is that of the root; modules with a table of names, as `math.py`, have one each.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 from gtape import _names
 
-PATH = Path(__file__).with_name("__init__.pyi")
-_HEAD = '"""Names of the root namespace; written by `python -m gtape._stub`."""'
+_HERE = Path(__file__).parent
+_HEAD = '"""Names of {}; written by `python -m gtape._stub`."""'
 #: What `gtape.keras` is when it is imported: the namespace that Keras ships for TensorFlow.
 _KERAS = "keras._tf_keras"
+_WIDTH = 100
+
+Names = dict[str, tuple[str, str]]
 
 
 def _order(entry: tuple[str, tuple[str, str]]) -> tuple[str, str]:
     """By module and name, and numbers in a name by their size: float16 before float128."""
     module, attribute = entry[1]
-    return module, re.sub(r"\d+", lambda digits: digits[0].zfill(4), f"{attribute} {entry[0]}")
+    spelled = f"{attribute} {_spelled(entry[0], attribute)}"
+    return module, re.sub(r"\d+", lambda digits: digits[0].zfill(4), spelled)
 
 
-def text() -> str:
-    """The stub, from the table of names."""
-    lines = [f"from {_KERAS if name == 'keras' else 'gtape'} import {name} as {name}"
-              for name in sorted(_names.MODULES)]
-    renamed = []
-    for name, (module, attribute) in sorted(_names.ROOT.items(), key=_order):
+def _spelled(name: str, attribute: str) -> str:
+    """What the stub imports the attribute as."""
+    return name if name == attribute else f"_{name}"
+
+
+def _imported(module: str, name: str, renamed: str) -> str:
+    """The import of one name, wrapped as ruff does."""
+    line = f"from {module} import {name} as {renamed}"
+    return line if len(line) <= _WIDTH else (
+        f"from {module} import (\n    {name} as {renamed},\n)")
+
+
+def _lines(names: Names) -> tuple[list[str], list[str]]:
+    """The imports, and below them the names that a module spells differently."""
+    lines, renamed = [], []
+    for name, (module, attribute) in sorted(names.items(), key=_order):
         if module == "gtape.keras":
             module = f"{_KERAS}.keras"
-        if name == attribute:
-            lines.append(f"from {module} import {name} as {name}")
-        else:
-            hidden = f"_{name}"
-            lines.append(f"from {module} import {attribute} as {hidden}")
-            renamed.append(f"{name} = {hidden}")
-    first = [line for line in lines if line.startswith(f"from {_KERAS}")]
-    rest = [line for line in lines if line not in first]
-    return "\n".join([_HEAD, "", *first, "", *rest, "", *renamed, "",
+        lines.append(_imported(module, attribute, _spelled(name, attribute)))
+        if name != attribute:
+            renamed.append(f"{name} = _{name}")
+    return lines, renamed
+
+
+def root() -> str:
+    """The stub of the root."""
+    modules = [f"from {_KERAS if name == 'keras' else 'gtape'} import {name} as {name}"
+               for name in sorted(_names.MODULES)]
+    lines, renamed = _lines(_names.ROOT)
+    first = [line for line in modules + lines if line.startswith(f"from {_KERAS}")]
+    rest = [line for line in modules + lines if line not in first]
+    return "\n".join([_HEAD.format("the root namespace"), "", *first, "", *rest, "", *renamed, "",
                       "__version__: str", "newaxis: None", ""])
 
 
+def stubs() -> Iterator[tuple[Path, str]]:
+    """Every stub: where it lies, and its text."""
+    yield _HERE / "__init__.pyi", root()
+    for name in _names.MODULES:
+        if not (_HERE / f"{name}.py").exists():
+            continue
+        table = vars(import_module(f"gtape.{name}")).get("_TABLE")
+        if table is not None:
+            lines, renamed = _lines(_names.parsed(table))
+            below = ["", *renamed] if renamed else []
+            yield _HERE / f"{name}.pyi", "\n".join(
+                [_HEAD.format(f"gtape.{name}"), "", *lines, *below, ""])
+
+
 if __name__ == "__main__":
-    PATH.write_text(text(), encoding="utf-8")
+    for path, text in stubs():
+        path.write_text(text, encoding="utf-8")

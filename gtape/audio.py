@@ -1,13 +1,9 @@
 """gtape.audio: WAV files as tensors."""
 
-from __future__ import annotations
+from gtape._lazy import attach as _attach
 
-from gtape.files.wav import decode_wav, encode_wav
+_TABLE = {
+    "gtape.files.wav": "decode_wav encode_wav",
+}
 
-__all__ = ["decode_wav", "encode_wav"]
-
-
-def __getattr__(name: str) -> object:
-    from gtape._names import missing
-
-    raise AttributeError(missing("gtape.audio", name, __all__))
+__getattr__, __dir__, __all__ = _attach(__name__, _TABLE)

@@ -1,14 +1,10 @@
 """gtape.bitwise: operations on the bits of integers."""
 
-from __future__ import annotations
+from gtape._lazy import attach as _attach
 
-from gtape.ops.elementwise.bitwise import (
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    invert,
-    left_shift,
-    right_shift,
-)
+_TABLE = {
+    "gtape.ops.elementwise.scalars": """
+        bitwise_and bitwise_or bitwise_xor invert left_shift right_shift""",
+}
 
-__all__ = ["bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift"]
+__getattr__, __dir__, __all__ = _attach(__name__, _TABLE)

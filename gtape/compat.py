@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numbers
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gtape._names import lacking as _lacking
 from gtape.core.formatting import shown
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
 
 __all__ = ["as_bytes", "as_str", "as_str_any", "as_text", "bytes_or_text_types", "complex_types",
            "integral_types", "path_to_str", "real_types"]
@@ -19,7 +23,7 @@ real_types = (numbers.Real, np.integer, np.floating)
 complex_types = (numbers.Complex, np.number)
 
 
-def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
+def as_bytes(bytes_or_text: object, encoding: str = "utf-8") -> bytes:
     """A str as bytes; bytes and bytearrays as bytes. Raises TypeError: it is none of these."""
     if isinstance(bytes_or_text, (bytes, bytearray)):
         return bytes(bytes_or_text)
@@ -28,7 +32,7 @@ def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
     raise TypeError(f"as_bytes takes bytes or a str; got {shown(bytes_or_text)}")
 
 
-def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
+def as_text(bytes_or_text: TensorLike, encoding: str = "utf-8") -> str:
     """Bytes as a str; a str as it is.
 
     Raises:
@@ -47,18 +51,14 @@ def as_str(bytes_or_text: Any, encoding: str = "utf-8") -> str:
     return as_text(bytes_or_text, encoding)
 
 
-def as_str_any(value: Any, encoding: str = "utf-8") -> str:
+def as_str_any(value: TensorLike, encoding: str = "utf-8") -> str:
     """`as_text` of bytes, and str(value) of anything else."""
     return as_text(value, encoding) if isinstance(value, bytes) else str(value)
 
 
-def path_to_str(path: Any) -> Any:
+def path_to_str(path: object) -> Any:
     """The str of a path object; anything else as it is."""
     return as_str_any(os.fspath(path)) if hasattr(path, "__fspath__") else path
 
 
-def __getattr__(name: str) -> Any:
-    from gtape._names import missing
-
-    raise AttributeError(f"{missing('gtape.compat', name, __all__)}. gtape has the names of "
-                         f"TensorFlow 2 only")
+__getattr__ = _lacking("gtape.compat", __all__, ". gtape has the names of TensorFlow 2 only")

@@ -5,18 +5,20 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from gtape.compile.frontend.function import Mode
 from gtape.core.device import CPU, Device
 from gtape.core.errors import InvalidArgumentError, UnimplementedError
-from gtape.core.excess_precision import enable_excess_precision, excess_precision_enabled
 from gtape.core.formatting import shown
-from gtape.devices.cuda.gemm.tensor_float_32 import (
+from gtape.core.modes import (
+    Modes,
+    enable_excess_precision,
+    enable_op_determinism,
     enable_tensor_float_32_execution,
+    excess_precision_enabled,
     tensor_float_32_execution_enabled,
 )
-from gtape.devices.cuda.runtime.determinism import enable_op_determinism
 from gtape.devices.placing import device_named
-from gtape.devices.probe import probe, show, visible
+from gtape.devices.probe import probe, report, show, visible
+from gtape.devices.telemetry import gpu_memory, host_memory, limit_gpu_memory, utilization
 
 
 class PhysicalDevice(NamedTuple):
@@ -81,7 +83,7 @@ class LogicalDeviceConfiguration(NamedTuple):
     memory_limit: int | None = None
 
 
-def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
+def set_logical_device_configuration(device: PhysicalDevice, logical_devices: Any) -> None:
     """Limit the memory of a GPU. A device is one logical device.
 
     Args:
@@ -106,17 +108,15 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
     if limit <= 0:
         raise InvalidArgumentError(f"set_logical_device_configuration: memory_limit must be "
                                    f"positive, in MiB; got {limit}")
-    from gtape.devices.telemetry import limit_gpu_memory
-
     limit_gpu_memory(device_named(_name(device)), int(limit * (1 << 20)))
 
 
-def get_memory_growth(device: Any) -> bool:
+def get_memory_growth(device: PhysicalDevice) -> bool:
     """Whether memory of a device is taken as it is needed: True."""
     return True
 
 
-def set_memory_growth(device: Any, enable: bool) -> None:
+def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     """Take memory of a device as it is needed, which gtape does anyway.
 
     Raises:
@@ -147,39 +147,33 @@ def get_memory_info(device: str) -> dict[str, int]:
     Raises:
         InvalidArgumentError: there is no such device.
     """
-    from gtape.devices.telemetry import gpu_memory, host_memory
-
     found = device_named(device)
     return host_memory() if found.is_host else gpu_memory(found)
 
 
-def get_device_details(device: Any) -> dict[str, Any]:
+def get_device_details(device: PhysicalDevice) -> dict[str, str]:
     """What is known of a device from `list_physical_devices`."""
-    from gtape.devices.probe import report
-
     name = device.name.split(":", 1)[1]
     return {"device_name": next((f.reason for f in report() if f.name == name), "unknown")}
 
 
-def get_utilization(device: str) -> dict[str, Any]:
+def get_utilization(device: str) -> dict[str, float]:
     """Percent busy, temperature and power of a GPU, through NVML.
 
     Raises:
         UnavailableError: the CPU was asked for, or nvidia-ml-py is missing.
     """
-    from gtape.devices.telemetry import utilization
-
     return utilization(device_named(device))
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
     """Whether functions made by `tf.function` run as Python at every call, as for debugging."""
-    Mode.eager = bool(run_eagerly)
+    Modes.eager_functions = bool(run_eagerly)
 
 
 def functions_run_eagerly() -> bool:
     """What `run_functions_eagerly` said last."""
-    return Mode.eager
+    return Modes.eager_functions
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gtape._names import lacking as _lacking
 from gtape.core import nest
 from gtape.core.context import tracer_now
 from gtape.core.convert import convert
@@ -20,9 +21,13 @@ from gtape.core.dtypes import int32
 from gtape.core.errors import InvalidArgumentError, UnimplementedError
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
-from gtape.core.placement import on
+from gtape.core.placement import current_device, on
 from gtape.core.tensor import Tensor
 from gtape.devices.placing import device_named
+from gtape.ops.reductions.reductions import reduce_mean, reduce_sum
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import IntsLike, TensorLike
 
 __all__ = [
     "DistributedDataset", "DistributedIterator", "DistributedValues", "InputContext",
@@ -44,23 +49,23 @@ class ReduceOp(enum.Enum):
         return ReduceOp.__members__.get(aggregation.name)
 
 
-def _reduce_op(value: Any) -> ReduceOp:
+def _reduce_op(value: str | ReduceOp) -> ReduceOp:
     return ReduceOp(value.upper()) if isinstance(value, str) else ReduceOp(value)
 
 
-class _Place(NamedTuple):
+class _Entered(NamedTuple):
     """Where the program is: in the scope of a strategy, or in its replica."""
 
     strategy: Strategy
     replica: ReplicaContext | None
 
 
-_entered: ContextVar[_Place | None] = ContextVar("gtape.strategy", default=None)
+_entered: ContextVar[_Entered | None] = ContextVar("gtape.strategy", default=None)
 
 
 @contextmanager
 def _within(strategy: Strategy, replica: ReplicaContext | None) -> Iterator[None]:
-    token = _entered.set(_Place(strategy, replica))
+    token = _entered.set(_Entered(strategy, replica))
     try:
         with strategy._on():
             yield
@@ -76,7 +81,7 @@ def _require_cross_replica() -> None:
                            "tf.distribute.get_replica_context().merge_call(...)")
 
 
-def _value(value: Any) -> Any:
+def _value(value: TensorLike) -> Any:
     """A tensor, or what stands for one."""
     return value if isinstance(value, (Tensor, IndexedSlices)) else convert(value)
 
@@ -102,7 +107,7 @@ class ReplicaContext:
         """0, as a tensor."""
         return convert(0, int32)
 
-    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp, value: TensorLike, options: object = None) -> Any:
         """`value`, a nest of tensors: the sum, or mean, over one replica.
 
         Raises:
@@ -111,7 +116,7 @@ class ReplicaContext:
         _reduce_op(reduce_op)
         return nest.map_structure(_value, value)
 
-    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+    def all_gather(self, value: TensorLike, axis: int, options: object = None) -> Any:
         """`value`, a nest of tensors: what one replica has."""
         return nest.map_structure(_value, value)
 
@@ -170,38 +175,40 @@ class StrategyExtended:
     def update(self, var: Any, fn: Callable[..., Any], args: Any = (), kwargs: Any = None,
                group: bool = True) -> Any:
         """`fn(var, *args, **kwargs)`; with `group=False` as the list of all replicas' results."""
-        made = fn(var, *args, **(kwargs or {}))
-        return made if group else (made,)
+        result = fn(var, *args, **(kwargs or {}))
+        return result if group else (result,)
 
-    def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
+    def broadcast_to(self, tensor: TensorLike, destinations: object) -> Any:
         """`tensor`: there is one device."""
         return tensor
 
-    def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
+    def reduce_to(self, reduce_op: str, value: TensorLike, destinations: TensorLike,
+                  options: object = None) -> Any:
         """`value`, of one replica. Raises ValueError for another `reduce_op` than SUM and MEAN."""
         _require_cross_replica()
         _reduce_op(reduce_op)
         return value
 
-    def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any = None,
+    def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: object = None,
                         ) -> list[Any]:
         """The values of the pairs (value, destination)."""
         return [self.reduce_to(reduce_op, *pair) for pair in value_destination_pairs]
 
-    def call_for_each_replica(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None,
-                              ) -> Any:
+    def call_for_each_replica(
+            self, fn: Callable[..., object], args: Any = (), kwargs: object = None) -> Any:
         """`strategy.run`."""
         return self._strategy.run(fn, args, kwargs)
 
-    def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
+    def colocate_vars_with(self, colocate_with_variable: TensorLike,
+                           ) -> AbstractContextManager[None]:
         """Variables made inside go to the one device."""
         return nullcontext()
 
-    def variable_created_in_scope(self, v: Any) -> bool:
+    def variable_created_in_scope(self, v: TensorLike) -> bool:
         """Whether `v` belongs to this strategy; all variables of one replica do."""
         return True
 
-    def value_container(self, value: Any) -> Any:
+    def value_container(self, value: TensorLike) -> Any:
         """`value`: it is its own container."""
         return value
 
@@ -218,15 +225,13 @@ class Strategy:
     def __init__(self) -> None:
         self.extended = StrategyExtended(self)
 
-    def _on(self) -> AbstractContextManager[Any]:
+    def _on(self) -> AbstractContextManager[object]:
         """The block in which new tensors go to the strategy's device."""
         return nullcontext()
 
     def _devices(self) -> tuple[str, ...]:
-        from gtape.core.placement import current_device
-
-        found = current_device()
-        return (f"/device:{found.kind}:{found.index}",)
+        device = current_device()
+        return (f"/device:{device.kind}:{device.index}",)
 
     @contextmanager
     def scope(self) -> Iterator[Strategy]:
@@ -246,8 +251,8 @@ class Strategy:
             raise RuntimeError(f"Mixing different tf.distribute.Strategy objects: {self!r} inside "
                                f"the scope of {place.strategy!r}; leave that first")
 
-    def run(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None,
-            options: Any = None) -> Any:
+    def run(self, fn: Callable[..., object], args: TensorLike = (), kwargs: Any = None,
+            options: object = None) -> Any:
         """`fn(*args, **kwargs)` in the replica, and its results as they are.
 
         Raises:
@@ -258,14 +263,14 @@ class Strategy:
             raise ValueError(f"strategy.run: args must be a list or tuple of the arguments; got "
                              f"{shown(args)}. Write args=(value,)")
         _require_cross_replica()
-        if tracer_now() is not None:
+        if tracer_now() is not None:  # AutoGraph is loaded already, by the function in trace
             from gtape.autograph.calls import callee
 
             fn = callee(fn)
         with _within(self, ReplicaContext(self)):
             return fn(*args, **(kwargs or {}))
 
-    def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
+    def reduce(self, reduce_op: str | ReduceOp, value: object, axis: IntsLike | None) -> Any:
         """The values of the one replica, also reduced over `axis` unless that is None.
 
         Args:
@@ -277,8 +282,6 @@ class Strategy:
             ValueError: another `reduce_op`.
             RuntimeError: it is called in a replica.
         """
-        from gtape.ops.reductions.reductions import reduce_mean, reduce_sum
-
         _require_cross_replica()
         op = _reduce_op(reduce_op)
         if axis is None:
@@ -286,28 +289,28 @@ class Strategy:
         reduced = reduce_sum if op is ReduceOp.SUM else reduce_mean
         return nest.map_structure(lambda x: reduced(x, axis=axis), value)
 
-    def gather(self, value: Any, axis: int) -> Any:
+    def gather(self, value: TensorLike, axis: int) -> Any:
         """`value`, a nest of tensors: the replicas' values joined along `axis`."""
         _require_cross_replica()
         return nest.map_structure(_value, value)
 
-    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+    def experimental_local_results(self, value: TensorLike) -> tuple[Any, ...]:
         """The values of the replicas: (value,)."""
         return (value,)
 
-    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+    def experimental_distribute_dataset(self, dataset: object, options: object = None) -> Any:
         """`dataset`: its batches go to the one replica whole."""
         _require_cross_replica()
         return dataset
 
-    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any],
-                                          options: Any = None) -> Any:
+    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], object],
+                                          options: object = None) -> Any:
         """The dataset that `dataset_fn` makes for the one replica."""
         _require_cross_replica()
         return dataset_fn(InputContext())
 
     def experimental_distribute_values_from_function(
-            self, value_fn: Callable[[ValueContext], Any]) -> Any:
+            self, value_fn: Callable[[ValueContext], object]) -> Any:
         """The value that `value_fn` makes for the one replica."""
         _require_cross_replica()
         return value_fn(ValueContext())
@@ -329,7 +332,7 @@ class _Placed(Strategy):
         super().__init__()
         self._device = None if device is None else device_named(device)
 
-    def _on(self) -> AbstractContextManager[Any]:
+    def _on(self) -> AbstractContextManager[object]:
         return nullcontext() if self._device is None else on(self._device)
 
     def _devices(self) -> tuple[str, ...]:
@@ -356,7 +359,7 @@ class MirroredStrategy(_Placed):
         InvalidArgumentError: several devices, or one that is not there.
     """
 
-    def __init__(self, devices: Any = None, cross_device_ops: Any = None) -> None:
+    def __init__(self, devices: Any = None, cross_device_ops: object = None) -> None:
         names = [devices] if isinstance(devices, str) else list(devices or ())
         if len(names) > 1:
             raise InvalidArgumentError(
@@ -366,7 +369,7 @@ class MirroredStrategy(_Placed):
 
 
 class _OfMany(Strategy):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: object) -> None:
         raise UnimplementedError(
             f"{type(self).__name__}: gtape has one replica, on one device of one machine; use "
             f"tf.distribute.get_strategy() or tf.distribute.MirroredStrategy()")
@@ -391,7 +394,7 @@ class CentralStorageStrategy(_OfMany):
 class TPUClusterResolver:
     """Looks for TPUs, and raises ValueError: there are none."""
 
-    def __init__(self, tpu: Any = None, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, tpu: object = None, *args: Any, **kwargs: object) -> None:
         raise ValueError("there is no TPU to connect to: gtape runs on NumPy and CuPy")
 
 
@@ -445,9 +448,4 @@ experimental = SimpleNamespace(
 
 cluster_resolver = SimpleNamespace(TPUClusterResolver=TPUClusterResolver)
 
-
-def __getattr__(name: str) -> Any:
-    from gtape._names import missing
-
-    raise AttributeError(f"{missing('gtape.distribute', name, __all__)}. It has strategies of one "
-                         f"replica only")
+__getattr__ = _lacking("gtape.distribute", __all__, ". It has strategies of one replica only")

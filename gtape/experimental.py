@@ -11,12 +11,11 @@ from gtape.core.device import CPU
 from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor, wrap
-from gtape.data.optional import Optional
+from gtape.data.iterators import Optional
 from gtape.devices.placing import device_named
 from gtape.devices.probe import probe
 from gtape.ops.numpy_style import namespace as numpy
-from gtape.ops.ragged.partition import RowPartition
-from gtape.ops.ragged.shapes import DynamicRaggedShape
+from gtape.ops.ragged.partition import DynamicRaggedShape, RowPartition
 
 #: Memory kinds of the DLPack protocol.
 _HOST = 1
@@ -26,10 +25,10 @@ _CUDA = 2
 class _Opened:
     """A DLPack capsule as an object that speaks the protocol."""
 
-    def __init__(self, capsule: Any, kind: int) -> None:
+    def __init__(self, capsule: object, kind: int) -> None:
         self._capsule, self._kind = capsule, kind
 
-    def __dlpack__(self, **ignored: Any) -> Any:
+    def __dlpack__(self, **ignored: object) -> Any:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -70,7 +69,7 @@ def _from_capsule(capsule: Any) -> Tensor:
 
 def to_dlpack(tensor: Tensor) -> Any:
     """The tensor's memory as a DLPack capsule, without a copy. The receiver must not write."""
-    return tensor.__dlpack__()  # type: ignore[attr-defined]
+    return tensor.__dlpack__()
 
 
 def from_array(array: Any) -> Tensor:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from gtape.compile.frontend.result_specs import specs
 from gtape.core import dtypes
 from gtape.core.device import CPU
+from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand, map_text
@@ -19,7 +19,8 @@ from gtape.opdef.printers.cuda import servable
 __all__ = ["cuda", "specs"]
 
 
-def cuda(op: Any, wrt: str | Sequence[str] | None = None, dtype: Any = dtypes.float32) -> str:
+def cuda(op: Callable[..., object], wrt: str | Sequence[str] | None = None,
+         dtype: object = dtypes.float32) -> str:
     """The CUDA C++ of an elementwise op, or of its backward: the kernel that a GPU runs.
 
         print(tf.inspect.cuda(tf.tanh))             # y = tanh(x)
@@ -53,7 +54,7 @@ def cuda(op: Any, wrt: str | Sequence[str] | None = None, dtype: Any = dtypes.fl
     return map_text(formula, [MapOperand(t, "each") for t in types])
 
 
-def _step(op: Elementwise, wrt: str | Sequence[str] | None, dtype: Any) -> MapDefinition:
+def _step(op: Elementwise, wrt: str | Sequence[str] | None, dtype: DType) -> MapDefinition:
     types = [CPU.typed(dtype)] * len(op.params)
     if op.types == "select":
         types[0] = CPU.typed(dtypes.bool_)

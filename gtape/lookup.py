@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gtape._names import lacking as _lacking
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, int64, string
 from gtape.core.errors import InvalidArgumentError
@@ -22,20 +23,24 @@ from gtape.ops.indexing.lookup_tables import (
     StaticHashTable,
     fillable,
 )
-from gtape.ops.text.fingerprint import fingerprints
+from gtape.ops.text.hashes import fingerprints
+from gtape.ops.text.numerals import to_number
 from gtape.ops.text.steps import array_of
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import DTypeLike, TensorLike
 
 __all__ = [
     "KeyValueTensorInitializer", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex",
     "TextFileInitializer", "experimental"]
 
 
-def _known(value: Any, dtype: Any, what: str) -> EagerTensor:
-    found = convert(value, None if dtype is None else as_dtype(dtype))
-    if not isinstance(found, EagerTensor):
+def _known(value: TensorLike, dtype: object, what: str) -> EagerTensor:
+    tensor = convert(value, None if dtype is None else as_dtype(dtype))
+    if not isinstance(tensor, EagerTensor):
         raise InvalidArgumentError(f"the {what} of a table must be known when it is made; got "
-                                   f"{found.spec}. Make the table outside of the function")
-    return found
+                                   f"{tensor.spec}. Make the table outside of the function")
+    return tensor
 
 
 class KeyValueTensorInitializer(KeyedValues):
@@ -49,13 +54,13 @@ class KeyValueTensorInitializer(KeyedValues):
         InvalidArgumentError: other shapes, or none at all, when a table is made.
     """
 
-    def __init__(self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None,
-                 name: str | None = None) -> None:
+    def __init__(self, keys: TensorLike, values: TensorLike, key_dtype: DTypeLike | None = None,
+                 value_dtype: DTypeLike | None = None, name: str | None = None) -> None:
         self._keys, self._values = _known(keys, key_dtype, "keys"), _known(
             values, value_dtype, "values")
         self._key_dtype, self._value_dtype = self._keys.dtype, self._values.dtype
 
-    def initialize(self, table: Any) -> None:
+    def initialize(self, table: LookupTable) -> None:
         """Fill `table`, which forgets what was in it; a StaticHashTable that is full stays so.
 
         Raises:
@@ -97,7 +102,7 @@ class TextFileInitializer(KeyedValues):
             column that is no number where one is asked for.
     """
 
-    def __init__(self, filename: Any, key_dtype: Any, key_index: int, value_dtype: Any,
+    def __init__(self, filename: object, key_dtype: object, key_index: int, value_dtype: object,
                  value_index: int, vocab_size: int | None = None, delimiter: str = "\t",
                  name: str | None = None, value_index_offset: int = 0) -> None:
         if filename is None or (isinstance(filename, (str, bytes)) and not filename):
@@ -110,25 +115,26 @@ class TextFileInitializer(KeyedValues):
         self._size, self._delimiter = _lines(vocab_size), _delimiter(delimiter)
         self._path = local(filename)
 
-    def initialize(self, table: Any) -> None:
+    def initialize(self, table: StaticHashTable) -> None:
         """Read the file and fill `table`. Raises as `KeyValueTensorInitializer.initialize`."""
         full = fillable(table, self)
-        found: tuple[list[Any], list[Any]] = ([], [])
+        both: tuple[list[Any], list[Any]] = ([], [])
         with errors(self._path), open(self._path, "rb") as file:
             for number, line in enumerate(file):
                 if number == self._size:
                     break
                 text = line.rstrip(b"\r\n")
-                for items, (index, dtype, offset) in zip(found, self._columns):
+                for items, (index, dtype, offset) in zip(both, self._columns):
                     items.append(self._item(text, number, index, dtype, offset))
-        count = len(found[0])
+        count = len(both[0])
         if self._size is not None and count != self._size:
             raise InvalidArgumentError(f"the vocab_size of {self._path} was to be {self._size}, "
                                        f"and the file has {count} lines")
         full._import(*(array_of(items, (count,), dtype)
-                        for items, (_, dtype, _) in zip(found, self._columns)))
+                        for items, (_, dtype, _) in zip(both, self._columns)))
 
-    def _item(self, text: bytes, number: int, index: int, dtype: DType, offset: int) -> Any:
+    def _item(self, text: bytes, number: int, index: int, dtype: DType, offset: int,
+              ) -> bytes | int | np.generic:
         if index == TextFileIndex.LINE_NUMBER:
             return number + offset
         if index == TextFileIndex.WHOLE_LINE:
@@ -138,12 +144,10 @@ class TextFileInitializer(KeyedValues):
             raise InvalidArgumentError(
                 f"{self._path}, line {number}, must have at least {index + 1} columns between "
                 f"{self._delimiter!r}; it has {len(columns)}: {shown(text)}")
-        found = columns[index]
-        return found if dtype is string else self._numeral(found, number, dtype)
+        column = columns[index]
+        return column if dtype is string else self._numeral(column, number, dtype)
 
-    def _numeral(self, text: bytes, number: int, dtype: DType) -> Any:
-        from gtape.ops.text.numerals import to_number
-
+    def _numeral(self, text: bytes, number: int, dtype: DType) -> np.generic:
         try:
             return to_number(convert(text), dtype).numpy()
         except InvalidArgumentError:
@@ -151,32 +155,32 @@ class TextFileInitializer(KeyedValues):
                                        f"{dtype.name}") from None
 
 
-def _delimiter(value: Any) -> bytes:
-    found = as_bytes(value, "TextFileInitializer: the delimiter")
-    if len(found.decode(errors="replace")) != 1:
+def _delimiter(value: str) -> bytes:
+    delimiter = as_bytes(value, "TextFileInitializer: the delimiter")
+    if len(delimiter.decode(errors="replace")) != 1:
         raise ValueError(f"TextFileInitializer: the delimiter must be one character; got "
                          f"{shown(value)}")
-    return found
+    return delimiter
 
 
-def _lines(vocab_size: Any) -> int | None:
+def _lines(vocab_size: int | None) -> int | None:
     if vocab_size is None:
         return None
-    found = as_int(vocab_size, "TextFileInitializer: vocab_size")
-    if found <= 0:
-        raise ValueError(f"TextFileInitializer: vocab_size must be positive; got {found}")
-    return found
+    count = as_int(vocab_size, "TextFileInitializer: vocab_size")
+    if count <= 0:
+        raise ValueError(f"TextFileInitializer: vocab_size must be positive; got {count}")
+    return count
 
 
-def _offset(value: Any) -> int:
-    found = as_int(value, "TextFileInitializer: value_index_offset")
-    if abs(found) >= 1 << 62:
+def _offset(value: int) -> int:
+    offset = as_int(value, "TextFileInitializer: value_index_offset")
+    if abs(offset) >= 1 << 62:
         raise ValueError(f"TextFileInitializer: value_index_offset must be between -2**62 and "
-                         f"2**62, so that int64 holds the sums; got {found}")
-    return found
+                         f"2**62, so that int64 holds the sums; got {offset}")
+    return offset
 
 
-def _column(what: str, given: Any, dtype: DType) -> int:
+def _column(what: str, given: int, dtype: DType) -> int:
     """The `{what}_index` of a line: a column, or one of TextFileIndex.
 
     Raises:
@@ -212,8 +216,9 @@ class StaticVocabularyTable(LookupTable):
         TypeError: ids that are not int64, or keys that are neither strings nor integers.
     """
 
-    def __init__(self, initializer: Any, num_oov_buckets: Any, lookup_key_dtype: Any = None,
-                 name: str | None = None, experimental_is_anonymous: bool = False) -> None:
+    def __init__(self, initializer: object, num_oov_buckets: int,
+                 lookup_key_dtype: DTypeLike | None = None, name: str | None = None,
+                 experimental_is_anonymous: bool = False) -> None:
         self._buckets = as_int(num_oov_buckets, "num_oov_buckets")
         if self._buckets <= 0:
             raise ValueError(f"StaticVocabularyTable: num_oov_buckets must be greater than 0; got "
@@ -239,20 +244,17 @@ class StaticVocabularyTable(LookupTable):
 
     def _read(self, keys: np.ndarray, defaults: np.ndarray | None = None) -> list[np.ndarray]:
         asked = keys.reshape(-1).tolist()
-        found = np.array([self._entries.get(key, -1) for key in asked], np.int64)
-        unknown = np.flatnonzero(found == -1)
+        ids = np.array([self._entries.get(key, -1) for key in asked], np.int64)
+        unknown = np.flatnonzero(ids == -1)
+        # Integers are hashed as TensorFlow hashes them: by their digits.
         words = [asked[i] if self._key_dtype is string else str(asked[i]).encode()
                  for i in unknown.tolist()]
         if words:
             buckets = (fingerprints(words) % np.uint64(self._buckets)).astype(np.int64)
-            found[unknown] = len(self._entries) + buckets
-        return [found.reshape(keys.shape)]
+            ids[unknown] = len(self._entries) + buckets
+        return [ids.reshape(keys.shape)]
 
 
 experimental = SimpleNamespace(MutableHashTable=MutableHashTable, DenseHashTable=DenseHashTable)
 
-
-def __getattr__(name: str) -> Any:
-    from gtape._names import missing
-
-    raise AttributeError(missing("gtape.lookup", name, __all__))
+__getattr__ = _lacking("gtape.lookup", __all__)

@@ -1,11 +1,6 @@
 """gtape.nn: what neural networks are made of. Names are imported when they are first used."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from gtape._names import missing as _missing
-from gtape._names import parsed as _parsed
+from gtape._lazy import attach as _attach
 
 _TABLE = {
     "gtape.ops.nn.activations": """
@@ -37,11 +32,10 @@ _TABLE = {
     "gtape.ops.nn.dropout": "dropout experimental",
     "gtape.ops.indexing.gathering": "embedding_lookup",
     "gtape.ops.sparse.embedding": "embedding_lookup_sparse safe_embedding_lookup_sparse",
-    "gtape.ops.shape.depth_blocks": "depth_to_space space_to_depth with_space_to_batch",
-    "gtape.ops.shape.batch_blocks": "space_to_batch",
+    "gtape.ops.shape.blocks": "depth_to_space space_to_batch space_to_depth with_space_to_batch",
     "gtape.ops.nn.isotonic": "isotonic_regression",
     "gtape.ops.linalg.norms": "l2_normalize",
-    "gtape.ops.reductions.more_reductions": "zero_fraction",
+    "gtape.ops.reductions.logical": "zero_fraction",
     "gtape.ops.indexing.sorting": "approx_max_k approx_min_k in_top_k top_k",
 }
 
@@ -58,26 +52,4 @@ _ABSENT = {
     "RNNCellResidualWrapper": _CELLS,
 }
 
-
-_NAMES = _parsed(_TABLE)
-
-
-def __getattr__(name: str) -> Any:
-    import importlib
-
-    entry = _NAMES.get(name)
-    if entry is None:
-        raise AttributeError(_advice(name))
-    found = getattr(importlib.import_module(entry[0]), entry[1])
-    globals()[name] = found
-    return found
-
-
-def _advice(name: str) -> str:
-    if name in _ABSENT:
-        return f"gtape.nn has no '{name}': {_ABSENT[name]}"
-    return _missing("gtape.nn", name, _NAMES)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES})
+__getattr__, __dir__, __all__ = _attach(__name__, _TABLE, _ABSENT)

@@ -1,20 +1,13 @@
 """gtape.ragged: RaggedTensors of lists, ranges and rows, and the functions of them."""
 
-from __future__ import annotations
+from gtape._lazy import attach as _attach
 
-from gtape.ops.ragged.factories import (
-    boolean_mask,
-    constant,
-    cross,
-    cross_hashed,
-    map_flat_values,
-    row_splits_to_segment_ids,
-    segment_ids_to_row_splits,
-    stack,
-    stack_dynamic_partitions,
-)
-from gtape.ops.ragged.factories import range_ as range
+_TABLE = {
+    "gtape.ops.ragged.factories": """
+        constant cross cross_hashed map_flat_values row_splits_to_segment_ids
+        segment_ids_to_row_splits stack_dynamic_partitions range=range_""",
+    "gtape.ops.ragged.indexing": "boolean_mask",
+    "gtape.ops.ragged.joining": "stack",
+}
 
-__all__ = [
-    "boolean_mask", "constant", "cross", "cross_hashed", "map_flat_values", "range",
-    "row_splits_to_segment_ids", "segment_ids_to_row_splits", "stack", "stack_dynamic_partitions"]
+__getattr__, __dir__, __all__ = _attach(__name__, _TABLE)

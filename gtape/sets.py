@@ -1,7 +1,9 @@
 """gtape.sets: what is in both, in one or in either of two sets."""
 
-from __future__ import annotations
+from gtape._lazy import attach as _attach
 
-from gtape.ops.sparse.sets import difference, intersection, size, union
+_TABLE = {
+    "gtape.ops.sparse.sets": "difference intersection size union",
+}
 
-__all__ = ["difference", "intersection", "size", "union"]
+__getattr__, __dir__, __all__ = _attach(__name__, _TABLE)

@@ -10,7 +10,7 @@ __all__ = ["gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support",
            "is_gpu_available"]
 
 
-def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
+def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: object = None) -> bool:
     """Whether gtape can use a GPU; all that it can use are NVIDIA's.
 
     Args:

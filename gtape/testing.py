@@ -16,9 +16,15 @@ from gtape.autodiff.tape import GradientTape
 from gtape.core import dtypes
 from gtape.core.convert import convert
 from gtape.core.errors import GradientMismatch
+from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Bools, Case, Ints, Op
 from gtape.core.op import declared as _declared_ops
 from gtape.core.tensor import Tensor
+from gtape.ops.elementwise.complex_parts import real
+from gtape.ops.reductions.reductions import reduce_sum
+from gtape.ops.shape.casting import cast
+from gtape.trace.symbolic_tensor import SymbolicTensor
+from gtape.trace.tracer import trace
 
 _STEP = 1e-5
 #: The dtypes on which an elementwise op of a typing rule is tested, where not floats.
@@ -36,7 +42,7 @@ def op_cases(op: Op) -> list[Case]:
     """The declared cases; elementwise ops get their own from the number of inputs."""
     if op.cases:
         return op.cases
-    domain = getattr(op, "domain", None)
+    domain = op.domain
     if domain is None:
         return []
     shapes: dict[int, list[Any]] = {
@@ -87,23 +93,18 @@ def call(op: Any, inputs: Sequence[Tensor], case: Case) -> list[Tensor]:
 
 def _weighted(results: Sequence[Tensor], weights: Sequence[np.ndarray]) -> Tensor:
     """Σ Re(conj(w) y): a scalar that sees every element of every differentiable result."""
-    import gtape.math as tfm
-    from gtape.ops.reductions.reductions import reduce_sum
-
     total = convert(0.0, dtypes.float64)
     for y, w in zip(results, weights):
         if not y.dtype.is_differentiable:
             continue
-        term = y * convert(np.conj(w).astype(y.dtype.np_dtype))  # type: ignore[operator]
+        term = y * convert(np.conj(w).astype(y.dtype.np_dtype))
         if y.dtype.is_complex:
-            term = tfm.real(term)
-        total = total + reduce_sum(_wide(term))  # type: ignore[operator]
+            term = real(term)
+        total = total + reduce_sum(_wide(term))
     return total
 
 
 def _wide(x: Tensor) -> Tensor:
-    from gtape.ops.shape.casting import cast
-
     return cast(x, dtypes.float64)
 
 
@@ -158,7 +159,7 @@ def check_gradient(op: Any, case: Case, dtype: str = "float64", order: int = 2,
                  rtol)
 
 
-def _carries_gradient(op: Any, position: int) -> bool:
+def _carries_gradient(op: Op, position: int) -> bool:
     """False for an input of a scalar op that declares no gradient for it: it is held fixed."""
     rules = getattr(op, "rules", None)
     return rules is None or op.params[position] in rules
@@ -174,9 +175,6 @@ def _direction(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
 def _slope(value: Callable[[Sequence[Tensor]], Tensor], tensors: Sequence[Tensor],
            directions: Sequence[np.ndarray | None]) -> Tensor:
     """The derivative of `value` along `directions`, as a tensor that can be differentiated."""
-    import gtape.math as tfm
-    from gtape.ops.reductions.reductions import reduce_sum
-
     wanted = [i for i, d in enumerate(directions) if d is not None]
     sources = [tensors[i] for i in wanted]
     with GradientTape() as tape:
@@ -186,18 +184,18 @@ def _slope(value: Callable[[Sequence[Tensor]], Tensor], tensors: Sequence[Tensor
     for i, g in zip(wanted, tape.gradient(y, sources)):
         if g is None:
             continue
-        if hasattr(g, "to_dense"):
+        if isinstance(g, IndexedSlices):
             g = g.to_dense()
         d = directions[i]
         assert d is not None
         term = g * convert(np.conj(d).astype(g.dtype.np_dtype))
         if g.dtype.is_complex:
-            term = tfm.real(term)
-        total = total + reduce_sum(_wide(term))  # type: ignore[operator]
+            term = real(term)
+        total = total + reduce_sum(_wide(term))
     return total
 
 
-def _compare(op: Any, order: int, by_tape: float, by_differences: float, rtol: float) -> None:
+def _compare(op: Op, order: int, by_tape: float, by_differences: float, rtol: float) -> None:
     scale = max(abs(by_tape), abs(by_differences), 1.0)
     if math.isfinite(by_tape) and abs(by_tape - by_differences) <= rtol * scale * 10 ** (order - 1):
         return
@@ -217,15 +215,12 @@ def _same(a: Tensor, b: Tensor) -> None:
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=64 * step, atol=64 * step)
 
 
-def check_trace(op: Any, case: Case, dtype: str = "float32", seed: int = 0) -> None:
+def check_trace(op: Op, case: Case, dtype: str = "float32", seed: int = 0) -> None:
     """Compare the op run eagerly with its trace replayed.
 
     Raises:
         AssertionError: they differ, or the trace infers other specs than came out.
     """
-    from gtape.trace.symbolic_tensor import SymbolicTensor
-    from gtape.trace.tracer import trace
-
     tensors = [convert(a) for a in draw(case, dtype, seed)]
     eager = call(op, tensors, case)
     graph = trace(lambda *xs: tuple(call(op, xs, case)), [t.spec for t in tensors])

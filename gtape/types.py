@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, Union
+from typing import Union
 
 import numpy as np
 
+from gtape._names import lacking as _lacking
 from gtape.compile.frontend.concrete_function import ConcreteFunction
 from gtape.compile.frontend.function import Function
 from gtape.core.tensor import Tensor
@@ -37,8 +38,4 @@ experimental = SimpleNamespace(
     PolymorphicFunction=Function, ConcreteFunction=ConcreteFunction,
     distributed=SimpleNamespace(PerReplica=PerReplica, Mirrored=Mirrored))
 
-
-def __getattr__(name: str) -> Any:
-    from gtape._names import missing
-
-    raise AttributeError(missing("gtape.types", name, __all__))
+__getattr__ = _lacking("gtape.types", __all__)

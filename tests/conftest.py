@@ -2,20 +2,19 @@
 
 Tests run on the CPU, also where a GPU is present, unless they are marked `gpu`: those are not
 collected where there is no GPU, and fail there with GTAPE_REQUIRE_GPU=1. A test that takes the
-fixture `device` runs once for each kind of device that there is. A traced function runs without the
-compiler, which would take half a second for each, unless its test is marked `native`. Its program
-then has guard zones around its values, unless the marker says `zones=False`: a test of where values
-lie. With GTAPE_EMULATED_GPU=1 the tests marked `gpu` run on memory of the host, their kernels by
-the emulator; arrays are then a strict stand-in for CuPy's.
+fixture `device` runs once for each kind of device that there is; one that takes `gpus`, on GPUs
+whose memory is NumPy's (tests/fakes). A traced function runs without the compiler, which would take
+half a second for each, unless its test is marked `native`. Its program then has guard zones around
+its values, unless the marker says `zones=False`: a test of where values lie. With
+GTAPE_EMULATED_GPU=1 the tests marked `gpu` run on memory of the host, their kernels by the
+emulator; arrays are then a strict stand-in for CuPy's.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -24,14 +23,14 @@ import gtape as tf
 from gtape.devices import probe
 from gtape.devices.cpu import toolchain
 
+pytest_plugins = ["tests.fakes.fixtures"]
 settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("ci")
 
 _REQUIRED = os.environ.get("GTAPE_REQUIRE_GPU") == "1"
 _EMULATED = os.environ.get("GTAPE_EMULATED_GPU") == "1"
 if _EMULATED:
-    sys.path.insert(0, str(Path(__file__).parent / "devices"))
-    import emulated
+    from tests.fakes import emulated
 
     emulated.install()
 
@@ -85,9 +84,8 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _on_the_cpu(request: pytest.FixtureRequest) -> Iterator[None]:
-    elsewhere = _NO_GPU or request.node.get_closest_marker("gpu") or (
-        "devices" in request.node.path.parts)
-    with nullcontext() if elsewhere else tf.device("CPU:0"):
+    elsewhere = "gpus" in request.fixturenames or request.node.get_closest_marker("gpu")
+    with nullcontext() if _NO_GPU or elsewhere else tf.device("CPU:0"):
         yield
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import gtape as tf
-from gtape import _names
+from gtape import _names, _stub
 
 _NAMESPACES = [name for name in _names.MODULES if importlib.util.find_spec(f"gtape.{name}")]
 
@@ -202,3 +202,9 @@ def test_a_program_on_the_cpu_loads_neither_keras_nor_the_demo_nor_cupy() -> Non
                                    "gtape.ops.elementwise.scalars", "gtape.testing"])
 def test_any_module_can_be_imported_first(first: str) -> None:
     assert _fresh(f"import {first}; print('ok')") == "ok"
+
+
+def test_stubs_are_what_the_tables_say():
+    for path, text in _stub.stubs():
+        assert path.read_text(encoding="utf-8") == text, (
+            f"{path.name}: run python -m gtape._stub")

@@ -13,11 +13,11 @@ import pytest
 
 _TESTS = Path(__file__).parent
 #: Packages that tests use, and that neither gtape nor Keras needs.
-_EXTRAS = ("PIL", "autograd", "cupy", "mpmath", "pynvml", "safetensors", "scipy", "sklearn",
-           "tensorboard")
+_EXTRAS = ("PIL", "autograd", "cupy", "mpmath", "pandas", "pynvml", "safetensors", "scipy",
+           "sklearn", "tensorboard")
 #: Tests for every device there is, and one for a GPU.
 _BOTH = "tests/files/test_file_devices.py"
-_GPU = "tests/devices/test_gpu.py::test_new_tensors_go_there"
+_GPU = "tests/devices/cuda/test_gpu.py::test_new_tensors_go_there"
 _OF_GPUS = ("GTAPE_REQUIRE_GPU", "GTAPE_EMULATED_GPU")
 
 
@@ -39,6 +39,14 @@ def test_files_whose_packages_are_missing_are_skipped() -> None:
         r"^(\w+ = )?pytest\.importorskip\(\"(?!resource)", path.read_text("utf-8"), re.MULTILINE)]
     status, said = run_pytest(*files, without=_EXTRAS)
     assert status == pytest.ExitCode.NO_TESTS_COLLECTED and f"{len(files)} skipped" in said, said
+
+
+def test_packages_that_may_be_missing_are_not_simply_imported() -> None:
+    """`pytest.importorskip` instead: where one is missing, collecting would end in an error."""
+    statement = re.compile(rf"^(import|from) ({'|'.join(_EXTRAS)})\b.*", re.MULTILINE)
+    found = {str(path.relative_to(_TESTS)): match[0] for path in _TESTS.rglob("*.py")
+             for match in statement.finditer(path.read_text("utf-8"))}
+    assert not found
 
 
 def test_tests_of_a_gpu_are_left_out_where_there_is_none() -> None:

@@ -1,4 +1,8 @@
-"""What follows from a declaration, for every op × case × dtype × device, without writing a test."""
+"""What follows from a declaration, for every op × case × dtype, without writing a test.
+
+That a device gives what the CPU gives is in tests/devices/cuda/test_same_as_cpu.py; what the tape
+keeps is asked on every device here.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +91,7 @@ def test_every_public_op_says_what_it_computes() -> None:
 
 
 @_some(lambda op, case, dtype: True)
-def test_infer_equals_what_comes_out(op: Op, case: Any, dtype: str, device: str) -> None:
+def test_infer_equals_what_comes_out(op: Op, case: Any, dtype: str) -> None:
     tensors = _tensors(op, case, dtype)
     results = testing.call(op, tensors, case)
     assert [r.spec for r in results] == _inferred(op, case, tensors)
@@ -95,7 +99,7 @@ def test_infer_equals_what_comes_out(op: Op, case: Any, dtype: str, device: str)
         array = result._array_()
         assert tuple(array.shape) == result.spec.shape
         assert array.dtype == result.dtype.np_dtype, f"the array itself holds {array.dtype}"
-        assert result.device == device
+        assert result.device == "CPU:0"
 
 
 def _inferred(op: Op, case: Any, tensors: list[EagerTensor]) -> list[Any]:
@@ -111,8 +115,7 @@ def _inferred(op: Op, case: Any, tensors: list[EagerTensor]) -> list[Any]:
 
 
 @_some(lambda op, case, dtype: dtype in ("float32", "complex64"))
-def test_value_equals_the_value_in_double_precision(op: Op, case: Any, dtype: str,
-                                                    device: str) -> None:
+def test_value_equals_the_value_in_double_precision(op: Op, case: Any, dtype: str) -> None:
     arrays = testing.draw(case, dtype, _seed(op))
     wide = [_widened(a) for a in arrays]
     single = testing.call(op, [convert(a) for a in arrays], case)
@@ -146,7 +149,7 @@ def _assert_same_answers(got: list[Any], wanted: list[Any]) -> None:
 
 
 @_some(lambda op, case, dtype: _is_differentiable(op) and _wide(dtype))
-def test_gradients_of_both_orders(op: Op, case: Any, dtype: str, device: str) -> None:
+def test_gradients_of_both_orders(op: Op, case: Any, dtype: str) -> None:
     testing.check_gradient(op, case, dtype, seed=_seed(op))
 
 
@@ -168,8 +171,7 @@ def _weights(tensor: Any) -> np.ndarray:
 
 
 @_some(lambda op, case, dtype: _is_differentiable(op) and dtype == "float32")
-def test_gradient_has_the_dtype_and_shape_of_its_source(op: Op, case: Any, dtype: str,
-                                                        device: str) -> None:
+def test_gradient_has_the_dtype_and_shape_of_its_source(op: Op, case: Any, dtype: str) -> None:
     arrays = testing.draw(case, dtype, _seed(op))
     tensors = [convert(a) for a in arrays]
     assert _floats(tensors)
@@ -186,8 +188,8 @@ def test_gradient_has_the_dtype_and_shape_of_its_source(op: Op, case: Any, dtype
 
 
 @_some(lambda op, case, dtype: getattr(op, "linear", ()) and _wide(dtype))
-def test_linear_ops_obey_superposition_and_have_their_adjoint(op: Op, case: Any, dtype: str,
-                                                              device: str) -> None:
+def test_linear_ops_obey_superposition_and_have_their_adjoint(op: Op, case: Any,
+                                                              dtype: str) -> None:
     # A pad with ones is linear but for a constant, so the weights here add up to 1.
     tensors = _tensors(op, case, dtype)
     at = [i for i in _floats(tensors) if op.variadic or op.params[i] in op.linear]
@@ -218,8 +220,7 @@ def _assert_adjoint(op: Op, case: Any, tensors: list[EagerTensor], at: list[int]
 
 
 @_some(lambda op, case, dtype: isinstance(op, Primitive) and op.definition is not None)
-def test_the_array_function_computes_the_definition(op: Primitive, case: Any, dtype: str,
-                                                    device: str) -> None:
+def test_the_array_function_computes_the_definition(op: Primitive, case: Any, dtype: str) -> None:
     tensors = _tensors(op, case, dtype)
     wanted = op.definition(*tensors, **op.defaults | case.attrs)
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
@@ -230,7 +231,7 @@ def test_the_array_function_computes_the_definition(op: Primitive, case: Any, dt
 
 @_some(lambda op, case, dtype: op.definition is not None and op.vjp_rules.any and _wide(dtype))
 def test_rule_equals_the_derivative_of_the_definition(op: Composite | Primitive, case: Any,
-                                                      dtype: str, device: str) -> None:
+                                                      dtype: str) -> None:
     tensors = _tensors(op, case, dtype)
 
     def by_rule(op: Composite, xs: Any, case: Any) -> Any:
@@ -248,7 +249,7 @@ def test_rule_equals_the_derivative_of_the_definition(op: Composite | Primitive,
 
 @_some(lambda op, case, dtype: _is_differentiable(op) and _wide(dtype))
 def test_the_backward_on_arrays_equals_the_one_that_other_tapes_record(
-        op: Op, case: Any, dtype: str, device: str) -> None:
+        op: Op, case: Any, dtype: str) -> None:
     tensors = _tensors(op, case, dtype)
     plain = _pulled(op, case, tensors)
     with tf.GradientTape():
@@ -257,8 +258,7 @@ def test_the_backward_on_arrays_equals_the_one_that_other_tapes_record(
 
 
 @_some(lambda op, case, dtype: _is_differentiable(op) and _wide(dtype))
-def test_forward_mode_agrees_with_reverse_mode(op: Op, case: Any, dtype: str,
-                                               device: str) -> None:
+def test_forward_mode_agrees_with_reverse_mode(op: Op, case: Any, dtype: str) -> None:
     tensors = _tensors(op, case, dtype)
     at = _floats(tensors)
     assert at
@@ -279,13 +279,12 @@ def test_forward_mode_agrees_with_reverse_mode(op: Op, case: Any, dtype: str,
 
 
 @_some(lambda op, case, dtype: True)
-def test_traced_equals_eager(op: Op, case: Any, dtype: str, device: str) -> None:
+def test_traced_equals_eager(op: Op, case: Any, dtype: str) -> None:
     testing.check_trace(op, case, dtype, seed=_seed(op))
 
 
 @_some(lambda op, case, dtype: _is_differentiable(op) and _wide(dtype))
-def test_gradient_through_a_trace_equals_the_eager_one(op: Op, case: Any, dtype: str,
-                                                       device: str) -> None:
+def test_gradient_through_a_trace_equals_the_eager_one(op: Op, case: Any, dtype: str) -> None:
     tensors = _tensors(op, case, dtype)
     graph = trace(lambda *xs: tuple(testing.call(op, xs, case)), [t.spec for t in tensors])
     check(graph)

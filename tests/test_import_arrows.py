@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from benchmarks.source_files import Import, imports, read
+
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-from benchmarks.source_files import Import, imports, read  # noqa: E402
-
 _DOCUMENT = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 
 
@@ -37,7 +35,11 @@ _ARROWS = {_names(row[0])[0]: set(row[2].split()) for row in _PACKAGES if row[2]
 _LATE = {(_names(row[0])[0], target) for row in _rows("Imports that point upwards")
          for target in _names(row[1])}
 
-_IMPORTS = imports(read())
+
+@cache
+def _imports() -> list[Import]:
+    """All of the package: read once in a process that runs these tests, and in no other."""
+    return imports(read())
 
 
 def _layer(arrow: Import) -> str:
@@ -56,7 +58,7 @@ def _listed(arrows: Iterable[Import]) -> str:
 
 @pytest.mark.parametrize("layer", sorted(_ARROWS))
 def test_arrows_point_down(layer: str) -> None:
-    wrong = [arrow for arrow in _IMPORTS if _layer(arrow) == layer and not arrow.late
+    wrong = [arrow for arrow in _imports() if _layer(arrow) == layer and not arrow.late
              and _target(arrow) and _target(arrow)[0] not in _ARROWS[layer]]
     assert not wrong, _listed(wrong)
 
@@ -64,7 +66,7 @@ def test_arrows_point_down(layer: str) -> None:
 @pytest.mark.parametrize("layer", sorted(_ARROWS))
 def test_late_imports_upwards_are_the_documented_ones(layer: str) -> None:
     wrong = []
-    for arrow in _IMPORTS:
+    for arrow in _imports():
         target = _target(arrow)
         if _layer(arrow) != layer or not arrow.late or not target:
             continue
@@ -77,7 +79,7 @@ def test_late_imports_upwards_are_the_documented_ones(layer: str) -> None:
 
 def test_only_the_demo_the_cli_and_late_imports_use_other_packages() -> None:
     core = {"gtape", "numpy", "__future__", *sys.stdlib_module_names}
-    wrong = [arrow for arrow in _IMPORTS
+    wrong = [arrow for arrow in _imports()
              if not arrow.late and _layer(arrow) not in ("demo", "cli")
              and arrow.module.split(".")[0] not in core]
     assert not wrong, _listed(wrong)
@@ -85,20 +87,20 @@ def test_only_the_demo_the_cli_and_late_imports_use_other_packages() -> None:
 
 def test_numerics_never_imports_anything_but_numpy() -> None:
     allowed = {"numpy", "__future__", *sys.stdlib_module_names}
-    wrong = [arrow for arrow in _IMPORTS if _layer(arrow) == "numerics"
+    wrong = [arrow for arrow in _imports() if _layer(arrow) == "numerics"
              and arrow.module.split(".")[0] not in allowed
              and not arrow.module.startswith("gtape.numerics")]
     assert not wrong, _listed(wrong)
 
 
 def test_nothing_unpickles() -> None:
-    wrong = [arrow for arrow in _IMPORTS
+    wrong = [arrow for arrow in _imports()
              if arrow.module.split(".")[0] in ("pickle", "marshal", "shelve")]
     assert not wrong, _listed(wrong)
 
 
 def test_importing_gtape_imports_neither_ops_nor_devices_nor_keras() -> None:
-    wrong = [arrow for arrow in _IMPORTS if arrow.file == "__init__.py" and not arrow.late
+    wrong = [arrow for arrow in _imports() if arrow.file == "__init__.py" and not arrow.late
              and arrow.module not in ("__future__", "gtape._names", "gtape._version")]
     assert not wrong, _listed(wrong)
 

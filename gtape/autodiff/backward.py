@@ -6,13 +6,17 @@ Its loops run once for every op, so they read records by place; `core.recording`
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from gtape.core.context import walking
-from gtape.core.device import added
+from gtape.core.device import add_arrays
 from gtape.core.errors import ResourceExhaustedError
 from gtape.core.fp_errors import ignore, restore
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.recording import Backward, RecordTuple
 from gtape.core.source_location import user_frame
+from gtape.core.tensor import EagerTensor, wrap
 
 #: What is pulled back: an array or a tensor, IndexedSlices, or a list with one for each result.
 Cotangent: TypeAlias = Any
@@ -21,16 +25,16 @@ Grads: TypeAlias = dict[int, Cotangent]
 
 def keys_depending_on(records: list[Any], sources: set[int]) -> set[int]:
     """The keys that depend on a source: the only ones worth a backward step."""
-    found = set(sources)
+    keys = set(sources)
     for record in records:
         ins = record[5]
-        if (ins in found) if type(ins) is int else not found.isdisjoint(ins):
+        if (ins in keys) if type(ins) is int else not keys.isdisjoint(ins):
             outs = record[1]
             if type(outs) is int:
-                found.add(outs)
+                keys.add(outs)
             else:
-                found.update(outs)
-    return found
+                keys.update(outs)
+    return keys
 
 
 def _leads_nowhere(record: Any, useful: set[int] | None) -> bool:
@@ -41,7 +45,7 @@ def _leads_nowhere(record: Any, useful: set[int] | None) -> bool:
 
 
 def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | None,
-         consume: bool, tensors: bool, sparse_type: Any) -> None:
+         consume: bool, tensors: bool) -> None:
     """Pull `grads` back through `records`, last to first, adding to `grads`.
 
     Args:
@@ -50,28 +54,33 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
         consume: take the records off the list, so what they hold is freed on the way.
         tensors: `grads` holds tensors, and every step is itself recorded by other tapes.
     """
+    # Once for the whole walk: the steps call NumPy bare.
     state = ignore()
     site = walking.set(user_frame(sys._getframe(1))) if tensors else None
     try:
         if consume and useful is None and not tensors:
-            backward_freeing(records, grads, keep, sparse_type)
+            backward_freeing(records, grads, keep)
             return
+        # Last to first: whoever reads a value was recorded after it, so its gradient is complete
+        # here.
         index = len(records)
         while index:
             index -= 1
             record = records.pop() if consume else records[index]
             out = record[1]
             if type(out) is int:
+                # Taken out, the gradient of an intermediate lives no longer than the step that
+                # reads it: the walk holds a few of them and not one for each record.
                 g = grads.get(out) if out in keep else grads.pop(out, None)
                 if g is None or _leads_nowhere(record, useful):
                     continue
-                if type(g) is sparse_type and not record[4].sparse:
+                if type(g) is IndexedSlices and not record[4].sparse:
                     g = g.dense(tensors)
             else:
                 g = [grads.get(k) if k in keep else grads.pop(k, None) for k in out]
                 if all(part is None for part in g) or _leads_nowhere(record, useful):
                     continue
-                g = [p.dense(tensors) if type(p) is sparse_type else p for p in g]
+                g = [p.dense(tensors) if type(p) is IndexedSlices else p for p in g]
             if tensors:
                 record[0].tensors(grads, g, record)
             else:
@@ -90,7 +99,7 @@ def walk(records: list[Any], grads: Grads, keep: set[int], useful: set[int] | No
             walking.reset(site)
 
 
-def backward_freeing(records: list[Any], grads: Grads, keep: set[int], sparse_type: Any) -> None:
+def backward_freeing(records: list[Any], grads: Grads, keep: set[int]) -> None:
     """The common case of `walk`: bare arrays, every record wanted.
 
     The gradient that a record gives to its one input is mostly what the record before it waits
@@ -98,6 +107,7 @@ def backward_freeing(records: list[Any], grads: Grads, keep: set[int], sparse_ty
     """
     take = grads.pop
     pop = records.pop
+    # Keys begin at 1, so 0 says that nothing is being handed on.
     next_key, next_part = 0, None
     while records:
         record = pop()
@@ -106,7 +116,8 @@ def backward_freeing(records: list[Any], grads: Grads, keep: set[int], sparse_ty
             g: Any = next_part
             next_key = 0
             if out in grads:
-                g = added(take(out), g)
+                # The order of `walk`, what came first plus what comes now: both ways round alike.
+                g = add_arrays(take(out), g)
         else:
             if next_key:
                 add_to(grads, next_key, next_part)
@@ -115,7 +126,7 @@ def backward_freeing(records: list[Any], grads: Grads, keep: set[int], sparse_ty
                 g = [grads.get(k) if k in keep else take(k, None) for k in out]
                 if all(part is None for part in g):
                     continue
-                g = [p.dense(False) if type(p) is sparse_type else p for p in g]
+                g = [p.dense(False) if type(p) is IndexedSlices else p for p in g]
                 record[0](grads, g, record)
                 continue
             g = take(out, None)
@@ -123,7 +134,7 @@ def backward_freeing(records: list[Any], grads: Grads, keep: set[int], sparse_ty
                 continue
         if keep and out in keep:
             grads[out] = g
-        if type(g) is sparse_type and not record[4].sparse:
+        if type(g) is IndexedSlices and not record[4].sparse:
             g = g.dense(False)
         next_part = record[0](grads, g, record)
         if next_part is not None:
@@ -132,7 +143,28 @@ def backward_freeing(records: list[Any], grads: Grads, keep: set[int], sparse_ty
         add_to(grads, next_key, next_part)
 
 
-def add_to(grads: Grads, key: int, part: Any) -> None:
+def add_to(grads: Grads, key: int, part: object) -> None:
     """Add a contribution to the gradient of `key`."""
     old = grads.get(key)
-    grads[key] = part if old is None else added(old, part)
+    grads[key] = part if old is None else add_arrays(old, part)
+
+
+def on_arrays(tensors: Callable[[Grads, Cotangent, RecordTuple], None]) -> Backward:
+    """The array form of a backward that is written for tensors: wrap, run, unwrap."""
+    def backward(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
+        parts: Grads = {}
+        tensors(parts, _wrapped(g), record)
+        for key, part in parts.items():
+            add_to(grads, key, part._a if type(part) is EagerTensor else part)
+
+    backward.tensors = tensors  # type: ignore[attr-defined]
+    return backward
+
+
+def _wrapped(g: Cotangent) -> Cotangent:
+    """A cotangent's array, or the list of them, as tensors."""
+    if type(g) is IndexedSlices:
+        return g
+    if type(g) is list:
+        return [None if a is None else wrap(a) for a in g]
+    return wrap(g)

@@ -19,7 +19,8 @@ from gtape.core.context import paused
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.recording import Record
 from gtape.core.source_location import SourceLocation, resolve
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor
+from gtape.core.variable import Variable
 
 NOT_WATCHED = "NOT_WATCHED"
 NOT_TRAINABLE = "NOT_TRAINABLE"
@@ -96,7 +97,7 @@ def explain(tape: Any, target: Any, source: Any) -> Explanation:
     return explain_lists(tape, leaves, origin, tape._records, tape._marks)
 
 
-def explain_lists(tape: Any, targets: list[Any], source: Any, records: list[Any],
+def explain_lists(tape: Any, targets: list[Any], source: Tensor | Variable, records: list[Any],
                   marks: list[Any]) -> Explanation:
     """`explain` on lists of records and marks, for a tape that may have dropped them."""
     return _Search(tape, targets, source, records, marks).answer()
@@ -129,10 +130,10 @@ class _Search:
     # ------------------------------------------------------------------ the graph
 
     def _links(self) -> dict[int, list[_Link]]:
-        found: dict[int, list[_Link]] = {}
+        by_key: dict[int, list[_Link]] = {}
         for r in self.records:
             for out in r.outputs:
-                found.setdefault(out, []).extend(
+                by_key.setdefault(out, []).extend(
                     _Link(r.op, r.op.name.rstrip("_"), "", (r.code, r.offset), k, 0)
                     for k in r.inputs)
         exits = [m for m in self.marks if m[0] == recording.EXIT]
@@ -140,10 +141,10 @@ class _Search:
             if kind == recording.EXIT:
                 continue
             for out in outs:
-                links = found.setdefault(out, [])
+                links = by_key.setdefault(out, [])
                 links.extend(_Link(None, name.rstrip("_"), kind, (code, lasti), k, 1) for k in ins)
                 links.extend(self._from_host(out, exits) if not self._inside(ins) else [])
-        return found
+        return by_key
 
     def _inside(self, keys: tuple[int, ...]) -> bool:
         return any(k in self.known for k in keys)
@@ -170,6 +171,8 @@ class _Search:
                 cost = best[key] + link.cost
                 if cost < best.get(link.source, 1 << 30):
                     best[link.source], via[link.source] = cost, (key, link)
+                    # Links of cost 0 go first, so that few keys are met again by a cheaper path:
+                    # what follows them is then walked once more.
                     (queue.append if link.cost else queue.appendleft)(link.source)
         reached = [k for k in self.source_keys if k in best]
         if not reached:
@@ -264,14 +267,14 @@ class _Search:
                 f"watch_accessed_variables=False, and tape.watch(variable) was not called before "
                 f"it was used{where}"), steps, site)
         origin = getattr(self.source, "_origin", None)
-        if origin is not None and hasattr(origin, "variable"):
-            made = resolve(origin.code, origin.offset)
+        if type(origin) is ComputedFrom:
+            line = resolve(origin.code, origin.offset)
             return Explanation(VARIABLE_REBOUND, (
                 f"The source is a Tensor, computed from the Variable "
                 f"'{origin.variable.name}' outside the "
-                f"tape{_at(made)}\n  Rebinding the name (x = x + 1) replaced the Variable by a "
+                f"tape{_at(line)}\n  Rebinding the name (x = x + 1) replaced the Variable by a "
                 f"Tensor, which is not watched. Use x.assign_add(1) to change the Variable."),
-                steps, made)
+                steps, line)
         late = self._watched()
         return Explanation(WATCHED_TOO_LATE if late else NOT_WATCHED, (
             f"The source, a {_name(self.source)}, was used before it was watched{where}\n  Call "
@@ -321,7 +324,7 @@ class _Search:
         used = [m for m in self.marks if self.source_keys & set(m[2])] or [
             r for r in self.records if self.source_keys & set(r.inputs)]
         origin = getattr(self.source, "_origin", None)
-        if origin is not None and hasattr(origin, "variable") and not self._watched():
+        if type(origin) is ComputedFrom and not self._watched():
             return self._not_watched(steps, None)
         left = self._exits_of_source()
         if left is not None:
@@ -378,11 +381,11 @@ class _Search:
                 grads[self.tape._target_key(leaf)] = seed._array_()
         with paused():
             walk(list(self.walked), grads, self.source_keys,
-                 keys_depending_on(self.walked, self.source_keys), False, False, IndexedSlices)
-        found = self.tape._answer(grads, tuple(self.source_keys), False)
-        if found is None:
+                 keys_depending_on(self.walked, self.source_keys), False, False)
+        gradient = self.tape._answer(grads, tuple(self.source_keys), False)
+        if gradient is None:
             return None
-        dense = found.to_dense() if isinstance(found, IndexedSlices) else found
+        dense = gradient.to_dense() if isinstance(gradient, IndexedSlices) else gradient
         return dense._peek()
 
     def _dead(self, steps: tuple[PathStep, ...]) -> Explanation:

@@ -12,10 +12,12 @@ from typing import Any
 from gtape.autodiff import gradient_request
 from gtape.autodiff.tape import GradientTape
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
 from gtape.core.context import Recorder, active, new_key, push, recorders, remove
 from gtape.core.convert import convert
 from gtape.core.errors import NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.op import Op
 from gtape.core.source_location import stack_level
 from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
@@ -34,7 +36,7 @@ class ForwardAccumulator(Recorder):
 
     __slots__ = ("_recording", "_tangents")
 
-    def __init__(self, primals: Any, tangents: Any) -> None:
+    def __init__(self, primals: object, tangents: Any) -> None:
         try:
             nest.assert_same_structure(primals, tangents, check_types=False)
         except TypeError as error:
@@ -45,7 +47,7 @@ class ForwardAccumulator(Recorder):
         for i, (primal, tangent) in enumerate(zip(flat, nest.flatten(tangents))):
             self._watch(gradient_request.leaf_state(primal, "primals", i, len(flat)), tangent, i)
 
-    def _watch(self, primal: Any, tangent: Any, position: int) -> None:
+    def _watch(self, primal: Any, tangent: Tensor, position: int) -> None:
         if not primal.dtype.is_differentiable:
             warnings.warn(
                 f"The dtype of the watched primal must be floating (e.g. tf.float32), got "
@@ -68,7 +70,7 @@ class ForwardAccumulator(Recorder):
             self._recording = False
             remove(self)
 
-    def jvp(self, primals: Any, unconnected_gradients: Any = None) -> Any:
+    def jvp(self, primals: TensorLike, unconnected_gradients: str | None = None) -> Any:
         """The product for each of `primals`, in their structure; None (or zeros) if unconnected.
 
         Raises:
@@ -80,10 +82,10 @@ class ForwardAccumulator(Recorder):
         flat = nest.flatten(primals)
         leaves = [gradient_request.leaf_state(leaf, "primals", i, len(flat))
                   for i, leaf in enumerate(flat)]
-        found = [self._of(leaf, zero) for leaf in leaves]
-        return nest.pack_sequence_as(primals, found)
+        tangents = [self._of(leaf, zero) for leaf in leaves]
+        return nest.pack_sequence_as(primals, tangents)
 
-    def _of(self, leaf: Any, zero: bool) -> Any:
+    def _of(self, leaf: Any, zero: bool) -> Tensor | None:
         tangent = self._tangents.get(leaf._k) if leaf._k else None
         if tangent is None and zero:
             return (leaf if isinstance(leaf, Tensor) else leaf._value)._filled_(0)
@@ -92,13 +94,14 @@ class ForwardAccumulator(Recorder):
     # ------------------------------------------------------------------ recorder
 
     def _on_read(self, state: Any, value: Tensor) -> None:
+        # The tangent was given for the variable; ops see its value, under another key.
         tangent = self._tangents.get(state._k)
         if tangent is not None:
             if not value._k:
                 value._k = new_key()
             self._tangents[value._k] = tangent
 
-    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+    def observe(self, op: Op, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...],
                 context: tuple[Any, ...]) -> None:
         """Propagate tangents through one application, seen by the recorders outside this one."""
         mask = 0
@@ -108,6 +111,8 @@ class ForwardAccumulator(Recorder):
         if not mask:
             return
         stack = active()
+        # Recorders outside differentiate the product too, which gives higher orders; those inside
+        # do not see it, as in TensorFlow.
         outer = stack[: next(i for i, r in enumerate(stack) if r is self)]
         token = recorders.set(outer)
         try:
@@ -120,14 +125,16 @@ class ForwardAccumulator(Recorder):
                     tensor._k = new_key()
                 self._tangents[tensor._k] = product
 
-    def _products(self, op: Any, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                  attrs: tuple[Any, ...]) -> list[Any]:
-        made = op.record(mask, inputs, outputs, attrs)
-        if made is None:
+    def _products(self, op: Any, mask: int, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...],
+                  attrs: tuple[Any, ...]) -> list[Tensor | None]:
+        recorded = op.record(mask, inputs, outputs, attrs)
+        if recorded is None:
             return [None] * len(outputs)
-        backward, keys, payload = made
+        backward, keys, payload = recorded
+        # A record that no tape has: what it was made by, and where, nobody asks.
         record = (backward, None, None, None, op, keys, *payload)
         with GradientTape() as tape:
+            # The rule is linear in u, so its derivative does not depend on where it is taken.
             seeds = [y._filled_(0) if y._t.differentiable else None for y in outputs]
             tape.watch([s for s in seeds if s is not None])
             grads: dict[int, Any] = {}
@@ -137,20 +144,20 @@ class ForwardAccumulator(Recorder):
         if not pairs:
             return [None] * len(outputs)
         watched = [s for s in seeds if s is not None]
-        found = iter(tape.gradient([p for p, _ in pairs], watched, [t for _, t in pairs]))
-        return [None if s is None else next(found) for s in seeds]
+        products = iter(tape.gradient([p for p, _ in pairs], watched, [t for _, t in pairs]))
+        return [None if s is None else next(products) for s in seeds]
 
 
 def _dense(part: Any) -> Tensor:
     return part.to_dense() if isinstance(part, IndexedSlices) else part
 
 
-def _fitting(primal: Any, tangent: Any, position: int) -> Tensor:
+def _fitting(primal: Any, tangent: Tensor, position: int) -> Tensor:
     """The tangent as a tensor of the primal's shape and dtype."""
     value = primal if isinstance(primal, Tensor) else primal._value
-    made = convert(tangent, None if isinstance(tangent, (Tensor, Readable))
-                   else value.dtype)
-    if made.dtype is not value.dtype or made.spec.shape != value.spec.shape:
+    tensor = convert(tangent, None if isinstance(tangent, (Tensor, Readable))
+                     else value.dtype)
+    if tensor.dtype is not value.dtype or tensor.spec.shape != value.spec.shape:
         raise ValueError(f"tangent {position} must have the shape and dtype of its primal, "
-                         f"{value.spec}; got {made.spec}")
-    return made
+                         f"{value.spec}; got {tensor.spec}")
+    return tensor

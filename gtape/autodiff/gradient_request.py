@@ -31,6 +31,7 @@ class UnconnectedGradients(enum.Enum):
 
 
 _NONE = UnconnectedGradients.NONE
+# Of elements, and of shapes: 8 MiB of ones at most, and mostly a few hundred bytes.
 _SMALL = 1024
 _MODES = ("ignore", "warn", "raise")
 
@@ -115,6 +116,7 @@ def leaf_state(leaf: Any, role: str, position: int, count: int) -> Any:
 
 def _leaves(structure: Any, role: str, composites: list[Any] | None = None) -> list[Any]:
     """The tensors and states meant; `composites` gets the composites with their positions."""
+    # One tensor, the usual target, is spared the walk through a nest.
     if type(structure) is EagerTensor:
         return [structure]
     flat = nest.flatten(structure)
@@ -140,12 +142,14 @@ def ones(leaf: Any) -> Tensor | None:
 def ones_array(value: EagerTensor) -> Any:
     """Ones like a tensor of host floats; nobody writes to them, so small ones are made once."""
     key = (value._t, value._a.shape)
-    found = _ones.get(key)
-    if found is None:
-        found = np.ones(value._a.shape, value.dtype.np_dtype)[()]
-        if found.size <= _SMALL and len(_ones) < _SMALL:
-            _ones[key] = found
-    return found
+    array = _ones.get(key)
+    if array is None:
+        # `[()]` makes a NumPy scalar of an array without axes, with which NumPy computes in half
+        # the time.
+        array = np.ones(value._a.shape, value.dtype.np_dtype)[()]
+        if array.size <= _SMALL and len(_ones) < _SMALL:
+            _ones[key] = array
+    return array
 
 
 def _shape_of(leaf: Any) -> tuple[int, ...]:
@@ -179,11 +183,11 @@ class GradientRequest:
         zero = unconnected_gradients is not _NONE and unconnected(unconnected_gradients)
         targets = _leaves(target, "target")
         composites: list[Any] = []
-        found = _leaves(sources, "sources", composites)
+        states = _leaves(sources, "sources", composites)
         given = None
         if output_gradients is not None:
             given = _cotangents(output_gradients, targets)
-        return GradientRequest(targets, found, sources, given, zero, composites)
+        return GradientRequest(targets, states, sources, given, zero, composites)
 
     @property
     def symbolic(self) -> bool:
@@ -250,6 +254,7 @@ def _cotangent(item: Any, target: Any, position: int) -> Tensor | None:
     shape = _shape_of(target)
     if isinstance(item, IndexedSlices):
         item = item.to_dense()
+    # Arrays and numbers take the dtype of the target; tensors must have it, as they are never cast.
     if not isinstance(item, (Tensor, Readable)):
         host = host_array(item, None)
         if host.dtype.kind in "fiu" and target.dtype.is_differentiable:

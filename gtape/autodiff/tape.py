@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from gtape.autodiff import gradient_request
 from gtape.autodiff.backward import backward_freeing, keys_depending_on, walk
@@ -14,7 +14,7 @@ from gtape.autodiff.gradient_request import UnconnectedGradients, on_none_now
 from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.context import Recorder, active, inside, new_key, push, push_outside, remove
-from gtape.core.device import added
+from gtape.core.device import add_arrays
 from gtape.core.errors import (
     GradientNoneError,
     GradientNoneWarning,
@@ -29,6 +29,13 @@ from gtape.core.recording import READ, mark
 from gtape.core.source_location import stack_level, user_frame
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.core.variable import is_variable
+
+if TYPE_CHECKING:
+    from gtape.autodiff.explain import Explanation
+    from gtape.autodiff.tape_memory import MemoryBill
+from gtape.autodiff.gradient_request import GradientRequest
+from gtape.core.annotations import TensorLike
+from gtape.core.variable import Variable
 
 SPENT = ("A non-persistent GradientTape can only be used to compute one set of gradients (or "
          "jacobians). Make it with GradientTape(persistent=True) to ask again.")
@@ -72,11 +79,15 @@ class GradientTape(Recorder):
         self._entered = self._recording = False
         self._clear()
 
+    #: In the order of execution; their places are those of `core.recording`.
     _records: list[Any]
     _marks: list[Any]
+    #: The keys of all that depends on a leaf, which is what an op asks before it writes a record.
     _known: set[int]
+    #: The keys that were watched.
     _leaves: set[int]
     _variables: dict[int, Any]
+    #: By the key of a variable: the keys of its values that were read.
     _reads: dict[int, list[int]]
 
     def _clear(self) -> None:
@@ -108,7 +119,7 @@ class GradientTape(Recorder):
         self._recording = False
         remove(self)
 
-    def watch(self, tensor: Any) -> None:
+    def watch(self, tensor: object) -> None:
         """Record what is computed from `tensor`, a Tensor, a Variable or a nest of them.
 
         Raises:
@@ -167,6 +178,7 @@ class GradientTape(Recorder):
     def _on_read(self, state: Any, value: Tensor) -> None:
         """A variable was read while this tape records: watch it, if that is asked for. (What was
         assigned to one is watched when it is read, not before.)"""
+        # Mostly it was read before, and nothing has changed since.
         if value._k and value._k in self._leaves:
             return
         if state._k in self._variables or (self._auto and state.trainable):
@@ -187,6 +199,8 @@ class GradientTape(Recorder):
             raise RuntimeError(_NOT_RECORDING)
         if not self._recording:
             raise ValueError(_NOT_RECORDING)
+        # Where it stood among the recorders, so that it takes the same place again: recorders see
+        # what those inside of them do.
         inner = inside(self)
         if inner is None:
             yield  # it records in another thread or task, and nothing of this one
@@ -208,14 +222,14 @@ class GradientTape(Recorder):
             raise ValueError(_NOT_RECORDING)
         self._clear()
 
-    def watched_variables(self) -> tuple[Any, ...]:
+    def watched_variables(self) -> tuple[Variable, ...]:
         """The variables watched so far, in the order in which they were created."""
         return tuple(self._variables[k] for k in sorted(self._variables))
 
     # ------------------------------------------------------------------ gradients
 
-    def gradient(self, target: Any, sources: Any, output_gradients: Any = None,
-                 unconnected_gradients: Any = UnconnectedGradients.NONE, *,
+    def gradient(self, target: object, sources: object, output_gradients: TensorLike | None = None,
+                 unconnected_gradients: object = UnconnectedGradients.NONE, *,
                  on_none: str | None = None) -> Any:
         """d(sum of target) / d(source), for each source.
 
@@ -239,9 +253,9 @@ class GradientTape(Recorder):
         """
         if (type(target) is EagerTensor is type(sources) and output_gradients is None
                 and unconnected_gradients is _NONE and on_none is None):
-            found = self._single(target, sources)
-            if found is not self:
-                return found
+            answer = self._single(target, sources)
+            if answer is not self:
+                return answer
         ask = gradient_request.GradientRequest.of(target, sources, output_gradients,
                                                   unconnected_gradients)
         if self._spent or not self._entered:
@@ -253,13 +267,15 @@ class GradientTape(Recorder):
         ask.warn_non_float()
         reasons = None
         if on_none != "ignore":
+            # A copy, as the walk takes the records off the tape.
             reasons = (list(self._records), list(self._marks))
         answers = self._pull(ask) if ask.targets else [None] * len(ask.sources)
         if reasons is not None:
             self._report(ask, answers, on_none, reasons)
         return ask.packed(answers)
 
-    def _single(self, target: EagerTensor, source: EagerTensor) -> Any:
+    def _single(self, target: EagerTensor, source: EagerTensor,
+                ) -> GradientTape | IndexedSlices | Tensor | None:
         """`gradient` of one tensor by one tensor on a tape used once, when nothing else records.
 
         The general way costs 6 us, a quarter of a small program. Gives `self` where it must be
@@ -276,6 +292,7 @@ class GradientTape(Recorder):
         elif stack:
             return self
         key = source._k
+        # With other leaves the walk would compute gradients that nobody asks for.
         if not target._k or key not in self._leaves or len(self._leaves) != 1:
             return self
         grads: dict[int, Any] = {target._k: gradient_request.ones_array(target)}
@@ -283,13 +300,13 @@ class GradientTape(Recorder):
         self._spend()
         state = ignore()
         try:
-            backward_freeing(records, grads, _NOTHING, IndexedSlices)
+            backward_freeing(records, grads, _NOTHING)
         finally:
             restore(state)
-        found = grads.get(key)
-        if found is None or type(found) is IndexedSlices:
-            return found
-        return EagerTensor(found, source._t)
+        gradient = grads.get(key)
+        if gradient is None or type(gradient) is IndexedSlices:
+            return gradient
+        return EagerTensor(gradient, source._t)
 
     def _check_usable(self) -> None:
         if not self._entered:
@@ -297,7 +314,7 @@ class GradientTape(Recorder):
         if self._spent:
             raise RuntimeError(SPENT)
 
-    def _pull(self, ask: Any) -> list[Any]:
+    def _pull(self, ask: GradientRequest) -> list[IndexedSlices | Tensor | None]:
         if self._recording:
             if self._persistent:
                 self._warn_inside()
@@ -306,13 +323,17 @@ class GradientTape(Recorder):
         tensors = bool(active()) or ask.symbolic
         groups = [self._keys_of(source) for source in ask.sources]
         wanted = {key for group in groups for key in group}
+        # A record is written only where an operand depends on a leaf. With every leaf among the
+        # sources, as in training, each record leads to a source, and nothing has to be searched.
         useful = None if self._leaves <= wanted else keys_depending_on(self._records, wanted)
         grads = self._seed(ask, tensors)
         records = self._records
         if not self._persistent:
             self._spend()
+        # No record has a leaf for its result, so nothing takes a leaf's gradient out of the
+        # answers.
         inner = wanted - self._leaves if useful is None else wanted
-        walk(records, grads, inner, useful, not self._persistent, tensors, IndexedSlices)
+        walk(records, grads, inner, useful, not self._persistent, tensors)
         return [self._answer(grads, group, tensors) for group in groups]
 
     def _spend(self) -> None:
@@ -331,17 +352,19 @@ class GradientTape(Recorder):
         key = source._k
         if not key:
             source._k = key = new_key()
+        # A variable has the key of its state, and a key for each value that was read: the gradient
+        # is their sum, since each is the variable at its time.
         reads = self._reads.get(key)
         return (key,) if reads is None else (key, *reads)
 
-    def _seed(self, ask: Any, tensors: bool) -> dict[int, Any]:
+    def _seed(self, ask: GradientRequest, tensors: bool) -> dict[int, object]:
         grads: dict[int, Any] = {}
         for leaf, seed in zip(ask.targets, ask.seeds()):
             if seed is None:
                 continue
             key = self._target_key(leaf)
             part = seed if tensors else seed._array_()
-            grads[key] = part if key not in grads else added(grads[key], part)
+            grads[key] = part if key not in grads else add_arrays(grads[key], part)
         return grads
 
     def _target_key(self, leaf: Any) -> int:
@@ -352,20 +375,20 @@ class GradientTape(Recorder):
         return leaf._k
 
     @staticmethod
-    def _answer(grads: dict[int, Any], keys: tuple[int, ...], tensors: bool) -> Any:
+    def _answer(grads: dict[int, object], keys: tuple[int, ...], tensors: bool) -> Any:
         total = grads.get(keys[0])
         for key in keys[1:]:
             part = grads.get(key)
             if part is not None:
-                total = part if total is None else added(total, part)
+                total = part if total is None else add_arrays(total, part)
         if total is None or tensors or isinstance(total, (IndexedSlices, Tensor)):
             return total
         return wrap(total)
 
     # ------------------------------------------------------------------ jacobians
 
-    def jacobian(self, target: Any, sources: Any,
-                 unconnected_gradients: Any = UnconnectedGradients.NONE,
+    def jacobian(self, target: TensorLike, sources: object,
+                 unconnected_gradients: object = UnconnectedGradients.NONE,
                  parallel_iterations: int | None = None,
                  experimental_use_pfor: bool = True) -> Any:
         """The matrix of all d target[i] / d source[j], shaped target.shape + source.shape.
@@ -384,10 +407,10 @@ class GradientTape(Recorder):
         return installed.jacobians().jacobian(
             self, target, sources, unconnected_gradients, experimental_use_pfor)
 
-    def batch_jacobian(self, target: Any, source: Any,
-                       unconnected_gradients: Any = UnconnectedGradients.NONE,
+    def batch_jacobian(self, target: TensorLike, source: TensorLike,
+                       unconnected_gradients: object = UnconnectedGradients.NONE,
                        parallel_iterations: int | None = None,
-                       experimental_use_pfor: bool = True) -> Any:
+                       experimental_use_pfor: bool = True) -> Tensor:
         """Per-example jacobians: result[b] = d target[b] / d source[b], [b, y…, x…].
 
         Rows are taken to be independent; what other rows contribute is added in. Unconnected
@@ -403,7 +426,7 @@ class GradientTape(Recorder):
 
     # ------------------------------------------------------------------ questions
 
-    def explain(self, target: Any, source: Any, *, show: bool = True) -> Any:
+    def explain(self, target: TensorLike, source: TensorLike, *, show: bool = True) -> Explanation:
         """Why the gradient of `target` with respect to `source` is None (or zero).
 
         Prints the reason, with file and line of the broken link, and returns it as an
@@ -411,12 +434,12 @@ class GradientTape(Recorder):
         """
         from gtape.autodiff.explain import explain
 
-        found = explain(self, target, source)
+        explanation = explain(self, target, source)
         if show:
-            say(str(found))
-        return found
+            say(str(explanation))
+        return explanation
 
-    def memory(self) -> Any:
+    def memory(self) -> MemoryBill:
         """What the tape keeps for the backward pass: rows of (op, site, bytes), and the total."""
         from gtape.autodiff.tape_memory import memory
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.core.context import active
 from gtape.core.errors import ResourceExhaustedError
 from gtape.core.recording import Record
 from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import EagerTensor
+
+if TYPE_CHECKING:
+    from gtape.autodiff.tape import GradientTape
 
 #: How many lines an error shows.
 _SHOWN = 8
@@ -66,45 +69,47 @@ class MemoryBill:
         return "\n".join([*map(str, self.rows), f"{self.total:>12,} B  in all"])
 
 
-def _tensors(value: Any) -> list[EagerTensor]:
-    found: list[EagerTensor] = []
+def _tensors(value: object) -> list[EagerTensor]:
+    tensors: list[EagerTensor] = []
     stack = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, EagerTensor):
-            found.append(item)
+            tensors.append(item)
         elif isinstance(item, (tuple, list)):
             stack.extend(item)
         elif isinstance(item, dict):
             stack.extend(item.values())
         elif hasattr(item, "_inputs"):
             stack.extend(item._inputs)
-    return found
+    return tensors
 
 
-def _owner(array: Any) -> Any:
+def _owner(array: object) -> Any:
     """The array whose memory `array` shows."""
+    # Views share their memory: what a reshape keeps is not counted a second time.
     base = getattr(array, "base", None)
     while base is not None and getattr(base, "base", None) is not None:
         base = base.base
     return array if base is None or not hasattr(base, "nbytes") else base
 
 
-def memory(tape: Any) -> MemoryBill:
+def memory(tape: GradientTape) -> MemoryBill:
     """The bill of a tape."""
     names = {key: variable.name.removesuffix(":0") for variable in tape.watched_variables()
              for key in tape._keys_of(variable)}
     return bill(tape._records, names)
 
 
-def exhausted(error: BaseException, where: str, records: Sequence[Any]) -> ResourceExhaustedError:
+def exhausted(error: BaseException, where: str, records: Sequence[object],
+              ) -> ResourceExhaustedError:
     """What to raise when memory ran out: it says what the tapes hold, by line and op."""
-    found = bill(records)
+    held = bill(records)
     text = f"{where}: {error}"
-    if found.total:
-        lines = [f"  {size / 2**20:10.1f} MiB  {', '.join(found.ops_at(site))}  {site}"
-                 for site, size in found.by_line()[:_SHOWN] if size]
-        text += (f"\nThe tape holds {found.total / 2**20:.1f} MiB for the backward pass, most of "
+    if held.total:
+        lines = [f"  {size / 2**20:10.1f} MiB  {', '.join(held.ops_at(site))}  {site}"
+                 for site, size in held.by_line()[:_SHOWN] if size]
+        text += (f"\nThe tape holds {held.total / 2**20:.1f} MiB for the backward pass, most of "
                  f"it from\n" + "\n".join(lines) + "\ntape.memory() lists all of it; a smaller "
                  "batch, tf.recompute_grad around a block, and tape.stop_recording() hold less")
     return ResourceExhaustedError(text)

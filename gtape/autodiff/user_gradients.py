@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gtape.autodiff.backward import add_to
+from gtape.autodiff.backward import add_to, on_arrays
 from gtape.core.formatting import shown
 from gtape.core.op import Op, declared
 from gtape.core.recording import INPUT_KEYS, PAYLOAD
-from gtape.core.tensor import EagerTensor, wrap
 
 _registered: dict[str, Callable[..., Any]] = {}
 
 
 def has_builtin_gradient(op_type: str) -> bool:
-    return any(op.tf_name == op_type and getattr(op, "has_gradient", True) for op in declared())
+    return any(op.tf_name == op_type and op.has_gradient for op in declared())
 
 
 class RegisterGradient:
@@ -60,8 +59,8 @@ class AppliedOp:
 
     __slots__ = ("_attrs", "inputs", "outputs", "type")
 
-    def __init__(self, op_type: str, inputs: list[Any], outputs: list[Any],
-                 attrs: dict[str, Any]) -> None:
+    def __init__(self, op_type: str, inputs: list[Any], outputs: list[object],
+                 attrs: dict[str, object]) -> None:
         self.type = op_type
         self.inputs = inputs
         self.outputs = outputs
@@ -82,9 +81,9 @@ def lookup(op: Op) -> Callable[..., Any] | None:
 
 def missing_gradient(op: Op) -> Callable[..., Any]:
     """The backward of an op without a gradient: a LookupError, when it is asked for."""
-    def backward(grads: Any, g: Any, record: Any) -> None:
-        found = lookup(op)
-        if found is not None:
+    def backward(grads: object, g: object, record: object) -> None:
+        gradient = lookup(op)
+        if gradient is not None:
             raise LookupError(f"the gradient of {op.tf_name} was registered after the op ran; "
                               f"register it first")
         raise LookupError(f"gradient registry has no entry for: {op.tf_name}")
@@ -95,7 +94,7 @@ def missing_gradient(op: Op) -> Callable[..., Any]:
 
 def failing(error: LookupError) -> Callable[..., Any]:
     """A backward whose derivation met an op without a gradient: said when it is asked for."""
-    def backward(grads: Any, g: Any, record: Any) -> None:
+    def backward(grads: object, g: object, record: object) -> None:
         raise LookupError(*error.args)
 
     backward.tensors = backward  # type: ignore[attr-defined]
@@ -105,11 +104,14 @@ def failing(error: LookupError) -> Callable[..., Any]:
 def override(op: Op) -> Callable[..., Any] | None:
     """A backward that calls the registered gradient function of an elementwise op, if any."""
     function = lookup(op)
-    if function is None or getattr(op, "has_gradient", True):
+    # A gradient of gtape's own is not replaced, even by one that was registered before the op was
+    # declared.
+    if function is None or op.has_gradient:
         return None
     arity = len(op.params)
 
-    def tensors(grads: Any, g: Any, record: Any) -> None:
+    def tensors(grads: object, g: object, record: Any) -> None:
+        # Behind the shapes, which records of several operands have first: see `VjpProgram.entry`.
         start = PAYLOAD if arity == 1 else PAYLOAD + arity
         inputs = list(record[start: start + arity])
         applied = AppliedOp(op.tf_name, inputs, [record[start + arity]], {})
@@ -120,7 +122,7 @@ def override(op: Op) -> Callable[..., Any] | None:
     return on_arrays(tensors)
 
 
-def scatter(grads: Any, keys: Any, inputs: list[Any], parts: Any) -> None:
+def scatter(grads: Any, keys: object, inputs: list[Any], parts: Any) -> None:
     """Hand the parts of a registered gradient to the inputs they belong to."""
     wanted = keys if type(keys) is tuple else (keys,)
     if len(parts) != len(inputs):
@@ -130,15 +132,3 @@ def scatter(grads: Any, keys: Any, inputs: list[Any], parts: Any) -> None:
         key = getattr(tensor, "_k", 0)
         if part is not None and key in wanted:
             add_to(grads, key, part)
-
-
-def on_arrays(tensors: Callable[..., Any]) -> Callable[..., Any]:
-    """The array form of a backward written for tensors: wrap, run, unwrap."""
-    def backward(grads: Any, g: Any, record: Any) -> None:
-        made: dict[int, Any] = {}
-        tensors(made, wrap(g), record)
-        for key, part in made.items():
-            add_to(grads, key, part._a if isinstance(part, EagerTensor) else part)
-
-    backward.tensors = tensors  # type: ignore[attr-defined]
-    return backward

@@ -6,6 +6,7 @@ the function runs, between Python's behaviour and a node of the graph.
 """
 
 from gtape.autograph import experimental
+from gtape.autograph import operators as operators  # it fills convert.OPERATORS
 from gtape.autograph.convert import convert, do_not_convert
 
 __all__ = ["convert", "do_not_convert", "experimental"]

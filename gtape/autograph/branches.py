@@ -6,10 +6,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import gtape as tf
 from gtape.autograph.conditions import not_, run_branch, traced_tensor, truth
 from gtape.autograph.state import UNSET, Snapshot, State
 from gtape.autograph.values import as_tensor, check, crosses, in_place_of, leaves, same
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
 from gtape.core.errors import NotTraceableError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
@@ -30,14 +32,14 @@ def not_in(a: Any, b: Any) -> bool:
     return a not in b
 
 
-def if_(test: Any, then: Callable[[], Any], other: Callable[[], Any] | None, state: State | None,
-        line: int) -> Any:
+def if_(test: TensorLike, then: Callable[[], object], other: Callable[[], object] | None,
+        state: State | None, line: int) -> Any:
     """`then()` or `other()`; for a traced condition tf.cond of both. Gives what they return."""
     return decide(test, then, other or _nothing, state, f"{then.__code__.co_filename}:{line}")
 
 
-def decide(test: Any, then: Callable[[], Any], other: Callable[[], Any], state: State | None,
-           where: str, result: str = "the result") -> Any:
+def decide(test: TensorLike, then: Callable[[], object], other: Callable[[], object],
+           state: State | None, where: str, result: str = "the result") -> Any:
     """`then() if test else other()`, where the two change `state`."""
     traced = traced_tensor(test)
     if traced is None:
@@ -45,7 +47,8 @@ def decide(test: Any, then: Callable[[], Any], other: Callable[[], Any], state: 
     return _Choice(truth(traced), then, other, state, where, result).run()
 
 
-def choose(test: Any, then: Callable[[], Any], other: Callable[[], Any], line: int) -> Any:
+def choose(test: TensorLike, then: Callable[[], object], other: Callable[[], object], line: int,
+           ) -> Any:
     """`then() if test else other()`"""
     where = f"{then.__code__.co_filename}:{line}"
     return decide(test, then, other, None, where, "the value of if … else")
@@ -55,7 +58,7 @@ def _nothing() -> None:
     return None
 
 
-def and_(safe: bool, value: Any, *others: Callable[[], Any]) -> Any:
+def and_(safe: bool, value: TensorLike, *others: Callable[[], Any]) -> Any:
     """`value and others[0]() and …`; `safe` where evaluating the others needlessly does no harm."""
     for i, other in enumerate(others):
         traced = traced_tensor(value)
@@ -68,8 +71,6 @@ def and_(safe: bool, value: Any, *others: Callable[[], Any]) -> Any:
 
 
 def _both(safe: bool, left: Any, others: tuple[Callable[[], Any], ...]) -> Any:
-    import gtape as tf
-
     def rest() -> Any:
         return and_(safe, others[0](), *others[1:])
 
@@ -83,7 +84,7 @@ def _both(safe: bool, left: Any, others: tuple[Callable[[], Any], ...]) -> Any:
     return _logic("and", left, lambda: right, lambda: left, others[0])
 
 
-def or_(safe: bool, value: Any, *others: Callable[[], Any]) -> Any:
+def or_(safe: bool, value: TensorLike | None, *others: Callable[[], Any]) -> Any:
     """`value or others[0]() or …`; `safe` as for `and_`."""
     for i, other in enumerate(others):
         traced = traced_tensor(value)
@@ -96,8 +97,6 @@ def or_(safe: bool, value: Any, *others: Callable[[], Any]) -> Any:
 
 
 def _either(safe: bool, left: Any, others: tuple[Callable[[], Any], ...]) -> Any:
-    import gtape as tf
-
     def rest() -> Any:
         return or_(safe, others[0](), *others[1:])
 
@@ -111,21 +110,19 @@ def _either(safe: bool, left: Any, others: tuple[Callable[[], Any], ...]) -> Any
     return _logic("or", left, lambda: left, lambda: right, others[0])
 
 
-def _is_bool_scalar(value: Any) -> bool:
-    import gtape as tf
-
+def _is_bool_scalar(value: Tensor) -> bool:
     return isinstance(value, Tensor) and value.dtype is tf.bool and not value.ndim
 
 
-def _logic(word: str, left: Any, then: Callable[[], Any], other: Callable[[], Any],
-           shown: Callable[[], Any]) -> Any:
+def _logic(word: str, left: Tensor, then: Callable[[], object], other: Callable[[], object],
+           shown: Callable[[], object]) -> Any:
     """A choice by `left`, the operand before the one that `shown` computes."""
     code = shown.__code__
     where = f"{code.co_filename}:{code.co_firstlineno}"
     return decide(left, then, other, None, where, f"the value of {word}")
 
 
-def chain(safe: bool, left: Any, *pairs: tuple[Callable[[Any, Any], Any], Callable[[], Any]],
+def chain(safe: bool, left: TensorLike, *pairs: tuple[Callable[[Any, Any], Any], Callable[[], Any]],
           ) -> Any:
     """left op₀ value₀() and value₀() op₁ value₁() …, each computed once, and only if needed."""
     (compare, value), *rest = pairs
@@ -134,7 +131,7 @@ def chain(safe: bool, left: Any, *pairs: tuple[Callable[[Any, Any], Any], Callab
     return and_(safe, found, lambda: chain(safe, right, *rest)) if rest else found
 
 
-class _Again(Exception):
+class _BranchAgain(Exception):
     """The second branch told what the first one must give."""
 
 
@@ -149,7 +146,7 @@ class _Choice:
     Where one branch cannot be traced, the other is all that there is: see `ops.control.premises`.
     """
 
-    def __init__(self, pred: Any, then: Callable[[], Any], other: Callable[[], Any],
+    def __init__(self, pred: Tensor, then: Callable[[], object], other: Callable[[], object],
                  state: State | None, where: str, result: str) -> None:
         self._pred = pred
         self._branches = (then, other)
@@ -166,13 +163,11 @@ class _Choice:
         self._missing: dict[int, list[Spec]] = {}
 
     def run(self) -> Any:
-        import gtape as tf
-
         while True:
             self._first, self._second, self._lost = [], [], None
             try:
                 made = tf.cond(self._pred, self._run_first, self._run_second)
-            except _Again:
+            except _BranchAgain:
                 continue
             if self._lost is not None:
                 result, *values = self._first or self._second
@@ -205,16 +200,16 @@ class _Choice:
         pairs = zip(self._first, self._second)
         return tuple(t for i, (a, b) in enumerate(pairs) for t in self._matching(i, a, b))
 
-    def _given(self, at: int, value: Any) -> list[Any]:
+    def _given(self, at: int, value: object) -> list[Any]:
         """The tensors of a value; zeros for one that is not set but will be."""
         if value is UNSET:
             return zeros(self._missing.get(at, []))
         return [as_tensor(leaf) for leaf in leaves(value) if self._crosses(at, leaf)]
 
-    def _crosses(self, at: int, leaf: Any) -> bool:
+    def _crosses(self, at: int, leaf: object) -> bool:
         return crosses(leaf) and (type(leaf) is not bool or at in self._with_bools)
 
-    def _matching(self, at: int, a: Any, b: Any) -> list[Any]:
+    def _matching(self, at: int, a: object, b: object) -> list[Any]:
         """The tensors of the second branch's value, as many as the first branch gave."""
         if same(a, b):
             return self._given(at, b)
@@ -225,10 +220,10 @@ class _Choice:
                     for x, y in zip(leaves(a), leaves(b)))
         if mixed and at not in self._with_bools:
             self._with_bools.add(at)
-            raise _Again
+            raise _BranchAgain
         return self._given(at, b)
 
-    def _half_set(self, at: int, a: Any, b: Any) -> list[Any]:
+    def _half_set(self, at: int, a: object, b: object) -> list[object]:
         if self._kinds[at] in ("live", "then" if a is UNSET else "else"):
             raise ValueError(
                 f"{self._where}: {self._names[at]} must be set in both branches, because the "
@@ -242,17 +237,17 @@ class _Choice:
         specs = [t.spec for t in given]
         if specs != self._missing.get(at, []):
             self._missing[at] = specs
-            raise _Again
+            raise _BranchAgain
         return given
 
-    def _joined(self, tensors: list[Any]) -> list[Any]:
+    def _joined(self, tensors: list[object]) -> list[object]:
         made = []
         for at, (a, b) in enumerate(zip(self._first, self._second)):
             given, tensors = tensors[:self._counts[at]], tensors[self._counts[at]:]
             made.append(a if same(a, b) else self._join(at, a, b, given))
         return made
 
-    def _join(self, at: int, a: Any, b: Any, given: list[Any]) -> Any:
+    def _join(self, at: int, a: Any, b: Any, given: list[object]) -> Any:
         if a is UNSET or b is UNSET:
             if self._kinds[at] == "weak":
                 return UNSET
@@ -262,7 +257,7 @@ class _Choice:
                  for x, y in zip(leaves(a), leaves(b))]
         return nest.pack_sequence_as(a, found) if nest.is_nested(a) else found[0]
 
-    def _bool(self, x: Any, y: Any) -> Any:
+    def _bool(self, x: object, y: object) -> Any:
         """One of two leaves that are alike, or are two Python bools."""
         if type(x) is not bool or x is y:
             return x
@@ -271,6 +266,4 @@ class _Choice:
 
 def zeros(specs: list[Spec]) -> list[Any]:
     """Zeros in place of values that will not be read."""
-    import gtape as tf
-
     return [tf.zeros(spec.shape, spec.dtype) for spec in specs]

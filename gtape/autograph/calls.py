@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-import gtape
+import gtape as tf
 from gtape.autograph.conditions import traced_tensor
+from gtape.autograph.convert import convert
 
 _PACKAGES = ("site-packages", "dist-packages")
 _LIBRARIES = tuple(os.path.join(path, "") for path in (
     os.path.realpath(sysconfig.get_path("stdlib")),
     os.path.realpath(sysconfig.get_path("platstdlib")),
-    os.path.dirname(os.path.realpath(gtape.__file__)),
+    os.path.dirname(os.path.realpath(tf.__file__)),
     os.path.dirname(os.path.realpath(np.__file__))))
 
 
@@ -31,11 +32,9 @@ def _of_user(file: str) -> bool:
 
 
 def _converted(function: FunctionType) -> FunctionType:
-    from gtape.autograph.convert import convert
-
     if not _of_user(function.__code__.co_filename):
         return function
-    return convert(function)  # type: ignore[no-any-return]
+    return convert(function)
 
 
 def callee(function: Any) -> Any:
@@ -59,15 +58,11 @@ def callee(function: Any) -> Any:
 
 
 def _float(*args: Any) -> Any:
-    import gtape as tf
-
     found = traced_tensor(args[0]) if len(args) == 1 else None
     return float(*args) if found is None else tf.cast(found, tf.float32)
 
 
 def _int(*args: Any, **kwargs: Any) -> Any:
-    import gtape as tf
-
     found = traced_tensor(args[0]) if len(args) == 1 and not kwargs else None
     return int(*args, **kwargs) if found is None else tf.cast(found, tf.int32)
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import gtape as tf
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.state_ref import Readable
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
+
 _MARK = "_gtape_traced_branch_"
 
 
-def traced_tensor(value: Any) -> SymbolicTensor | None:
+def traced_tensor(value: object) -> SymbolicTensor | None:
     """The traced tensor that `value` is, or that reading it, a Variable, gives."""
     if isinstance(value, SymbolicTensor):
         return value
@@ -31,8 +35,6 @@ def truth(value: SymbolicTensor) -> Any:
     Raises:
         InvalidArgumentError: it has several elements.
     """
-    import gtape as tf
-
     if math.prod(value.spec.shape) != 1:
         raise InvalidArgumentError(
             f"a condition must be one value; got {value.spec}. Use tf.reduce_any(x) or "
@@ -41,17 +43,13 @@ def truth(value: SymbolicTensor) -> Any:
     return scalar if scalar.dtype is tf.bool else tf.cast(scalar, tf.bool)
 
 
-def not_(value: Any) -> Any:
-    import gtape as tf
-
+def not_(value: TensorLike) -> Any:
     found = traced_tensor(value)
     return not value if found is None else tf.logical_not(truth(found))
 
 
-def any_of(*flags: Any) -> Any:
+def any_of(*flags: object) -> Any:
     """Whether one of the flags is set."""
-    import gtape as tf
-
     traced = None
     for flag in flags:
         found = traced_tensor(flag)
@@ -62,12 +60,12 @@ def any_of(*flags: Any) -> Any:
     return False if traced is None else traced
 
 
-def none_of(*flags: Any) -> Any:
+def none_of(*flags: object) -> Any:
     """Whether no flag is set."""
     return not_(any_of(*flags))
 
 
-def run_branch(function: Callable[..., Any], where: str) -> Any:
+def run_branch(function: Callable[..., object], where: str) -> Any:
     """`function()`; an error is marked as one of a branch that may never be taken."""
     try:
         return function()

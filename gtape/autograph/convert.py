@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -17,11 +18,15 @@ _SUSPENDING = (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GE
 #: Functions that look at the variables of the function that calls them.
 _FRAME_READERS = {"locals", "vars", "dir", "eval", "exec"}
 
+#: What converted functions know by the name of PREFIX: the module `operators`, which converts what
+#: they call and therefore puts itself here.
+OPERATORS = CellType()
+
 #: By code and file: the converted code, or None where the function stays as it is.
 _made: dict[tuple[CodeType, str], CodeType | None] = {}
 
 
-def do_not_convert(func: Any = None) -> Any:
+def do_not_convert(func: Callable[..., object] | None = None) -> Any:
     """Leave `func` as it is where a traced function calls it: its conditions must be Python's.
 
     A decorator, with brackets or without.
@@ -33,7 +38,7 @@ def do_not_convert(func: Any = None) -> Any:
     return func
 
 
-def convert(fn: Any) -> Any:
+def convert(fn: object) -> Any:
     """`fn` with `if`, `while`, `for`, `and`, `or`, `not` and calls by operators that accept
     traced tensors.
 
@@ -83,10 +88,8 @@ def _sound(node: ast.AST) -> bool:
 
 def _rebuilt(fn: FunctionType, code: CodeType) -> FunctionType:
     """A function of `code` that shares the variables and the attributes of `fn`."""
-    from gtape.autograph import operators
-
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()))
-    cells[PREFIX] = CellType(operators)
+    cells[PREFIX] = OPERATORS
     made = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__,
                         tuple(cells[name] for name in code.co_freevars))
     made.__kwdefaults__ = fn.__kwdefaults__

@@ -57,7 +57,7 @@ class Expressions(ast.NodeTransformer):
         self._first = first
 
     def convert(self, node: _N) -> _N:
-        return self.visit(node)  # type: ignore[no-any-return]
+        return self.visit(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         deferrable = _deferrable(node.body) and _deferrable(node.orelse)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Sized
 from functools import partial
 from typing import Any
 
+import gtape as tf
 from gtape.autograph.branches import decide, zeros
 from gtape.autograph.conditions import not_, run_branch, traced_tensor, truth
 from gtape.autograph.sequences import Sequence, sequence
 from gtape.autograph.state import UNSET, Snapshot, State
 from gtape.autograph.values import as_tensor, check, crosses, in_place_of, leaves, packed
 from gtape.core import nest
+from gtape.core.tensor import Tensor
 from gtape.ops.control.tensor_array import TensorArray
 
 _SIDES = ("before the loop", "after one turn")
@@ -20,7 +22,7 @@ _SIDES = ("before the loop", "after one turn")
 _LONGEST = 10_000
 
 
-def while_(test: Callable[[], Any] | None, body: Callable[[], Any],
+def while_(test: Callable[[], Any] | None, body: Callable[[], object],
            stop: Callable[[], Any] | None, state: State | None, line: int) -> None:
     """`while test(): body()`, until `stop()`; tf.while_loop from the first traced condition on.
 
@@ -45,7 +47,7 @@ def while_(test: Callable[[], Any] | None, body: Callable[[], Any],
         body()
 
 
-def for_(elements: Any, body: Callable[[Any], Any], stop: Callable[[], Any] | None,
+def for_(elements: Any, body: Callable[[Any], Any], stop: Callable[[], object] | None,
          state: State | None, line: int) -> None:
     """`for item in elements: body(item)`, until `stop()`."""
     where = f"{body.__code__.co_filename}:{line}"
@@ -71,7 +73,7 @@ def for_(elements: Any, body: Callable[[Any], Any], stop: Callable[[], Any] | No
             break
 
 
-def _check_length(elements: Iterable[Any], guarded: int, where: str) -> None:
+def _check_length(elements: Iterable[object], guarded: int, where: str) -> None:
     """Refuse to trace on and on where only a run can tell when the loop ends."""
     if guarded > _LONGEST and not isinstance(elements, Sized):
         raise ValueError(
@@ -80,7 +82,7 @@ def _check_length(elements: Iterable[Any], guarded: int, where: str) -> None:
             f"range(n) with a tensor n, which trace one turn")
 
 
-class _Again(Exception):
+class _TurnAgain(Exception):
     """One turn told what an `open` variable holds."""
 
 
@@ -110,15 +112,15 @@ class _Loop:
                     f"runs by a traced tensor and may make no turn")
         return self._crossing(self._entry)
 
-    def _crossing(self, values: Iterable[Any]) -> list[Any]:
+    def _crossing(self, values: Iterable[object]) -> list[object]:
         return [leaf if isinstance(leaf, TensorArray) else as_tensor(leaf)
                 for value in values for leaf in leaves(value) if crosses(leaf)]
 
-    def _enter(self, tensors: Iterable[Any]) -> None:
+    def _enter(self, tensors: Iterable[object]) -> None:
         rest = iter(tensors)
         self._state.store([packed(value, rest) for value in self._entry])
 
-    def _leave(self, stopping: bool) -> list[Any]:
+    def _leave(self, stopping: bool) -> list[object]:
         """The tensors of the variables after a turn, which may be the last where `stopping`."""
         made = []
         for at, (slot, entry, value) in enumerate(
@@ -126,7 +128,7 @@ class _Loop:
             if entry is UNSET:
                 if slot.kind == "open" and value is not UNSET:
                     self._missing[at] = _blank(value)
-                    raise _Again
+                    raise _TurnAgain
                 continue
             if value is UNSET and not stopping:
                 raise ValueError(f"{self._where}: '{slot.name}' must keep a value through the "
@@ -137,27 +139,25 @@ class _Loop:
             made += self._crossing([value])
         return made
 
-    def _turn(self, function: Callable[[], Any], tensors: Iterable[Any]) -> None:
+    def _turn(self, function: Callable[[], object], tensors: Iterable[object]) -> None:
         self._enter(tensors)
         run_branch(function, self._where)
 
     def _run(self, cond: Callable[..., Any], body: Callable[..., Any], first: list[Any],
              limit: int | None) -> None:
-        import gtape as tf
-
         while True:
             try:
                 made = tf.while_loop(cond, body, [*first, *self._start()],
                                      maximum_iterations=limit)
-            except _Again:
+            except _TurnAgain:
                 self._state.restore()
                 continue
             self._enter(nest.flatten(made)[len(first):])
             return
 
-    def run_while(self, again: Any, going_on: Callable[[], Any], body: Callable[[], Any],
-                  stop: Callable[[], Any] | None) -> None:
-        def turn(_: Any, *tensors: Any) -> list[Any]:
+    def run_while(self, again: Tensor, going_on: Callable[[], object], body: Callable[[], object],
+                  stop: Callable[[], object] | None) -> None:
+        def turn(_: Tensor, *tensors: Tensor) -> list[object]:
             self._turn(body, tensors)
             found = going_on()
             traced = traced_tensor(found)
@@ -168,17 +168,15 @@ class _Loop:
 
     def run_for(self, elements: Sequence, body: Callable[[Any], Any],
                 stop: Callable[[], Any] | None) -> None:
-        import gtape as tf
-
         known = elements.length if isinstance(elements.length, int) else None
         if known == 0:
             return
 
-        def cond(k: Any, *rest: Any) -> Any:
+        def cond(k: Tensor, *rest: object) -> Any:
             more = k < elements.length
             return more if stop is None else tf.logical_and(more, rest[0])
 
-        def turn(k: Any, *rest: Any) -> list[Any]:
+        def turn(k: Tensor, *rest: object) -> list[object]:
             item = elements.item(k)
             self._turn(lambda: body(item), rest if stop is None else rest[1:])
             going_on = [] if stop is None else [as_tensor(not_(stop()))]

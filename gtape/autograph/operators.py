@@ -1,5 +1,7 @@
 """The operators that converted functions call, by the name of `nodes.PREFIX`."""
 
+import sys
+
 from gtape.autograph.branches import (
     and_,
     chain,
@@ -19,6 +21,7 @@ from gtape.autograph.branches import (
 )
 from gtape.autograph.calls import callee
 from gtape.autograph.conditions import any_of, caught, none_of, not_
+from gtape.autograph.convert import OPERATORS
 from gtape.autograph.looping import for_, while_
 from gtape.autograph.sequences import iterator
 from gtape.autograph.state import State
@@ -26,3 +29,5 @@ from gtape.autograph.state import State
 __all__ = ["State", "and_", "any_of", "callee", "caught", "chain", "choose", "eq", "for_", "ge",
            "gt", "if_", "in_", "is_", "is_not", "iterator", "le", "lt", "ne", "none_of", "not_",
            "not_in", "or_", "while_"]
+
+OPERATORS.cell_contents = sys.modules[__name__]

@@ -7,8 +7,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import gtape as tf
 from gtape.autograph.calls import callee
 from gtape.autograph.conditions import traced_tensor
+from gtape.core.annotations import TensorLike
 from gtape.core.dtypes import DType, int32
 from gtape.core.tensor import Tensor
 from gtape.ops.shape.creation import range_
@@ -22,7 +24,7 @@ class Sequence(NamedTuple):
     dtype: DType
 
 
-def sequence(value: Any) -> Sequence | None:
+def sequence(value: object) -> Sequence | None:
     """`value` as a traced sequence, or None where Python can iterate over it.
 
     Raises:
@@ -34,16 +36,14 @@ def sequence(value: Any) -> Sequence | None:
     return None if tensor is None else _rows(tensor)
 
 
-def _rows(tensor: Any) -> Sequence:
-    import gtape as tf
-
+def _rows(tensor: Tensor) -> Sequence:
     if not tensor.ndim:
         raise TypeError(f"a scalar tensor cannot be iterated over; got {tensor.spec}. Write "
                         f"for i in range(n), or tf.range(n)")
     return Sequence(tensor.spec.shape[0], lambda k: tf.gather(tensor, k), int32)
 
 
-def iterator(function: Any) -> Any:
+def iterator(function: object) -> Any:
     """The form of range, enumerate, zip or tf.range that accepts traced values; any other as it is
     called elsewhere."""
     found = _FORMS.get(id(function))
@@ -51,8 +51,6 @@ def iterator(function: Any) -> Any:
 
 
 def _range(*args: Any) -> Any:
-    import gtape as tf
-
     traced = next((t for t in map(traced_tensor, args) if t is not None), None)
     if traced is None or not 1 <= len(args) <= 3:
         return range(*args)
@@ -67,8 +65,6 @@ def _range(*args: Any) -> Any:
 
 def _tensor_range(*args: Any, **named: Any) -> Any:
     """tf.range, of traced numbers by a counter too, where nothing else is asked for."""
-    import gtape as tf
-
     found = inspect.signature(tf.range).bind(*args, **named).arguments
     given = [found[k] for k in ("start", "limit", "delta") if k in found and found[k] is not None]
     first = next((t for t in map(traced_tensor, given) if t is not None), None)
@@ -77,21 +73,19 @@ def _tensor_range(*args: Any, **named: Any) -> Any:
     return _range(*((0, *given) if len(given) == 2 and "limit" not in found else given))
 
 
-def _integer(value: Any, dtype: DType) -> Any:
-    import gtape as tf
-
+def _integer(value: TensorLike, dtype: DType) -> Any:
     found = traced_tensor(value)
     return tf.constant(value, dtype) if found is None else tf.cast(found, dtype)
 
 
-def _enumerate(iterable: Any, start: Any = 0) -> Any:
+def _enumerate(iterable: Any, start: int = 0) -> Any:
     found = sequence(iterable)
     if found is None:
         return enumerate(iterable, start)
     return Sequence(found.length, lambda k: (k + start, found.item(k)), found.dtype)
 
 
-def _zip(*iterables: Any, strict: bool = False) -> Any:
+def _zip(*iterables: object, strict: bool = False) -> Any:
     found = [sequence(i) for i in iterables]
     if all(f is None for f in found):
         return zip(*iterables, strict=strict)

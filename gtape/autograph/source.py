@@ -72,7 +72,7 @@ def find(fn: FunctionType) -> Found | None:
     return None
 
 
-def _copied(node: Any) -> Any:
+def _copied(node: object) -> Any:
     """A deep copy without what the scope around the function evaluates."""
     if isinstance(node, list):
         return [_copied(n) for n in node]
@@ -124,7 +124,7 @@ def _is_source(found: Found, code: CodeType) -> bool:
     return _same(made, code)
 
 
-def _signature(code: CodeType) -> tuple[Any, ...]:
+def _signature(code: CodeType) -> tuple[object, ...]:
     count = code.co_argcount + code.co_kwonlyargcount
     return (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
             code.co_varnames[:count], code.co_flags & ~inspect.CO_NESTED)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CellType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
 
 
 class Unset:
@@ -70,7 +73,7 @@ class _Attribute:
     def get(self) -> Any:
         return getattr(self.holder, self.attribute, UNSET)
 
-    def set(self, value: Any) -> None:
+    def set(self, value: TensorLike) -> None:
         if value is not UNSET:
             setattr(self.holder, self.attribute, value)
         elif self.get() is not UNSET:

@@ -18,7 +18,7 @@ from gtape.ops.control.tensor_array import TensorArray
 _NUMBERS = (bool, int, float, complex)
 
 
-def leaves(value: Any) -> list[Any]:
+def leaves(value: object) -> list[object]:
     if value is UNSET:
         return []
     try:
@@ -27,23 +27,23 @@ def leaves(value: Any) -> list[Any]:
         return [value]
 
 
-def is_tensor_like(leaf: Any) -> bool:
+def is_tensor_like(leaf: object) -> bool:
     """Whether a leaf is a number, array, tensor or Variable."""
     if isinstance(leaf, (Tensor, np.ndarray, np.generic)):
         return isinstance(leaf, Tensor) or leaf.dtype.kind in "biufc"
     return type(leaf) in _NUMBERS or isinstance(leaf, Readable)
 
 
-def crosses(leaf: Any) -> bool:
+def crosses(leaf: object) -> bool:
     """Whether a leaf is passed on: a number, a tensor, a TensorArray. Others stay as they are."""
     return is_tensor_like(leaf) or isinstance(leaf, TensorArray)
 
 
-def as_tensor(leaf: Any) -> Tensor:
+def as_tensor(leaf: object) -> Tensor:
     return leaf.together() if isinstance(leaf, TensorArray) else convert(leaf)
 
 
-def in_place_of(leaf: Any, tensor: Any) -> Any:
+def in_place_of(leaf: object, tensor: Any) -> Any:
     """What `tensor`, made by `as_tensor` of a leaf like this one, stands for."""
     return leaf.like(tensor) if isinstance(leaf, TensorArray) else tensor
 
@@ -61,7 +61,7 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is dict and list(a) == list(b) and all(same(a[k], b[k]) for k in a)
 
 
-def packed(structure: Any, others: Iterator[Any]) -> Any:
+def packed(structure: Any, others: Iterator[object]) -> Any:
     """`structure` with every leaf that `crosses` replaced by the next of `others`."""
     if structure is UNSET:
         return UNSET
@@ -69,14 +69,14 @@ def packed(structure: Any, others: Iterator[Any]) -> Any:
     return nest.pack_sequence_as(structure, found) if nest.is_nested(structure) else found[0]
 
 
-def described(leaf: Any) -> str:
+def described(leaf: object) -> str:
     """A leaf, for messages."""
     if leaf is None:
         return "None"
     return str(as_tensor(leaf).spec) if is_tensor_like(leaf) else f"{shown(leaf)}"
 
 
-def check_leaf(name: str, a: Any, b: Any, where: str, sides: tuple[str, str]) -> None:
+def check_leaf(name: str, a: object, b: object, where: str, sides: tuple[str, str]) -> None:
     """Two leaves that are to become one must be alike.
 
     Raises:
@@ -102,7 +102,7 @@ def check_leaf(name: str, a: Any, b: Any, where: str, sides: tuple[str, str]) ->
                     f"traced tensor; {found}")
 
 
-def check(name: str, a: Any, b: Any, where: str, sides: tuple[str, str]) -> None:
+def check(name: str, a: object, b: object, where: str, sides: tuple[str, str]) -> None:
     """Two values that are to become one must nest alike, with leaves alike.
 
     Raises:

@@ -112,7 +112,7 @@ def _train_gpt(options: argparse.Namespace) -> int:
 
 
 def execute(options: argparse.Namespace) -> int:
-    from gtape.demo.errors import DemoError
+    from gtape.demo.environment import DemoError
 
     try:
         return (_train_gpt if options.dataset == "gpt" else _train_digits)(options)

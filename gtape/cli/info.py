@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import gtape as tf
+from gtape.devices import cache, probe
 
 HELP = "say which versions, devices and memory were found, and why"
 _VARIABLE = "GTAPE_DEVICE"
@@ -43,12 +44,10 @@ def conflicts(found: dict[str, str]) -> list[str]:
             f"{' '.join(wheels)}, then install the one for your CUDA"]
 
 
-def devices() -> list[dict[str, Any]]:
+def devices() -> list[dict[str, object]]:
     """Every device that was looked for: its name, whether it is usable, and why."""
-    from gtape.devices.probe import report
-
     try:
-        findings = [tuple(finding) for finding in report()]
+        findings = [tuple(finding) for finding in probe.report()]
     except tf.errors.InvalidArgumentError as error:
         findings = [("CPU:0", True, "NumPy"), (_VARIABLE, False, str(error))]
     return [{"name": name, "usable": usable, "reason": reason}
@@ -87,13 +86,11 @@ def memory(found: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
 
 def kept() -> dict[str, str | None]:
     """The folder of compiled programs and kernels, and why it is not used, if it is not."""
-    from gtape.devices import cache
-
     folder, refusal = cache.state()
     return {"folder": str(folder) if folder else None, "refused": refusal or None}
 
 
-def collect() -> dict[str, Any]:
+def collect() -> dict[str, object]:
     """Everything that `info` shows."""
     found, looked_for = versions(), devices()
     return {"versions": found, "conflicts": conflicts(found), "devices": looked_for,
@@ -101,7 +98,7 @@ def collect() -> dict[str, Any]:
             "memory": memory(looked_for), "cache": kept()}
 
 
-def _choice(found: dict[str, Any]) -> str:
+def _choice(found: dict[str, object]) -> str:
     asked = f"{_VARIABLE}={found[_VARIABLE]}"
     if found["chosen"] is None:
         return f"cannot be made: {asked} asks for a device that cannot be used"

@@ -7,12 +7,9 @@ import os
 
 from gtape.cli.errors import CommandError
 from gtape.core.dtypes import bfloat16
+from gtape.kernelcheck import ARCHITECTURES, SCHEDULES
 
 HELP = "compile the GPU's kernels for every architecture, and run their checks without a GPU"
-#: The compute capabilities that kernels are proven for, as far as NVRTC knows them.
-ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
-#: The orders in which the emulator runs the threads of a block.
-SCHEDULES = ("ascending", "descending", "random")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +39,7 @@ def execute(options: argparse.Namespace) -> int:
     if bfloat16.np_dtype is None:
         raise CommandError("the kernels of bfloat16 need the package ml-dtypes; run: "
                            "pip install ml-dtypes")
+    # It takes seconds to load, and other commands list this one's options.
     from gtape.kernelcheck import architectures, execution, listing
 
     if options.jobs < 1:

@@ -6,7 +6,6 @@ import errno
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
 
 FAILED = 2
 INTERRUPTED = 130
@@ -51,7 +50,7 @@ def environment() -> dict[str, str]:
         "PYTHONIOENCODING": f"{coding}:backslashreplace"}
 
 
-def _is_utf8(stream: Any) -> bool:
+def _is_utf8(stream: object) -> bool:
     return str(getattr(stream, "encoding", "")).lower().replace("-", "") == "utf8"
 
 

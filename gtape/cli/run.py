@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from gtape.cli.errors import CommandError
 from gtape.cli.explain import as_program
@@ -57,7 +56,7 @@ def _module(options: argparse.Namespace) -> None:
         sys.argv, sys.path[:] = argv, path
 
 
-def _status(program: Callable[[], Any]) -> int:
+def _status(program: Callable[[], object]) -> int:
     """0, or 1 after the traceback of an error, as Python prints it for the program alone."""
     try:
         program()

@@ -5,24 +5,23 @@ from __future__ import annotations
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 
 from gtape.core.errors import EngineError
 from gtape.engine import binding, namespace
 
 
-class _Finder:
+class _TensorFlowFinder:
     """Finds `tensorflow` and what is in it, by which they are modules that are loaded already."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if name.split(".")[0] != "tensorflow":
             return None
         module = namespace.module(name)
-        return ModuleSpec(name, _Loader(module),  # type: ignore[arg-type]
+        return ModuleSpec(name, _LoadedModule(module),  # type: ignore[arg-type]
                           is_package=hasattr(module, "__path__"))
 
 
-class _Loader:
+class _LoadedModule:
     """Gives a module as it is."""
 
     def __init__(self, module: ModuleType) -> None:
@@ -36,7 +35,7 @@ class _Loader:
         module.__spec__ = self._spec
 
 
-_finder = _Finder()
+_finder = _TensorFlowFinder()
 
 
 def install() -> ModuleType:

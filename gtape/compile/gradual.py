@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.compile.compile_cost import compiling_seconds, numpy_seconds
-from gtape.compile.cpp.program import prepared
+from gtape.compile.cpp.program import prepare
 from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
+from gtape.compile.launches.interpreter import never
 from gtape.compile.numpy.program import NumpyProgram
+from gtape.devices.cpu import options
+from gtape.devices.cpu.blas_threads import leaving_a_core
+
+if TYPE_CHECKING:
+    from gtape.core.tensor import Tensor
 
 #: The calls at which compiling begins, and from which the program runs.
 COMPILED, NATIVE = 10, 100
@@ -39,7 +44,7 @@ class GradualProgram:
     __slots__ = ("_begin", "_calls", "_done", "_early", "_made", "_native", "_thread", "_traced",
                  "_waiting", "run")
 
-    def __init__(self, traced: ClosedGraph, early: Callable[..., Any] | None = None,
+    def __init__(self, traced: ClosedGraph, early: Callable[..., object] | None = None,
                  begin: int | None = None, native: int | None = None,
                  done: Callable[[CompiledProgram], None] | None = None,
                  waiting: Waiting = nullcontext) -> None:
@@ -54,7 +59,7 @@ class GradualProgram:
         self._made: list[Callable[[], CompiledProgram]] = []
         self.run: Callable[..., Any] = self._counted
 
-    def _counted(self, *tensors: Any) -> Any:
+    def _counted(self, *tensors: Tensor) -> Any:
         self._calls += 1
         if self._calls == self._begin:
             self._thread = Thread(target=copy_context().run, args=(self._compile,), daemon=True,
@@ -66,7 +71,7 @@ class GradualProgram:
             with self._waiting():
                 self._thread.join()
         # A thread that failed, or was left behind by a fork: here it says why.
-        make = self._made[0] if self._made else prepared(self._traced)
+        make = self._made[0] if self._made else prepare(self._traced)
         program = make()
         self.run = program.entry
         if self._done is not None:
@@ -75,9 +80,14 @@ class GradualProgram:
 
     def _compile(self) -> None:
         try:
-            self._made.append(prepared(self._traced))
+            self._made.append(prepare(self._traced))
         except Exception:
             return
+
+
+def native(traced: ClosedGraph) -> bool:
+    """Whether a native program may be made of a trace."""
+    return not never(traced) and not options.switched_off()
 
 
 def of_step(traced: ClosedGraph, done: Callable[[CompiledProgram], None],
@@ -91,21 +101,5 @@ def of_step(traced: ClosedGraph, done: Callable[[CompiledProgram], None],
     graph = traced.graph
     calls = int(compiling_seconds(graph) / numpy_seconds(graph)) if graph.nodes else 0
     native = min(max(calls, 3), MOST)
-    return GradualProgram(traced, NumpyProgram(traced, "it is being compiled").entry,
-                          native // 2 + 1, native, done, waiting)
-
-
-def traced_once(fn: Callable[..., None], tensors: Sequence[Any]) -> ClosedGraph | None:
-    """The trace of a function that worked without one; None where there is none, or where it serves
-    one call only."""
-    from gtape.compile.frontend.executable import Executable
-    from gtape.compile.frontend.function import Function
-    from gtape.compile.frontend.signature import Arguments
-
-    arguments = Arguments(tuple(tensors), {})
-    function = Function(functools.partial(fn), autograph=False)
-    try:
-        made = function._cache._run(arguments, arguments.shapes)
-    except Exception:
-        return None
-    return made if not made.created and Executable(made).lasts() else None
+    early = leaving_a_core(NumpyProgram(traced, "it is being compiled").entry)
+    return GradualProgram(traced, early, native // 2 + 1, native, done, waiting)

@@ -28,9 +28,9 @@ def compiled_when_often(graph: Graph) -> Callable[..., Sequence[Tensor]]:
             turns += 1
             if turns < _OFTEN:
                 return graph(*values)
-            from gtape.compile.cpp.program import compiled
+            from gtape.compile.cpp.program import compile_closed
 
-            program = compiled(pure(graph.inputs, graph.nodes, graph.outputs))
+            program = compile_closed(pure(graph.inputs, graph.nodes, graph.outputs))
         return program.entry(*values)
 
     return run

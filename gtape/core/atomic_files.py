@@ -79,14 +79,14 @@ def _present(target: Path) -> os.stat_result | None:
     """The file that is replaced, behind a link. The system follows the link itself, and so refuses
     one that another user put into a folder like /tmp."""
     try:
-        found = os.stat(target)
+        status = os.stat(target)
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "Not a regular file", str(target))
-    return found
+    return status
 
 
 def _hand_on(handle: int, old: os.stat_result) -> None:
@@ -115,9 +115,9 @@ def make_folder(folder: Path) -> None:
         if folder == folder.parent:
             break
         folder = folder.parent
-    for made in reversed(missing):
-        made.mkdir(exist_ok=True)
-        _force_names(made.parent)
+    for part in reversed(missing):
+        part.mkdir(exist_ok=True)
+        _force_names(part.parent)
 
 
 def _force_names(folder: Path) -> None:

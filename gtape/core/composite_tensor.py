@@ -9,20 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gtape.core.formatting import shown
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
+    from gtape.core.op import Op
 
 
 class CompositeTensor:
     """A value made of tensors: an IndexedSlices, a SparseTensor, a RaggedTensor."""
 
     __slots__ = ()
+    # NumPy's operators step back for it, as for tensors.
     __array_ufunc__ = None
     __array_priority__ = 200
 
     #: Whether one trace of a function serves values of any number.
     _opens_ = False
+    #: What stands for a function of tensors, by its name, where an operand is of this class.
+    _functions_: ClassVar[Mapping[str, Callable[..., Any]]] = {}
 
     def _parts_(self) -> tuple[Any, ...]:
         """The tensors that it is made of."""
@@ -33,7 +40,7 @@ class CompositeTensor:
         raise NotImplementedError
 
     @classmethod
-    def _of_(cls, frame: Any, parts: Sequence[Any]) -> Any:
+    def _of_(cls, frame: Any, parts: Sequence[object]) -> Any:
         """The value with this frame, made of these tensors."""
         raise NotImplementedError
 
@@ -46,7 +53,7 @@ class CompositeTensor:
         raise ValueError(f"a {type(self).__name__} is no target or source of a gradient; give its "
                          f"values: tape.gradient(y, x.values)")
 
-    def _gradient_(self, gradient: Any) -> Any:
+    def _gradient_(self, gradient: object) -> Any:
         """The gradient with respect to it, of that with respect to `_source_`."""
         return gradient
 
@@ -55,12 +62,7 @@ class CompositeTensor:
         raise ValueError(f"a loop over elements takes tensors, SparseTensors and RaggedTensors; "
                          f"got a {type(self).__name__}")
 
-    @classmethod
-    def _functions_(cls) -> Mapping[str, Callable[..., Any]]:
-        """What stands for a function of tensors, by its name, where an operand is of this class."""
-        return {}
-
-    def _elementwise_(self, op: Any, args: Sequence[Any]) -> Any:
+    def _elementwise_(self, op: object, args: Sequence[object]) -> Any:
         """An elementwise op of which one operand is this; NotImplemented where there is none."""
         return NotImplemented
 
@@ -80,30 +82,30 @@ class CompositeOperand(ValueError):
         self.value = value
 
 
-def components(value: Any) -> list[Any]:
+def components(value: TensorLike | CompositeTensor) -> list[Any]:
     """The tensors of a composite, composites in it taken apart too; [value] of anything else."""
     if not isinstance(value, CompositeTensor):
         return [value]
     return [leaf for part in value._type_spec._to_components(value) for leaf in components(part)]
 
 
-def answered(refusal: CompositeOperand, function: Callable[..., Any], args: Sequence[Any],
-             kwargs: Mapping[str, Any]) -> Any:
+def answered(refusal: CompositeOperand, function: Callable[..., object], args: Sequence[object],
+             kwargs: Mapping[str, object]) -> Any:
     """The result of `function` by what stands for it where an operand is composite.
 
     Raises:
         CompositeOperand: nothing does.
     """
-    other = refusal.value._functions_().get(function.__name__)
+    other = refusal.value._functions_.get(function.__name__)
     if other is None:
         raise refusal
     return other(*args, **kwargs)
 
 
-def takes_composites(function: Callable[..., Any]) -> Callable[..., Any]:
+def takes_composites(function: Callable[..., object]) -> Callable[..., Any]:
     """Decorator for a function of tensors which composites can stand for."""
     @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> Any:
         try:
             return function(*args, **kwargs)
         except CompositeOperand as refusal:
@@ -112,13 +114,13 @@ def takes_composites(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def elementwise(refusal: CompositeOperand, op: Any, args: Sequence[Any]) -> Any:
+def elementwise(refusal: CompositeOperand, op: Op, args: Sequence[object]) -> Any:
     """An elementwise op of which an operand is composite.
 
     Raises:
         CompositeOperand: it has no meaning for such an operand.
     """
-    made = refusal.value._elementwise_(op, args)
-    if made is NotImplemented:
+    result = refusal.value._elementwise_(op, args)
+    if result is NotImplemented:
         raise refusal
-    return made
+    return result

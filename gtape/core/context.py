@@ -8,7 +8,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
+    from gtape.core.op import Op
     from gtape.core.tensor import Tensor
+    from gtape.core.variable import Variable
 
 
 class Recorder:
@@ -22,14 +25,14 @@ class Recorder:
 
     is_tape = False
 
-    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+    def observe(self, op: Op, inputs: tuple[TensorLike, ...], outputs: tuple[Tensor, ...],
                 context: Any) -> None:
         """An op was applied; `context` is what its `record` takes."""
 
-    def _on_read(self, state: Any, value: Tensor) -> None:
+    def _on_read(self, state: object, value: Tensor) -> None:
         """A variable was read."""
 
-    def _on_write(self, state: Any, value: Tensor) -> None:
+    def _on_write(self, state: Variable, value: Tensor) -> None:
         """A variable was assigned to."""
 
 
@@ -43,6 +46,7 @@ tracing: ContextVar[Any] = ContextVar("gtape.tracing", default=None)
 tracer_now = tracing.get
 
 #: Identity of a value on tapes. Never reused, unlike `id()`; 0 means that no tape ever saw it.
+# One call of C, so that threads get different keys without a lock.
 new_key = itertools.count(1).__next__
 
 
@@ -51,6 +55,7 @@ walking: ContextVar[FrameType | None] = ContextVar("gtape.walking", default=None
 
 
 def push(recorder: Recorder) -> None:
+    # A tuple, made anew: ops that walk over the stack while a tape enters or leaves keep theirs.
     recorders.set((*active(), recorder))
 
 
@@ -66,13 +71,13 @@ def remove(recorder: Recorder) -> bool:
     return True
 
 
-def inside(recorder: Recorder) -> tuple[Any, ...] | None:
+def inside(recorder: Recorder) -> tuple[Recorder, ...] | None:
     """The recorders pushed after `recorder`; None when it does not record here."""
     stack = active()
     return next((stack[i + 1:] for i, r in enumerate(stack) if r is recorder), None)
 
 
-def push_outside(recorder: Recorder, inner: tuple[Any, ...]) -> None:
+def push_outside(recorder: Recorder, inner: tuple[Recorder, ...]) -> None:
     """Push `recorder` outside those of `inner` that are still recording."""
     stack = active()
     at = next((i for i, r in enumerate(stack) if any(r is x for x in inner)), len(stack))

@@ -8,7 +8,7 @@ that its owner may write to.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,8 +26,11 @@ from gtape.core.placement import current_device
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
 from gtape.core.state_ref import Readable
-from gtape.core.symbolic_dim import SymbolicDim, needed
-from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.symbolic_dim import SymbolicDim, need_number
+from gtape.core.tensor import EagerTensor, Tensor, note_origin
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
 
 #: NumPy's limit.
 _MAX_RANK = 64
@@ -35,7 +38,7 @@ _MAX_RANK = 64
 _WEAK = (bool, int, float, complex, str, bytes)
 
 
-def _first_leaf(value: Any) -> Any:
+def _first_leaf(value: TensorLike) -> Any:
     while isinstance(value, (list, tuple, range)) and len(value):
         value = value[0]
     return value
@@ -58,22 +61,24 @@ def holds_tensor(value: Any, depth: int = 1) -> bool:
     return False
 
 
-def _weak_dtype(array: np.ndarray, leaf: Any) -> np.dtype:
+def _weak_dtype(array: np.ndarray, leaf: TensorLike) -> np.dtype:
     """The dtype that Python numbers get when nobody asks for one."""
     if isinstance(leaf, (np.generic, np.ndarray)):
         return array.dtype
     if array.dtype.kind == "f":
         return np.dtype(np.float32)
     if array.dtype.kind == "i":
+        # int32 as in TensorFlow, and int64 where a number needs it.
         small = not array.size or (array.min() >= -(2**31) and array.max() < 2**31)
         return np.dtype(np.int32) if small else array.dtype
     return array.dtype
 
 
-def _check_leaves(value: Any, leaf: Any, array: np.ndarray) -> None:
+def _check_leaves(value: TensorLike, leaf: TensorLike, array: np.ndarray) -> None:
     if (isinstance(leaf, bool) and array.dtype.kind not in "bO") or (
             array.dtype.kind in "US" and not isinstance(leaf, (str, bytes))):
         raise ValueError(f"a tensor holds values of one type; got mixed types in {shown(value)}")
+    # NumPy makes strings of whatever stands beside one: only the list itself tells.
     if array.dtype.kind in "US":
         stack = [value]
         while stack:
@@ -85,25 +90,25 @@ def _check_leaves(value: Any, leaf: Any, array: np.ndarray) -> None:
                                  f"{shown(value)}")
 
 
-def _strings(value: Any) -> np.ndarray:
+def _strings(value: TensorLike) -> np.ndarray:
     """An array of bytes. Read as objects: NumPy's own strings lose the NULs at their end."""
     array = np.array(value, object)
-    made = np.empty(array.shape, object)
-    flat = made.reshape(-1)
+    strings = np.empty(array.shape, object)
+    flat = strings.reshape(-1)
     for i, item in enumerate(array.reshape(-1)):
         flat[i] = item.encode() if isinstance(item, str) else bytes(item)
-    return made
+    return strings
 
 
 def _exact_integers(value: Any, array: np.ndarray) -> np.ndarray:
     """Integers of which some are beyond int64: NumPy makes floats of a list of both."""
-    found = np.array(value, object)
-    if all(type(x) is int and 0 <= x < 1 << 64 for x in found.flat):
-        return found.astype(np.uint64)
+    integers = np.array(value, object)
+    if all(type(x) is int and 0 <= x < 1 << 64 for x in integers.flat):
+        return integers.astype(np.uint64)
     return array
 
 
-def _of_large_integers(value: Any, array: np.ndarray, dtype: DType | None) -> np.ndarray:
+def _of_large_integers(value: int, array: np.ndarray, dtype: DType | None) -> np.ndarray:
     """Integers that only a float can hold, where floats are asked for.
 
     Raises:
@@ -159,7 +164,7 @@ def _cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return ignored_context.call(array.astype, dtype, copy=False)
 
 
-def check_weak(array: np.ndarray, dtype: DType, value: Any) -> None:
+def check_weak(array: np.ndarray, dtype: DType, value: TensorLike) -> None:
     """Refuse to lose what a Python number says.
 
     Raises:
@@ -190,6 +195,7 @@ def _from_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
             f"{type(leaves[0]).__name__ if len(leaves) else 'none'}); convert it to numbers first, "
             f"as with array.astype(np.float32)")
     wanted = dtypes.of_numpy(array.dtype) if dtype is None else dtypes.require_usable(dtype)
+    # A copy, since the owner of the array may write to it; in C order, as kernels read.
     return ignored_context.call(np.array, array, dtype=wanted.np_dtype, order="C")
 
 
@@ -282,18 +288,17 @@ def convert(value: Any, dtype: DType | None = None, device: Device | None = None
         if dtype is not None:
             with owner.scope():
                 array = array.astype(dtype.np_dtype)
-        return noted(EagerTensor(array, owner.type_of(array.dtype)))
+        return note_origin(EagerTensor(array, owner.type_of(array.dtype)))
     array = host_array(value, dtype)
     if not place.is_host and array.dtype != object:
-        return noted(EagerTensor(place.upload(array), place.type_of(array.dtype)))
-    return noted(EagerTensor(array, CPU.type_of(array.dtype)))
+        return note_origin(EagerTensor(place.upload(array), place.type_of(array.dtype)))
+    return note_origin(EagerTensor(array, CPU.type_of(array.dtype)))
 
 
 class _DimValue(Op):
     """The number of a SymbolicDim as a scalar: attributes (length, dtype, device), no inputs."""
 
     nondifferentiable = True
-    has_gradient = True
 
     def reapply(self, inputs: Sequence[Any], attrs: tuple[Any, ...]) -> tuple[Any, ...]:
         return (convert(*attrs),)
@@ -302,11 +307,11 @@ class _DimValue(Op):
 dim_value = _DimValue("length", (), "The length of an axis.")
 
 
-def dim_tensor(length: SymbolicDim, dtype: Any, device: Any) -> Any:
+def dim_tensor(length: SymbolicDim, dtype: DType, device: Device) -> Tensor:
     """A scalar that has another value where the lengths are others."""
     tracer = tracer_now()
     if tracer is None:
-        needed(length)
+        need_number(length)
     return tracer.emit(dim_value, (), (length, dtype, device), [Spec((), dtype)],
                        [device.typed(dtype)])[0]
 

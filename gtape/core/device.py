@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,10 +17,11 @@ from gtape.core import dtypes
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 
-#: An array of a device, NumPy's or CuPy's, or the scalar that NumPy gives in place of one.
-Array: TypeAlias = Any
+#: An array of a device, or the scalar that its module gives in place of one. CuPy's have NumPy's
+#: interface, and no types of their own that a type checker could read.
+Array: TypeAlias = np.ndarray
 #: The functions on such arrays: numpy or cupy.
-ArrayModule: TypeAlias = Any
+ArrayModule: TypeAlias = ModuleType
 
 
 class ArrayType:
@@ -62,12 +64,15 @@ class Device:
 
     def type_of(self, dtype: np.dtype) -> ArrayType:
         """The ArrayType of arrays here with this NumPy dtype."""
-        found = self._types.get(dtype)
-        if found is None:
+        array_type = self._types.get(dtype)
+        if array_type is None:
             named = dtypes.of_numpy(dtype)
-            found = self._types.setdefault(named.np_dtype, ArrayType(self, named))
-            self._types[dtype] = found
-        return found
+            # `setdefault`, because there may be one object only: types are compared with `is`, and
+            # two threads may get here at once. NumPy has several equal dtypes (of byte orders, of C
+            # names) for one of ours.
+            array_type = self._types.setdefault(named.np_dtype, ArrayType(self, named))
+            self._types[dtype] = array_type
+        return array_type
 
     def typed(self, dtype: DType) -> ArrayType:
         """The ArrayType of tensors made here with this dtype; strings live on the host."""
@@ -85,8 +90,8 @@ class Device:
             A function that gives the copies; it is called once, by the thread that uses them. Until
             then a device that can copies them beside what it computes; others have copied them now.
         """
-        made = [self.upload(array) for array in arrays]
-        return lambda: made
+        uploaded = [self.upload(array) for array in arrays]
+        return lambda: uploaded
 
     def download(self, array: Any) -> np.ndarray:
         """A copy of this device's array in host memory."""
@@ -125,6 +130,7 @@ class HostDevice(Device):
 
 CPU = HostDevice()
 #: The devices besides the CPU that tensors can live on.
+# Changed in place and never bound anew, for the printed functions of ops hold this very list.
 others: list[Device] = []
 
 
@@ -162,8 +168,9 @@ def scope_of(xp: Any) -> AbstractContextManager[Any]:
     return next((device.scope() for device in others if device.xp is xp), _NOTHING)
 
 
-def added(a: Any, b: Any) -> Any:
+def add_arrays(a: Any, b: Any) -> Any:
     """The sum of two arrays, computed where they are."""
+    # Asked at every sum of two cotangents: the host first, and without a loop.
     if isinstance(a, (np.ndarray, np.generic)) or not others:
         return a + b
     owner = next((device for device in others if device.owns(a)), CPU)

@@ -103,6 +103,9 @@ class DType:
         return as_dtype, (self.name,)
 
 
+#: The names of the floats that everything is defined on.
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 #: Floats of one byte: to be stored and cast; little else is defined on them.
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 #: Those of the package ml-dtypes, which is imported when one is first named.
@@ -145,6 +148,8 @@ def __getattr__(name: str) -> DType:
     if name not in _ML_DTYPES:
         raise AttributeError(name)
     dtype = DType(name, _ml_type(name), "float")
+    # Into the module, which is not asked again: there is one object for each dtype, compared by
+    # `is`.
     globals()[name] = _BY_NAME[name] = dtype
     if dtype.np_dtype is not None:
         _BY_NUMPY[dtype.np_dtype] = dtype
@@ -157,9 +162,9 @@ def of_numpy(dtype: np.dtype) -> DType:
     Raises:
         TypeError: gtape has no such type (datetimes, records, longdouble, objects).
     """
-    found = _BY_NUMPY.get(dtype)
-    if found is not None:
-        return found
+    known = _BY_NUMPY.get(dtype)
+    if known is not None:
+        return known
     if dtype.kind in "SU":
         return string
     native = dtype.newbyteorder("=")
@@ -172,7 +177,7 @@ def of_numpy(dtype: np.dtype) -> DType:
         f"{dtype}. Convert it first: array.astype(np.float32)")
 
 
-def as_dtype(value: Any) -> DType:
+def as_dtype(value: object) -> DType:
     """The DType meant by a DType, a name, a NumPy type or dtype, or Python's `float` or `bool`.
 
     Raises:
@@ -181,11 +186,11 @@ def as_dtype(value: Any) -> DType:
     if type(value) is DType:
         return value
     if isinstance(value, str):
-        found = _BY_NAME.get(value)
-        if found is None and value in _ML_DTYPES:
-            found = __getattr__(value)
-        if found is not None:
-            return found
+        known = _BY_NAME.get(value)
+        if known is None and value in _ML_DTYPES:
+            known = __getattr__(value)
+        if known is not None:
+            return known
     elif value is float:
         return float32
     elif value is bool:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import reprlib
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gtape.core.shape import TensorShape
 
 _brief = reprlib.Repr()
 _brief.maxlist = _brief.maxtuple = _brief.maxdict = _brief.maxset = _brief.maxfrozenset = 12
 _brief.maxstring = _brief.maxother = _brief.maxlong = 80
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """The beginning of a value's repr, for messages.
 
     A message must come about whatever the value: `repr` itself fails for lists that are nested too
@@ -34,8 +37,8 @@ def say(line: str) -> None:
 def _value_str(array: np.ndarray) -> str:
     if array.ndim:
         return str(array)
-    found = array[()]
-    return repr(found) if isinstance(found, bytes) else str(found)
+    value = array[()]
+    return repr(value) if isinstance(value, bytes) else str(value)
 
 
 def value_repr(array: np.ndarray) -> str:
@@ -46,17 +49,17 @@ def value_repr(array: np.ndarray) -> str:
     return "\n" + shown if "\n" in shown else shown
 
 
-def tensor_str(array: np.ndarray, shape: Any, dtype: str) -> str:
+def tensor_str(array: np.ndarray, shape: tuple[int, ...], dtype: str) -> str:
     value = _value_str(array)
     if "\n" in value:
         value = "\n" + value
     return f"tf.Tensor({value}, shape={tuple(shape)}, dtype={dtype})"
 
 
-def tensor_repr(array: np.ndarray, shape: Any, dtype: str) -> str:
+def tensor_repr(array: np.ndarray, shape: tuple[int, ...], dtype: str) -> str:
     return f"<tf.Tensor: shape={tuple(shape)}, dtype={dtype}, numpy={value_repr(array)}>"
 
 
-def variable_repr(name: str, array: np.ndarray, shape: Any, dtype: str) -> str:
+def variable_repr(name: str, array: np.ndarray, shape: TensorShape, dtype: str) -> str:
     return (f"<tf.Variable '{name}' shape={shape} dtype={dtype}, "
             f"numpy={value_repr(array)}>")

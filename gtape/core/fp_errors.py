@@ -20,6 +20,7 @@ def _fast() -> tuple[Callable[[], Any], Callable[[Any], Any]]:
 
     variable: Any = umath._extobj_contextvar
     silent = umath._make_extobj(all="ignore")
+    # Tried once, here: a NumPy in which it is something else takes the plain way.
     variable.reset(variable.set(silent))
     put = variable.set
     return (lambda: put(silent)), variable.reset
@@ -53,7 +54,7 @@ class _IgnoredContext(threading.local):
         context.run(ignore)
         self.run = context.run
 
-    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def call(self, function: Callable[..., Any], *args: Any, **options: object) -> Any:
         """`run`, also where this thread's context is entered already."""
         try:
             return self.run(function, *args, **options)

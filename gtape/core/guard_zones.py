@@ -49,11 +49,11 @@ class Guarded(bytearray):
 
 def guarded(count: int) -> Guarded:
     """Memory of `count` bytes between zones, filled with the pattern."""
-    made = Guarded(count + 2 * ZONE + _ALIGNMENT)
-    made.size = count
-    made.start = ZONE + -(made.bytes.ctypes.data + ZONE) % _ALIGNMENT
-    fill(made.bytes)
-    return made
+    block = Guarded(count + 2 * ZONE + _ALIGNMENT)
+    block.size = count
+    block.start = ZONE + -(block.bytes.ctypes.data + ZONE) % _ALIGNMENT
+    fill(block.bytes)
+    return block
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -65,9 +65,9 @@ def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 def copied(array: np.ndarray) -> np.ndarray:
     """A dense copy between zones."""
-    made = empty(array.shape, array.dtype)
-    made[...] = array
-    return made
+    copy = empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
 
 
 def fill(memory: np.ndarray) -> None:
@@ -96,7 +96,7 @@ def damage_around(array: np.ndarray) -> Damage:
 def _changed(memory: np.ndarray, begin: int) -> np.ndarray:
     """Where the zone that begins there differs from the pattern, which is put back."""
     zone, expected = memory[begin: begin + ZONE], _PATTERN[begin % 2:][:ZONE]
-    found = begin + np.flatnonzero(zone != expected)
-    if len(found):
+    places = begin + np.flatnonzero(zone != expected)
+    if len(places):
         zone[...] = expected
-    return found
+    return places

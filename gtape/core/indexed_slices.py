@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gtape.core.composite_tensor import CompositeTensor
+from gtape.core.device import add_arrays
 from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.installed import installed
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, TensorSpec, TypeSpec, fully_known
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 
 #: What rows are multiplied with as they are; times a tensor, of any shape, they are a tensor.
 _NUMBERS = (int, float, np.number)
@@ -30,7 +34,8 @@ class IndexedSlices(CompositeTensor):
 
     __slots__ = ("__weakref__", "_shape", "dense_shape", "indices", "values")
 
-    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+    def __init__(self, values: object, indices: object, dense_shape: IntsLike | None = None,
+                 ) -> None:
         convert = installed.slice_tensor
         self.values: Tensor = convert(values)
         self.indices: Tensor = convert(indices)
@@ -75,19 +80,19 @@ class IndexedSlices(CompositeTensor):
                                        f"{rows}")
         return installed.dense_rows(self.values, self.indices, self._shape)
 
-    def dense(self, as_tensor: bool) -> Any:
+    def dense(self, as_tensor: bool) -> Tensor | np.ndarray:
         """`to_dense` as a tensor, or as the bare array."""
-        found = self.to_dense()
-        return found if as_tensor else found._array_()
+        dense = self.to_dense()
+        return dense if as_tensor else dense._array_()
 
     def numpy(self) -> Any:
         """The whole as a NumPy array."""
         return self.to_dense().numpy()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return self.to_dense().__array__(dtype)
 
-    def _parts_(self) -> tuple[Any, ...]:
+    def _parts_(self) -> tuple[Tensor, ...]:
         return self.values, self.indices
 
     def _source_(self) -> Any:
@@ -98,7 +103,7 @@ class IndexedSlices(CompositeTensor):
         return None if shape is None else (self._shape, np.dtype(shape.dtype.as_numpy_dtype).name)
 
     @classmethod
-    def _of_(cls, frame: Any, parts: Sequence[Any]) -> IndexedSlices:
+    def _of_(cls, frame: Any, parts: Sequence[object]) -> IndexedSlices:
         values, indices = parts
         return cls(values, indices, None if frame is None else np.array(*frame))
 
@@ -110,43 +115,47 @@ class IndexedSlices(CompositeTensor):
         return IndexedSlices(values, self.indices, self.dense_shape)
 
     def __neg__(self) -> IndexedSlices:
-        return self._with(-self.values)  # type: ignore[operator]
+        return self._with(-self.values)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> IndexedSlices | Tensor:
         if isinstance(other, IndexedSlices):
             # A backward walk meets the later lookup first; rows come in the order of lookup.
             join = installed.concat
             return IndexedSlices(join([other.values, self.values]),
                                  join([other.indices, self.indices]), self.dense_shape)
-        return self.dense(not self._is_bare(other)) + other
+        if self._is_bare(other):
+            return add_arrays(self.dense(False), other)
+        return self.dense(True) + other
 
-    def __radd__(self, other: Any) -> Any:
-        return other + self.dense(not self._is_bare(other))
+    def __radd__(self, other: TensorLike) -> Any:
+        if self._is_bare(other):
+            return add_arrays(other, self.dense(False))
+        return other + self.dense(True)
 
-    def _is_bare(self, other: Any) -> bool:
+    def _is_bare(self, other: TensorLike) -> bool:
         """Whether `other` is an array as backward walks add them up."""
         return type(self.values) is EagerTensor and isinstance(other, self.values._t.xp.ndarray)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: TensorLike) -> IndexedSlices | Tensor:
         if isinstance(other, _NUMBERS):
-            return self._with(self.values * other)  # type: ignore[operator]
-        return self.to_dense() * other  # type: ignore[operator]
+            return self._with(self.values * other)
+        return self.to_dense() * other
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: TensorLike) -> IndexedSlices | Tensor:
         if isinstance(other, _NUMBERS):
-            return self._with(self.values / other)  # type: ignore[operator]
-        return self.to_dense() / other  # type: ignore[operator]
+            return self._with(self.values / other)
+        return self.to_dense() / other
 
     def __sub__(self, other: Any) -> Any:
         return self + (-other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: TensorLike) -> Any:
         return -self + other
 
     def __getitem__(self, key: Any) -> Any:
-        return self.to_dense()[key]  # type: ignore[index]
+        return self.to_dense()[key]
 
     def __repr__(self) -> str:
         text = f"IndexedSlices(indices={self.indices!s}, values={self.values!s}"
@@ -167,8 +176,9 @@ class IndexedSlicesSpec(CompositeSpec):
 
     __slots__ = ("_dense_shape_dtype", "_dtype", "_indices_dtype", "_indices_shape", "_shape")
 
-    def __init__(self, shape: Any = None, dtype: Any = float32, indices_dtype: Any = int64,
-                 dense_shape_dtype: Any = None, indices_shape: Any = None) -> None:
+    def __init__(self, shape: IntsLike | None = None, dtype: Any = float32,
+                 indices_dtype: object = int64, dense_shape_dtype: object = None,
+                 indices_shape: IntsLike | None = None) -> None:
         self._shape = TensorShape(shape)
         self._dtype = as_dtype(dtype)
         self._indices_dtype = as_dtype(indices_dtype)
@@ -186,7 +196,7 @@ class IndexedSlicesSpec(CompositeSpec):
     def value_type(self) -> type:
         return IndexedSlices
 
-    def _serialize(self) -> tuple[Any, ...]:
+    def _serialize(self) -> tuple[object, ...]:
         return (self._shape, self._dtype, self._indices_dtype, self._dense_shape_dtype,
                 self._indices_shape)
 
@@ -205,15 +215,15 @@ class IndexedSlicesSpec(CompositeSpec):
     @property
     def _component_specs(self) -> list[TypeSpec]:
         rows = TensorShape(None) if self._shape.rank is None else self._shape[1:]
-        found: list[TypeSpec] = [TensorSpec(self._indices_shape + rows, self._dtype),
+        specs: list[TypeSpec] = [TensorSpec(self._indices_shape + rows, self._dtype),
                                  TensorSpec(self._indices_shape, self._indices_dtype)]
         if self._dense_shape_dtype is not None:
-            found.append(TensorSpec([self._shape.rank], self._dense_shape_dtype))
-        return found
+            specs.append(TensorSpec([self._shape.rank], self._dense_shape_dtype))
+        return specs
 
     def _to_components(self, value: Any) -> list[Any]:
-        found = [value.values, value.indices]
-        return found if value.dense_shape is None else [*found, value.dense_shape]
+        parts = [value.values, value.indices]
+        return parts if value.dense_shape is None else [*parts, value.dense_shape]
 
     def _from_components(self, components: Sequence[Any]) -> Any:
         return self.value_type(*components)

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gtape.core.device import Device
     from gtape.core.dtypes import DType
+    from gtape.core.op import Op
     from gtape.core.tensor import Tensor
 
 
 class Installed:
     """One slot for each function; a slot is empty until `gtape.ops` was imported."""
 
-    __slots__ = ("concat", "dense_rows", "find_default_device", "gather", "gather_nd", "identity",
-                 "jacobians", "pack", "renewed", "scatter", "scatter_nd", "slice_tensor")
+    __slots__ = ("broadcast_to", "concat", "conj", "dense_rows", "find_default_device", "gather",
+                 "gather_nd", "identity", "jacobians", "optimization_barrier", "pack", "renewed",
+                 "scatter", "scatter_nd", "slice_tensor", "stop_gradient", "sum_to")
 
     #: The device of new tensors outside any `tf.device` block, found at the first need of one.
     find_default_device: Callable[[], Device]
@@ -25,6 +27,13 @@ class Installed:
 
     #: The module of `GradientTape.jacobian`: a batch of gradients, by the batching rules of ops.
     jacobians: Callable[[], ModuleType]
+
+    # What tracing and pulling back are written in.
+    broadcast_to: Op
+    conj: Callable[[Tensor], Tensor]
+    optimization_barrier: Callable[[Tensor], Tensor]
+    stop_gradient: Callable[[Tensor], Tensor]
+    sum_to: Callable[[Tensor, tuple[int, ...]], Tensor]
 
     # IndexedSlices: its parts as tensors, all rows of (values, indices, shape), slices joined.
     slice_tensor: Callable[[Any], Tensor]

@@ -18,9 +18,10 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 def lock() -> Any:
     """A lock that the thread that has it may take again."""
-    made = threading.RLock()
-    _locks.add(made)
-    return made
+    # Reentrant: a finalizer or a signal handler may run inside, and call what takes it again.
+    new = threading.RLock()
+    _locks.add(new)
+    return new
 
 
 def _renew() -> None:

@@ -20,7 +20,7 @@ def snake_case(name: str) -> str:
     return _WORD.sub(r"_\1", name).lower()
 
 
-def is_layer(value: Any) -> bool:
+def is_layer(value: object) -> bool:
     """Whether `value` is a layer or a model of Keras, which is not imported for this."""
     return hasattr(type(value), "_flatten_layers")
 
@@ -86,7 +86,8 @@ class Module:
         """The modules held by this one, and by those, layers and models of Keras among them."""
         return tuple(self._flatten(lambda v: isinstance(v, Module) or is_layer(v)))
 
-    def _flatten(self, predicate: Callable[[Any], bool], recursive: bool = True) -> Iterator[Any]:
+    def _flatten(self, predicate: Callable[[Any], bool], recursive: bool = True,
+                 ) -> Iterator[object]:
         """The leaves of the attributes that satisfy `predicate`, each once."""
         return _walk(self, predicate, recursive, {id(self)})
 
@@ -94,7 +95,7 @@ class Module:
     def with_name_scope(cls, method: _Method) -> _Method:
         """Decorator: the method runs inside the module's name scope."""
         @functools.wraps(method)
-        def scoped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def scoped(self: Any, *args: object, **kwargs: object) -> str:
             with self.name_scope:
                 return method(self, *args, **kwargs)
 
@@ -106,10 +107,11 @@ def _identity(leaf: Any) -> int:
     return id(leaf._resource_()) if is_variable(leaf) else id(leaf)
 
 
-def _walk(module: Any, predicate: Callable[[Any], bool], recursive: bool, seen: set[int],
-          ) -> Iterator[Any]:
+def _walk(module: object, predicate: Callable[[Any], bool], recursive: bool, seen: set[int],
+          ) -> Iterator[object]:
     held = []
     attributes = vars(module)
+    # As TensorFlow lists them.
     for name in sorted(attributes):
         try:
             leaves = nest.flatten(attributes[name])
@@ -131,7 +133,7 @@ def _walk(module: Any, predicate: Callable[[Any], bool], recursive: bool, seen: 
 
 
 def _walk_layer(layer: Any, predicate: Callable[[Any], bool], recursive: bool, seen: set[int],
-                ) -> Iterator[Any]:
+                ) -> Iterator[object]:
     """The variables of a layer and the layers inside. Keras keeps lists of both."""
     for leaf in (*layer.variables, *layer._flatten_layers(include_self=False)):
         key = _identity(leaf)

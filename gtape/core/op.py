@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gtape.core.spec import Spec
+
+if TYPE_CHECKING:
+    from gtape.core.tensor import Tensor
 
 #: A function that a declaration gives: its parameters say what it wants.
 Function: TypeAlias = Callable[..., Any]
@@ -34,18 +37,29 @@ class Op:
     #: It raises for some values of its inputs, in host memory: a traced function does so even where
     #: nobody needs the result.
     refuses = False
+    #: It does something besides making its results, and is never left out.
+    has_side_effect = False
+    #: No gradient flows through it, by declaration: floor, round.
+    nondifferentiable = False
+    #: False: differentiating it is a LookupError until a gradient is registered.
+    has_gradient = True
+    #: Its vjp holds for complex numbers, when the cotangent is conjugated before and after.
+    holomorphic = True
+    #: Where random inputs of its tests lie, if it says so.
+    domain: tuple[float, float] | None = None
 
     #: What it is, written in other ops: `definition(*tensors, **attrs)`. The compiler takes it
     #: apart by this, and kernels and array functions are compared with it. None: it is no more
     #: than its array function.
     definition: Callable[..., Any] | None = None
+    #: The array function goes the definition's steps: it rounds 16-bit floats where that does, and
+    #: says the same of no elements. Array functions compute such floats in float32, as a rule.
+    literal = False
     # What layers above attach, each when it is imported. None: it has no rule of its own.
     #: How it is applied to all elements of a batch at once; see `vmap.operand.batches`.
     batch: Callable[..., Any] | None = None
     #: How it is made of the compiler's nodes; see `compile.ir.builder.lowers`.
     lower: Callable[..., Any] | None = None
-    #: How it is made of steps of NumPy; see `compile.numpy.lower`.
-    numpy_steps: Callable[..., Any] | None = None
     #: What `on_cuda` was given.
     gpu_kernel: tuple[str, dict[str, Any]] | None = None
 
@@ -62,7 +76,7 @@ class Op:
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
-    def on_cuda(self, kernel: str, **fixed: Any) -> None:
+    def on_cuda(self, kernel: str, **fixed: object) -> None:
         """The kernels that compute all results on GPUs: the function `kernel` of `devices.cuda`,
         as "package.module.function". It is imported when an array is on a GPU.
 
@@ -71,9 +85,10 @@ class Op:
         does elsewhere. `gpu` launches.
         """
         self.gpu_kernel = (kernel, fixed)
+        # The first launch imports the module, and its function takes this one's place.
         self._kernel = self._first_on_cuda
 
-    def _first_on_cuda(self, gpu: Any, *arrays: Any, **attrs: Any) -> Any:
+    def _first_on_cuda(self, gpu: object, *arrays: object, **attrs: object) -> Any:
         self._kernel = self.cuda_kernel()
         return self._kernel(gpu, *arrays, **attrs)
 
@@ -82,8 +97,8 @@ class Op:
         assert self.gpu_kernel is not None
         kernel, fixed = self.gpu_kernel
         module, _, function = kernel.rpartition(".")
-        found = getattr(import_module(f"gtape.devices.cuda.{module}"), function)
-        return partial(found, **fixed) if fixed else found  # type: ignore[no-any-return]
+        launch = getattr(import_module(f"gtape.devices.cuda.{module}"), function)
+        return partial(launch, **fixed) if fixed else launch
 
     def may_refuse(self, inputs: Sequence[Any]) -> bool:
         """Whether these inputs have a dtype and a place where it may raise for their values."""
@@ -127,8 +142,8 @@ class Bools(NamedTuple):
     shape: tuple[int, ...]
 
 
-def case(*inputs: Any, domain: tuple[float, float] | None = None, orders: int = 2,
-         dtypes: tuple[str, ...] = ("float32", "float64"), **attrs: Any) -> Case:
+def case(*inputs: object, domain: tuple[float, float] | None = None, orders: int = 2,
+         dtypes: tuple[str, ...] = ("float32", "float64"), **attrs: object) -> Case:
     """`Case` with the attributes as keywords."""
     return Case(inputs, attrs, domain, orders, dtypes)
 
@@ -138,18 +153,22 @@ def ints(*shape: int, below: int) -> Ints:
     return Ints(shape, below)
 
 
-def positional_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+#: The flags of a code object that takes `*values`, and of one that takes `**attrs`.
+VARARGS, VARKEYWORDS = 4, 8
+
+
+def positional_names(fn: Callable[..., object]) -> tuple[str, ...]:
     code = fn.__code__
     return code.co_varnames[: code.co_argcount]
 
 
-def keyword_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+def keyword_names(fn: Callable[..., object]) -> tuple[str, ...]:
     code = fn.__code__
     start = code.co_argcount
     return code.co_varnames[start: start + code.co_kwonlyargcount]
 
 
-def variadic_name(fn: Callable[..., Any]) -> str:
+def variadic_name(fn: Callable[..., object]) -> str:
     """The name of the `*values` parameter."""
     code = fn.__code__
     return code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
@@ -159,8 +178,8 @@ class Rule:
     """A backward rule. Its parameters say what the tape keeps.
 
     `g` is the cotangent of the first result, `gs` those of all results (None where nothing
-    arrived); the others name inputs or results of the op. One annotated `Spec` is kept as its
-    shape and dtype only. Keyword-only parameters receive the op's attributes.
+    arrived); the others name inputs or results of the op. Of `x` named `x_spec` only shape and
+    dtype are kept. Keyword-only parameters receive the op's attributes, `**attrs` the rest of them.
 
     Raises:
         TypeError: at import, when a parameter names nothing the op has.
@@ -177,10 +196,9 @@ class Rule:
         self.fn, self.op, self.wrt = fn, op, wrt
         self.takes_all = names[0] == "gs"
         self.variadic = op.variadic
-        self.sources = names[1:]
-        asked = keyword_names(fn)
-        notes = fn.__annotations__
-        self.spec_only = tuple(str(notes.get(n, "")) in ("Spec", str(Spec)) for n in self.sources)
+        self.spec_only = tuple(n.endswith("_spec") for n in names[1:])
+        self.sources = tuple(n.removesuffix("_spec") for n in names[1:])
+        asked = attr_names if fn.__code__.co_flags & VARKEYWORDS else keyword_names(fn)
         known = {*op.params, *op.outputs}
         unknown = ({*self.sources} - known) | ({*asked} - set(attr_names)) | (
             set(wrt) - set(op.params))
@@ -192,8 +210,8 @@ class Rule:
         #: The attributes it asks for, with their places among the op's.
         self.attrs = tuple((n, attr_names.index(n)) for n in asked)
 
-    def keep(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], specs: Sequence[Spec],
-             ) -> tuple[Any, ...]:
+    def keep(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...], specs: Sequence[Spec],
+             ) -> tuple[object, ...]:
         """What the rule reads of the inputs, whose specs are `specs`, and of the results."""
         if self.op.variadic:
             return tuple(specs) if self.spec_only[0] else inputs

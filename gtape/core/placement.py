@@ -52,13 +52,13 @@ class on(ContextDecorator):
         _scoped.reset(self._tokens.pop())  # type: ignore[arg-type]
 
 
-def at_home(function: Callable[..., Any]) -> Callable[..., Any]:
+def at_home(function: Callable[..., object]) -> Callable[..., Any]:
     """Decorator for functions that compute with bare arrays outside a primitive.
 
     They do so on the device of their first tensor, or where their first argument becomes one.
     """
     @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> Any:
         types = (getattr(value, "_t", None) for value in (*args, *kwargs.values()))
         home = next((t.device for t in types if t is not None), None) or current_device()
         with home.scope():

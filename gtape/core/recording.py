@@ -16,13 +16,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gtape.core.context import active, new_key, tracer_now, walking
 from gtape.core.device import ArrayType
 from gtape.core.source_location import is_library, user_frame
 from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
+    from gtape.core.op import Op
 
 _getframe = sys._getframe
 
@@ -34,6 +38,7 @@ RecordTuple: TypeAlias = tuple[Any, ...]
 #: Places in a record, for those who read one at every step.
 OP, INPUT_KEYS, PAYLOAD = 4, 5, 6
 
+# The kinds of marks.
 UNKNOWN = "unknown inputs"
 CUT = "no gradient"
 EXIT = "left the tape"
@@ -66,6 +71,8 @@ def keys_of(keys: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 _current = walking.get
+# The namespace of the module that called an op last and is no library's. One in a list that the
+# printed functions of ops share: mostly it calls again, and `is` then spares them `is_library`.
 _seen_globals: list[Any] = [None]
 
 
@@ -80,8 +87,8 @@ def user_of(frame: FrameType) -> FrameType:
     return frame
 
 
-def mark(tape: Any, kind: str, name: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-         frame: FrameType) -> None:
+def mark(tape: Any, kind: str, name: str, inputs: tuple[TensorLike, ...],
+         outputs: tuple[Tensor, ...], frame: FrameType) -> None:
     """Note a step that carries no gradient on `tape`, giving keys to the tensors it touched."""
     ins, outs = [], []
     for tensor in inputs:
@@ -90,7 +97,7 @@ def mark(tape: Any, kind: str, name: str, inputs: tuple[Any, ...], outputs: tupl
                 tensor._k = new_key()
             ins.append(tensor._k)
             origin = getattr(tensor, "_origin", None)
-            if origin is not None and hasattr(origin, "variable"):
+            if type(origin) is ComputedFrom:
                 tape._marks.append((OUTSIDE, "", (origin.variable._k,), (tensor._k,),
                                     origin.code, origin.offset))
     for tensor in outputs:
@@ -100,7 +107,7 @@ def mark(tape: Any, kind: str, name: str, inputs: tuple[Any, ...], outputs: tupl
     tape._marks.append((kind, name, tuple(ins), tuple(outs), frame.f_code, frame.f_lasti))
 
 
-def mark_all(kind: str, name: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+def mark_all(kind: str, name: str, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> None:
     """`mark` on every tape of this thread that is recording."""
     stack = active()
     if not stack:
@@ -120,11 +127,12 @@ def mark_exit(tensor: Tensor, how: str) -> None:
     for recorder in stack:
         if recorder.is_tape and tensor._k in recorder._known:
             recorder._marks.append(
+                # Numbers outside have no key; a new one keeps the exits apart.
                 (EXIT, how, (tensor._k,), (new_key(),), frame.f_code, frame.f_lasti))
 
 
-def record_general(op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                   context: Any) -> None:
+def record_general(op: Any, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
+                   context: object) -> None:
     """Record an application of any op with the recorders of this thread.
 
     `context` is what the op wants to know again in its `record`.
@@ -132,6 +140,7 @@ def record_general(op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
     stack = active()
     if not stack:
         return
+    # During a backward walk the line is that which asked for the gradient.
     frame = _current() or user_frame(_getframe(1))
     for recorder in stack:
         if not recorder.is_tape:
@@ -145,16 +154,17 @@ def record_general(op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
         if not mask:
             mark(recorder, UNKNOWN, op.name, inputs, outputs, frame)
             continue
-        made = op.record(mask, inputs, outputs, context)
-        if made is None:
+        recorded = op.record(mask, inputs, outputs, context)
+        if recorded is None:
             mark(recorder, CUT, op.name, inputs, outputs, frame)
             continue
-        backward, in_keys, payload = made
+        backward, in_keys, payload = recorded
         keys = []
         for tensor in outputs:
             if not tensor._k:
                 tensor._k = new_key()
             keys.append(tensor._k)
+            # An integer result gets a key, as a place in the record, and no tape follows it.
             if tensor._t.differentiable:
                 known.add(tensor._k)
         recorder._records.append(
@@ -162,7 +172,7 @@ def record_general(op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
              op, in_keys, *payload))
 
 
-def trace_or_none(op: Any, inputs: Sequence[Any], attrs: tuple[Any, ...],
+def trace_or_none(op: Op, inputs: Sequence[Tensor], attrs: tuple[object, ...],
                   specs: Callable[[], list[Spec]], types: Sequence[ArrayType] | None = None,
                   ) -> tuple[Tensor, ...] | None:
     """The symbols of a new graph node when an input is a symbol; None when all is eager.
@@ -174,7 +184,8 @@ def trace_or_none(op: Any, inputs: Sequence[Any], attrs: tuple[Any, ...],
     """
     for tensor in inputs:
         if type(tensor) is not EagerTensor and isinstance(tensor, Tensor):
-            tracer = tracer_now() or tensor._tracer  # type: ignore[attr-defined]
+            # Its own where none is active: then that one is finished, which is said below.
+            tracer = tracer_now() or tensor._tracer
             if tracer.finished:
                 raise TypeError(f"{tensor!r} is out of scope: the function that it belongs to was "
                                 f"traced already, and outside of it the tensor has no value. "

@@ -115,11 +115,11 @@ def _parsed(file: BinaryIO) -> tuple[dict[str, str], dict[str, np.ndarray]]:
                       for name, (dtype, shape, begin, _) in places.items()}
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
         raise ValueError("a name that is there twice")
-    return found
+    return entries
 
 
 def _place(dtype: str, shape: list[int],
@@ -128,10 +128,10 @@ def _place(dtype: str, shape: list[int],
     begin, end = data_offsets
     if not all(type(n) is int and n >= 0 for n in (*shape, begin, end)):
         raise TypeError("a length that is none")
-    found = _dtype(_NAMES[dtype])
-    if math.prod(shape) * found.itemsize != end - begin:
+    known = _dtype(_NAMES[dtype])
+    if math.prod(shape) * known.itemsize != end - begin:
         raise ValueError(f"{end - begin} bytes for {dtype} of the shape {shape!r:.60}")
-    return found, shape, begin, end
+    return known, shape, begin, end
 
 
 def _dtype(name: str) -> np.dtype:

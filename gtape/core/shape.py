@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.core.formatting import shown
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
 
 Dims = tuple[int, ...]
 
 
-def _lengths(dims: Any) -> tuple[int | None, ...]:
+def _lengths(dims: Sequence[int | None]) -> tuple[int | None, ...]:
     """The lengths in a sequence.
 
     Raises:
@@ -22,15 +25,15 @@ def _lengths(dims: Any) -> tuple[int | None, ...]:
     try:
         if isinstance(dims, (str, bytes)):
             raise TypeError
-        made = tuple([None if d is None else index(d) for d in dims])
+        lengths = tuple([None if d is None else index(d) for d in dims])
     except TypeError:
         raise TypeError(f"a shape must be None, an integer or a sequence of integers and None; got "
                         f"{shown(dims)}") from None
-    for d in made:
+    for d in lengths:
         if d is not None and d < 0:
             raise ValueError(f"a shape must not hold negative lengths; got {shown(dims)}. Write "
                              f"None for a length that is not known")
-    return made
+    return lengths
 
 
 class TensorShape:
@@ -56,9 +59,10 @@ class TensorShape:
     @classmethod
     def of_array(cls, dims: tuple[int, ...]) -> TensorShape:
         """The shape of an array, whose lengths need no check."""
-        made = object.__new__(cls)
-        made._dims = dims
-        return made
+        # Asked for at every `x.shape`: the lengths of an array need none of `__init__`'s checks.
+        shape = object.__new__(cls)
+        shape._dims = dims
+        return shape
 
     @property
     def dims(self) -> tuple[int | None, ...] | None:
@@ -94,7 +98,7 @@ class TensorShape:
     def is_fully_defined(self) -> bool:
         return self._dims is not None and None not in self._dims
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: object) -> bool:
         """Whether one shape can be both."""
         other = TensorShape(other)
         if self._dims is None or other._dims is None:
@@ -117,12 +121,12 @@ class TensorShape:
             raise ValueError(f"shape {self} must have at least {rank} axes; it has {self.rank}")
         return self
 
-    def assert_is_compatible_with(self, other: Any) -> None:
+    def assert_is_compatible_with(self, other: TensorLike) -> None:
         """Raises ValueError when `is_compatible_with` is false."""
         if not self.is_compatible_with(other):
             raise ValueError(f"shapes {self} and {TensorShape(other)} are not compatible")
 
-    def concatenate(self, other: Any) -> TensorShape:
+    def concatenate(self, other: TensorLike) -> TensorShape:
         return self + other
 
     def __len__(self) -> int:
@@ -131,23 +135,23 @@ class TensorShape:
     def __iter__(self) -> Iterator[int | None]:
         return iter(self._known())
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         lengths = self._known()
         try:
-            found = lengths[index]
+            part = lengths[index]
         except (IndexError, TypeError, ValueError):
             kind = IndexError if hasattr(index, "__index__") else TypeError
             raise kind(f"an index of the shape {self} must be an integer in [{-len(lengths)}, "
                        f"{len(lengths)}), or a slice; got {shown(index)}") from None
-        return TensorShape(found) if isinstance(index, slice) else found
+        return TensorShape(part) if isinstance(index, slice) else part
 
-    def __add__(self, other: Any) -> TensorShape:
+    def __add__(self, other: TensorLike) -> TensorShape:
         other = TensorShape(other)
         if self._dims is None or other._dims is None:
             return TensorShape(None)
         return TensorShape(self._dims + other._dims)
 
-    def __radd__(self, other: Any) -> TensorShape:
+    def __radd__(self, other: TensorLike) -> TensorShape:
         return TensorShape(other) + self
 
     def __eq__(self, other: object) -> bool:

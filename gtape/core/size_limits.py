@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from gtape.core.errors import InvalidArgumentError, ResourceExhaustedError
 from gtape.core.spec import Spec
@@ -67,7 +66,7 @@ class room_for:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, MemoryError):
             raise exhausted(self._name, [self._spec], error) from error
 
@@ -76,5 +75,5 @@ def outgrows(specs: Sequence[Spec], inputs: Sequence[Spec] = ()) -> bool:
     """Whether results are large, and larger than the inputs that they are computed from."""
     if any(is_open(s.shape) for s in (*specs, *inputs)):
         return False
-    made = sum(math.prod(s.shape) for s in specs)
-    return made > _FOLDED and made > sum(math.prod(s.shape) for s in inputs)
+    size = sum(math.prod(s.shape) for s in specs)
+    return size > _FOLDED and size > sum(math.prod(s.shape) for s in inputs)

@@ -10,6 +10,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 _LIBRARIES = ("gtape", "numpy", "cupy", "keras", "optree")
+# Programs of ours that stand where a user's would: messages name their lines.
 _OUTSIDE = ("gtape.demo", "gtape.cli")
 
 
@@ -30,12 +31,12 @@ def is_library(space: dict[str, object]) -> bool:
 
 def user_frame(frame: FrameType) -> FrameType:
     """The nearest frame at or above `frame` that is no library's."""
-    found: FrameType | None = frame
-    while found is not None:
-        space = found.f_globals
+    caller: FrameType | None = frame
+    while caller is not None:
+        space = caller.f_globals
         if id(space) not in _library and not is_library(space):
-            return found
-        found = found.f_back
+            return caller
+        caller = caller.f_back
     return frame
 
 

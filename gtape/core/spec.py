@@ -61,10 +61,10 @@ def normal_axes(name: str, axis: int | tuple[int, ...] | list[int] | None, ndim:
             raise InvalidArgumentError(
                 f"{name}: an axis must lie in [{-ndim}, {ndim}) for a tensor of rank {ndim}; "
                 f"got {a}")
-    found = tuple(sorted({a % ndim for a in axes}))
-    if len(found) != len(axes):
+    normal = tuple(sorted({a % ndim for a in axes}))
+    if len(normal) != len(axes):
         raise InvalidArgumentError(f"{name}: the axes must be distinct; got {axes}")
-    return found
+    return normal
 
 
 def reduced(shape: Dims, axes: tuple[int, ...], keepdims: bool) -> Dims:

@@ -6,6 +6,12 @@ and what it answered is noted as a guard: for other lengths the trace is right w
 out the same, and there the polynomials give the shapes. A SymbolicDim is no `int`, so that nothing
 can use the stand-in in silence: whatever asks for a plain number gets `ConcreteDimNeeded`, and the
 function is traced for the lengths of the call.
+
+With an argument of the shape [n, 3] whose length n is left open, and 7 to stand in for it:
+
+    x.shape[0] * 3 + 1      SymbolicDim with 22 and the polynomial ((((), 1), ((0,), 3)), 1 + 3 n
+    x.shape[0] > 1          True, and the guard (operator.gt, n - 1, True)
+    range(x.shape[0])       ConcreteDimNeeded
 """
 
 from __future__ import annotations
@@ -41,13 +47,13 @@ class ShapeEnv:
     def hold(self, lengths: Sequence[int]) -> bool:
         """Whether every guard comes out as it did."""
         try:
-            return all(compare(evaluated(p, lengths), 0) is outcome
+            return all(compare(evaluate(p, lengths), 0) is outcome
                        for compare, p, outcome in self.guards)
         except ZeroDivisionError:
             return False
 
 
-def evaluated(polynomial: Polynomial, lengths: Sequence[int]) -> int:
+def evaluate(polynomial: Polynomial, lengths: Sequence[int]) -> int:
     """The value for these open lengths.
 
     Raises:
@@ -60,30 +66,32 @@ def evaluated(polynomial: Polynomial, lengths: Sequence[int]) -> int:
                 factor *= lengths[atom]
             else:
                 how, a, b = atom
-                factor *= _DIVISIONS[how](evaluated(a, lengths), evaluated(b, lengths))
+                factor *= _DIVISIONS[how](evaluate(a, lengths), evaluate(b, lengths))
         total += factor
     return total
 
 
-def _made(terms: Iterable[tuple[tuple[Any, ...], int]]) -> Polynomial:
+def _normal(terms: Iterable[tuple[tuple[object, ...], int]]) -> Polynomial:
     total: dict[tuple[Any, ...], int] = {}
     for atoms, factor in terms:
         total[atoms] = total.get(atoms, 0) + factor
+    # Equal polynomials are equal tuples: terms in one order, without those of factor 0. By their
+    # texts, because atoms are numbers and tuples, which do not compare.
     return tuple(sorted(((a, f) for a, f in total.items() if f), key=repr))
 
 
-def _polynomial(value: Any) -> Polynomial:
+def _polynomial(value: int | SymbolicDim) -> Polynomial:
     if type(value) is SymbolicDim:
         return value._polynomial
     return ((((), int(value)),) if value else ())
 
 
 def _times(a: Polynomial, b: Polynomial) -> Polynomial:
-    return _made((tuple(sorted((*x, *y), key=repr)), f * g) for x, f in a for y, g in b)
+    return _normal((tuple(sorted((*x, *y), key=repr)), f * g) for x, f in a for y, g in b)
 
 
 def _plus(a: Polynomial, b: Polynomial, sign: int = 1) -> Polynomial:
-    return _made([*a, *((atoms, sign * factor) for atoms, factor in b)])
+    return _normal([*a, *((atoms, sign * factor) for atoms, factor in b)])
 
 
 def _quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
@@ -100,7 +108,7 @@ def _quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
         if factor % by:
             return None
         terms.append((tuple(rest), factor // by))
-    return _made(terms)
+    return _normal(terms)
 
 
 class SymbolicDim:
@@ -115,22 +123,23 @@ class SymbolicDim:
 
     def at(self, lengths: Sequence[int]) -> int:
         """The value for these open lengths."""
-        return evaluated(self._polynomial, lengths)
+        return evaluate(self._polynomial, lengths)
 
     def _with(self, value: int, polynomial: Polynomial) -> Any:
+        # No open length is left in it, as in n - n: a plain number, which code may use as it likes.
         if all(not atoms for atoms, _ in polynomial):
             return value
         return SymbolicDim(value, polynomial, self._env)
 
     # ------------------------------------------------------------------ arithmetic
 
-    def _pairs(self, other: Any) -> bool:
+    def _pairs(self, other: int | SymbolicDim | None) -> bool:
         """Whether `other` is a whole number; with fractions the number is needed."""
         if isinstance(other, (float, complex)):
-            needed(self)
+            need_number(self)
         return isinstance(other, (int, SymbolicDim))
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: int | SymbolicDim) -> int | SymbolicDim:
         if not self._pairs(other):
             return NotImplemented
         return self._with(_value(self) + _value(other), _plus(_polynomial(self),
@@ -141,13 +150,13 @@ class SymbolicDim:
     def __neg__(self) -> Any:
         return self._with(-_value(self), _plus((), self._polynomial, -1))
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: int) -> int | SymbolicDim:
         return self + -other if self._pairs(other) else NotImplemented
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: int) -> Any:
         return -self + other if self._pairs(other) else NotImplemented
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: int) -> Any:
         if not self._pairs(other):
             return NotImplemented
         return self._with(_value(self) * _value(other), _times(_polynomial(self),
@@ -155,7 +164,7 @@ class SymbolicDim:
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: int) -> SymbolicDim:
         return _divided(self, other, "//") if self._pairs(other) else NotImplemented
 
     def __rfloordiv__(self, other: Any) -> Any:
@@ -170,7 +179,7 @@ class SymbolicDim:
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: object) -> Any:
         return other // self, other % self
 
     def __pos__(self) -> Any:
@@ -203,10 +212,10 @@ class SymbolicDim:
         return self._compared(other, operator.eq)
 
     def __ne__(self, other: object) -> bool:
-        found = self.__eq__(other)
-        return found if found is NotImplemented else not found
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: int) -> bool:
         return self._compared(other, operator.lt)
 
     def __le__(self, other: Any) -> bool:
@@ -227,8 +236,8 @@ class SymbolicDim:
 
     # ------------------------------------------------------------------ what needs the number
 
-    def _number(self, *others: Any, **options: Any) -> NoReturn:
-        needed(self)
+    def _number(self, *others: Any, **options: object) -> NoReturn:
+        need_number(self)
 
     __int__ = __index__ = __float__ = __complex__ = __round__ = _number
     __trunc__ = __floor__ = __ceil__ = _number
@@ -247,6 +256,7 @@ def _divided(a: Any, b: Any, how: str) -> Any:
     pa, pb = _polynomial(a), _polynomial(b)
     if b == 0:
         raise ZeroDivisionError("division by a length of 0")
+    # `b == 0` has noted its guard: for lengths that make it 0 the trace is not right.
     value = _DIVISIONS[how](_value(a), _value(b))
     length = a if type(a) is SymbolicDim else b
     exact = _quotient(pa, pb)
@@ -255,17 +265,17 @@ def _divided(a: Any, b: Any, how: str) -> Any:
     return length._with(value, ((((how, pa, pb),), 1),))
 
 
-def is_open(shape: Iterable[Any]) -> bool:
+def is_open(shape: tuple[int | SymbolicDim, ...]) -> bool:
     """Whether a length in `shape` is open."""
     return any(type(n) is SymbolicDim for n in shape)
 
 
-def comparable(shape: Iterable[int]) -> tuple[Any, ...]:
+def comparable(shape: Iterable[int]) -> tuple[object, ...]:
     """A shape as a key, whose comparison notes no guards."""
     return tuple([n._polynomial if type(n) is SymbolicDim else n for n in shape])
 
 
-def needed(length: SymbolicDim) -> NoReturn:
+def need_number(length: SymbolicDim) -> NoReturn:
     """The number of a SymbolicDim is needed.
 
     Raises:
@@ -275,7 +285,7 @@ def needed(length: SymbolicDim) -> NoReturn:
     raise ConcreteDimNeeded
 
 
-def known(lengths: tuple[int, ...]) -> tuple[int, ...]:
+def require_known(lengths: tuple[int, ...]) -> tuple[int, ...]:
     """`lengths`, of which none may be open, because code is about to depend on every one.
 
     Raises:
@@ -283,18 +293,20 @@ def known(lengths: tuple[int, ...]) -> tuple[int, ...]:
     """
     for n in lengths:
         if type(n) is SymbolicDim:
-            needed(n)
+            need_number(n)
     return lengths
 
 
-def sliced(length: Any, start: int | None, stop: int | None, step: int | None) -> Any:
+def slice_length(length: Any, start: int | None, stop: int | None, step: int | None) -> Any:
     """How many items of an axis a slice takes."""
     if type(length) is not SymbolicDim:
         return len(range(*slice(start, stop, step).indices(length)))
+    # `range` would need the number; this is what it computes, in arithmetic that a SymbolicDim
+    # takes.
     step = 1 if step is None else step
     lowest, highest = (0, length) if step > 0 else (-1, length - 1)
 
-    def bound(given: int | None, default: Any) -> Any:
+    def bound(given: int | None, default: object) -> Any:
         if given is None:
             return default
         return max(given + length, lowest) if given < 0 else min(given, highest)

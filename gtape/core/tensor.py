@@ -13,7 +13,10 @@ from gtape.core.dtypes import DType, string
 from gtape.core.shape import TensorShape
 from gtape.core.source_location import here
 from gtape.core.spec import Spec
-from gtape.core.symbolic_dim import known
+from gtape.core.symbolic_dim import require_known
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import IntsLike, TensorLike
 
 _NUMPY_NAMES = {
     "T": "tf.transpose(x)", "size": "tf.size(x)", "reshape": "tf.reshape(x, shape)",
@@ -34,7 +37,7 @@ class Reference:
 
     __slots__ = ("_object",)
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: object) -> None:
         self._object = target
 
     def deref(self) -> Any:
@@ -57,6 +60,7 @@ class Tensor:
     """
 
     __slots__ = _NO_SLOTS
+    # NumPy's operators step back for it: array + tensor is a tensor, and is recorded.
     __array_priority__ = 100
     #: How a tensor tells the recorders that its value left for NumPy or Python.
     _on_exit: ClassVar[Callable[[Tensor, str], None]] = lambda tensor, how: None
@@ -65,30 +69,30 @@ class Tensor:
     _k: int
 
     if TYPE_CHECKING:  # installed by `ops.operators` and `ops.indexing`
-        def __add__(self, other: Any) -> Any: ...
-        def __radd__(self, other: Any) -> Any: ...
-        def __sub__(self, other: Any) -> Any: ...
-        def __rsub__(self, other: Any) -> Any: ...
-        def __mul__(self, other: Any) -> Any: ...
-        def __rmul__(self, other: Any) -> Any: ...
-        def __truediv__(self, other: Any) -> Any: ...
-        def __rtruediv__(self, other: Any) -> Any: ...
-        def __floordiv__(self, other: Any) -> Any: ...
-        def __mod__(self, other: Any) -> Any: ...
-        def __pow__(self, other: Any) -> Any: ...
-        def __rpow__(self, other: Any) -> Any: ...
-        def __matmul__(self, other: Any) -> Any: ...
-        def __rmatmul__(self, other: Any) -> Any: ...
-        def __lt__(self, other: Any) -> Any: ...
-        def __le__(self, other: Any) -> Any: ...
-        def __gt__(self, other: Any) -> Any: ...
-        def __ge__(self, other: Any) -> Any: ...
-        def __and__(self, other: Any) -> Any: ...
-        def __or__(self, other: Any) -> Any: ...
-        def __invert__(self) -> Any: ...
-        def __neg__(self) -> Any: ...
-        def __abs__(self) -> Any: ...
-        def __getitem__(self, key: Any) -> Any: ...
+        def __add__(self, other: TensorLike) -> Tensor: ...
+        def __radd__(self, other: TensorLike) -> Tensor: ...
+        def __sub__(self, other: TensorLike) -> Tensor: ...
+        def __rsub__(self, other: TensorLike) -> Tensor: ...
+        def __mul__(self, other: TensorLike) -> Tensor: ...
+        def __rmul__(self, other: TensorLike) -> Tensor: ...
+        def __truediv__(self, other: TensorLike) -> Tensor: ...
+        def __rtruediv__(self, other: TensorLike) -> Tensor: ...
+        def __floordiv__(self, other: TensorLike) -> Tensor: ...
+        def __mod__(self, other: TensorLike) -> Tensor: ...
+        def __pow__(self, other: TensorLike) -> Tensor: ...
+        def __rpow__(self, other: TensorLike) -> Tensor: ...
+        def __matmul__(self, other: TensorLike) -> Tensor: ...
+        def __rmatmul__(self, other: TensorLike) -> Tensor: ...
+        def __lt__(self, other: TensorLike) -> Tensor: ...
+        def __le__(self, other: TensorLike) -> Tensor: ...
+        def __gt__(self, other: TensorLike) -> Tensor: ...
+        def __ge__(self, other: TensorLike) -> Tensor: ...
+        def __and__(self, other: TensorLike) -> Tensor: ...
+        def __or__(self, other: TensorLike) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __getitem__(self, key: object) -> Tensor: ...
         def cpu(self) -> Tensor: ...
         def gpu(self, gpu_index: int = 0) -> Tensor: ...
 
@@ -119,7 +123,7 @@ class Tensor:
     def get_shape(self) -> TensorShape:
         return self.shape
 
-    def set_shape(self, shape: Any) -> None:
+    def set_shape(self, shape: IntsLike) -> None:
         """Raises ValueError when `shape` contradicts the shape known already."""
         self.shape.assert_is_compatible_with(shape)
 
@@ -176,12 +180,12 @@ class Tensor:
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("a scalar tensor has no len()")
-        return known(self.spec.shape[:1])[0]
+        return require_known(self.spec.shape[:1])[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
             raise TypeError("a scalar tensor cannot be iterated over")
-        return (self[i] for i in range(len(self)))  # type: ignore[index]
+        return (self[i] for i in range(len(self)))
 
     def __hash__(self) -> int:
         raise TypeError("a Tensor is unhashable, because == compares its elements; "
@@ -190,10 +194,10 @@ class Tensor:
     def __copy__(self) -> Tensor:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         return self
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+    def __setitem__(self, key: object, value: TensorLike) -> NoReturn:
         raise TypeError(
             f"a {type(self).__name__} does not support item assignment. Use "
             f"tf.tensor_scatter_nd_update(x, indices, updates), or variable[...].assign(value)")
@@ -229,9 +233,10 @@ class EagerTensor(Tensor):
     #: (code, offset) of the line that made it, or a ComputedFrom, or what it is a slice of.
     _origin: Any
 
-    def __init__(self, array: Any, array_type: ArrayType) -> None:
+    def __init__(self, array: object, array_type: ArrayType) -> None:
         self._a = array
         self._t = array_type
+        # Given by the first tape that sees the tensor: most tensors are never seen by one.
         self._k = 0
 
     @property
@@ -251,6 +256,8 @@ class EagerTensor(Tensor):
         if array_type.dtype is string:
             return None if value else EagerTensor(np.full(self._a.shape, b"", object), array_type)
         shape, dtype = self._a.shape, array_type.dtype
+        # A NumPy scalar, with which NumPy computes in half the time that an array without axes
+        # takes.
         if not shape and array_type.fast:
             return EagerTensor(dtype.as_numpy_dtype(value), array_type)
         fill = array_type.xp.ones if value else array_type.xp.zeros
@@ -260,6 +267,7 @@ class EagerTensor(Tensor):
         if self._k:
             Tensor._on_exit(self, how)
         if self._t.device.is_host:
+            # A copy: whoever writes to it must not change the tensor, nor what tapes keep of it.
             return np.array(self._a)
         return self._t.device.download(self._a)
 
@@ -303,13 +311,15 @@ def _from_pickle(array: np.ndarray) -> EagerTensor:
     return EagerTensor(array, CPU.type_of(array.dtype))
 
 
-def wrap(array: Any) -> EagerTensor:
+def wrap(array: object) -> EagerTensor:
     """An array that gtape owns, as a tensor."""
     return EagerTensor(array, type_of(array))
 
 
-def noted(tensor: EagerTensor) -> EagerTensor:
+def note_origin(tensor: EagerTensor) -> EagerTensor:
     """`tensor`; where there is more than one device, it remembers the user's line for messages."""
+    # Only where a message may have to say where two tensors came from: the walk to the user's frame
+    # costs as much as a small op.
     if others:
         tensor._origin = here()
     return tensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
@@ -11,6 +11,9 @@ from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import IntsLike, TensorLike
 
 
 class TypeSpec:
@@ -28,7 +31,7 @@ class TypeSpec:
         """The class of the values described."""
         raise NotImplementedError
 
-    def _serialize(self) -> tuple[Any, ...]:
+    def _serialize(self) -> tuple[object, ...]:
         """What it says."""
         raise NotImplementedError
 
@@ -37,19 +40,19 @@ class TypeSpec:
         """The specs of the tensors that a value is made of."""
         raise NotImplementedError
 
-    def _to_components(self, value: Any) -> list[Any]:
+    def _to_components(self, value: object) -> list[object]:
         """The tensors that a value is made of."""
         raise NotImplementedError
 
-    def _from_components(self, components: Sequence[Any]) -> Any:
+    def _from_components(self, components: Sequence[object]) -> Any:
         """The value made of these tensors."""
         raise NotImplementedError
 
-    def _of(self, said: Sequence[Any]) -> Any:
+    def _of(self, said: Sequence[object]) -> Any:
         """A spec of this class that says this."""
         return type(self)(*said)
 
-    def is_compatible_with(self, spec_or_value: Any) -> bool:
+    def is_compatible_with(self, spec_or_value: object) -> bool:
         """Whether a value, or one that fits the other spec, can fit this spec."""
         other = spec_or_value
         if not isinstance(other, TypeSpec):
@@ -66,7 +69,7 @@ class TypeSpec:
         return type(other) is type(self) and all(
             _narrower(a, b) for a, b in zip(self._serialize(), other._serialize()))
 
-    def most_specific_common_supertype(self, others: Sequence[Any]) -> Any:
+    def most_specific_common_supertype(self, others: Sequence[ShapedSpec]) -> Any:
         """The narrowest spec that all of these fit; None where there is none."""
         said = self._serialize()
         for other in _listed(others):
@@ -84,13 +87,13 @@ class TypeSpec:
         Raises:
             ValueError: there is none.
         """
-        found = self.most_specific_common_supertype([other])
-        if found is None:
+        supertype = self.most_specific_common_supertype([other])
+        if supertype is None:
             raise ValueError(f"no TypeSpec is compatible with both {self!r} and {shown(other)}")
-        return found
+        return supertype
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._serialize() == other._serialize()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self._serialize() == other._serialize()
 
     def __hash__(self) -> int:
         return hash((type(self), self._serialize()))
@@ -102,14 +105,14 @@ class TypeSpec:
         return type(self), self._serialize()
 
 
-def _listed(others: Any) -> Sequence[Any]:
+def _listed(others: TensorLike) -> Sequence[object]:
     if not isinstance(others, Sequence) or isinstance(others, (str, bytes)):
         raise TypeError(f"most_specific_common_supertype takes a list of specs; got "
                         f"{shown(others)}. Write [spec]")
     return others
 
 
-def _narrower(a: Any, b: Any) -> bool:
+def _narrower(a: object, b: object) -> bool:
     if isinstance(a, TypeSpec):
         return a.is_subtype_of(b)
     if not isinstance(a, TensorShape) or not isinstance(b, TensorShape):
@@ -122,8 +125,8 @@ def _narrower(a: Any, b: Any) -> bool:
 def _joined(a: Any, b: Any) -> Any:
     """What covers both; NotImplemented where nothing does."""
     if isinstance(a, TypeSpec):
-        found = a.most_specific_common_supertype([b])
-        return NotImplemented if found is None else found
+        supertype = a.most_specific_common_supertype([b])
+        return NotImplemented if supertype is None else supertype
     if not isinstance(a, TensorShape) or not isinstance(b, TensorShape):
         return a if a == b else NotImplemented
     if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
@@ -162,7 +165,8 @@ class TensorSpec(ShapedSpec):
 
     __slots__ = ("_name",)
 
-    def __init__(self, shape: Any, dtype: Any = float32, name: str | None = None) -> None:
+    def __init__(self, shape: IntsLike | None, dtype: Any = float32, name: str | None = None,
+                 ) -> None:
         self._shape = TensorShape(shape)
         self._dtype = as_dtype(dtype)
         self._name = name
@@ -172,7 +176,7 @@ class TensorSpec(ShapedSpec):
         return self._name
 
     @classmethod
-    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
+    def from_spec(cls, spec: TensorSpec, name: str | None = None) -> TensorSpec:
         """A spec like `spec`, under another name when `name` is given.
 
         Raises:
@@ -200,17 +204,17 @@ class TensorSpec(ShapedSpec):
     def value_type(self) -> type:
         return Tensor
 
-    def _serialize(self) -> tuple[Any, ...]:
+    def _serialize(self) -> tuple[object, ...]:
         return self._shape, self._dtype, self._name
 
     @property
     def _component_specs(self) -> list[TypeSpec]:
         return [self]
 
-    def _to_components(self, value: Any) -> list[Any]:
+    def _to_components(self, value: object) -> list[object]:
         return [value]
 
-    def _from_components(self, components: Sequence[Any]) -> Any:
+    def _from_components(self, components: Sequence[object]) -> Any:
         return components[0]
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
@@ -224,7 +228,7 @@ class TensorSpec(ShapedSpec):
         return self._dtype == dtype and self._shape.is_compatible_with(
             TensorShape(spec_or_tensor.shape))
 
-    def most_specific_common_supertype(self, others: Sequence[Any]) -> TensorSpec | None:
+    def most_specific_common_supertype(self, others: Sequence[object]) -> TensorSpec | None:
         """The narrowest spec that all of these fit; None when the dtypes differ."""
         shape = self._shape
         for other in _listed(others):
@@ -233,7 +237,7 @@ class TensorSpec(ShapedSpec):
             shape = _joined(shape, other._shape)
         return TensorSpec(shape, self._dtype, self._name)
 
-    def is_subtype_of(self, other: Any) -> bool:
+    def is_subtype_of(self, other: TensorSpec) -> bool:
         """Whether every tensor that fits this spec fits `other` too."""
         return (isinstance(other, TensorSpec) and other._dtype is self._dtype
                 and _narrower(self._shape, other._shape))
@@ -261,17 +265,17 @@ class NoneTensorSpec(TypeSpec):
     def value_type(self) -> type:
         return type(None)
 
-    def _serialize(self) -> tuple[Any, ...]:
+    def _serialize(self) -> tuple[object, ...]:
         return ()
 
     @property
     def _component_specs(self) -> list[TypeSpec]:
         return []
 
-    def _to_components(self, value: Any) -> list[Any]:
+    def _to_components(self, value: object) -> list[object]:
         return []
 
-    def _from_components(self, components: Sequence[Any]) -> None:
+    def _from_components(self, components: Sequence[object]) -> None:
         return None
 
 
@@ -309,7 +313,7 @@ def fully_known(spec: TypeSpec, shape: TensorShape) -> tuple[int, ...]:
     return tuple(shape.as_list())  # type: ignore[arg-type]
 
 
-def type_spec_from_value(value: Any) -> Any:
+def type_spec_from_value(value: Any) -> TypeSpec:
     """The spec of a Tensor, a Variable, a composite, None, or a value that
     `tf.convert_to_tensor` takes.
 
@@ -318,14 +322,14 @@ def type_spec_from_value(value: Any) -> Any:
     """
     if value is None:
         return NoneTensorSpec()
-    found = getattr(value, "_type_spec", None)
-    if isinstance(found, TypeSpec):
-        return found
+    spec = getattr(value, "_type_spec", None)
+    if isinstance(spec, TypeSpec):
+        return spec
     if isinstance(getattr(value, "dtype", None), DType):
         return TensorSpec(value.shape, value.dtype)
     try:
-        made = convert(value)
+        converted = convert(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{shown(value)} of type {type(value).__name__} has no TypeSpec: "
                         f"{error}") from None
-    return TensorSpec(made.shape, made.dtype)
+    return TensorSpec(converted.shape, converted.dtype)

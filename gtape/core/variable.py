@@ -10,7 +10,7 @@ import enum
 from collections.abc import Callable
 from contextlib import nullcontext
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -27,8 +27,12 @@ from gtape.core.recording import STATE, mark_all
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
 from gtape.core.state_ref import Readable, StateRef
-from gtape.core.tensor import EagerTensor, Reference, Tensor, noted
+from gtape.core.tensor import EagerTensor, Reference, Tensor, note_origin
 from gtape.core.variable_buffer import SharedBuffer
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
+from gtape.core.variable_buffer import BufferWriter
 
 scope_prefix: ContextVar[str] = ContextVar("gtape.name_scope", default="")
 _NOTHING: Any = nullcontext()
@@ -66,8 +70,8 @@ class name_scope:
 
 def _scatter(how: str, doc: str) -> Callable[..., Any]:
     """A method that writes rows of a variable from an IndexedSlices."""
-    def method(self: Variable, sparse_delta: Any, use_locking: bool = False,
-               name: str | None = None) -> Any:
+    def method(self: Variable, sparse_delta: TensorLike, use_locking: bool = False,
+               name: str | None = None) -> Variable:
         return installed.scatter(self, sparse_delta, how)
 
     method.__name__ = f"scatter_{how}"
@@ -93,10 +97,10 @@ class Variable(Readable):
     __slots__ = ()
     __array_priority__ = 100
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: object, **kwargs: object) -> Variable:
         return object.__new__(ResourceVariable if cls is Variable else cls)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: object) -> None:
         raise NotImplementedError(
             f"{type(self).__name__}: a subclass of Variable has no value of its own; hold a "
             f"tf.Variable in a tf.Module, or make one with tf.Variable(...)")
@@ -111,6 +115,7 @@ class Variable(Readable):
         """The present value, noted by every tape of this thread."""
         state = self._resource_()
         value = state._value
+        # Every recorder and not tapes alone: accumulators give the value its tangent.
         for recorder in active():
             recorder._on_read(state, value)
         return value
@@ -172,7 +177,7 @@ class Variable(Readable):
         """The present value as a NumPy array (a copy) or scalar; the gradient path ends here."""
         return self._read_().numpy()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return self._read_().__array__(dtype)
 
     def __float__(self) -> float:
@@ -201,11 +206,11 @@ class Variable(Readable):
     def __format__(self, spec: str) -> str:
         return str(self) if not spec else format(self._read_(), spec)
 
-    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+    def sparse_read(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """Rows of the value; the gradient is an IndexedSlices."""
         return installed.gather(self, indices)
 
-    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+    def gather_nd(self, indices: TensorLike, name: str | None = None) -> Tensor:
         return installed.gather_nd(self, indices)
 
     # ------------------------------------------------------------------ identity
@@ -221,11 +226,11 @@ class Variable(Readable):
     def __copy__(self) -> Variable:
         return self
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+    def __setitem__(self, key: object, value: TensorLike) -> NoReturn:
         raise TypeError("a Variable does not support item assignment; use "
                         "variable[...].assign(value), scatter_update or scatter_nd_update")
 
-    def _no_inplace(self, other: Any) -> NoReturn:
+    def _no_inplace(self, other: TensorLike) -> NoReturn:
         raise RuntimeError(
             "`variable += value` is ambiguous: use variable.assign_add(value) to change the "
             "variable, or out = variable + value to make a tensor")
@@ -245,7 +250,7 @@ class Variable(Readable):
 
     # ------------------------------------------------------------------ writing
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None,
+    def assign(self, value: TensorLike, use_locking: bool = False, name: str | None = None,
                read_value: bool = True) -> Any:
         """Replace the value. Tensors read before keep theirs; no gradient flows to `value`.
 
@@ -256,26 +261,27 @@ class Variable(Readable):
         state = self._resource_()
         return self._written(self._fitting(value, "assign", ValueError), read_value, value, state)
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None,
+    def assign_add(self, delta: TensorLike, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Any:
         """value + delta, of the same shape. Raises as `assign`, shapes as InvalidArgumentError."""
         return self._shifted(delta, "assign_add", read_value)
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None,
-                   read_value: bool = True) -> Any:
+    def assign_sub(self, delta: TensorLike, use_locking: bool = False, name: str | None = None,
+                   read_value: bool = True) -> Variable | None:
         """value - delta, of the same shape. Raises as `assign_add`."""
         return self._shifted(delta, "assign_sub", read_value)
 
-    def _shifted(self, delta: Any, how: str, read_value: bool) -> Any:
+    def _shifted(self, delta: TensorLike, how: str, read_value: bool) -> Variable | None:
         state = self._resource_()
         if isinstance(delta, IndexedSlices):
             delta = delta.to_dense()
         shift = self._fitting(delta, how, InvalidArgumentError)
         old = state._value
+        # Inside a trace: a node like any other.
         if type(old) is not EagerTensor:
             with paused():
-                made = old + shift if how == "assign_add" else old - shift
-            return self._written(made, read_value, delta, state)
+                shifted = old + shift if how == "assign_add" else old - shift
+            return self._written(shifted, read_value, delta, state)
         with np.errstate(all="ignore"), old._t.device.scope():
             array = (old._a + shift._array_() if how == "assign_add" else
                      old._a - shift._array_())
@@ -290,6 +296,7 @@ class Variable(Readable):
         if is_variable(value):
             value = value._resource_()._value
         if not isinstance(value, Tensor):
+            # TensorFlow truncates the numbers without a word.
             if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and not (
                     wanted.dtype.is_differentiable):
                 raise TypeError(f"{how}: a {value.dtype} array would be truncated to "
@@ -308,7 +315,7 @@ class Variable(Readable):
                               f"{value.shape}; shapes must be equal")
         return value
 
-    def _written(self, value: Tensor, read_value: bool, given: Any,
+    def _written(self, value: Tensor, read_value: bool, given: TensorLike,
                  state: ResourceVariable) -> Any:
         stack = active()
         fresh = _renewed(value, state)
@@ -321,6 +328,8 @@ class Variable(Readable):
         state._value = fresh
         if not read_value:
             return None
+        # As in TensorFlow, where an assignment gives what is read after it: tapes watch the
+        # variable.
         self._read_()
         return UnreadVariable(state)
 
@@ -334,31 +343,36 @@ class Variable(Readable):
     scatter_min = _scatter("min", "The smaller of row and value.")
     scatter_max = _scatter("max", "The larger of row and value.")
 
-    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_update(self, indices: TensorLike, updates: TensorLike, name: str | None = None,
+                          ) -> Variable:
         return installed.scatter_nd(self, indices, updates, "update")
 
-    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_add(self, indices: TensorLike, updates: TensorLike, name: str | None = None,
+                       ) -> Variable:
         return installed.scatter_nd(self, indices, updates, "add")
 
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_sub(self, indices: TensorLike, updates: TensorLike, name: str | None = None,
+                       ) -> Variable:
         return installed.scatter_nd(self, indices, updates, "sub")
 
 
 def _renewed(value: Tensor, state: ResourceVariable) -> Tensor:
     """`value` as a tensor that no tape knows, to be the value of `state`."""
     traced = tracer_now() is not None
+    # The array under another tensor: tapes know values by the keys of tensors, and are not to
+    # follow this one into the variable.
     if type(value) is EagerTensor and not (traced and value._t.differentiable):
-        return noted(EagerTensor(value._a, value._t))
+        return note_origin(EagerTensor(value._a, value._t))
     with paused():
         return installed.renewed(value, state._value)
 
 
-def _plain(value: Any, dtype: DType) -> Any:
+def _plain(value: object, dtype: DType) -> Any:
     """Booleans assigned to a number variable become numbers."""
     if isinstance(value, (bool, list, tuple)) and not dtype.is_bool:
-        found = host_array(value)
-        if found.dtype.kind == "b":
-            return found.astype(dtype.np_dtype)
+        array = host_array(value)
+        if array.dtype.kind == "b":
+            return array.astype(dtype.np_dtype)
     return value
 
 
@@ -384,11 +398,12 @@ class ResourceVariable(Variable, StateRef):
         "_trainable",
     )
 
-    def __init__(self, initial_value: Any = None, trainable: bool | None = None,
-                 validate_shape: bool = True, caching_device: Any = None,
-                 name: str | None = None, variable_def: Any = None, dtype: Any = None,
-                 import_scope: Any = None, constraint: Any = None, synchronization: Any = None,
-                 aggregation: Any = None, shape: Any = None,
+    def __init__(self, initial_value: object = None, trainable: bool | None = None,
+                 validate_shape: bool = True, caching_device: object = None,
+                 name: str | None = None, variable_def: object = None, dtype: Any = None,
+                 import_scope: object = None, constraint: Callable[..., object] | None = None,
+                 synchronization: VariableSynchronization | None = None,
+                 aggregation: VariableAggregation | None = None, shape: IntsLike | None = None,
                  experimental_enable_variable_lifting: bool = True) -> None:
         if initial_value is None:
             raise ValueError("a Variable needs an initial_value")
@@ -398,6 +413,8 @@ class ResourceVariable(Variable, StateRef):
             tracer.creating(self)
             initial_value = tracer.lifted(initial_value)
         wanted = None if dtype is None else as_dtype(dtype)
+        # A variable that is made while a function is traced has one first value, not one of every
+        # call.
         with init_scope() if tracer is not None else _NOTHING:
             if callable(initial_value) and not isinstance(initial_value, (Tensor, Variable)):
                 initial_value = initial_value()
@@ -411,7 +428,7 @@ class ResourceVariable(Variable, StateRef):
         self._name = full_name
         self._trainable = True if trainable is None else bool(trainable)
         self._constraint = constraint
-        self._held = noted(EagerTensor(value._array_(), value._t))
+        self._held = note_origin(EagerTensor(value._array_(), value._t))
         self._shared: SharedBuffer | None = None
         if value._k:
             mark_all(STATE, full_name, (value,), (self._held,))
@@ -438,6 +455,7 @@ class ResourceVariable(Variable, StateRef):
             tracer.write(self, value)
             return
         if self._shared is not None:
+            # A buffer has one shape: programs for the new one make theirs when they are made.
             if value._a.shape == self._shared.array.shape:
                 self._shared.put(value)
             else:
@@ -448,11 +466,11 @@ class ResourceVariable(Variable, StateRef):
         """For a trace: the value at this moment."""
         return self._value
 
-    def _commit_(self, value: Any) -> None:
+    def _commit_(self, value: Tensor) -> None:
         """A traced function left this value."""
         self._written(value, False, value, self)
 
-    def _buffer_(self, writer: Any) -> Any:
+    def _buffer_(self, writer: BufferWriter | None) -> Any:
         """The array in which a compiled program finds the value, and where `writer` leaves it."""
         if self._shared is None:
             value = self._held
@@ -464,22 +482,22 @@ class ResourceVariable(Variable, StateRef):
             self._shared.join(writer)
         return self._shared.array
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> ResourceVariable:
-        made = _rebuild(self._read_(), self._name, self._trainable, self._constraint,
+    def __deepcopy__(self, memo: dict[int, object]) -> ResourceVariable:
+        copy = _rebuild(self._read_(), self._name, self._trainable, self._constraint,
                         self._declared)
-        memo[id(self)] = made
-        return made
+        memo[id(self)] = copy
+        return copy
 
     def __reduce__(self) -> Any:
         return _rebuild, (self._value._peek().copy(), self._name, self._trainable,
                           self._constraint, self._declared)
 
 
-def _rebuild(value: Any, name: str, trainable: bool, constraint: Any,
+def _rebuild(value: TensorLike, name: str, trainable: bool, constraint: Any,
              declared: TensorShape | None) -> ResourceVariable:
-    made = ResourceVariable(value, trainable, constraint=constraint, shape=declared)
-    made._name = name
-    return made
+    variable = ResourceVariable(value, trainable, constraint=constraint, shape=declared)
+    variable._name = name
+    return variable
 
 
 class VariableView(Variable):
@@ -533,7 +551,7 @@ class Holder(Readable):
 
     def _read_(self) -> Tensor:
         value = self.value
-        return value._read_() if isinstance(value, Variable) else value  # type: ignore[no-any-return]
+        return value._read_() if isinstance(value, Variable) else value
 
     @property
     def _resource_(self) -> Any:
@@ -541,7 +559,7 @@ class Holder(Readable):
         return self._value._resource_
 
 
-def is_variable(value: Any) -> bool:
+def is_variable(value: object) -> bool:
     """Whether `value` is a Variable, or an object that holds one."""
     return isinstance(value, Variable) or (
         isinstance(value, Holder) and isinstance(getattr(value, "_value", None), Variable))

@@ -47,25 +47,29 @@ class SharedBuffer:
         """`writer` writes to the array from now on."""
         if not any(w is writer for w in self.writers):
             self.writers.append(writer)
+            # What it wrote before was elsewhere, and makes no copy of this array stale.
             self._copy = (self._copy[0] + writer.runs, self._copy[1])
 
     def fresh(self) -> EagerTensor:
         """The present value, copied if something was written since the last copy."""
+        # Without a lock where nothing was written, which is nearly always. A run that is under way
+        # counts when it ends: until then the copy of before is the value.
         seen, held = self._copy
         if self._written() == seen:
             return held
         with ExitStack() as stack:
             for writer in self.writers:
                 stack.enter_context(writer.lock)
-            made = EagerTensor(held._t.xp.array(self.array), held._t)
-            self._copy = (self._written(), made)
-            return made
+            tensor = EagerTensor(held._t.xp.array(self.array), held._t)
+            self._copy = (self._written(), tensor)
+            return tensor
 
     def put(self, value: EagerTensor) -> None:
         """Eager code assigned a value of the same shape."""
         with ExitStack() as stack:
             for writer in self.writers:
                 stack.enter_context(writer.lock)
+            # Into the array and not in its place: programs have its address.
             if isinstance(self.array, np.ndarray):
                 np.copyto(self.array, value._a)
             else:

@@ -10,10 +10,10 @@ from gtape._names import missing, parsed
 AUTOTUNE = -1
 
 _TABLE = {
-    "gtape.data.dataset": "Dataset INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
+    "gtape.data.dataset": "Dataset",
+    "gtape.data.base": "INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
     "gtape.data.iterators": "Iterator NumpyIterator",
-    "gtape.data.records": "FixedLengthRecordDataset TFRecordDataset",
-    "gtape.data.text_lines": "TextLineDataset",
+    "gtape.data.reading": "FixedLengthRecordDataset TFRecordDataset TextLineDataset",
     "gtape.data.options": "Options ThreadingOptions",
     "gtape.data.windows": "DatasetSpec",
 }
@@ -28,8 +28,8 @@ def __getattr__(name: str) -> object:
     entry = _NAMES.get(name)
     if entry is None:
         raise AttributeError(missing("gtape.data", name, __all__))
-    found = globals()[name] = getattr(importlib.import_module(entry[0]), entry[1])
-    return found
+    attribute = globals()[name] = getattr(importlib.import_module(entry[0]), entry[1])
+    return attribute
 
 
 def __dir__() -> list[str]:

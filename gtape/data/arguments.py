@@ -7,50 +7,53 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
 from gtape.core.dtypes import DType, as_dtype, int64, require_usable
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.type_specs import TypeSpec
+from gtape.data.base import Dataset
 from gtape.ops.arguments import as_int, as_items, host_value
 
 if TYPE_CHECKING:
-    from gtape.data.dataset import Dataset
+    from gtape.data.base import Dataset
 
 
-def integer(value: Any, what: str) -> int:
+def integer(value: TensorLike, what: str) -> int:
     """A Python integer of an argument: a number or a tensor of one.
 
     Raises:
         TypeError: it is neither.
         InvalidArgumentError: it is beyond int64.
     """
-    found = as_int(value, what)
-    if not -(1 << 63) <= found < 1 << 63:
+    number = as_int(value, what)
+    if not -(1 << 63) <= number < 1 << 63:
         raise InvalidArgumentError(f"{what} must be an integer of int64; got {shown(value)}")
-    return found
+    return number
 
 
-def integer_or_none(value: Any, what: str) -> int | None:
+def integer_or_none(value: int | None, what: str) -> int | None:
     """`integer`, or None as it is."""
     return None if value is None else integer(value, what)
 
 
-def count_or_auto(value: Any, what: str, least: int = 0) -> int:
+def count_or_auto(value: int, what: str, least: int = 0) -> int:
     """An integer that is not below `least`, or tf.data.AUTOTUNE.
 
     Raises:
         TypeError: it is no integer.
         InvalidArgumentError: it is below.
     """
-    found = integer(value, what)
-    if found < least and found != -1:
+    count = integer(value, what)
+    if count < least and count != -1:
         raise InvalidArgumentError(f"{what} must be {least} or more, or tf.data.AUTOTUNE; got "
-                                   f"{found}")
-    return found
+                                   f"{count}")
+    return count
 
 
-def flag(value: Any, what: str) -> bool:
+def flag(value: bool | None, what: str) -> bool:
     """A Python bool of an argument: a bool or number, or a tensor of one.
 
     Raises:
@@ -58,41 +61,37 @@ def flag(value: Any, what: str) -> bool:
     """
     if value is None or isinstance(value, (bool, int)):
         return bool(value)
-    found = host_value(value, what)
-    if found.ndim or found.dtype.kind not in "biu":
+    array = host_value(value, what)
+    if array.ndim or array.dtype.kind not in "biu":
         raise TypeError(f"{what} must be True or False; got {shown(value)}")
-    return bool(found)
+    return bool(array)
 
 
-def dataset_of(value: Any, what: str) -> Dataset:
+def dataset_of(value: object, what: str) -> Dataset:
     """A dataset.
 
     Raises:
         TypeError: it is something else.
     """
-    from gtape.data.dataset import Dataset
-
     if not isinstance(value, Dataset):
         raise TypeError(f"{what} must be a tf.data.Dataset; got {shown(value)}. Write "
                         f"tf.data.Dataset.from_tensor_slices(x) for the rows of a tensor")
     return value
 
 
-def datasets_of(values: Any, what: str) -> list[Dataset]:
+def datasets_of(values: object, what: str) -> list[Dataset]:
     """The datasets of a list.
 
     Raises:
         TypeError: it is no list, or holds something else.
         ValueError: it is empty.
     """
-    from gtape.data.dataset import Dataset
-
     if isinstance(values, Dataset):
         raise TypeError(f"{what}: `datasets` must be a list of datasets; got one. Write [dataset]")
-    found = as_items(values, f"{what}: `datasets`")
-    if not found:
+    items = as_items(values, f"{what}: `datasets`")
+    if not items:
         raise ValueError(f"{what}: Invalid `datasets`. `datasets` should not be empty.")
-    return [dataset_of(value, f"{what}: each of `datasets`") for value in found]
+    return [dataset_of(value, f"{what}: each of `datasets`") for value in items]
 
 
 def known(tensor: Tensor, what: str) -> np.ndarray:
@@ -107,7 +106,7 @@ def known(tensor: Tensor, what: str) -> np.ndarray:
     return tensor.numpy()
 
 
-def specs_of(value: Any, what: str) -> Any:
+def specs_of(value: TypeSpec | tuple[TypeSpec, TypeSpec], what: str) -> Any:
     """A spec, or a nest of specs.
 
     Raises:
@@ -120,16 +119,16 @@ def specs_of(value: Any, what: str) -> Any:
     return value
 
 
-def number_dtype(value: Any, what: str) -> DType:
+def number_dtype(value: DType | None, what: str) -> DType:
     """A dtype of numbers; int64 for None.
 
     Raises:
         TypeError: it is another one.
     """
-    found = int64 if value is None else as_dtype(value)
-    if not found.is_numeric:
-        raise TypeError(f"{what} must be a dtype of numbers; got {found.name}")
-    return require_usable(found)
+    dtype = int64 if value is None else as_dtype(value)
+    if not dtype.is_numeric:
+        raise TypeError(f"{what} must be a dtype of numbers; got {dtype.name}")
+    return require_usable(dtype)
 
 
 def weights(value: Any, count: int | None, what: str) -> np.ndarray:
@@ -141,12 +140,12 @@ def weights(value: Any, count: int | None, what: str) -> np.ndarray:
     Raises:
         ValueError: it is something else.
     """
-    found = host_value(value, what)
-    if found.ndim != 1 or found.dtype.kind not in "fiub" or len(found) != (
-            len(found) if count is None else count):
+    array = host_value(value, what)
+    if array.ndim != 1 or array.dtype.kind not in "fiub" or len(array) != (
+            len(array) if count is None else count):
         wanted = "numbers" if count is None else f"{count} numbers"
         raise ValueError(f"{what} must be a vector of {wanted}; got {shown(value)}")
-    made = found.astype(np.float64)
-    if not (np.isfinite(made).all() and (made >= 0).all() and made.sum() > 0):
-        raise ValueError(f"{what} must be finite, not negative, and not all zero; got {made}")
-    return made
+    vector = array.astype(np.float64)
+    if not (np.isfinite(vector).all() and (vector >= 0).all() and vector.sum() > 0):
+        raise ValueError(f"{what} must be finite, not negative, and not all zero; got {vector}")
+    return vector

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Iterator as Elements
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,39 +14,39 @@ from gtape.core.errors import DataLossError, UnimplementedError
 from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
-from gtape.data.dataset import Dataset
+from gtape.data.base import Same
 from gtape.files.paths import errors
 
+if TYPE_CHECKING:
+    from gtape.data.dataset import Dataset
 
-class Cache(Dataset):
+
+class Cache(Same):
     """The elements, which the first whole pass keeps in memory."""
 
-    def __init__(self, dataset: Any) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
+    def __init__(self, dataset: Dataset) -> None:
+        super().__init__(dataset)
         self._kept: list[Any] | None = None
 
     def _iterate(self) -> Elements[Any]:
         return self._first() if self._kept is None else iter(self._kept)
 
     def _first(self) -> Elements[Any]:
-        made = []
+        kept = []
         for element in self._inputs[0]._iterate():
-            made.append(element)
+            kept.append(element)
             yield element
-        self._kept = made
-
-    def _cardinality(self) -> int:
-        return self._inputs[0]._cardinality()
+        self._kept = kept
 
 
-class FileCache(Dataset):
+class FileCache(Same):
     """The elements, which the first whole pass writes to a file: a NumPy .npz of plain arrays.
 
     For every leaf it has the values of all elements one after the other, and the shapes.
     """
 
-    def __init__(self, dataset: Any, path: str) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
+    def __init__(self, dataset: Dataset, path: str) -> None:
+        super().__init__(dataset)
         self._path = path + ".npz"
 
     def _iterate(self) -> Elements[Any]:
@@ -56,21 +55,22 @@ class FileCache(Dataset):
         return self._first()
 
     def _first(self) -> Elements[Any]:
-        made = []
+        kept = []
         for element in self._inputs[0]._iterate():
             leaves = elements.flatten(element)
             if not all(type(leaf) is EagerTensor for leaf in leaves):
                 raise UnimplementedError(f"cache: only tensors can be kept in a file; the elements "
                                          f"are {self.element_spec}")
-            made.append(leaves)
+            kept.append(leaves)
             yield element
         with errors(self._path):
-            self._write(_arrays(made))
+            self._write(_arrays(kept))
 
     def _write(self, arrays: dict[str, Any]) -> None:
         folder = os.path.dirname(self._path)
         if folder:
             os.makedirs(folder, exist_ok=True)
+        # Under another name until it is whole, so that nobody reads a part of it.
         part = f"{self._path}.{os.getpid()}.part"
         try:
             with open(part, "wb") as file:
@@ -80,39 +80,37 @@ class FileCache(Dataset):
             if os.path.exists(part):
                 os.remove(part)
 
-    def _read(self) -> Elements[Any]:
+    def _read(self) -> Elements[object]:
         specs = nest.flatten(self.element_spec)
         pack = elements.packer(self.element_spec)
+        from zipfile import BadZipFile  # NumPy brings it where a file is read
+
         try:
             with np.load(self._path, allow_pickle=False) as file:
                 columns = [_column(file, i, spec) for i, spec in enumerate(specs)]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise DataLossError(f"cache: {self._path} is damaged, or of another dataset "
                                 f"({error}); remove it to have it written again") from error
         return (pack(leaves) for leaves in zip(*columns))
 
-    def _cardinality(self) -> int:
-        return self._inputs[0]._cardinality()
 
-
-def _arrays(made: list[list[EagerTensor]]) -> dict[str, Any]:
+def _arrays(kept: list[list[EagerTensor]]) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
-    for i, leaves in enumerate(zip(*made)):
+    for i, leaves in enumerate(zip(*kept)):
         values = [leaf._a for leaf in leaves]
-        arrays[f"shapes{i}"] = np.array([v.shape for v in values], np.int64).reshape(
-            len(values), -1) if len({v.ndim for v in values}) == 1 else _ranks()
+        if len({v.ndim for v in values}) != 1:
+            raise UnimplementedError("cache: in a file the tensors of a leaf must have one rank")
+        shapes = np.array([v.shape for v in values], np.int64)
+        arrays[f"shapes{i}"] = shapes.reshape(len(values), -1)
         if values[0].dtype == object:
             flat = [item for v in values for item in np.asarray(v).reshape(-1)]
             arrays[f"lengths{i}"] = np.array([len(item) for item in flat], np.int64)
             arrays[f"values{i}"] = np.frombuffer(b"".join(flat), np.uint8)
         else:
             whole = np.concatenate([np.asarray(v).reshape(-1) for v in values])
+            # As bytes: the dtypes that NumPy has no name for, such as bfloat16, are kept as well.
             arrays[f"values{i}"] = whole.view(np.uint8)
     return arrays
-
-
-def _ranks() -> Any:
-    raise UnimplementedError("cache: in a file the tensors of a leaf must have one rank")
 
 
 def _column(file: Any, i: int, spec: TensorSpec) -> list[EagerTensor]:
@@ -134,21 +132,17 @@ def _column(file: Any, i: int, spec: TensorSpec) -> list[EagerTensor]:
         flat = values.view(dtype)
     if min(sizes, default=0) < 0 or sum(sizes) != len(flat):
         raise ValueError(f"{len(flat)} values for shapes of {sum(sizes)}")
-    made, at = [], 0
+    column, at = [], 0
     for shape, size in zip(shapes.tolist(), sizes):
         if not spec.shape.is_compatible_with(shape):
             raise ValueError(f"a tensor of shape {shape} where {spec.shape} is expected")
-        made.append(EagerTensor(flat[at:at + size].reshape(shape), CPU.typed(spec.dtype)))
+        column.append(EagerTensor(flat[at:at + size].reshape(shape), CPU.typed(spec.dtype)))
         at += size
-    return made
+    return column
 
 
 def _strings(whole: bytes, lengths: np.ndarray) -> np.ndarray:
     if lengths.size and (lengths.min() < 0 or lengths.sum() != len(whole)):
         raise ValueError("the lengths of the strings contradict their bytes")
-    made = np.empty(len(lengths), object)
-    at = 0
-    for i, length in enumerate(lengths.tolist()):
-        made[i] = whole[at:at + length]
-        at += length
-    return made
+    ends = np.cumsum(lengths).tolist()
+    return np.fromiter((whole[b - n:b] for b, n in zip(ends, lengths.tolist())), object, len(ends))

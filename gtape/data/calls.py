@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.core import nest
-from gtape.core.context import init_scope, tracer_now
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.placement import on
-from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.type_specs import CompositeSpec, NoneTensorSpec, TensorSpec
+from gtape.core.tensor import EagerTensor
+from gtape.core.type_specs import NoneTensorSpec, TensorSpec
 from gtape.data import elements
 from gtape.data.failures import user_line
-from gtape.data.plans import Plan, results
-from gtape.ops.control.premises import has_premises
-from gtape.trace.tracer import Tracer
-from gtape.vmap.vectorized_map import NEEDS_ELEMENTS
+from gtape.data.stacking import batched_spec, dense_spec
+
+if TYPE_CHECKING:
+    from gtape.data.plans import Plan
+from gtape.core.annotations import TensorLike
+from gtape.core.composite_tensor import CompositeTensor
+from gtape.core.tensor import Tensor
+from gtape.core.type_specs import TypeSpec
 
 #: For so many shapes a function is traced; with others it runs in Python.
 _MOST_SHAPES = 64
 #: Two lengths that stand for one that is not known; results whose lengths differ are as open.
 _LENGTHS = (3, 5)
-
-
-class _Tried(Exception):
-    """Tracing found that the function must run in Python."""
-
-
-def _shown(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 class Call:
@@ -50,7 +44,7 @@ class Call:
         whatever `function` raises where it is traced.
     """
 
-    def __init__(self, function: Callable[..., Any], spec: Any, what: str) -> None:
+    def __init__(self, function: Callable[..., object], spec: object, what: str) -> None:
         if not callable(function):
             raise TypeError(f"{what} takes a function; got {shown(function)}")
         self.function = function
@@ -71,12 +65,9 @@ class Call:
             self._begin(spec)
             self._first_trace()
 
-    def _begin(self, spec: Any) -> None:
+    def _begin(self, spec: object) -> None:
         """Take note of what it is called with."""
-        if any(isinstance(leaf, CompositeSpec) for leaf in nest.flatten(spec)):
-            from gtape.data.composites import dense_spec
-
-            spec = nest.map_structure(dense_spec, spec)
+        spec = dense_spec(spec)
         self._leaves = elements.flattener(spec)
         self._given = nest.flatten(spec)
         self._tensors = all(isinstance(leaf, TensorSpec) for leaf in self._given)
@@ -85,7 +76,7 @@ class Call:
         self._arrange = elements.packer(spec)
         self._known = True
 
-    def _learn(self, element: Any) -> None:
+    def _learn(self, element: object) -> None:
         """Take note of what it is called with, from the first element."""
         self._begin(elements.spec_of(element))
         try:
@@ -102,17 +93,18 @@ class Call:
         static = self.static
         try:
             if static:
-                made = self._traced([_dims(leaf, 0) for leaf in self._given])
-                self.spec = results(made)
-                self._note(made)
+                plan = self._traced([_dims(leaf, 0) for leaf in self._given])
+                self.spec = plan.results
                 if self._tensors:
-                    self._plans[self._key_of_specs()] = Plan(made)
+                    key = tuple([part for leaf in self._given
+                                 for part in (CPU.typed(leaf.dtype), leaf.shape.dims)])
+                    self._plans[key] = plan
             else:
-                few, many = (self._traced([_dims(leaf, n) for leaf in self._given])
-                             for n in _LENGTHS)
-                self.spec = _common(results(few), results(many))
-                self._note(few)
-        except _Tried:
+                plan, other = (self._traced([_dims(leaf, n) for leaf in self._given])
+                               for n in _LENGTHS)
+                self.spec = _common(plan.results, other.results)
+            self.stateful, self.pure = plan.stateful, plan.pure
+        except elements.Untraceable:
             return
         except Exception as error:
             if static or user_line(error, last=True):
@@ -120,50 +112,19 @@ class Call:
             return
         self.pack = elements.packer(self.spec)
 
-    def _note(self, made: Any) -> None:
-        self.stateful = bool(made.states)
-        self.pure = not made.states and not any(
-            getattr(node.op, "has_side_effect", False) for node in made.graph.nodes)
-
-    def _traced(self, shapes: Sequence[Any]) -> Any:
-        """The trace for these shapes.
+    def _traced(self, shapes: Sequence[tuple[int, ...] | None]) -> Any:
+        """What applies the trace for these shapes.
 
         Raises:
-            _Tried: there is none.
+            elements.Untraceable: there is none.
         """
-        from gtape.autograph import convert
-        from gtape.compile.frontend.closed_graph import traced
+        from gtape.data import traces  # brings AutoGraph, the compiler and vmap
 
-        with init_scope(), on(CPU):
-            tracer = Tracer(None, own_states=True)
-            leaves: list[Any] = []
-            symbols = []
-            for dims, leaf in zip(shapes, self._given):
-                if not isinstance(leaf, TensorSpec):
-                    leaves.append(None)
-                    continue
-                symbols.append(tracer.symbol(Spec(dims, leaf.dtype), CPU.typed(leaf.dtype)))
-                leaves.append(symbols[-1])
-            given = elements.arguments(self._arrange(leaves))
-            body = convert(self.function)
-            try:
-                return self._checked(traced(
-                    lambda: _result(body(*given)), tracer, symbols, _shown(self.function)), tracer)
-            except (*NEEDS_ELEMENTS, _Unplaced) as error:
-                raise _Tried from error
-
-    def _checked(self, made: Any, tracer: Any) -> Any:
-        if tracer.created or made.captured or has_premises(made.graph):
-            raise _Tried
-        return made
-
-    def _key_of_specs(self) -> Any:
-        return tuple([part for leaf in self._given
-                      for part in (CPU.typed(leaf.dtype), leaf.shape.dims)])
+        return traces.Plan(traces.traced(self.function, self._given, self._arrange, shapes))
 
     # ------------------------------------------------------------------ calls
 
-    def __call__(self, element: Any) -> Any:
+    def __call__(self, element: TensorLike | CompositeTensor) -> Any:
         """The result for an element."""
         if not self._known:
             self._learn(element)
@@ -173,7 +134,7 @@ class Call:
         plan = self._plan(leaves)
         return self.python(element) if plan is None else plan(leaves)
 
-    def job(self, element: Any) -> Callable[[], Any]:
+    def job(self, element: Tensor) -> Callable[[], Any]:
         """The call for an element, to be made by another thread. What is run is settled now: which
         thread is faster changes nothing in the results."""
         if not self._known:
@@ -182,16 +143,15 @@ class Call:
         return partial(self.python, element) if plan is None else partial(
             plan.chosen(), self._leaves(element))
 
-    def flat(self, leaves: Sequence[Any]) -> list[Any]:
+    def flat(self, leaves: Sequence[Tensor]) -> list[Any]:
         """The leaves of the result for the leaves of an element."""
         plan = self._plan(leaves) if self._tensors else None
-        made = self.python(self._arrange(leaves)) if plan is None else plan(leaves)
-        return nest.flatten(made)
+        return nest.flatten(self.python(self._arrange(leaves)) if plan is None else plan(leaves))
 
-    def python(self, element: Any) -> Any:
+    def python(self, element: TensorLike | CompositeTensor) -> Any:
         """The result by the Python code."""
         return elements.on_host(elements.element_of(
-            _result(self.function(*elements.arguments(element)))))
+            elements.result_of(self.function(*elements.arguments(element)))))
 
     def _plan(self, leaves: Sequence[Any]) -> Any:
         """What applies the trace for these leaves; None: the Python code runs."""
@@ -199,23 +159,19 @@ class Call:
             key = tuple([part for leaf in leaves for part in (leaf._t, leaf._a.shape)])
         except AttributeError:  # the elements are not what their dataset says
             return None
-        found = self._plans.get(key, False)
-        if found is False:
-            found = self._planned(key, leaves)
-        return found
+        plan = self._plans.get(key, False)
+        return self._planned(key, leaves) if plan is False else plan
 
-    def _planned(self, key: Any, leaves: Sequence[EagerTensor]) -> Any:
-        made = None
+    def _planned(self, key: object, leaves: Sequence[EagerTensor]) -> Plan | None:
+        plan = None
         if self.spec is not None and len(self._plans) < _MOST_SHAPES and len(leaves) == len(
                 self._given) and all(leaf.dtype is spec.dtype
                                      for leaf, spec in zip(leaves, self._given)):
-            try:
-                made = Plan(self._traced([leaf._a.shape for leaf in leaves]))
-            except Exception:  # the Python code says what is wrong
-                made = None
+            with suppress(Exception):  # the Python code says what is wrong
+                plan = self._traced([leaf._a.shape for leaf in leaves])
         if len(self._plans) < 4 * _MOST_SHAPES:
-            self._plans[key] = made
-        return made
+            self._plans[key] = plan
+        return plan
 
     # ------------------------------------------------------------------ whole batches
 
@@ -242,68 +198,34 @@ class Call:
             return None
         try:
             drawn = () if self._draws is None else self._draws.numbers(count)
-            found = iter(batches.flat([*leaves, *drawn]))
+            results = iter(batches.flat([*leaves, *drawn]))
         except Exception:  # the rows one by one say which of them is wrong
             return None
-        return [None if isinstance(spec, NoneTensorSpec) else next(found)
+        return [None if isinstance(spec, NoneTensorSpec) else next(results)
                 for spec in nest.flatten(self.spec)]
 
     def _batching(self) -> Call | bool:
         """The function of all rows at once."""
-        from gtape.data.batchable import batchable
-        from gtape.data.draws import Draws, Undrawable
-        from gtape.data.stacking import batched_spec
-        from gtape.ops.control.loops import vectorized_map
-
         if not self._tensors or not (self.pure or self.stateful) or not self._plans:
             return False
-        made = next(iter(self._plans.values())).traced
-        graph, given = made.graph, list(self._given)
-        if self.stateful:
-            try:
-                self._draws = Draws(made)
-            except Undrawable:
-                return False
-            graph = self._draws.plain()
-            given += [TensorSpec(*spec) for spec in self._draws.specs]
-        if not batchable(graph):
+        of_rows = next(iter(self._plans.values())).of_rows()
+        if of_rows is None:
             return False
-
-        def rows(*leaves: Tensor) -> tuple[Any, ...]:
-            results = vectorized_map(lambda xs: graph(*xs), list(leaves),
-                                     fallback_to_while_loop=False)
-            return tuple(results)
-
+        rows, more, self._draws = of_rows
         try:
-            call = Call(rows, tuple([batched_spec(s, None) for s in given]), self.what)
+            specs = tuple([batched_spec(spec, None) for spec in (*self._given, *more)])
+            call = Call(rows, specs, self.what)
         except Exception:
             return False
         return call if call.spec is not None else False
 
 
-class _Unplaced(Exception):
-    """A result of a user's function that is no tensor."""
-
-
-def _result(value: Any) -> Any:
-    """What a function returned, as an element; a list of results is a tuple of them."""
-    if type(value) is list:
-        value = tuple(value)
-    if tracer_now() is None:
-        return value
-    made = elements.element_of(value)
-    for leaf in nest.flatten(made):
-        if leaf is not None and not isinstance(leaf, Tensor):
-            raise _Unplaced
-    return made
-
-
-def _knowable(leaf: Any) -> bool:
+def _knowable(leaf: TypeSpec) -> bool:
     return isinstance(leaf, NoneTensorSpec) or (
         isinstance(leaf, TensorSpec) and leaf.shape.dims is not None)
 
 
-def _dims(leaf: Any, length: int) -> Any:
+def _dims(leaf: TypeSpec, length: int) -> tuple[int, ...] | None:
     if not isinstance(leaf, TensorSpec):
         return None
     dims = leaf.shape.dims
@@ -311,19 +233,19 @@ def _dims(leaf: Any, length: int) -> Any:
     return tuple([length if n is None else n for n in dims])
 
 
-def _static(leaf: Any) -> bool:
+def _static(leaf: TypeSpec) -> bool:
     return isinstance(leaf, NoneTensorSpec) or (
         isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined())
 
 
-def _common(few: Any, many: Any) -> Any:
+def _common(few: object, many: object) -> Any:
     """The specs of results, from those for few and for many."""
-    def merged(a: Any, b: Any) -> Any:
+    def merged(a: Any, b: TypeSpec) -> Any:
         if a == b:
             return a
-        found = a.most_specific_common_supertype([b])
-        if found is None:
+        common = a.most_specific_common_supertype([b])
+        if common is None:
             raise InvalidArgumentError("the dtype of a result depends on a length")
-        return found
+        return common
 
     return nest.map_structure(merged, few, many)

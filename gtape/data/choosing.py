@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Iterator as Elements
 from itertools import chain, islice
 from typing import Any
 
 from gtape.core.errors import InvalidArgumentError
-from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from gtape.data.base import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Dataset,
+    Reordered,
+    Selected,
+)
 from gtape.data.rows import Chunk, Rows
 from gtape.data.stacking import merged_specs
 
 
-class Take(Dataset):
+class Take(Reordered):
     """The first elements; all for a negative count."""
 
-    def __init__(self, dataset: Any, count: int) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
+    def __init__(self, dataset: Dataset, count: int) -> None:
+        super().__init__(dataset)
         self._count = count
 
-    def _iterate(self) -> Elements[Any]:
-        upstream = self._inputs[0]
-        if self._count < 0:
-            return upstream._iterate()
-        rows = self._rows()
-        return rows.elements() if rows is not None else islice(upstream._iterate(), self._count)
+    def _elements(self) -> Elements[object]:
+        upstream = self._inputs[0]._iterate()
+        return upstream if self._count < 0 else islice(upstream, self._count)
+
+    def _stream(self, chunks: Elements[Chunk]) -> Elements[Chunk]:
+        return chunks if self._count < 0 else _first(chunks, self._count)
 
     def _cardinality(self) -> int:
         count = self._inputs[0]._cardinality()
         if self._count < 0 or count == UNKNOWN_CARDINALITY:
             return count
         return self._count if count == INFINITE_CARDINALITY else min(count, self._count)
-
-    def _rows(self) -> Rows | None:
-        rows = self._inputs[0]._rows()
-        if rows is None or self._count < 0:
-            return rows
-        return rows.reordered(lambda chunks: _first(chunks, self._count))
 
 
 def _first(chunks: Elements[Chunk], count: int) -> Elements[Chunk]:
@@ -48,20 +49,26 @@ def _first(chunks: Elements[Chunk], count: int) -> Elements[Chunk]:
         count -= len(chunk[0])
 
 
-class Skip(Dataset):
+class Skip(Reordered):
     """The elements after the first; none for a negative count."""
 
-    def __init__(self, dataset: Any, count: int) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
+    def __init__(self, dataset: Dataset, count: int) -> None:
+        super().__init__(dataset)
         self._count = count
 
-    def _iterate(self) -> Elements[Any]:
-        rows = self._rows()
-        if rows is not None:
-            return rows.elements()
+    def _elements(self) -> Elements[object]:
         if self._count < 0:
             return iter(())
         return islice(self._inputs[0]._iterate(), self._count, None)
+
+    def _stream(self, chunks: Elements[Chunk]) -> Elements[Chunk]:
+        count = self._count
+        if count < 0:
+            return
+        for chunk in chunks:
+            if len(chunk[0]) > count:
+                yield tuple([pick[count:] for pick in chunk])
+            count = max(0, count - len(chunk[0]))
 
     def _cardinality(self) -> int:
         count = self._inputs[0]._cardinality()
@@ -69,67 +76,42 @@ class Skip(Dataset):
             return 0
         return count if count < 0 else max(0, count - self._count)
 
-    def _rows(self) -> Rows | None:
-        rows = self._inputs[0]._rows()
-        if rows is None or self._count < 0:
-            return None
-        return rows.reordered(lambda chunks: _after(chunks, self._count))
 
-
-def _after(chunks: Elements[Chunk], count: int) -> Elements[Chunk]:
-    for chunk in chunks:
-        if len(chunk[0]) > count:
-            yield tuple([pick[count:] for pick in chunk])
-        count = max(0, count - len(chunk[0]))
-
-
-class Shard(Dataset):
+class Shard(Reordered):
     """Every `number`-th element, from `index` on."""
 
-    def __init__(self, dataset: Any, number: int, index: int) -> None:
+    def __init__(self, dataset: Dataset, number: int, index: int) -> None:
         if number < 1:
             raise InvalidArgumentError(f"shard: num_shards must be at least 1; got {number}")
         if not 0 <= index < number:
             raise InvalidArgumentError(f"shard: index must be in [0, {number}); got {index}")
-        super().__init__(lambda: dataset.element_spec, dataset)
+        super().__init__(dataset)
         self._number, self._index = number, index
 
-    def _iterate(self) -> Elements[Any]:
-        rows = self._rows()
-        if rows is not None:
-            return rows.elements()
+    def _elements(self) -> Elements[object]:
         return islice(self._inputs[0]._iterate(), self._index, None, self._number)
+
+    def _stream(self, chunks: Elements[Chunk]) -> Elements[Chunk]:
+        start = self._index
+        for chunk in chunks:
+            length = len(chunk[0])
+            if length > start:
+                yield tuple([pick[start::self._number] for pick in chunk])
+            start = (start - length) % self._number
 
     def _cardinality(self) -> int:
         count = self._inputs[0]._cardinality()
         return count if count < 0 else len(range(self._index, count, self._number))
 
-    def _rows(self) -> Rows | None:
-        rows = self._inputs[0]._rows()
-        if rows is None:
-            return None
-        return rows.reordered(lambda chunks: _every(chunks, self._number, self._index))
 
-
-def _every(chunks: Elements[Chunk], step: int, start: int) -> Elements[Chunk]:
-    for chunk in chunks:
-        length = len(chunk[0])
-        if length > start:
-            yield tuple([pick[start::step] for pick in chunk])
-        start = (start - length) % step
-
-
-class Repeat(Dataset):
+class Repeat(Selected):
     """The elements `count` times, each time by a new pass; without end for a negative count."""
 
-    def __init__(self, dataset: Any, count: int) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
+    def __init__(self, dataset: Dataset, count: int) -> None:
+        super().__init__(dataset)
         self._count = count
 
-    def _iterate(self) -> Elements[Any]:
-        rows = self._rows()
-        if rows is not None:
-            return rows.elements()
+    def _elements(self) -> Elements[object]:
         return _again(self._inputs[0]._iterate, self._count)
 
     def _cardinality(self) -> int:
@@ -145,13 +127,13 @@ class Repeat(Dataset):
         return None if rows is None else rows.passing(lambda: _again(rows.chunks, self._count))
 
 
-def _again(start: Any, count: int) -> Elements[Any]:
+def _again(start: Callable[[], Elements[object]], count: int) -> Elements[Any]:
     while count:
         empty = True
         for item in start():
             empty = False
             yield item
-        if empty:
+        if empty:  # or it would go on for ever, and never give an element
             return
         count -= 1
 
@@ -163,7 +145,7 @@ class Concatenate(Dataset):
         TypeError: their structures or dtypes differ.
     """
 
-    def __init__(self, first: Any, second: Any) -> None:
+    def __init__(self, first: Dataset, second: Dataset) -> None:
         super().__init__(
             lambda: merged_specs([first.element_spec, second.element_spec], "concatenate"),
             first, second)
@@ -180,6 +162,6 @@ class Concatenate(Dataset):
         return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in counts else sum(counts)
 
 
-def _late(dataset: Any) -> Elements[Any]:
+def _late(dataset: Dataset) -> Elements[object]:
     """The elements of a pass that starts when the first is wanted."""
     yield from dataset._iterate()

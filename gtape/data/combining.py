@@ -11,13 +11,13 @@ import numpy as np
 from gtape.core import nest
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.type_specs import TensorSpec
+from gtape.core.type_specs import TensorSpec, TypeSpec
 from gtape.data.arguments import weights
-from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from gtape.data.base import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from gtape.data.elements import arguments
 from gtape.data.failures import failed
 from gtape.data.rows import Rows
-from gtape.data.seeds import Seed
+from gtape.data.shuffling import Seed
 from gtape.data.stacking import merged_specs
 
 
@@ -36,10 +36,7 @@ class Zip(Dataset):
         self._structure = datasets
         super().__init__(lambda: _put(datasets, [d.element_spec for d in flat]), *flat)
 
-    def _iterate(self) -> Elements[Any]:
-        rows = self._rows()
-        if rows is not None:
-            return rows.elements()
+    def _elements(self) -> Elements[Any]:
         passes = [d._iterate() for d in self._inputs]
         if type(self._structure) is tuple and not any(map(nest.is_nested, self._structure)):
             return zip(*passes)
@@ -55,17 +52,15 @@ class Zip(Dataset):
         return min(finite) if finite else INFINITE_CARDINALITY
 
     def _rows(self) -> Rows | None:
-        found = [d._rows() for d in self._inputs]
-        known = [rows for rows in found if rows is not None]
-        if len(known) < len(found):
+        known = [rows for rows in [d._rows() for d in self._inputs] if rows is not None]
+        if len(known) < len(self._inputs):
             return None
         return known[0].zipped(known[1:], self.element_spec)
 
 
-def _put(structure: Any, items: Sequence[Any]) -> Any:
+def _put(structure: Any, items: Sequence[TypeSpec]) -> Any:
     """`items` in the places of the leaves of `structure`; they may be nests themselves."""
-    found = iter(items)
-    return nest.pack_sequence_as(structure, found)
+    return nest.pack_sequence_as(structure, iter(items))
 
 
 class Interleave(Dataset):
@@ -89,26 +84,26 @@ class Interleave(Dataset):
         self._function, self._cycle, self._block, self._what = function, cycle, block, what
 
     def _found_spec(self) -> Any:
-        for made in self._datasets():
-            return made.element_spec
+        for dataset in self._datasets():
+            return dataset.element_spec
         raise InvalidArgumentError(f"element_spec: {self._what} has no dataset whose elements "
                                    f"would tell it")
 
     def _datasets(self) -> Elements[Any]:
         for number, element in enumerate(self._inputs[0]._iterate()):
             try:
-                made = self._function(*arguments(element))
+                dataset = self._function(*arguments(element))
             except Exception as error:
                 raise failed(error, self._what, number) from error
-            if not isinstance(made, Dataset):
+            if not isinstance(dataset, Dataset):
                 raise TypeError(f"{self._what}: the function must return a Dataset; got "
-                                f"{type(made).__name__}")
-            yield made
+                                f"{type(dataset).__name__}")
+            yield dataset
 
     def _iterate(self) -> Elements[Any]:
         if self._cycle == 1:
-            for made in self._datasets():
-                yield from made._iterate()
+            for dataset in self._datasets():
+                yield from dataset._iterate()
             return
         datasets = self._datasets()
         slots: list[Any] = []
@@ -116,10 +111,11 @@ class Interleave(Dataset):
         while True:
             if at == len(slots):
                 slots.append(None)
+            # A slot that has run dry takes the next dataset when its turn comes, not before.
             if slots[at] is None and more:
-                made = next(datasets, None)
-                more = made is not None
-                slots[at] = made._iterate() if made is not None else None
+                following = next(datasets, None)
+                more = following is not None
+                slots[at] = following._iterate() if following is not None else None
             if slots[at] is not None:
                 for _ in range(self._block):
                     try:
@@ -170,7 +166,7 @@ def chosen(passes: Sequence[Any], choices: Elements[int], stop_on_empty: bool) -
 class Sample(Dataset):
     """An element of a dataset drawn by weights: a vector, or a dataset of vectors."""
 
-    def __init__(self, datasets: Sequence[Any], given: Any, seed: Any, stop_on_empty: bool,
+    def __init__(self, datasets: Sequence[Any], given: np.ndarray, seed: int, stop_on_empty: bool,
                  renewed: bool) -> None:
         spec = merged_specs([d.element_spec for d in datasets], "sample_from_datasets")
         super().__init__(spec, *datasets)
@@ -212,7 +208,7 @@ class Sample(Dataset):
             not self._stops or set(counts) == {INFINITE_CARDINALITY}) else UNKNOWN_CARDINALITY
 
 
-def weights_of(datasets: Sequence[Any], given: Any) -> Any:
+def weights_of(datasets: Sequence[Any], given: object) -> Any:
     """The weights of `sample_from_datasets`: a vector, or a dataset of them.
 
     Raises:

@@ -6,11 +6,12 @@ from collections import OrderedDict
 from collections.abc import Iterator as Elements
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -19,12 +20,11 @@ from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.arguments import flag, integer_or_none
 from gtape.data.dataset import Dataset
-from gtape.data.reading import FileDataset
+from gtape.data.reading import FileDataset, lines
 from gtape.data.rows import Rows
-from gtape.data.text_lines import lines
 from gtape.files import csv_lines
 from gtape.files.csv_lines import Format
-from gtape.files.folders import glob
+from gtape.files.gfile import glob
 from gtape.files.streams import compression
 from gtape.ops.arguments import as_bytes, as_int, as_ints, as_items
 
@@ -60,10 +60,11 @@ class CsvDataset(FileDataset):
             no number of its dtype or must not be empty. It names the file and the line.
     """
 
-    def __init__(self, filenames: Any, record_defaults: Any, compression_type: Any = None,
-                 buffer_size: Any = None, header: bool = False, field_delim: str = ",",
-                 use_quote_delim: bool = True, na_value: str = "", select_cols: Any = None,
-                 exclude_cols: Any = None) -> None:
+    def __init__(
+            self, filenames: object, record_defaults: TensorLike,
+            compression_type: str | None = None, buffer_size: object = None, header: bool = False,
+            field_delim: str = ",", use_quote_delim: bool = True, na_value: str = "",
+            select_cols: Any = None, exclude_cols: TensorLike | None = None) -> None:
         if select_cols is not None and exclude_cols is not None:
             raise InvalidArgumentError("CsvDataset takes select_cols or exclude_cols, not both")
         self._columns = csv_lines.as_columns(record_defaults)
@@ -79,8 +80,8 @@ class CsvDataset(FileDataset):
         return tuple([TensorSpec([], c.dtype) for c in self._columns])
 
     def _of_file(self, path: str) -> Elements[CsvRecord]:
-        found = _records(path, self._kind, self._form, self._header)
-        return filter(self._readable, found) if self._skips else found
+        every = _records(path, self._kind, self._form, self._header)
+        return filter(self._readable, every) if self._skips else every
 
     def _readable(self, record: CsvRecord) -> bool:
         try:
@@ -106,10 +107,10 @@ class _Fields:
     def batched(self, leaves: Sequence[EagerTensor]) -> list[EagerTensor] | None:
         """The columns of records; None where one of them cannot be read."""
         try:
-            found = self._read.columns([r.content for r in leaves[0]._a])
+            columns = self._read.columns([r.content for r in leaves[0]._a])
         except InvalidArgumentError:
             return None
-        return [EagerTensor(a, made) for a, made in zip(found, self._types)]
+        return [EagerTensor(a, kind) for a, kind in zip(columns, self._types)]
 
     def flat(self, leaves: Sequence[EagerTensor]) -> list[EagerTensor]:
         """The fields of one record.
@@ -119,10 +120,10 @@ class _Fields:
         """
         record = leaves[0]._a[()]
         try:
-            found = self._read.columns([record.content])
+            columns = self._read.columns([record.content])
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"'{record.path}', line {record.line}: {error}") from None
-        return [EagerTensor(a.reshape(()), made) for a, made in zip(found, self._types)]
+        return [EagerTensor(a.reshape(()), kind) for a, kind in zip(columns, self._types)]
 
 
 def _records(path: str, kind: str, form: Format, header: bool) -> Elements[CsvRecord]:
@@ -164,11 +165,11 @@ class _Named(Dataset):
         super().__init__(lambda: self._named(dataset.element_spec), dataset)
 
     def _named(self, columns: Any) -> Any:
-        made = OrderedDict(zip(self._names, columns))
+        named = OrderedDict(zip(self._names, columns))
         if self._label is None:
-            return made
-        label = made.pop(self._label)
-        return made, label
+            return named
+        label = named.pop(self._label)
+        return named, label
 
     def _iterate(self) -> Elements[Any]:
         return map(self._named, self._inputs[0]._iterate())
@@ -177,12 +178,12 @@ class _Named(Dataset):
         return self._inputs[0]._cardinality()
 
 
-def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: Any = None,
-                     column_defaults: Any = None, label_name: str | None = None,
-                     select_columns: Any = None, field_delim: str = ",",
+def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: object = None,
+                     column_defaults: TensorLike | None = None, label_name: str | None = None,
+                     select_columns: TensorLike | None = None, field_delim: str = ",",
                      use_quote_delim: bool = True, na_value: str = "", header: bool = True,
                      num_epochs: int | None = None, shuffle: bool = True,
-                     shuffle_buffer_size: int = 10000, shuffle_seed: Any = None,
+                     shuffle_buffer_size: int = 10000, shuffle_seed: SupportsIndex | None = None,
                      prefetch_buffer_size: int | None = None,
                      num_parallel_reads: int | None = None, sloppy: bool = False,
                      num_rows_for_inference: int | None = 100, compression_type: Any = None,
@@ -235,14 +236,14 @@ def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: Any = Non
     rows._side_by_side = max(reads or 1, 1)
     if mixed:
         rows = rows.shuffle(shuffle_buffer_size, shuffle_seed)
-    made = rows.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
-    named = _Named(made, kept, label_name)
-    return named if ready == 0 else named.prefetch(  # type: ignore[no-any-return]
+    batches = rows.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
+    named = _Named(batches, kept, label_name)
+    return named if ready == 0 else named.prefetch(
         -1 if ready is None else ready)
 
 
-def _column_names(paths: list[str], given: Any, header: bool, form: Format, kind: str,
-                  encoding: Any) -> list[str]:
+def _column_names(paths: list[str], given: object, header: bool, form: Format, kind: str,
+                  encoding: str) -> list[str]:
     """The names of the columns, given or from the first line of every file.
 
     Raises:
@@ -258,18 +259,18 @@ def _column_names(paths: list[str], given: Any, header: bool, form: Format, kind
             first = next(_records(path, kind, form, False), None)
             if first is None:
                 raise ValueError(f"'{path}' is empty; its first line must name the columns")
-            found = [_decoded(field, encoding) for field in _fields(first, form)]
-            if names is not None and found != names:
+            here = [_decoded(field, encoding) for field in _fields(first, form)]
+            if names is not None and here != names:
                 raise ValueError(f"Files contain different sets of columns: {names} in "
-                                 f"'{paths[0]}', {found} in '{path}'")
-            names = found
+                                 f"'{paths[0]}', {here} in '{path}'")
+            names = here
     assert names is not None
     if len(set(names)) != len(names):
         raise ValueError(f"Cannot have duplicate column names; got {names}")
     return names
 
 
-def _selected(wanted: Any, names: list[str]) -> list[int]:
+def _selected(wanted: object, names: list[str]) -> list[int]:
     """The numbers of the wanted columns, in order.
 
     Raises:
@@ -277,18 +278,18 @@ def _selected(wanted: Any, names: list[str]) -> list[int]:
     """
     if wanted is None:
         return list(range(len(names)))
-    found = []
+    numbers = []
     for column in as_items(wanted, "select_columns"):
         at = (names.index(column) if column in names else -1) if isinstance(column, str) else (
             as_int(column, "select_columns: a number of a column"))
         if not 0 <= at < len(names):
             raise ValueError(f"select_columns must be names or numbers of the columns {names}; got "
                              f"{shown(column)}")
-        found.append(at)
-    return sorted(found)
+        numbers.append(at)
+    return sorted(numbers)
 
 
-def _decoded(text: bytes, encoding: Any) -> str:
+def _decoded(text: bytes, encoding: str) -> str:
     """The name of a column.
 
     Raises:
@@ -306,7 +307,7 @@ _TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.str
 
 
 def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, header: bool,
-              kind: str, rows: Any) -> list[Any]:
+              kind: str, rows: Any) -> list[object]:
     """What stands for an empty field of each column: zero or "", of the dtype of the column."""
     ranks: list[int | None] = [None] * len(chosen)
     left = integer_or_none(rows, "num_rows_for_inference")
@@ -314,13 +315,13 @@ def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, hea
         raise ValueError(f"num_rows_for_inference must be 0 or more, or None for all; got {left}")
     for path in paths:
         for record in islice(_records(path, kind, form, header), left):
-            found = _fields(record, form)
-            if len(found) != count:
+            texts = _fields(record, form)
+            if len(texts) != count:
                 raise ValueError(f"Problem inferring types: CSV row has different number of fields "
-                                 f"than expected: '{path}', line {record.line} has {len(found)}, "
+                                 f"than expected: '{path}', line {record.line} has {len(texts)}, "
                                  f"the columns are {count}")
             for i, column in enumerate(chosen):
-                field = found[column]
+                field = texts[column]
                 if field and field != form.empty:
                     ranks[i] = _rank(field, ranks[i] or 0)
             left = None if left is None else left - 1

@@ -83,8 +83,8 @@ class Draws:
 
     def plain(self) -> Graph:
         """The graph of a function of an element's leaves, then of the numbers that it draws."""
-        made: Graph = trace(self._applied, [*(v.spec for v in self._traced.arguments), *self.specs])
-        return made
+        arguments = [v.spec for v in self._traced.arguments]
+        return trace(self._applied, [*arguments, *self.specs])
 
     def _applied(self, *values: Tensor) -> tuple[Tensor, ...]:
         traced = self._traced
@@ -94,25 +94,25 @@ class Draws:
             if isinstance(node.op, Draw) or any(id(o) in self._places for o in node.outputs):
                 continue
             inputs = [env.get(id(v), v) for v in node.inputs]
-            made = _either(node.op, inputs) if isinstance(node.op, SubgraphOp) else (
+            outputs = _either(node.op, inputs) if isinstance(node.op, SubgraphOp) else (
                 node.op.reapply(inputs, node.attrs))
-            env.update({id(v): o for v, o in zip(node.outputs, made)})
+            env.update({id(v): o for v, o in zip(node.outputs, outputs)})
         return tuple([env.get(id(v), v) for v in traced.graph.outputs[: traced.results]])
 
     def numbers(self, rows: int) -> list[EagerTensor]:
         """What so many elements draw next, each array with a first axis for the elements."""
         starts = [streams.take(use.ref._op_seed, rows * count)
                   for use, count in zip(self._traced.states, self._counts)]
-        found = []
+        drawn_arrays = []
         for state, offset, node in self._draws:
             shape, array_type = node.attrs[:2]
             count, size = self._counts[state], math.prod(shape)
             key, start = starts[state]
 
             def drawn(at: int, number: int, node: Any = node, key: Any = key) -> np.ndarray:
-                made: Any = _sampled(node.op.name, key, at, (number,), node.attrs[1], (),
-                                     dict(node.attrs[2]))
-                return made
+                sample: Any = _sampled(node.op.name, key, at, (number,), node.attrs[1], (),
+                                       dict(node.attrs[2]))
+                return sample
 
             if size <= _SMALL:
                 each = _PER_PLACE[_key(node)]
@@ -120,8 +120,8 @@ class Draws:
                 part = np.ascontiguousarray(every[:, offset * each:offset * each + size])
             else:
                 part = np.stack([drawn(start + row * count + offset, size) for row in range(rows)])
-            found.append(EagerTensor(part.reshape(rows, *shape), array_type))
-        return found
+            drawn_arrays.append(EagerTensor(part.reshape(rows, *shape), array_type))
+        return drawn_arrays
 
 
 def _key(node: Any) -> tuple[str, int]:

@@ -2,31 +2,34 @@
 
 A list is no nest here but a tensor. Leaves may also be None, other datasets, and values that
 describe themselves by a `_type_spec`, as ragged and sparse tensors do.
+
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import CompositeTensor
+from gtape.core.context import tracer_now
 from gtape.core.convert import convert
 from gtape.core.device import CPU
 from gtape.core.placement import on
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.type_specs import NoneTensorSpec, TensorSpec
-from gtape.data.arranging import flattener, packer
+from gtape.core.type_specs import NoneTensorSpec, TensorSpec, TypeSpec
+from gtape.opdef.printers.numpy import define
 
 
-def is_leaf(value: Any) -> bool:
+def is_leaf(value: object) -> bool:
     """Whether a value is a leaf as it stands: nothing has to be converted."""
     return isinstance(value, Tensor) or value is None or hasattr(value, "_type_spec")
 
 
-def element_of(value: Any, leaf: Callable[[Any], Any] = convert) -> Any:
+def element_of(value: object, leaf: Callable[[Any], Any] = convert) -> Any:
     """`value` as an element: what is no nest becomes a tensor, by `leaf`.
 
     Raises:
@@ -38,24 +41,21 @@ def element_of(value: Any, leaf: Callable[[Any], Any] = convert) -> Any:
         raise nest.too_deep(value, 100, "the structure of an element") from None
 
 
-def _element(value: Any, leaf: Callable[[Any], Any]) -> Any:
+def _element(value: object, leaf: Callable[[Any], Any]) -> Any:
     if type(value) is EagerTensor:
         return value
     if isinstance(value, Mapping):
-        made = {key: _element(value[key], leaf) for key in value}
-        return made if type(value) is dict else _like(value, made)
+        by_key = {key: _element(value[key], leaf) for key in value}
+        if type(value) is dict:
+            return by_key
+        return nest.pack_sequence_as(value, [by_key[key] for key in nest.sorted_keys(by_key)])
     if isinstance(value, tuple):
         items = [_element(item, leaf) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     return value if is_leaf(value) else leaf(value)
 
 
-def _like(mapping: Mapping[Any, Any], made: dict[Any, Any]) -> Any:
-    flat = [made[key] for key in nest.sorted_keys(mapping)]
-    return nest.pack_sequence_as(mapping, flat)
-
-
-def on_host(value: Any) -> Any:
+def on_host(value: object) -> Any:
     """An element with its tensors in host memory, where pipelines compute."""
     if type(value) is EagerTensor and value._t.device.is_host:
         return value
@@ -63,7 +63,7 @@ def on_host(value: Any) -> Any:
 
 
 @on(CPU)
-def hosted(value: Any, leaf: Callable[[Any], Any] = convert) -> Any:
+def hosted(value: object, leaf: Callable[[Any], Any] = convert) -> Any:
     """`value` as an element in host memory; what is no tensor goes to no other device first.
 
     Raises as `element_of`.
@@ -77,7 +77,8 @@ def _downloaded(tensor: EagerTensor) -> EagerTensor:
     return EagerTensor(tensor._t.device.download(tensor._a), CPU.typed(tensor.dtype))
 
 
-def leaf_mapped(function: Callable[[EagerTensor], EagerTensor], leaf: Any) -> Any:
+def leaf_mapped(function: Callable[[EagerTensor], EagerTensor],
+                leaf: TensorLike | CompositeTensor | None) -> Any:
     """A leaf with `function` of its tensor; of each that it is made of, where it is a composite.
     Other leaves are left as they are."""
     if type(leaf) is EagerTensor:
@@ -85,43 +86,161 @@ def leaf_mapped(function: Callable[[EagerTensor], EagerTensor], leaf: Any) -> An
     return leaf._mapped_(function) if isinstance(leaf, CompositeTensor) else leaf
 
 
-def spec_of(element: Any) -> Any:
+def spec_of(element: object) -> Any:
     """The specs of an element's leaves, in its structure."""
     return nest.map_structure(leaf_spec, element)
 
 
-def leaf_spec(leaf: Any) -> Any:
+def leaf_spec(leaf: Any) -> TypeSpec:
     if isinstance(leaf, Tensor):
         return TensorSpec(leaf.shape, leaf.dtype)
     return NoneTensorSpec() if leaf is None else leaf._type_spec
 
 
-def flatten(element: Any) -> list[Any]:
+def flatten(element: object) -> list[Any]:
     """The leaves of an element; of its specs."""
     return nest.flatten(element)
 
 
 def row(array: np.ndarray, at: int) -> Any:
     """One row of an array, as the array of a tensor."""
-    found = array[at]
-    return _string(found) if array.dtype == object and array.ndim == 1 else found
+    if array.dtype != object or array.ndim > 1:
+        return array[at]
+    string = np.empty((), object)
+    string[()] = array[at]
+    return string
 
 
-def _string(value: Any) -> np.ndarray:
-    made = np.empty((), object)
-    made[()] = value
-    return made
-
-
-def tensor(array: Any) -> EagerTensor:
+def tensor(array: np.generic | np.ndarray) -> EagerTensor:
     """A host array that nobody writes to, as a tensor."""
     return EagerTensor(array, CPU.type_of(array.dtype))
 
 
-def arguments(element: Any) -> tuple[Any, ...]:
+def arguments(element: object) -> tuple[Any, ...]:
     """The arguments with which an element calls a user's function: the items of a tuple."""
     return element if type(element) is tuple else (element,)
 
 
-__all__ = ["arguments", "element_of", "flatten", "flattener", "hosted", "is_leaf",
-           "leaf_mapped", "leaf_spec", "on_host", "packer", "row", "spec_of", "tensor"]
+class Untraceable(Exception):
+    """A function of elements must run in Python: tracing found that it needs more than specs."""
+
+
+def result_of(value: object) -> Any:
+    """What a function returned, as an element; a list of results is a tuple of them.
+
+    Raises:
+        Untraceable: it is being traced, and a result is no tensor.
+    """
+    if type(value) is list:
+        value = tuple(value)
+    if tracer_now() is None:
+        return value
+    element = element_of(value)
+    if not all(leaf is None or isinstance(leaf, Tensor) for leaf in nest.flatten(element)):
+        raise Untraceable
+    return element
+
+
+def parts_like(value: Any, structure: Any, refusal: Callable[[Any, Any], Exception],
+               ) -> list[object]:
+    """What `value` has where `structure` has its leaves: any values, also nests.
+
+    Raises:
+        what `refusal` gives of the two: they differ there.
+    """
+    if not nest.is_nested(structure):
+        return [value]
+    if isinstance(structure, dict):
+        fits = isinstance(value, dict) and value.keys() == structure.keys()
+    else:
+        fits = nest.is_nested(value) and not isinstance(value, Mapping) and (
+            len(value) == len(structure))
+    if not fits:
+        raise refusal(value, structure)
+    keys: Any = (nest.sorted_keys(structure) if isinstance(structure, dict)
+                 else range(len(structure)))
+    return [part for key in keys for part in parts_like(value[key], structure[key], refusal)]
+
+
+# Functions that take elements of one structure apart and put them together are written for each
+# structure: every element passes through them.
+
+#: Deeper structures are taken apart by general code: Python's parser takes brackets some 200 deep.
+_DEEPEST = 50
+
+
+def flattener(structure: object) -> Callable[[Any], Sequence[Any]]:
+    """A function that gives the leaves of elements built like `structure`."""
+    if not nest.is_nested(structure):
+        return lambda element: (element,)
+    if type(structure) is tuple and not any(map(nest.is_nested, structure)):
+        return _itself
+    space: dict[str, Any] = {}
+    parts: list[str] = []
+    if not _reads(structure, "e", parts, space, 0):
+        return nest.flatten
+    return define(f"def leaves(e):\n    return ({', '.join(parts)},)\n", "leaves", space)
+
+
+def _itself(element: tuple[Tensor, ...]) -> Any:
+    return element
+
+
+def _reads(structure: Any, name: str, parts: list[str], space: dict[str, str], depth: int) -> bool:
+    """Add the expression of every leaf; False where there is none."""
+    if not nest.is_nested(structure):
+        parts.append(name)
+        return True
+    if depth == _DEEPEST or not len(structure):
+        return False
+    if isinstance(structure, Mapping):
+        for key in nest.sorted_keys(structure):
+            if not _reads(structure[key], f"{name}[{_named(key, space)}]", parts, space, depth + 1):
+                return False
+        return True
+    return isinstance(structure, (tuple, list)) and all(
+        _reads(item, f"{name}[{at}]", parts, space, depth + 1)
+        for at, item in enumerate(structure))
+
+
+def _named(value: Any, space: dict[str, str]) -> str:
+    name = f"k{len(space)}"
+    space[name] = value
+    return name
+
+
+def packer(structure: object) -> Callable[[Sequence[Any]], Any]:
+    """A function that gives leaves the structure of `structure`."""
+    if not nest.is_nested(structure):
+        return _first
+    if type(structure) is tuple and not any(map(nest.is_nested, structure)):
+        return tuple
+    space: dict[str, Any] = {}
+    text = _written(structure, space, 0, [0])
+    if text is None:
+        return lambda leaves: nest.pack_sequence_as(structure, leaves)
+    return define(f"def packed(x):\n    return {text}\n", "packed", space)
+
+
+def _first(leaves: Sequence[object]) -> Any:
+    return leaves[0]
+
+
+def _written(structure: Any, space: dict[str, Any], depth: int, count: list[int]) -> str | None:
+    """The expression that puts leaves together; None where there is none."""
+    if not nest.is_nested(structure):
+        count[0] += 1
+        return f"x[{count[0] - 1}]"
+    kind = type(structure)
+    if depth == _DEEPEST or not (kind in (tuple, list, dict) or hasattr(structure, "_fields")):
+        return None
+    keys = nest.sorted_keys(structure) if kind is dict else range(len(structure))
+    texts = {key: _written(structure[key], space, depth + 1, count) for key in keys}
+    if None in texts.values():
+        return None
+    if kind is dict:
+        return "{" + ", ".join([f"{_named(key, space)}: {texts[key]}" for key in structure]) + "}"
+    items = "".join([f"{text}, " for text in texts.values()])
+    if kind is list:
+        return f"[{items}]"
+    return f"({items})" if kind is tuple else f"{_named(kind, space)}({items})"

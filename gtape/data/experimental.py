@@ -7,14 +7,14 @@ from collections.abc import Callable
 from collections.abc import Iterator as Elements
 from typing import Any
 
-from gtape._names import missing
+from gtape._names import lacking as _lacking
 from gtape.core.errors import FailedPreconditionError
 from gtape.core.formatting import shown
 from gtape.data.arguments import dataset_of, integer
+from gtape.data.base import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Same
 from gtape.data.csv import CsvDataset, make_csv_dataset
-from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
-from gtape.data.iterators import Iterator
-from gtape.data.optional import Optional
+from gtape.data.dataset import Dataset
+from gtape.data.iterators import Iterator, Optional
 from gtape.data.options import (
     AutoShardPolicy,
     AutotuneAlgorithm,
@@ -25,51 +25,21 @@ from gtape.data.options import (
     ThreadingOptions,
 )
 from gtape.data.prefetching import Moved
-from gtape.data.records import TFRecordWriter
+from gtape.data.reading import TFRecordDatasetWriter as TFRecordWriter
+from gtape.files.example_parsing import parse_example
 
 AUTOTUNE = -1
 
 __all__ = [
-    "AUTOTUNE",
-    "INFINITE_CARDINALITY",
-    "UNKNOWN_CARDINALITY",
-    "AutoShardPolicy",
-    "AutotuneAlgorithm",
-    "AutotuneOptions",
-    "Counter",
-    "CsvDataset",
-    "DistributeOptions",
-    "ExternalStatePolicy",
-    "OptimizationOptions",
-    "Optional",
-    "RandomDataset",
-    "TFRecordWriter",
-    "ThreadingOptions",
-    "assert_cardinality",
-    "bucket_by_sequence_length",
-    "cardinality",
-    "choose_from_datasets",
-    "copy_to_device",
-    "dense_to_ragged_batch",
-    "enumerate_dataset",
-    "get_next_as_optional",
-    "get_single_element",
-    "get_structure",
-    "group_by_window",
-    "ignore_errors",
-    "load",
-    "make_csv_dataset",
-    "parse_example_dataset",
-    "prefetch_to_device",
-    "rejection_resample",
-    "sample_from_datasets",
-    "save",
-    "scan",
-    "snapshot",
-    "take_while",
-    "unbatch",
-    "unique",
-]
+    "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy",
+    "AutotuneAlgorithm", "AutotuneOptions", "Counter", "CsvDataset", "DistributeOptions",
+    "ExternalStatePolicy", "OptimizationOptions", "Optional", "RandomDataset", "TFRecordWriter",
+    "ThreadingOptions", "assert_cardinality", "bucket_by_sequence_length", "cardinality",
+    "choose_from_datasets", "copy_to_device", "dense_to_ragged_batch", "enumerate_dataset",
+    "get_next_as_optional", "get_single_element", "get_structure", "group_by_window",
+    "ignore_errors", "load", "make_csv_dataset", "parse_example_dataset", "prefetch_to_device",
+    "rejection_resample", "sample_from_datasets", "save", "scan", "snapshot", "take_while",
+    "unbatch", "unique"]
 
 Counter = Dataset.counter
 load = Dataset.load
@@ -83,11 +53,11 @@ def cardinality(dataset: Dataset) -> Any:
     return dataset_of(dataset, "cardinality: dataset").cardinality()
 
 
-class _Counted(Dataset):
+class _Counted(Same):
     """A dataset that is said to have so many elements."""
 
     def __init__(self, dataset: Dataset, count: int) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
+        super().__init__(dataset)
         self._count = count
 
     def _iterate(self) -> Elements[Any]:
@@ -118,8 +88,8 @@ def assert_cardinality(expected_cardinality: Any) -> Callable[[Dataset], Dataset
     return lambda dataset: _Counted(dataset_of(dataset, "assert_cardinality"), count)
 
 
-def save(dataset: Dataset, path: Any, compression: Any = None, shard_func: Any = None,
-         checkpoint_args: Any = None) -> None:
+def save(dataset: Dataset, path: object, compression: object = None, shard_func: object = None,
+         checkpoint_args: object = None) -> None:
     """`dataset.save(path, compression, shard_func)`."""
     dataset_of(dataset, "save: dataset").save(path, compression, shard_func, checkpoint_args)
 
@@ -128,13 +98,11 @@ def parse_example_dataset(features: Any, num_parallel_calls: int = 1,
                           deterministic: bool | None = None) -> Callable[[Dataset], Dataset]:
     """For `apply`: batches of serialized Examples as dicts of tensors, by
     `tf.io.parse_example(batch, features)`."""
-    from gtape.files.example_parsing import parse_example
-
     return lambda dataset: dataset_of(dataset, "parse_example_dataset").map(
         lambda batch: parse_example(batch, features), num_parallel_calls, deterministic)
 
 
-def get_structure(dataset_or_iterator: Any) -> Any:
+def get_structure(dataset_or_iterator: object) -> Any:
     """`element_spec`.
 
     Raises:
@@ -146,7 +114,7 @@ def get_structure(dataset_or_iterator: Any) -> Any:
     return dataset_or_iterator.element_spec
 
 
-def get_next_as_optional(iterator: Any) -> Optional:
+def get_next_as_optional(iterator: object) -> Optional:
     """`iterator.get_next_as_optional()`.
 
     Raises:
@@ -163,7 +131,7 @@ def get_single_element(dataset: Dataset) -> Any:
     return dataset_of(dataset, "get_single_element: dataset").get_single_element()
 
 
-def prefetch_to_device(device: str, buffer_size: Any = None) -> Callable[[Dataset], Dataset]:
+def prefetch_to_device(device: str, buffer_size: int | None = None) -> Callable[[Dataset], Dataset]:
     """For `apply`: the elements on a device, up to `buffer_size` (2 without it) of them ahead.
 
     To a GPU they are copied beside what it computes. To be the last transformation of a pipeline:
@@ -188,7 +156,7 @@ def copy_to_device(target_device: str, source_device: str = "/cpu:0",
 
 def _method(name: str) -> Callable[..., Any]:
     """The method of `Dataset` as a function for `apply`."""
-    def given(*args: Any, **kwargs: Any) -> Callable[[Dataset], Dataset]:
+    def given(*args: object, **kwargs: object) -> Callable[[Dataset], Dataset]:
         return lambda dataset: getattr(dataset_of(dataset, name), name)(*args, **kwargs)
 
     _, *parameters = inspect.signature(getattr(Dataset, name)).parameters.values()
@@ -212,10 +180,8 @@ unique = _method("unique")
 dense_to_ragged_batch = _method("ragged_batch")
 
 
-def enumerate_dataset(start: Any = 0) -> Callable[[Dataset], Dataset]:
+def enumerate_dataset(start: object = 0) -> Callable[[Dataset], Dataset]:
     """For `apply`: `dataset.enumerate(start)`."""
     return lambda dataset: dataset_of(dataset, "enumerate_dataset").enumerate(start)
 
-
-def __getattr__(name: str) -> object:
-    raise AttributeError(missing("gtape.data.experimental", name, __all__))
+__getattr__ = _lacking("gtape.data.experimental", __all__)

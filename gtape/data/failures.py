@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import gtape
 from gtape.core import errors
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
+    from gtape.core.composite_tensor import CompositeTensor
 
 _OWN = os.path.dirname(os.path.abspath(gtape.__file__)) + os.sep
 
@@ -23,9 +29,26 @@ def failed(error: Exception, what: str, number: int | None = None) -> Exception:
     line = user_line(error)
     text = (f"{what}, element {number}" if number is not None else what) + (
         f", {line}" if line else "") + f": {_said(error)}"
-    made = _class(error)(text)
-    made._placed = True  # type: ignore[attr-defined]
-    return made
+    placed = _class(error)(text)
+    placed._placed = True  # type: ignore[attr-defined]
+    return placed
+
+
+class Placed:
+    """A call that says of which element an error came."""
+
+    __slots__ = ("_call", "_number", "_what")
+
+    def __init__(self, call: Callable[[Any], Any], what: str) -> None:
+        self._call, self._what = call, what
+        self._number = -1
+
+    def __call__(self, element: TensorLike | CompositeTensor) -> Any:
+        self._number += 1
+        try:
+            return self._call(element)
+        except Exception as error:
+            raise failed(error, self._what, self._number) from error
 
 
 def _said(error: Exception) -> str:
@@ -35,6 +58,7 @@ def _said(error: Exception) -> str:
 
 
 def _class(error: Exception) -> type[Exception]:
+    # Either of these would be taken for the end of the pass.
     if isinstance(error, (errors.OutOfRangeError, StopIteration)):
         return errors.InvalidArgumentError
     if isinstance(error, errors.OpError):

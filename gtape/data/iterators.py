@@ -1,21 +1,126 @@
-"""Iterators: one pass over a dataset, whose elements come to the device of whoever asks."""
+"""Iterators: one pass over a dataset, whose elements come to the device of whoever asks; elements
+that may be missing; iterators in traced functions.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.compile.frontend.iterator_arguments import FED, IteratorArgument, stand_in
 from gtape.compile.frontend.signature import Arguments
 from gtape.core import nest
 from gtape.core.context import active, init_scope, tracer_now
+from gtape.core.convert import convert
 from gtape.core.device import CPU, Device
-from gtape.core.errors import NotTraceableError, OutOfRangeError
+from gtape.core.errors import InvalidArgumentError, NotTraceableError, OutOfRangeError
 from gtape.core.placement import current_device, on
-from gtape.data.arguments import dataset_of
-from gtape.data.arranging import flattener
-from gtape.data.optional import Optional
-from gtape.data.sending import uploaded
+from gtape.core.spec import Spec
+from gtape.core.type_specs import TensorSpec
+from gtape.data import elements
+from gtape.data.arguments import dataset_of, specs_of
+from gtape.data.elements import flattener, packer
+from gtape.data.prefetching import uploaded
+from gtape.trace.host_callback import HostCallback
+
+if TYPE_CHECKING:
+    from gtape.data.dataset import Dataset
+from gtape.core.annotations import TensorLike
+from gtape.core.type_specs import TypeSpec
+
+
+class SpecOfElements:
+    """The spec of a value that holds elements of the specs `element_spec`."""
+
+    def __init__(self, element_spec: object) -> None:
+        self.element_spec = element_spec
+
+    def is_compatible_with(self, other: object) -> bool:
+        """Whether a value, or the spec of one, has this spec."""
+        return getattr(other, "element_spec", None) == self.element_spec
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.element_spec == other.element_spec
+
+    def __hash__(self) -> int:
+        return hash(tuple(nest.flatten(self.element_spec)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.element_spec!r})"
+
+
+_NOTHING = object()
+
+
+class Optional:
+    """A value, or none: what `Iterator.get_next_as_optional` gives.
+
+    Made by `Optional.from_value(value)` and `Optional.empty(element_spec)`.
+    """
+
+    def __init__(self, value: Any,
+                 element_spec: TypeSpec | tuple[TypeSpec, dict[str, TypeSpec]] | None) -> None:
+        self._value = value
+        self._element_spec = element_spec
+
+    @staticmethod
+    def from_value(value: TensorLike) -> Optional:
+        """An Optional with a value: a nest of tensors, and of what becomes one."""
+        element = elements.element_of(value)
+        return Optional(element, elements.spec_of(element))
+
+    @staticmethod
+    def empty(element_spec: TypeSpec | None) -> Optional:
+        """An Optional without a value.
+
+        Raises:
+            TypeError: `element_spec` is neither None nor a nest of specs.
+        """
+        if element_spec is not None:
+            specs_of(element_spec, "Optional.empty: element_spec")
+        return Optional(_NOTHING, element_spec)
+
+    @property
+    def element_spec(self) -> Any:
+        """The specs of the value."""
+        return self._element_spec
+
+    @property
+    def _has(self) -> bool:
+        return self._value is not _NOTHING
+
+    def has_value(self, name: str | None = None) -> Any:
+        """Whether there is a value: a scalar tensor."""
+        return convert(self._has)
+
+    def get_value(self, name: str | None = None) -> Any:
+        """The value.
+
+        Raises:
+            InvalidArgumentError: there is none.
+        """
+        if not self._has:
+            raise InvalidArgumentError("The given optional does not have a value.")
+        return self._value
+
+    @property
+    def _type_spec(self) -> OptionalSpec:
+        return OptionalSpec(self._element_spec)
+
+    def __eq__(self, other: object) -> bool:
+        """Empty ones of one spec are equal, so that they share the traces of functions."""
+        return self is other or (isinstance(other, Optional) and not self._has and not other._has
+                                 and self._type_spec == other._type_spec)
+
+    def __hash__(self) -> int:
+        return id(self) if self._has else hash(self._type_spec)
+
+    def __repr__(self) -> str:
+        return f"<Optional element_spec={self._element_spec}>"
+
+
+class OptionalSpec(SpecOfElements):
+    """The spec of an `Optional` whose value has the specs `element_spec`."""
 
 
 class Iterator:
@@ -53,14 +158,14 @@ class Iterator:
             return Optional.empty(self.element_spec)
 
 
-#: A number for every structure of elements.
+#: A number for every structure of elements: steady calls compare it instead of the structure.
 _forms: dict[Any, int] = {}
 
 
 class OwnedIterator(Iterator):
     """One pass over a dataset."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
         home = current_device()
         #: Where the elements go, if not to host memory.
@@ -69,6 +174,7 @@ class OwnedIterator(Iterator):
         self._ahead: deque[Any] = deque()
         self._shape: int | None = None
         self._leaves: Any = None
+        # A pass is made on the host and outside of tapes and traces, wherever it is begun.
         with init_scope(), on(CPU):
             self._elements = iter(dataset._iterate() if home.is_host else dataset._sent(home))
 
@@ -82,8 +188,6 @@ class OwnedIterator(Iterator):
     def _moved(self) -> Any:
         """The next element, computed in host memory, whatever is recorded or traced around it."""
         if tracer_now() is not None:
-            from gtape.data.fetching import fetched
-
             return fetched(self)
         with init_scope(), on(CPU):
             element = next(self._elements)
@@ -94,10 +198,9 @@ class OwnedIterator(Iterator):
         ahead = self._ahead
         while len(ahead) < count:
             try:
-                made = next(self._elements) if self._home is None else self._moved()
+                ahead.append(next(self._elements) if self._home is None else self._moved())
             except StopIteration:
                 break
-            ahead.append(made)
         return [ahead[i] for i in range(min(count, len(ahead)))]
 
     def _drop(self, count: int) -> None:
@@ -151,7 +254,7 @@ stand_in.append(FedIterator)
 class NumpyIterator:
     """The elements of a dataset with NumPy arrays in the place of tensors."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: Dataset) -> None:
         self._elements = iter(dataset_of(dataset, "NumpyIterator: dataset")._iterate())
 
     def __iter__(self) -> NumpyIterator:
@@ -167,3 +270,34 @@ def _numpy(leaf: Any) -> Any:
     if hasattr(leaf, "_iterate"):
         return NumpyIterator(leaf)
     return leaf.numpy() if hasattr(leaf, "numpy") else leaf
+
+
+def refuse(what: str) -> None:
+    """A pass over a dataset in a trace would be made once, while tracing, not at every call.
+
+    Raises:
+        NotTraceableError: a function is being traced.
+    """
+    if tracer_now() is not None:
+        raise NotTraceableError(f"{what} is run at every call, as Python code. To have the work on "
+                                f"each element compiled, put that in a tf.function of its own, or "
+                                f"pass iter(dataset) as an argument and use get_next")
+
+
+def fetched(iterator: OwnedIterator) -> Any:
+    """The next element of an iterator, at every call of the function that is being traced.
+
+    Raises:
+        NotTraceableError: the lengths of the elements are not known.
+    """
+    spec = iterator.element_spec
+    leaves = nest.flatten(spec)
+    if not all(isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined() for leaf in leaves):
+        raise NotTraceableError(f"get_next of an iterator whose elements are {spec}: their lengths "
+                                f"are known only when they come; pass the iterator as an argument "
+                                f"of the traced function")
+    types = [current_device().typed(leaf.dtype) for leaf in leaves]
+    step = HostCallback("get_next", lambda: nest.flatten(iterator.get_next()),
+                        [Spec(leaf.shape.dims, leaf.dtype) for leaf in leaves], types,
+                        has_side_effect=True, differentiable=False)
+    return packer(spec)(step())

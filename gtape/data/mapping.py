@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from collections.abc import Iterator as Elements
+from itertools import takewhile
 from typing import Any
 
+import numpy as np
+
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
 from gtape.core.device import CPU
-from gtape.core.dtypes import bool_
+from gtape.core.dtypes import bool_, int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.placement import current_device, on
-from gtape.core.tensor import EagerTensor
-from gtape.core.type_specs import TensorSpec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.type_specs import TensorSpec, TypeSpec
 from gtape.data import elements
+from gtape.data.arguments import integer, weights
+from gtape.data.base import Dataset, Selected
 from gtape.data.calls import Call
-from gtape.data.dataset import Dataset
-from gtape.data.failures import failed
-from gtape.data.fetching import refuse
+from gtape.data.failures import Placed, failed
+from gtape.data.iterators import refuse
+from gtape.data.prefetching import uploaded
 from gtape.data.rows import Rows
-from gtape.data.sending import uploaded
+from gtape.data.shuffling import Seed
 from gtape.data.stacking import loosened
 from gtape.data.workers import in_threads
 
@@ -30,14 +36,14 @@ class Mapped(Dataset):
     """A dataset whose elements a function of the user makes: their spec is that of the results,
     which is found from the first element where tracing does not tell it."""
 
-    def __init__(self, call: Any, spec: Any, *inputs: Any) -> None:
+    def __init__(self, call: Call, spec: object, *inputs: Any) -> None:
         super().__init__(spec or (lambda: self._found_spec()), *inputs)
         self._call = call
         self._told_by_elements = spec is None
 
     def _found_spec(self) -> Any:
         for element in self._iterate():
-            return nest.map_structure(loosened, elements.spec_of(element))
+            return loosened(elements.spec_of(element))
         raise InvalidArgumentError(f"element_spec: {self._call.what} gives no element that would "
                                    f"tell it, and its function cannot be traced")
 
@@ -45,20 +51,18 @@ class Mapped(Dataset):
 class Map(Mapped):
     """function(element) for every element, in order."""
 
-    def __init__(self, dataset: Any, function: Callable[..., Any], threads: int | None,
+    def __init__(self, dataset: Any, function: Callable[..., object], threads: int | None,
                  deterministic: bool | None) -> None:
         call = Call(function, dataset._known_spec, "map")
         super().__init__(call, call.spec, dataset)
         self._threads, self._ordered = threads, deterministic is not False
 
-    def _iterate(self) -> Elements[Any]:
-        rows = self._rows()
-        if rows is not None:
-            return rows.elements()
+    def _elements(self) -> Elements[object]:
         upstream = self._inputs[0]._iterate()
+        # What reads or draws has to do so in the order of the elements.
         if self._threads is not None and not self._call.stateful:
             return in_threads(self._call, upstream, self._threads, self._ordered)
-        return builtins.map(Placed(self._call), upstream)
+        return map(Placed(self._call, self._call.what), upstream)
 
     def _cardinality(self) -> int:
         return self._inputs[0]._cardinality()
@@ -70,47 +74,32 @@ class Map(Mapped):
         return None if rows is None else rows.mapped(self._call)
 
 
-class Placed:
-    """A call that says of which element an error came."""
-
-    __slots__ = ("_call", "_number")
-
-    def __init__(self, call: Any) -> None:
-        self._call = call
-        self._number = -1
-
-    def __call__(self, element: Any) -> Any:
-        self._number += 1
-        try:
-            return self._call(element)
-        except Exception as error:
-            raise failed(error, self._call.what, self._number) from error
-
-
 class Predicate:
     """A function of elements that says yes or no."""
 
-    def __init__(self, function: Callable[..., Any], spec: Any, what: str) -> None:
+    def __init__(self, function: Callable[..., object], spec: TypeSpec | tuple[TypeSpec, TypeSpec],
+                 what: str) -> None:
         self.call = Call(function, spec, what)
         self.what = what
-        found = self.call.spec
-        if found is not None and not (isinstance(found, TensorSpec) and found.dtype is bool_
-                                      and found.shape.rank in (0, None)):
-            raise ValueError(f"{what}: the predicate must return one boolean; got {found}. Invalid "
-                             f"`predicate`")
+        result = self.call.spec
+        if result is not None and not (isinstance(result, TensorSpec) and result.dtype is bool_
+                                       and result.shape.rank in (0, None)):
+            raise ValueError(f"{what}: the predicate must return one boolean; got {result}. "
+                             f"Invalid `predicate`")
 
-    def __call__(self, element: Any) -> bool:
-        made = self.call(element)
-        if not isinstance(made, EagerTensor) or made.dtype is not bool_ or made.ndim:
-            raise InvalidArgumentError(f"the predicate must return one boolean; got {shown(made)}")
-        return bool(made._a)
+    def __call__(self, element: TensorLike) -> bool:
+        answer = self.call(element)
+        if not isinstance(answer, EagerTensor) or answer.dtype is not bool_ or answer.ndim:
+            raise InvalidArgumentError(f"the predicate must return one boolean; got "
+                                       f"{shown(answer)}")
+        return bool(answer._a)
 
 
-class Filter(Dataset):
+class Filter(Selected):
     """The elements for which a predicate is true."""
 
-    def __init__(self, dataset: Any, predicate: Callable[..., Any]) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
+    def __init__(self, dataset: Any, predicate: Callable[..., object]) -> None:
+        super().__init__(dataset)
         self._predicate = Predicate(predicate, dataset._known_spec, "filter")
 
     def _rows(self) -> Rows | None:
@@ -118,25 +107,22 @@ class Filter(Dataset):
         return None if rows is None else rows.where(self._predicate.call)
 
     def _iterate(self) -> Elements[Any]:
-        return builtins.filter(Placed(self._predicate), self._inputs[0]._iterate())
+        return filter(Placed(self._predicate, self._predicate.what), self._inputs[0]._iterate())
 
 
-class TakeWhile(Dataset):
+class TakeWhile(Selected):
     """The elements before the first for which a predicate is false."""
 
-    def __init__(self, dataset: Any, predicate: Callable[..., Any]) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
+    def __init__(self, dataset: Any, predicate: Callable[..., object]) -> None:
+        super().__init__(dataset)
         self._predicate = Predicate(predicate, dataset._known_spec, "take_while")
 
     def _iterate(self) -> Elements[Any]:
-        wanted = Placed(self._predicate)
-        for element in self._inputs[0]._iterate():
-            if not wanted(element):
-                return
-            yield element
+        wanted = Placed(self._predicate, self._predicate.what)
+        return takewhile(wanted, self._inputs[0]._iterate())
 
 
-def _with_state(state: Any, dataset: Any) -> Any:
+def _with_state(state: Tensor, dataset: Any) -> Any:
     """The spec of (state, element), where that of the elements is known."""
     known = dataset._known_spec
     return None if known is None else (elements.spec_of(state), known)
@@ -145,7 +131,7 @@ def _with_state(state: Any, dataset: Any) -> Any:
 class Scan(Mapped):
     """(state, element) -> (state, result), the results."""
 
-    def __init__(self, dataset: Any, initial: Any, function: Callable[..., Any]) -> None:
+    def __init__(self, dataset: object, initial: object, function: Callable[..., object]) -> None:
         self._initial = elements.hosted(initial)
         call = Call(function, _with_state(self._initial, dataset), "scan")
         if call.spec is not None:
@@ -153,28 +139,28 @@ class Scan(Mapped):
         super().__init__(call, None if call.spec is None else call.spec[1], dataset)
 
     def _iterate(self) -> Elements[Any]:
-        state, step = self._initial, Placed(self._call)
+        state, step = self._initial, Placed(self._call, "scan")
         for element in self._inputs[0]._iterate():
-            found = step((state, element))
-            _check_pair(found)
-            state, made = found
-            yield made
+            pair = step((state, element))
+            _check_pair(pair)
+            state, result = pair
+            yield result
 
     def _cardinality(self) -> int:
         return self._inputs[0]._cardinality()
 
 
-def _check_pair(found: Any) -> None:
-    if type(found) is not tuple or len(found) != 2:
+def _check_pair(pair: object) -> None:
+    if type(pair) is not tuple or len(pair) != 2:
         raise TypeError(f"scan: the function must return a pair, (state, result); got "
-                        f"{shown(found)}")
+                        f"{shown(pair)}")
 
 
-class IgnoreErrors(Dataset):
+class IgnoreErrors(Selected):
     """The elements that can be computed, without those of which an error comes."""
 
     def __init__(self, dataset: Any, log_warning: bool) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
+        super().__init__(dataset)
         self._warns = log_warning
 
     def _iterate(self) -> Elements[Any]:
@@ -186,18 +172,13 @@ class IgnoreErrors(Dataset):
                 return
             except Exception as error:
                 if self._warns:
-                    import warnings
-
                     warnings.warn(f"ignore_errors: {error}", RuntimeWarning, stacklevel=2)
                 continue
             yield element
 
 
-class UniqueElements(Dataset):
+class UniqueElements(Selected):
     """The elements without those that came before."""
-
-    def __init__(self, dataset: Any) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
 
     def _iterate(self) -> Elements[Any]:
         seen = set()
@@ -208,7 +189,7 @@ class UniqueElements(Dataset):
                 yield element
 
 
-def _content(leaf: Any) -> Any:
+def _content(leaf: object) -> Any:
     """What equal leaves have in common, and others have not."""
     if leaf is None:
         return None
@@ -219,7 +200,7 @@ def _content(leaf: Any) -> Any:
     return array.shape, tuple(array.reshape(-1)) if array.dtype == object else array.tobytes()
 
 
-def reduced(dataset: Any, initial: Any, function: Callable[..., Any]) -> Any:
+def reduced(dataset: object, initial: TensorLike, function: Callable[..., object]) -> Any:
     """function(... function(function(initial, e0), e1) ...), on the current device."""
     refuse("reduce")
     home = current_device()
@@ -228,7 +209,7 @@ def reduced(dataset: Any, initial: Any, function: Callable[..., Any]) -> Any:
     return state if home.is_host else uploaded(state, home)
 
 
-def _reduced(dataset: Any, state: Any, function: Callable[..., Any]) -> Any:
+def _reduced(dataset: Any, state: Tensor, function: Callable[..., object]) -> Any:
     call = Call(function, _with_state(state, dataset), "reduce")
     if call.spec is not None:
         try:
@@ -240,7 +221,54 @@ def _reduced(dataset: Any, state: Any, function: Callable[..., Any]) -> Any:
             if getattr(old, "dtype", None) is not getattr(new, "dtype", None):
                 raise TypeError(f"reduce: the function must return a state of the dtypes of the "
                                 f"initial one; got {new}, initially {old}")
-    step = Placed(call)
+    step = Placed(call, "reduce")
     for element in dataset._iterate():
         state = step((state, element))
     return state
+
+
+class Resampled(Dataset):
+    """Elements with their classes, each kept with the probability target/initial of its class
+    relative to the largest of these.
+
+    Without `initial` the proportions of what came so far stand for it.
+    """
+
+    def __init__(self, dataset: Any, class_func: Callable[..., object], target: Sequence[float],
+                 initial: Sequence[float], seed: int) -> None:
+        self._target = weights(target, None, "rejection_resample: target_dist")
+        self._initial = None if initial is None else weights(
+            initial, len(self._target), "rejection_resample: initial_dist")
+        self._class = Call(class_func, dataset._known_spec, "rejection_resample")
+        self._seed = Seed(seed)
+        super().__init__(
+            lambda: (self._class.spec or TensorSpec([], int32), dataset.element_spec), dataset)
+
+    def _iterate(self) -> Elements[Any]:
+        generator = self._seed.generator()
+        counts = np.ones(len(self._target))
+        tiny = np.finfo(np.float64).tiny  # instead of 0 for a class without elements
+        for number, element in enumerate(self._inputs[0]._iterate()):
+            try:
+                label = self._class(element)
+                at = self._number(label)
+                counts[at] += 1
+            except Exception as error:
+                raise failed(error, "rejection_resample", number) from error
+            initial = counts / counts.sum() if self._initial is None else self._initial
+            ratios = self._target / np.maximum(initial, tiny)
+            if generator.random() * ratios.max() < ratios[at]:
+                yield label, element
+
+    def _number(self, label: Any) -> int:
+        """The number of a class.
+
+        Raises:
+            TypeError: `label` is no integer.
+            InvalidArgumentError: `target_dist` has no such class.
+        """
+        at = integer(label, "what class_func returns")
+        if not 0 <= at < len(self._target):
+            raise InvalidArgumentError(f"class_func must return the number of a class, in "
+                                       f"[0, {len(self._target)}); got {at}")
+        return at

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator as Elements
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.core.device import Device
 from gtape.core.formatting import shown
-from gtape.data.dataset import Dataset
+from gtape.data.base import Same
 from gtape.data.rows import Rows
+
+if TYPE_CHECKING:
+    from gtape.data.dataset import Dataset
 
 
 class AutoShardPolicy(enum.IntEnum):
@@ -47,23 +50,22 @@ class _Group:
 
     def __init__(self) -> None:
         for name in self._names:
-            object.__setattr__(self, name, None)
+            setattr(self, name, None)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name not in self._names:
             raise AttributeError(f"Cannot set the property {name} on {type(self).__name__}: it has "
                                  f"{', '.join(self._names)}")
         object.__setattr__(self, name, value)
 
     def _merged(self, other: Any) -> Any:
-        made = type(self)()
+        merged = type(self)()
         for name in self._names:
             mine, theirs = getattr(self, name), getattr(other, name)
             if isinstance(mine, _Group) and isinstance(theirs, _Group):
-                object.__setattr__(made, name, mine._merged(theirs))
-            else:
-                object.__setattr__(made, name, mine if theirs is None else theirs)
-        return made
+                theirs = mine._merged(theirs)
+            setattr(merged, name, mine if theirs is None else theirs)
+        return merged
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
@@ -131,32 +133,28 @@ class Options(_Group):
         return self._merged(options)
 
 
-class WithOptions(Dataset):
+class WithOptions(Same):
     """A dataset with options of its own."""
 
-    def __init__(self, dataset: Any, options: Options) -> None:
+    def __init__(self, dataset: Dataset, options: Options) -> None:
         if not isinstance(options, Options):
             raise TypeError(f"with_options takes tf.data.Options; got {shown(options)}")
-        super().__init__(lambda: dataset.element_spec, dataset)
+        super().__init__(dataset)
         self._options = options
 
     def _iterate(self) -> Elements[Any]:
         return self._inputs[0]._iterate()
 
-    def _sent(self, device: Device) -> Elements[Any]:
+    def _sent(self, device: Device) -> Elements[object]:
         return self._inputs[0]._sent(device)
-
-    def _cardinality(self) -> int:
-        return self._inputs[0]._cardinality()
 
     def _rows(self) -> Rows | None:
         return self._inputs[0]._rows()
 
 
-def options_of(dataset: Any) -> Options:
+def options_of(dataset: Dataset) -> Options:
     """The options of a dataset and of all that it is made from."""
-    made = Options()
+    options = Options()
     for source in dataset._inputs:
-        made = made.merge(options_of(source))
-    own = getattr(dataset, "_options", None)
-    return made if own is None else made.merge(own)
+        options = options.merge(options_of(source))
+    return options.merge(dataset._options) if isinstance(dataset, WithOptions) else options

@@ -15,17 +15,21 @@ from typing import Any
 import numpy as np
 
 from gtape.core.tensor import EagerTensor
+from gtape.core.type_specs import TypeSpec
 from gtape.data import elements, stacking
 from gtape.data.failures import failed
 
-Pick = Any
+#: Which rows: a range of them, or their indices.
+Pick = range | np.ndarray
 Chunk = tuple[Pick, ...]
 #: (pick) -> the rows, as an array.
 Column = Callable[[Pick], np.ndarray]
 
-#: The bytes, and the number, of rows gathered at once where they are wanted one by one.
+#: The bytes, and the number, of rows gathered at once where they are wanted one by one: a block
+#: that stays in a processor's cache until its rows are handed out.
 _BLOCK_BYTES, _BLOCK_ROWS = 1 << 20, 256
-#: To so many rows functions are applied at once.
+#: To so many rows functions are applied at once: a call of many costs about as much as a few calls
+#: of one.
 _WORTHWHILE = 8
 
 
@@ -49,9 +53,9 @@ def column_of(array: np.ndarray) -> Column:
 def progression(start: int, step: int) -> Column:
     """start + step · i."""
     def take(pick: Pick) -> np.ndarray:
-        made = vector(pick) * step
-        made += start
-        return made
+        numbers = vector(pick) * step
+        numbers += start
+        return numbers
 
     return take
 
@@ -91,7 +95,7 @@ class Rows:
         return Rows(self.columns, self.spec, self.chunks, self.row_bytes, (*self.calls, call),
                     self.read)
 
-    def zipped(self, others: Sequence[Rows], spec: Any) -> Rows | None:
+    def zipped(self, others: Sequence[Rows], spec: tuple[TypeSpec, TypeSpec]) -> Rows | None:
         """The rows side by side; None where functions are to be applied to some, or some are
         read."""
         every = [self, *others]
@@ -109,10 +113,10 @@ class Rows:
         """The rows of a chunk, of which the first has this number, as one element."""
         leaves = [elements.tensor(column(chunk[at])) for at, column in self.columns]
         for i, call in enumerate(self.calls):
-            made = call.batched(leaves)
-            if made is None:
+            results = call.batched(leaves)
+            if results is None:
                 return self._row_by_row(leaves, self.calls[i:], len(chunk[0]), first)
-            leaves = made
+            leaves = results
         return self.pack(leaves)
 
     def where(self, predicate: Any) -> Rows | None:
@@ -151,8 +155,8 @@ class Rows:
     def _row_by_row(self, leaves: Sequence[EagerTensor], calls: Sequence[Any], count: int,
                     first: int) -> Any:
         rows = zip(*[stacking.leaf_rows(leaf, count) for leaf in leaves])
-        made = [_called(calls, row, number) for number, row in enumerate(rows, first)]
-        return self.pack([stacking.stacked(column) for column in zip(*made)])
+        results = [_called(calls, row, number) for number, row in enumerate(rows, first)]
+        return self.pack([stacking.stacked(column) for column in zip(*results)])
 
     def pack(self, leaves: Sequence[Any]) -> Any:
         """The structure of an element for its leaves."""
@@ -180,10 +184,10 @@ class Rows:
         whole = [elements.tensor(column(chunk[at])) for at, column in self.columns]
         count, calls = len(chunk[0]), self.calls
         while calls and count >= _WORTHWHILE:
-            made = calls[0].batched(whole)
-            if made is None:
+            results = calls[0].batched(whole)
+            if results is None:
                 break
-            whole, calls = made, calls[1:]
+            whole, calls = results, calls[1:]
         pack = self.pack
         rows = zip(*[stacking.leaf_rows(leaf, count) for leaf in whole])
         if not calls:
@@ -191,10 +195,10 @@ class Rows:
             return
         for number, row in enumerate(rows, first):
             try:
-                found: Any = pack(_called(calls, row, number))
+                element: Any = pack(_called(calls, row, number))
             except Exception as error:
-                found = _Failure(error)
-            yield found
+                element = _Failure(error)
+            yield element
 
 
 class _Failure:
@@ -206,10 +210,10 @@ class _Failure:
         self.error = error
 
 
-def _given(found: Any) -> Any:
-    if type(found) is _Failure:
-        raise found.error
-    return found
+def _given(element: object) -> Any:
+    if type(element) is _Failure:
+        raise element.error
+    return element
 
 
 def _called(calls: Sequence[Any], row: Any, number: int) -> Any:

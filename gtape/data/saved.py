@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.atomic_files import make_folder, write_whole
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from gtape.core.formatting import shown
-from gtape.core.type_specs import NoneTensorSpec, TensorSpec
+from gtape.core.type_specs import NoneTensorSpec, TensorSpec, TypeSpec
 from gtape.data import elements
 from gtape.data.arguments import dataset_of, integer, specs_of
-from gtape.data.dataset import Dataset
+from gtape.data.base import Dataset, ReadyElements
+from gtape.data.windows import DatasetSpec
 from gtape.files import wire
 from gtape.files.paths import errors, local
 from gtape.files.records import TFRecordOptions, TFRecordWriter, records
@@ -32,22 +34,16 @@ from gtape.ops.arguments import as_function
 
 _ABOUT = "dataset.json"
 _FORMAT = 1
-#: `dataset.json` has no more bytes than this.
+#: `dataset.json` has no more bytes than this: a damaged one must not fill the memory.
 _LONGEST = 1 << 24
 
 
-def save(dataset: Any, path: Any, compression: Any = None,
-         shard_func: Callable[..., Any] | None = None) -> None:
-    """Write the elements of a dataset to a folder.
-
-    Raises:
-        UnimplementedError: elements with other leaves than tensors.
-        InvalidArgumentError: another compression; a shard_func that gives no number.
-    """
+def save(dataset: Any, path: object, compression: str | None = None,
+         shard_func: Callable[..., object] | None = None) -> None:
+    """Write the elements of a dataset to a folder: see `Dataset.save`."""
     folder = Path(local(path))
-    kind = TFRecordOptions(
-        None if isinstance(compression, str) and compression == "NONE" else compression,
-    ).compression_type
+    none = isinstance(compression, str) and compression == "NONE"
+    kind = TFRecordOptions(None if none else compression).compression_type
     if shard_func is not None:
         as_function(shard_func, "save: shard_func")
     about = {"format": _FORMAT, "spec": _described(dataset.element_spec), "compression": kind}
@@ -99,32 +95,20 @@ def _put(folder: Path, parts: dict[int, tuple[Path, TFRecordWriter]]) -> dict[in
     return names
 
 
-def _shard(function: Callable[..., Any] | None, element: Any) -> int:
+def _shard(function: Callable[..., Any] | None, element: TensorLike) -> int:
     if function is None:
         return 0
     return integer(function(*elements.arguments(element)), "save: what shard_func gives")
 
 
-def _record(element: Any) -> bytes:
+def _record(element: TensorLike) -> bytes:
     return b"".join(wire.delimited(1, encoded(np.asarray(leaf._a), leaf.dtype))
                     for leaf in elements.flatten(element) if leaf is not None)
 
 
-def load(path: Any, element_spec: Any = None, compression: Any = None,
+def load(path: object, element_spec: Any = None, compression: object = None,
          reader_func: Callable[[Any], Any] | None = None) -> Any:
-    """The dataset that `save` wrote to a folder.
-
-    Args:
-        element_spec: of the elements; what the folder says by default.
-        compression: accepted; the folder says it.
-        reader_func: makes one dataset of a dataset of the shards' datasets; without it one shard
-            follows the other.
-
-    Raises:
-        NotFoundError: no dataset was saved there.
-        DataLossError: what is there is damaged.
-        InvalidArgumentError: the elements are others than `element_spec` says.
-    """
+    """The dataset that `save` wrote to a folder: see `Dataset.load`."""
     folder = local(path)
     if element_spec is not None:
         specs_of(element_spec, "load: element_spec")
@@ -135,11 +119,11 @@ def load(path: Any, element_spec: Any = None, compression: Any = None,
     if reader_func is None:
         return _Loaded(folder, shards, kind, spec)
     read = as_function(reader_func, "load: reader_func")
-    return dataset_of(read(_Shards([_Loaded(folder, [s], kind, spec) for s in shards], spec)),
-                      "load: what reader_func returns")
+    every = ReadyElements([_Loaded(folder, [s], kind, spec) for s in shards], DatasetSpec(spec))
+    return dataset_of(read(every), "load: what reader_func returns")
 
 
-def _fits(spec: Any, wanted: Any) -> bool:
+def _fits(spec: object, wanted: TypeSpec) -> bool:
     mine, theirs = elements.flatten(spec), elements.flatten(wanted)
     return len(mine) == len(theirs) and all(
         type(a) is type(b) and (isinstance(a, NoneTensorSpec) or (
@@ -169,22 +153,6 @@ class _Loaded(Dataset):
         return sum(count for _, count in self._shards)
 
 
-class _Shards(Dataset):
-    """The dataset of the shards' datasets."""
-
-    def __init__(self, shards: list[_Loaded], spec: Any) -> None:
-        from gtape.data.windows import DatasetSpec
-
-        self._shards = shards
-        super().__init__(DatasetSpec(spec))
-
-    def _iterate(self) -> Elements[Any]:
-        return iter(self._shards)
-
-    def _cardinality(self) -> int:
-        return len(self._shards)
-
-
 def _leaves(record: bytes, specs: list[Any], where: str) -> list[Any]:
     """The tensors of an element.
 
@@ -192,25 +160,25 @@ def _leaves(record: bytes, specs: list[Any], where: str) -> list[Any]:
         DataLossError: they are others than the specs say.
     """
     try:
-        found = [value for number, kind, value in wire.fields(record, "an element")
-                 if number == 1 and kind == wire.DELIMITED]
-        made: list[Any] = []
-        at = iter(found)
+        messages = [value for number, kind, value in wire.fields(record, "an element")
+                    if number == 1 and kind == wire.DELIMITED]
+        leaves: list[Any] = []
+        at = iter(messages)
         for spec in specs:
             if isinstance(spec, NoneTensorSpec):
-                made.append(None)
+                leaves.append(None)
                 continue
             array, _ = decoded(next(at), spec.dtype)
             if not spec.shape.is_compatible_with(array.shape):
                 raise InvalidArgumentError(f"a tensor of the shape {array.shape}, where "
                                            f"{spec.shape} is expected")
-            made.append(elements.tensor(np.asarray(array)))
-        return made
+            leaves.append(elements.tensor(np.asarray(array)))
+        return leaves
     except (InvalidArgumentError, StopIteration) as error:
         raise DataLossError(f"{where} is damaged: {error or 'a tensor is missing'}") from None
 
 
-def _described(spec: Any) -> Any:
+def _described(spec: object) -> dict[str, object]:
     """A structure of specs in words of JSON."""
     if isinstance(spec, TensorSpec):
         dims = spec.shape.dims
@@ -242,7 +210,7 @@ def _spec(described: Any) -> Any:
     raise ValueError(f"a structure of the kind {kind!r:.40}")
 
 
-def _about(folder: str) -> tuple[list[tuple[str, int]], str, Any]:
+def _about(folder: str) -> tuple[list[tuple[str, int]], str, object]:
     """The shards, the compression and the spec of the dataset in a folder.
 
     Raises:

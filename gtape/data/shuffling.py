@@ -1,7 +1,13 @@
-"""Shuffling: elements in random order, by a buffer from which the next one is drawn."""
+"""Shuffling: elements in random order, by a buffer from which the next one is drawn.
+
+A transformation that draws gets its key when it is made: from its own seed and the global one of
+`tf.random.set_seed`, or, without a seed of its own, from how many were made since the global seed
+was set. Every pass draws from a generator of its own, so that a pass can be had again.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator as Elements
 from typing import Any
 
@@ -9,22 +15,63 @@ import numpy as np
 
 from gtape.core import errors
 from gtape.core.dtypes import int64
+from gtape.core.locks import lock
 from gtape.core.type_specs import TensorSpec
-from gtape.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from gtape.data.base import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Reordered, Same
 from gtape.data.elements import tensor
-from gtape.data.rows import Chunk, Rows, vector
-from gtape.data.seeds import Seed
+from gtape.data.rows import Chunk, vector
+from gtape.ops.arguments import as_ints
 
-#: How many rows are drawn at a time, at most.
+#: How many rows are drawn at a time, at most: enough that NumPy's calls cost nothing beside it, and
+#: few enough that an element after a large buffer does not wait for all others.
 _BLOCK = 1 << 16
+#: The stream of `tf.random` whose position counts the transformations without a seed.
+_STREAM = -0x64617461
+_lock = lock()
+_WORD = (1 << 64) - 1
 
 
-class Shuffle(Dataset):
+class Seed:
+    """What a transformation draws from: `generator()` starts a pass.
+
+    Args:
+        seed: an integer, a tensor of one, a pair as `tf.random` makes it, or None.
+        renewed: whether every pass draws other numbers.
+
+    Raises:
+        TypeError: `seed` is none of these.
+    """
+
+    def __init__(self, seed: object, renewed: bool = True) -> None:
+        from gtape.ops.random.streams import streams  # brings random numbers, which few draw
+
+        self._renewed = renewed
+        self._passes = 0
+        if seed is not None:
+            self._key = [n & _WORD for n in as_ints(seed, "a seed")]
+            # A global seed of 0 is another key than none.
+            self._key.append(0 if streams.seed is None else 1 + streams.seed)
+        elif streams.seed is None:
+            self._key = [secrets.randbits(64)]
+        else:
+            self._key = [*(n & _WORD for n in streams.take(_STREAM, 1)[0]),
+                         streams.take(_STREAM, 1)[1]]
+
+    def generator(self) -> np.random.Generator:
+        """The generator of the next pass."""
+        with _lock:
+            number = self._passes if self._renewed else 0
+            self._passes += 1
+        entropy = np.random.SeedSequence([number, *self._key])
+        return np.random.Generator(np.random.PCG64(entropy))
+
+
+class Shuffle(Reordered, Same):
     """The buffer holds the next `buffer_size` elements. The next one is any of these, each as
     likely as the others, and the element that follows takes its place."""
 
-    def __init__(self, dataset: Any, buffer_size: int, seed: Any, renewed: bool) -> None:
-        super().__init__(lambda: dataset.element_spec, dataset)
+    def __init__(self, dataset: Any, buffer_size: int, seed: int | None, renewed: bool) -> None:
+        super().__init__(dataset)
         if buffer_size == UNKNOWN_CARDINALITY:
             buffer_size = dataset._cardinality()
             if buffer_size < 0:
@@ -38,23 +85,14 @@ class Shuffle(Dataset):
         self._size = buffer_size
         self._seed = Seed(seed, renewed)
 
-    def _iterate(self) -> Elements[Any]:
-        rows = self._rows()
-        if rows is not None:
-            return rows.elements()
+    def _elements(self) -> Elements[object]:
         return _drawn(self._inputs[0]._iterate(), self._size, self._seed.generator())
 
-    def _cardinality(self) -> int:
-        return self._inputs[0]._cardinality()
-
-    def _rows(self) -> Rows | None:
-        rows = self._inputs[0]._rows()
-        if rows is None:
-            return None
-        return rows.reordered(lambda chunks: shuffled(chunks, self._size, self._seed.generator()))
+    def _stream(self, chunks: Elements[Chunk]) -> Elements[Chunk]:
+        return shuffled(chunks, self._size, self._seed.generator())
 
 
-def _drawn(upstream: Elements[Any], size: int, generator: np.random.Generator) -> Elements[Any]:
+def _drawn(upstream: Elements[object], size: int, generator: np.random.Generator) -> Elements[Any]:
     buffer: list[Any] = []
     places = _places(generator, size)
     for element in upstream:
@@ -62,14 +100,15 @@ def _drawn(upstream: Elements[Any], size: int, generator: np.random.Generator) -
             buffer.append(element)
             continue
         at = next(places)
-        made, buffer[at] = buffer[at], element
-        yield made
+        yield buffer[at]
+        buffer[at] = element
     for at in generator.permutation(len(buffer)).tolist():
         yield buffer[at]
 
 
 def _places(generator: np.random.Generator, size: int) -> Elements[int]:
     while True:
+        # Many at once: a call for each number would take longer than the rest of the shuffle.
         yield from generator.integers(0, size, 1024).tolist()
 
 
@@ -114,6 +153,7 @@ def _exchanged(buffer: np.ndarray, block: np.ndarray, generator: np.random.Gener
     and each other one what the one before it put there.
     """
     size, steps = buffer.shape[1], block.shape[1]
+    # Of 16 bits NumPy's stable sort is a radix sort, which takes linear time.
     places: Any = generator.integers(
         0, size, steps, np.uint16 if size <= 1 << 16 else np.int64)
     order = np.argsort(places, kind="stable")
@@ -121,19 +161,19 @@ def _exchanged(buffer: np.ndarray, block: np.ndarray, generator: np.random.Gener
     again = np.empty(steps, bool)
     again[0] = False
     np.equal(sorted_places[1:], sorted_places[:-1], out=again[1:])
-    found = buffer[:, sorted_places]
-    found[:, again] = block[:, order[:-1][again[1:]]]
-    made = np.empty_like(block)
-    made[:, order] = found
+    drawn = buffer[:, sorted_places]
+    drawn[:, again] = block[:, order[:-1][again[1:]]]
+    in_turn = np.empty_like(block)
+    in_turn[:, order] = drawn
     last = np.append(~again[1:], True)
     buffer[:, sorted_places[last]] = block[:, order[last]]
-    return made
+    return in_turn
 
 
 class Random(Dataset):
     """Random numbers without end: int64, as TensorFlow's are, or of another dtype."""
 
-    def __init__(self, seed: Any, renewed: bool) -> None:
+    def __init__(self, seed: int, renewed: bool) -> None:
         super().__init__(TensorSpec([], int64))
         self._seed = Seed(seed, renewed)
 

@@ -1,48 +1,62 @@
-"""Stacking: elements become one element with a new first axis, and the reverse."""
+"""Stacking: elements become one element with a new first axis, and the reverse.
+
+Leaves are tensors, None, and sparse and ragged tensors: of these there are batches too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Iterator as Elements
-from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
+from gtape.core.composite_tensor import CompositeTensor
+from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.tensor import EagerTensor
-from gtape.core.type_specs import NoneTensorSpec, TensorSpec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.type_specs import CompositeSpec, NoneTensorSpec, TensorSpec, TypeSpec
 from gtape.data import elements
+
+# ---------------------------------------------------------------------- several as one
 
 
 def stacked(leaves: Sequence[Any]) -> Any:
     """Leaves, one of each element, as one leaf.
 
     Raises:
-        InvalidArgumentError: their shapes or dtypes differ.
+        InvalidArgumentError: their shapes or dtypes differ, or they are of a kind that has no
+            batches.
     """
     first = leaves[0]
     if type(first) is not EagerTensor:
         return _stacked_values(leaves)
     shape, array_type = first._a.shape, first._t
-    made = np.empty((len(leaves), *shape), array_type.dtype.np_dtype)
+    whole = np.empty((len(leaves), *shape), array_type.dtype.np_dtype)
     for at, leaf in enumerate(leaves):
         array = leaf._a
         if leaf._t is not array_type or array.shape != shape:
             raise _unequal(leaves, at)
-        made[at] = array if shape or made.dtype != object else array[()]
-    return EagerTensor(made, array_type)
+        whole[at] = array if shape or whole.dtype != object else array[()]
+    return EagerTensor(whole, array_type)
 
 
-def _stacked_values(leaves: Sequence[Any]) -> Any:
+def _stacked_values(leaves: Sequence[object]) -> Any:
     if leaves[0] is None:
         return None
-    from gtape.data import composites
-
-    return composites.stacked(leaves)
+    return _composites().stacked(leaves)
 
 
-def _unequal(leaves: Sequence[Any], at: int) -> InvalidArgumentError:
+def _composites() -> ModuleType:
+    from gtape.data import composites  # brings ragged and sparse tensors, which few pipelines have
+
+    return composites
+
+
+def _unequal(leaves: Sequence[Tensor], at: int) -> InvalidArgumentError:
     first, other = leaves[0], leaves[at]
     advice = (" Use `padded_batch` for elements of different lengths." if
               first.dtype is other.dtype else "")
@@ -51,7 +65,7 @@ def _unequal(leaves: Sequence[Any], at: int) -> InvalidArgumentError:
         f"{at} of the batch {other.spec}.{advice}")
 
 
-def batched(items: Sequence[Any], ragged: Mapping[int, Any] | None = None) -> Any:
+def batched(items: Sequence[object], ragged: Mapping[int, object] | None = None) -> Any:
     """Elements as one element.
 
     Args:
@@ -59,11 +73,9 @@ def batched(items: Sequence[Any], ragged: Mapping[int, Any] | None = None) -> An
     """
     first = items[0]
     if ragged:
-        from gtape.data import composites
-
         leaves = zip(*[elements.flatten(item) for item in items])
         return nest.pack_sequence_as(first, [
-            composites.ragged(column, ragged[at]) if at in ragged else stacked(column)
+            _composites().ragged(column, ragged[at]) if at in ragged else stacked(column)
             for at, column in enumerate(leaves)])
     if type(first) is EagerTensor:
         return stacked(items)
@@ -73,7 +85,10 @@ def batched(items: Sequence[Any], ragged: Mapping[int, Any] | None = None) -> An
     return nest.pack_sequence_as(first, [stacked(column) for column in columns])
 
 
-def leaf_rows(leaf: Any, count: int) -> Elements[Any]:
+# ---------------------------------------------------------------------- one as several
+
+
+def leaf_rows(leaf: Tensor, count: int) -> Elements[object]:
     """The rows of a leaf, `count` of them."""
     if leaf is None:
         return iter((None,) * count)
@@ -83,7 +98,7 @@ def leaf_rows(leaf: Any, count: int) -> Elements[Any]:
     return (EagerTensor(row, array_type) for row in array)
 
 
-def rows(element: Any) -> Elements[Any]:
+def rows(element: object) -> Elements[object]:
     """The slices of an element along the first axes of its leaves.
 
     Raises:
@@ -91,50 +106,48 @@ def rows(element: Any) -> Elements[Any]:
     """
     leaves = elements.flatten(element)
     pack = elements.packer(element)
-    parts = [_parts(leaf) for leaf in leaves if leaf is not None]
-    lengths = {length for length, _ in parts}
-    if len(lengths) != 1:
+    parts = [None if leaf is None else _parts(leaf) for leaf in leaves]
+    lengths = [part[0] for part in parts if part is not None]
+    if len(set(lengths)) != 1:
         raise InvalidArgumentError(f"the leaves of an element must have first axes of one length "
-                                   f"to be unbatched; got {[n for n, _ in parts]}")
-    found = iter(parts)
-    getters = [None if leaf is None else next(found)[1] for leaf in leaves]
-    for at in range(lengths.pop()):
-        yield pack([None if get is None else get(at) for get in getters])
+                                   f"to be unbatched; got {lengths}")
+    for at in range(lengths[0]):
+        yield pack([None if part is None else part[1](at) for part in parts])
 
 
-def _parts(leaf: Any) -> tuple[int, Any]:
+def _parts(leaf: TensorLike | CompositeTensor) -> tuple[int, Callable[[int], Any]]:
+    """How many rows a leaf has, and a function that gives each."""
     if type(leaf) is EagerTensor:
         array = leaf._a
         if not array.ndim:
             raise InvalidArgumentError("unbatch takes elements with a first axis; got a scalar")
         return len(array), lambda at: elements.tensor(elements.row(array, at))
-    from gtape.data import composites
-
-    return composites.rows(leaf)
+    return _composites().rows(leaf)
 
 
-def batched_spec(spec: Any, length: int | None) -> Any:
+# ---------------------------------------------------------------------- specs
+
+
+def batched_spec(spec: object, length: int | None) -> Any:
     """The spec of batches of `length` elements, or of any number."""
-    def made(leaf: Any) -> Any:
+    def of_leaf(leaf: object) -> Any:
         if isinstance(leaf, TensorSpec):
             dims = leaf.shape.dims
             return TensorSpec(None if dims is None else [length, *dims], leaf.dtype)
         if isinstance(leaf, NoneTensorSpec):
             return leaf
-        from gtape.data import composites
+        return _composites().batched_spec(leaf, length)
 
-        return composites.batched_spec(leaf, length)
-
-    return nest.map_structure(made, spec)
+    return nest.map_structure(of_leaf, spec)
 
 
-def row_spec(spec: Any, what: str) -> Any:
+def row_spec(spec: object, what: str) -> Any:
     """The spec of the slices of elements of `spec` along their first axes.
 
     Raises:
         ValueError: a leaf is a scalar.
     """
-    def made(leaf: Any) -> Any:
+    def of_leaf(leaf: object) -> Any:
         if isinstance(leaf, TensorSpec):
             dims = leaf.shape.dims
             if dims == ():
@@ -142,22 +155,50 @@ def row_spec(spec: Any, what: str) -> Any:
             return TensorSpec(None if dims is None else dims[1:], leaf.dtype)
         if isinstance(leaf, NoneTensorSpec):
             return leaf
-        from gtape.data import composites
+        return _composites().row_spec(leaf)
 
-        return composites.row_spec(leaf)
-
-    return nest.map_structure(made, spec)
+    return nest.map_structure(of_leaf, spec)
 
 
-def loosened(spec: Any) -> Any:
-    """The spec of one element's leaf without its lengths: other elements may have other ones."""
-    if isinstance(spec, TensorSpec):
-        dims = spec.shape.dims
-        return TensorSpec(None if dims is None else [None] * len(dims), spec.dtype)
-    return spec
+def ragged_leaves(spec: TypeSpec | tuple[TypeSpec, TypeSpec]) -> dict[int, DType]:
+    """The places of the leaves that are tensors now and ragged in a batch, with the dtype of their
+    splits."""
+    return _composites().ragged_leaves(spec) if _has_composites(spec) else {}
 
 
-def merged_specs(specs: Sequence[Any], what: str) -> Any:
+def dense_spec(spec: object) -> Any:
+    """The specs of what leaves are by themselves: without ragged axes they are tensors."""
+    return _composites().dense_spec(spec) if _has_composites(spec) else spec
+
+
+def ragged_spec(spec: TypeSpec, splits_dtype: DType) -> Any:
+    """The specs of elements that `ragged_batch` batches: ragged where a length is not known."""
+    return _composites().ragged_spec(spec, splits_dtype)
+
+
+def splits_dtype(dtype: DType) -> DType:
+    """The dtype of the row splits of ragged batches.
+
+    Raises:
+        ValueError: it is neither int32 nor int64.
+    """
+    return _composites().splits_dtype(dtype)
+
+
+def _has_composites(spec: object) -> bool:
+    return any(isinstance(leaf, CompositeSpec) for leaf in nest.flatten(spec))
+
+
+def loosened(spec: TypeSpec) -> Any:
+    """The specs of one element without its lengths: other elements may have other ones."""
+    def of_leaf(leaf: Any) -> Any:
+        dims = leaf.shape.dims if isinstance(leaf, TensorSpec) else None
+        return leaf if dims is None else TensorSpec([None] * len(dims), leaf.dtype)
+
+    return nest.map_structure(of_leaf, spec)
+
+
+def merged_specs(specs: Sequence[TypeSpec], what: str) -> Any:
     """The specs that elements of all of these fit.
 
     Raises:
@@ -169,14 +210,14 @@ def merged_specs(specs: Sequence[Any], what: str) -> Any:
         except (TypeError, ValueError) as error:
             raise TypeError(f"{what}: Incompatible input datasets: {error}") from None
 
-    def made(*leaves: Any) -> Any:
+    def merged(*leaves: object) -> Any:
         if all(leaf == leaves[0] for leaf in leaves):
             return leaves[0]
-        found = leaves[0].most_specific_common_supertype(leaves[1:]) if hasattr(
+        common = leaves[0].most_specific_common_supertype(leaves[1:]) if hasattr(
             leaves[0], "most_specific_common_supertype") else None
-        if found is None:
+        if common is None:
             raise TypeError(f"{what}: Incompatible input datasets: no spec is common to "
                             f"{', '.join(map(str, leaves))}")
-        return found
+        return common
 
-    return nest.map_structure(made, *specs)
+    return nest.map_structure(merged, *specs)

@@ -6,57 +6,38 @@ from collections.abc import Callable
 from collections.abc import Iterator as Elements
 from typing import Any
 
+import numpy as np
+
+from gtape.autograph.convert import do_not_convert
 from gtape.core import nest
+from gtape.core.annotations import IntsLike
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.tensor import EagerTensor
-from gtape.data import elements, padding
+from gtape.data import batching, elements
 from gtape.data.arguments import integer, specs_of
+from gtape.data.base import Dataset, ReadyElements
 from gtape.data.calls import Call
-from gtape.data.dataset import UNKNOWN_CARDINALITY, Dataset
 from gtape.data.failures import failed
+from gtape.data.iterators import SpecOfElements
 from gtape.data.stacking import loosened
 from gtape.ops.arguments import as_function, as_items
 
 
-class DatasetSpec:
+class DatasetSpec(SpecOfElements):
     """The spec of a dataset that is an element, or a leaf of one.
 
     Args:
         element_spec: of its elements.
     """
 
-    def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
-        self.element_spec = specs_of(element_spec, "DatasetSpec: element_spec")
+    def __init__(self, element_spec: Any, dataset_shape: IntsLike = ()) -> None:
+        super().__init__(specs_of(element_spec, "DatasetSpec: element_spec"))
         self.dataset_shape = dataset_shape
-
-    def is_compatible_with(self, other: Any) -> bool:
-        """Whether a dataset, or the spec of one, has elements of this spec."""
-        return getattr(other, "element_spec", None) == self.element_spec
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DatasetSpec) and self.element_spec == other.element_spec
-
-    def __hash__(self) -> int:
-        return hash(tuple(nest.flatten(self.element_spec)))
 
     def __repr__(self) -> str:
         return f"DatasetSpec({self.element_spec!r}, TensorShape([]))"
-
-
-class ReadyElements(Dataset):
-    """Elements that are there already."""
-
-    def __init__(self, items: list[Any], spec: Any) -> None:
-        super().__init__(spec)
-        self._items = items
-
-    def _iterate(self) -> Elements[Any]:
-        return iter(self._items)
-
-    def _cardinality(self) -> int:
-        return len(self._items)
 
 
 class Window(Dataset):
@@ -88,6 +69,7 @@ class Window(Dataset):
             if not items or (self._drop and len(held) < span):
                 return
             yield _datasets(items, spec)
+            # Of what is shifted over and not held, nothing is kept: it is asked for and let go.
             gone = min(self._shift, len(held))
             del held[:gone]
             for _ in range(self._shift - gone):
@@ -105,7 +87,7 @@ class Window(Dataset):
         return 0 if count < span else (count - span) // self._shift + 1
 
 
-def _datasets(items: list[Any], spec: Any) -> Any:
+def _datasets(items: list[object], spec: object) -> Any:
     if not nest.is_nested(spec):
         return ReadyElements(items, spec)
     columns = zip(*[elements.flatten(item) for item in items])
@@ -117,7 +99,7 @@ class GroupByWindow(Dataset):
     """The elements of what a function makes of groups: elements with the same key, as many as the
     window of that key has, as a dataset."""
 
-    def __init__(self, dataset: Any, key: Callable[..., Any], reduce: Callable[..., Any],
+    def __init__(self, dataset: Any, key: Callable[..., object], reduce: Callable[..., object],
                  size: Callable[[Any], int]) -> None:
         super().__init__(lambda: self._found_spec(), dataset)
         self._told_by_elements = True
@@ -129,8 +111,7 @@ class GroupByWindow(Dataset):
         spec = self._inputs[0].element_spec
         for element in self._inputs[0]._iterate():
             key = self._key_of(element, 0)
-            return nest.map_structure(
-                loosened, self._reduced(key, [element], spec).element_spec)
+            return loosened(self._reduced(key, [element], spec).element_spec)
         raise InvalidArgumentError("element_spec: group_by_window has no group that would tell it")
 
     def _iterate(self) -> Elements[Any]:
@@ -162,32 +143,26 @@ class GroupByWindow(Dataset):
         except Exception as error:
             raise failed(error, "group_by_window", number) from error
 
-    def _reduced(self, key: Any, items: list[Any], spec: Any) -> Any:
-        made = self._reduce(key, ReadyElements(items, spec))
-        if not isinstance(made, Dataset):
+    def _reduced(self, key: object, items: list[object], spec: object) -> Any:
+        reduced = self._reduce(key, ReadyElements(items, spec))
+        if not isinstance(reduced, Dataset):
             raise TypeError(f"group_by_window: `reduce_func` must return a single dataset; got "
-                            f"{type(made).__name__}")
-        return made
-
-    def _cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
+                            f"{type(reduced).__name__}")
+        return reduced
 
 
 def _key(at: int) -> Any:
-    import numpy as np
-
     return elements.tensor(np.asarray(at, np.int64))
 
 
-def bucketed(dataset: Any, length: Callable[..., Any], boundaries: Any, sizes: Any, shapes: Any,
-             values: Any, pad_to_boundary: bool, no_padding: bool, drop_remainder: bool) -> Any:
+def bucketed(dataset: Any, length: Callable[..., object], boundaries: object, sizes: object,
+             shapes: object, values: object, pad_to_boundary: bool, no_padding: bool,
+             drop_remainder: bool) -> Any:
     """Batches of elements of like lengths: see `Dataset.bucket_by_sequence_length`.
 
     Raises:
         ValueError: there is not one batch size more than boundaries.
     """
-    import numpy as np
-
     bounds, counts = (
         [integer(n, f"bucket_by_sequence_length: a number of {what}")
          for n in as_items(given, f"bucket_by_sequence_length: {what}")]
@@ -196,11 +171,11 @@ def bucketed(dataset: Any, length: Callable[..., Any], boundaries: Any, sizes: A
         raise ValueError(f"`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but "
                          f"`len(bucket_batch_sizes)={len(counts)}` and "
                          f"`len(bucket_boundaries)={len(bounds)}`.")
-    found = Call(length, dataset._known_spec, "bucket_by_sequence_length: element_length_func")
+    length_of = Call(length, dataset._known_spec, "bucket_by_sequence_length: element_length_func")
 
     def key(*element: Any) -> Any:
-        made = found(element if len(element) > 1 else element[0])
-        size = integer(made, "bucket_by_sequence_length: what element_length_func returns")
+        size = integer(length_of(element if len(element) > 1 else element[0]),
+                       "bucket_by_sequence_length: what element_length_func returns")
         return _key(int(np.searchsorted(bounds, size, "right")))
 
     def batches(at: Any, grouped: Any) -> Any:
@@ -213,16 +188,10 @@ def bucketed(dataset: Any, length: Callable[..., Any], boundaries: Any, sizes: A
                 raise InvalidArgumentError(
                     "When pad_to_bucket_boundary=True, elements must have length < "
                     "max(bucket_boundaries).")
-            wanted = padding.filled(shapes, grouped.element_spec, bounds[bucket] - 1)
+            wanted = batching.filled(shapes, grouped.element_spec, bounds[bucket] - 1)
         return grouped.padded_batch(counts[bucket], wanted, values, drop_remainder)
 
-    return GroupByWindow(dataset, _in_python(key), batches, lambda at: counts[int(at)])
-
-
-def _in_python(function: Any) -> Any:
-    from gtape.autograph.convert import do_not_convert
-
-    return do_not_convert(function)
+    return GroupByWindow(dataset, do_not_convert(key), batches, lambda at: counts[int(at)])
 
 
 class Nested(Dataset):

@@ -15,17 +15,20 @@ from collections.abc import Callable, Sequence
 from collections.abc import Iterator as Elements
 from queue import SimpleQueue
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.core.device import CPU
 from gtape.core.placement import on
 from gtape.data.failures import failed
 
+if TYPE_CHECKING:
+    from gtape.data.sending import Sent
+
 #: What takes less than this, in seconds, is done at once: to hand it over would take as long.
 WORTHWHILE = 300e-6
 #: How many times in a row tell that something takes long; that it does not.
 _SLOW, _FAST = 3, 16
-#: No pass has more threads.
+#: No pass has more threads, whatever is asked for: each has a stack of its own.
 _MOST = 256
 _working: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -66,7 +69,7 @@ class Job:
         self._result: Any = None
         self._error: Exception | None = None
 
-    def run(self, call: Callable[[], Any]) -> None:
+    def run(self, call: Callable[[], object]) -> None:
         try:
             self._result = call()
         except Exception as error:
@@ -90,7 +93,7 @@ class Workers:
             threading.Thread(target=_work, args=(self._jobs,), daemon=True,
                              name="gtape.data").start()
 
-    def start(self, call: Callable[[], Any]) -> Job:
+    def start(self, call: Callable[[], object]) -> Job:
         job = Job()
         self._jobs.put((job, call))
         return job
@@ -102,12 +105,13 @@ class Workers:
 
 def _work(jobs: SimpleQueue[Any]) -> None:
     with on(CPU):
-        while (found := jobs.get()) is not None:
-            found[0].run(found[1])
-            del found
+        while (given := jobs.get()) is not None:
+            given[0].run(given[1])
+            del given  # or the thread would hold the element until its next job comes
 
 
-def in_threads(call: Any, upstream: Elements[Any], threads: int, ordered: bool) -> Elements[Any]:
+def in_threads(call: Any, upstream: Elements[object], threads: int, ordered: bool,
+               ) -> Elements[object]:
     """call(element) for the elements, in order; by threads once it shows that it takes long.
 
     Args:
@@ -119,11 +123,11 @@ def in_threads(call: Any, upstream: Elements[Any], threads: int, ordered: bool) 
     for element in upstream:
         start = perf_counter()
         try:
-            made = call(element)
+            result = call(element)
         except Exception as error:
             raise failed(error, call.what, number) from error
         pace.add(perf_counter() - start)
-        yield made
+        yield result
         number += 1
         if pace.slow and threads != 1:
             break
@@ -133,13 +137,14 @@ def in_threads(call: Any, upstream: Elements[Any], threads: int, ordered: bool) 
     yield from _in_threads(call, upstream, count, number, ordered)
 
 
-def _in_threads(call: Any, upstream: Elements[Any], threads: int, number: int, ordered: bool,
-                ) -> Elements[Any]:
+def _in_threads(call: Any, upstream: Elements[object], threads: int, number: int, ordered: bool,
+                ) -> Elements[object]:
     workers = Workers(threads)
     waiting: deque[tuple[int, Job]] = deque()
     ended: Exception | None = None
     try:
         while True:
+            # Twice as many as there are threads: one that is done finds its next job waiting.
             while ended is None and len(waiting) < 2 * threads:
                 try:
                     element = next(upstream)
@@ -152,10 +157,10 @@ def _in_threads(call: Any, upstream: Elements[Any], threads: int, number: int, o
                 break
             at, job = _next(waiting, ordered)
             try:
-                made = job.result()
+                result = job.result()
             except Exception as error:
                 raise failed(error, call.what, at) from error
-            yield made
+            yield result
     finally:
         workers.stop()
     if ended is not None and not isinstance(ended, StopIteration):
@@ -179,7 +184,7 @@ class Ahead:
     """A thread that computes the next elements of a pass, until `size` of them are ready: those in
     `ready`, which come first, among them."""
 
-    def __init__(self, upstream: Elements[Any], size: int, ready: Sequence[Any] = ()) -> None:
+    def __init__(self, upstream: Elements[object], size: int, ready: Sequence[Sent] = ()) -> None:
         self.stopped = False
         self.ready: SimpleQueue[Any] = SimpleQueue()
         self.room = threading.Semaphore(size - len(ready))
@@ -190,7 +195,7 @@ class Ahead:
         _working.add(self)
         self.thread.start()
 
-    def _run(self, upstream: Elements[Any]) -> None:
+    def _run(self, upstream: Elements[object]) -> None:
         error: Exception
         with on(CPU):
             try:
@@ -208,7 +213,7 @@ class Ahead:
                 error = found
         self.ready.put((None, error))
 
-    def elements(self) -> Elements[Any]:
+    def elements(self) -> Elements[object]:
         """What the thread computes.
 
         Raises:
@@ -234,8 +239,8 @@ class Ahead:
 @atexit.register
 def _stop() -> None:
     """Let the threads end before Python does, if they can soon."""
-    found = list(_working)
-    for ahead in found:
+    threads = list(_working)
+    for ahead in threads:
         ahead.stop()
-    for ahead in found:
+    for ahead in threads:
         ahead.thread.join(0.2)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gtape.demo.errors import DemoError, require
+from gtape.demo.environment import DemoError, require
 
 SIDE = 8
 CLASSES = 10

@@ -12,16 +12,13 @@ import numpy as np
 
 import gtape as tf
 from gtape.core.atomic_files import write_whole
-from gtape.demo import checkpoint, data
-from gtape.demo.device import require_device, scope
-from gtape.demo.errors import DemoError
+from gtape.demo import data
+from gtape.demo.environment import DemoError, require_device, scope, writable_folder
 from gtape.demo.evaluation import Evaluation, evaluate
-from gtape.demo.files import writable_folder
-from gtape.demo.model import DigitsNet, parameter_count
+from gtape.demo.model import DigitsNet, load, parameter_count, save
 from gtape.demo.progress import progress
 from gtape.demo.report import Findings, page
-from gtape.demo.tape_bill import bill
-from gtape.demo.training import TrainingStep, steps_per_epoch, train
+from gtape.demo.training import TrainingStep, bill, steps_per_epoch, train
 
 _HELD_OUT = 0.2
 #: The split is the same for every `DigitsOptions.seed`, so that runs can be compared.
@@ -58,7 +55,7 @@ class DigitsOutcome:
     checkpoint: Path
 
 
-class _Run:
+class _DigitsRun:
     """A model in training and what has been seen of it."""
 
     def __init__(self, options: DigitsOptions) -> None:
@@ -95,7 +92,7 @@ class _Run:
 
 def _verify(file: Path, expected: Evaluation) -> None:
     """The model that the checkpoint gives must compute the same probabilities."""
-    loaded = evaluate(checkpoint.load(file), expected.samples)
+    loaded = evaluate(load(file), expected.samples)
     if not np.array_equal(loaded.probabilities, expected.probabilities):
         raise DemoError(f"the checkpoint {file} does not give back the model: accuracy "
                         f"{loaded.accuracy:.4f} after loading, {expected.accuracy:.4f} before")
@@ -112,7 +109,7 @@ def _command(options: DigitsOptions) -> str:
     return " ".join(words)
 
 
-def _findings(run: _Run, evaluation: Evaluation, outcome: DigitsOutcome) -> Findings:
+def _findings(run: _DigitsRun, evaluation: Evaluation, outcome: DigitsOutcome) -> Findings:
     size = run.options.batch_size
     first = data.Samples(run.train.images[:size], run.train.labels[:size])
     tiles = [("held-out accuracy", f"{outcome.accuracy:.1%}"), ("device", outcome.device),
@@ -141,13 +138,13 @@ def run(options: DigitsOptions) -> DigitsOutcome:
     require_device(options.device)
     folder = writable_folder(options.out)
     with scope(options.device):
-        training = _Run(options)
+        training = _DigitsRun(options)
         evaluation = training.fit()
         outcome = DigitsOutcome(
             evaluation.accuracy, len(evaluation.mistakes), len(training.test),
             tf.constant(0.0).device, training.step_seconds, training.total, options.batch_size,
             folder / "report.html", folder / "digits.safetensors")
-        checkpoint.save(training.model, outcome.checkpoint)
+        save(training.model, outcome.checkpoint)
         _verify(outcome.checkpoint, evaluation)
         report = page(_findings(training, evaluation, outcome))
     write_whole(outcome.report, report.encode())

@@ -1,15 +1,20 @@
-"""A small convolutional network, written out in single operations."""
+"""A small convolutional network, written out in single operations, and its checkpoint."""
 
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import gtape as tf
 from gtape.demo.data import CLASSES
+from gtape.demo.environment import DemoError
+
+if TYPE_CHECKING:
+    from gtape.core.tensor import Tensor
 
 
-def _he_normal(shape: tuple[int, ...], fan_in: int, seed: tuple[int, int]) -> Any:
+def _he_normal(shape: tuple[int, ...], fan_in: int, seed: tuple[int, int]) -> Tensor:
     """Normal weights of variance 2 / fan_in: He, Zhang, Ren & Sun 2015, arXiv:1502.01852."""
     return tf.random.stateless_normal(shape, seed=seed, stddev=sqrt(2 / fan_in))
 
@@ -29,7 +34,7 @@ class DigitsNet(tf.Module):
         self.weight = tf.Variable(_he_normal((512, CLASSES), 512, (seed, 3)), name="weight")
         self.bias = tf.Variable(tf.zeros(CLASSES), name="bias")
 
-    def __call__(self, images: Any) -> Any:
+    def __call__(self, images: Tensor) -> Any:
         x = tf.nn.conv2d(images, self.kernel1, strides=1, padding="SAME")
         x = tf.nn.relu(x + self.bias1)
         x = tf.nn.max_pool2d(x, ksize=2, strides=2, padding="VALID")
@@ -43,3 +48,22 @@ class DigitsNet(tf.Module):
 
 def parameter_count(model: DigitsNet) -> int:
     return sum(v.numpy().size for v in model.trainable_variables)
+
+
+def save(model: DigitsNet, file: Path) -> None:
+    """Write every variable under its name."""
+    tf.train.Checkpoint(model).write(file)
+
+
+def load(file: Path) -> DigitsNet:
+    """A new model with the variables of a checkpoint.
+
+    Raises:
+        DemoError: the file is no checkpoint of this model: other names, shapes or dtypes.
+    """
+    model = DigitsNet(seed=0)
+    try:
+        tf.train.Checkpoint(model).read(file).expect_partial().assert_consumed()
+    except (tf.errors.OpError, AssertionError, OSError) as error:
+        raise DemoError(f"cannot load the checkpoint {file}: {error}") from error
+    return model

@@ -11,7 +11,7 @@ import numpy as np
 from gtape.demo import charts
 from gtape.demo.evaluation import Evaluation
 from gtape.demo.page import document, facts, figure, row, section, tiles
-from gtape.demo.tape_bill import HeldBytes
+from gtape.demo.training import HeldBytes
 
 _MOST_MISTAKES = 12
 

@@ -1,11 +1,12 @@
-"""The training loop of the digits."""
+"""The training loop of the digits, and what the tape of one step keeps for the way back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import cos, pi
+from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,9 @@ import gtape as tf
 from gtape.demo.data import Samples, batches
 from gtape.demo.model import DigitsNet
 from gtape.demo.step import make_step, mean_loss
+
+if TYPE_CHECKING:
+    from gtape.core.tensor import Tensor
 
 
 class TrainingStep(NamedTuple):
@@ -23,7 +27,7 @@ class TrainingStep(NamedTuple):
     seconds: float
 
 
-def batch_loss(model: DigitsNet, batch: Samples) -> Any:
+def batch_loss(model: DigitsNet, batch: Samples) -> Tensor:
     """`mean_loss` of a batch."""
     return mean_loss(model, tf.constant(batch.images), tf.constant(batch.labels))
 
@@ -53,3 +57,21 @@ def train(model: DigitsNet, samples: Samples, *, steps: int, batch_size: int,
             yield TrainingStep(number, loss, perf_counter() - start)
             if number == steps:
                 return
+
+
+class HeldBytes(NamedTuple):
+    """One operation on the tape, the line that called it, and the bytes kept for its gradient."""
+
+    op: str
+    place: str
+    source: str
+    bytes: int
+
+
+def bill(model: DigitsNet, batch: Samples) -> list[HeldBytes]:
+    """The rows of `tape.memory()` for one step, in the order of recording."""
+    with tf.GradientTape() as tape:
+        batch_loss(model, batch)
+    return [HeldBytes(row.op, f"{Path(row.site.file).name}:{row.site.line}", row.site.text,
+                      row.bytes)
+            for row in tape.memory()]

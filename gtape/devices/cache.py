@@ -55,15 +55,15 @@ def _home() -> str:
 
 def state() -> tuple[Path | None, str]:
     """The folder, where there is one, and why nothing is kept in it, empty where something is."""
-    found = None
+    folder = None
     try:
-        found = root()
-        ownership.trusted(found)
+        folder = root()
+        ownership.trusted(folder)
     except FileNotFoundError:
-        return found, ""  # it will be made
+        return folder, ""  # it will be made
     except (OSError, PermissionDeniedError) as error:
-        return found, str(error)
-    return found, ""
+        return folder, str(error)
+    return folder, ""
 
 
 def key(*parts: str) -> str:

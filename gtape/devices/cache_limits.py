@@ -49,8 +49,8 @@ def kept(root: Path) -> list[CacheEntry]:
 
 def _files(folder: str, inside: str) -> Iterator[tuple[str, os.stat_result]]:
     # A file or folder may go at any moment, by the sweep of another process.
-    with contextlib.suppress(OSError), os.scandir(folder) as found:
-        for entry in found:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
             if entry.is_dir(follow_symlinks=False) and not inside:
                 yield from _files(entry.path, f"{entry.name}/")
             elif (_OURS.fullmatch(f"{inside}{entry.name}")

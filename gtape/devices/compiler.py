@@ -123,12 +123,13 @@ def load(kind: str, program: str, recipe: Recipe, *, name: str = "program",
         KernelError: the program does not compile; or the library it became cannot be loaded.
     """
     made_from = recipe.key(program)
+    # For each text: two threads that want one program compile it once, and do not hold up others.
     with _LOCKS.setdefault(made_from, threading.Lock()):
-        found = _LOADED.get(made_from)
-        if found is None:
-            found = _LOADED[made_from] = (_kept(kind, made_from, mode)
-                                          or _made(kind, made_from, program, recipe, name, mode))
-        return found
+        library = _LOADED.get(made_from)
+        if library is None:
+            library = _LOADED[made_from] = (_kept(kind, made_from, mode)
+                                            or _build(kind, made_from, program, recipe, name, mode))
+        return library
 
 
 def function(library: ctypes.CDLL, name: str) -> Any:
@@ -155,8 +156,8 @@ def _kept(kind: str, made_from: str, mode: int) -> Library | None:
     return None
 
 
-def _made(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
-          mode: int) -> Library:
+def _build(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
+           mode: int) -> Library:
     with _private_folder() as private:
         source, target = private / f"{name}.cpp", private / f"{name}.so"
         with _storing():
@@ -240,12 +241,12 @@ def _finished(command: list[str], folder: Path) -> Finished:
 
 def _readable(messages: str, program: str) -> str:
     """The first error of a compiler, with the line of the program that it names."""
-    found = _ERROR.search(messages)
-    if found is None:
+    error = _ERROR.search(messages)
+    if error is None:
         return "\n".join(messages.strip().splitlines()[-12:])
-    shown = excerpt(program, found[1], int(found[2]))
-    more = messages[found.end():].strip().splitlines()[:8]
-    return "\n".join([found[0], *filter(None, [shown]), *more])
+    shown = excerpt(program, error[1], int(error[2]))
+    more = messages[error.end():].strip().splitlines()[:8]
+    return "\n".join([error[0], *filter(None, [shown]), *more])
 
 
 @cache

@@ -16,7 +16,7 @@ _CHECKOUT = Path(__file__).resolve().parents[2] / "kernels"
 
 
 @cache
-def shipped(name: str) -> str:
+def read_shipped(name: str) -> str:
     """The file `name` of `kernels/`, as it is.
 
     Raises:
@@ -37,12 +37,12 @@ def _folder() -> Traversable:
 
 
 @cache
-def expanded(name: str) -> str:
+def expand_file(name: str) -> str:
     """The file `name` with the files it includes in their places, each once.
 
     `#line` directives keep compilers' messages pointing at the shipped files.
     """
-    return expand(shipped(name), name)
+    return expand(read_shipped(name), name)
 
 
 def expand(text: str, name: str) -> str:
@@ -54,12 +54,12 @@ def _expand(text: str, name: str, seen: set[str]) -> str:
     seen.add(name)
     parts = [f'#line 1 "{name}"\n']
     for number, line in enumerate(text.replace("#pragma once\n", "\n").splitlines(), 1):
-        found = _INCLUDE.match(line)
-        if found is None:
+        include = _INCLUDE.match(line)
+        if include is None:
             parts.append(f"{line}\n")
-        elif found[1] in seen:
+        elif include[1] in seen:
             parts.append("\n")
         else:
-            parts.append(_expand(shipped(found[1]), found[1], seen))
+            parts.append(_expand(read_shipped(include[1]), include[1], seen))
             parts.append(f'#line {number + 1} "{name}"\n')
     return "".join(parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from gtape.core.device import CPU, Device, registered
 from gtape.core.errors import InvalidArgumentError
@@ -14,7 +13,7 @@ from gtape.devices.probe import probe, visible, why_not
 _NAME = re.compile(r"^(?:.*/)?(?:device:)?(cpu|gpu)(?::(\d+|\*))?$", re.IGNORECASE)
 
 
-def device_named(name: Any) -> Device:
+def device_named(name: str) -> Device:
     """The device called 'CPU', 'CPU:0', 'GPU', 'GPU:1' or '/device:GPU:0', or of a DeviceSpec.
 
     Raises:
@@ -36,7 +35,7 @@ def device_named(name: Any) -> Device:
     raise InvalidArgumentError(f"there is no usable device {kind}:{number}. {why_not()}".strip())
 
 
-def device(device_name: Any) -> on:
+def device(device_name: str | None) -> on:
     """`with tf.device("CPU:0"):` new tensors go there, and tf.identity moves there.
 
     None lifts an outer choice.

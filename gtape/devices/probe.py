@@ -60,7 +60,7 @@ def _said(error: BaseException) -> str:
     return f"{type(cause).__name__}: {lines[0]}" if lines else type(cause).__name__
 
 
-def _load_cupy() -> tuple[Any, Finding]:
+def _load_cupy() -> tuple[object, Finding]:
     try:
         if importlib.util.find_spec("cupy") is None:
             return None, Finding("CuPy", False, (
@@ -96,7 +96,7 @@ def _try(cupy: Any, index: int, alone: bool) -> tuple[Device | None, Finding]:
     return CudaDevice(index, cupy, alone, _executor(cupy, index)), Finding(name, True, text)
 
 
-def _executor(cupy: Any, index: int) -> Any:
+def _executor(cupy: object, index: int) -> Any:
     from gtape.devices.cuda.runtime.cupy_loader import cuda_executor
 
     return cuda_executor(cupy, index)
@@ -113,8 +113,8 @@ def _run() -> Probe:
         if not count:
             findings.append(Finding("GPU", False, problem or "the driver reports no device"))
         for index in range(count):
-            device, found = _try(cupy, index, count == 1)
-            findings.append(found)
+            device, tried = _try(cupy, index, count == 1)
+            findings.append(tried)
             if device is not None:
                 devices.append(device)
                 register(device)

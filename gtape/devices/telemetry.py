@@ -21,7 +21,7 @@ def _nvml() -> Any:
     return pynvml
 
 
-def _handle(pynvml: Any, device: Device) -> Any:
+def _handle(pynvml: Any, device: Device) -> str:
     """NVML's handle of the card, found by PCI address: NVML ignores CUDA_VISIBLE_DEVICES."""
     address = device.xp.cuda.runtime.deviceGetPCIBusId(device.index)
     return pynvml.nvmlDeviceGetHandleByPciBusId(address)
@@ -66,7 +66,7 @@ def _resident(fallback: int) -> int:
         return fallback
 
 
-def utilization(device: Device) -> dict[str, Any]:
+def utilization(device: Device) -> dict[str, float]:
     """Of a card, through NVML: percent busy, percent of memory traffic, temperature, watts.
 
     Raises:

@@ -43,7 +43,7 @@ def apply(module: ModuleType) -> None:
         getattr(import_module(f"gtape.engine.{file}"), function)(module)
 
 
-def instead(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
+def instead(owner: object, name: str) -> Callable[[Callable[..., Any]], None]:
     """Decorator: the function stands for what `owner` has by this name, signature included."""
     def put(function: Any) -> None:
         plain = getattr(owner, name)

@@ -12,6 +12,7 @@ import importlib
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
@@ -58,7 +59,7 @@ def _import() -> ModuleType:
             f"that too). Touch gtape's tf.keras before anything imports keras or tensorflow, use a "
             f"process for each, or run the program by `python -m gtape run PROGRAM.py`")
     check_version()
-    finder = _Finder()
+    finder = _KerasFinder()
     sys.meta_path.insert(0, finder)
     asked = os.environ.get("KERAS_BACKEND")
     os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -106,8 +107,8 @@ class _OfPandas(type):
 _PANDAS = SimpleNamespace(**{name: _OfPandas(name, (), {}) for name in ("DataFrame", "Series")})
 
 
-def _import_for_keras(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (),
-                      level: int = 0) -> Any:
+def _import_for_keras(name: str, globals: Any = None, locals: Any = None,
+                      fromlist: tuple[str, ...] | None = (), level: int = 0) -> Any:
     if level == 0 and name.startswith("tensorflow") and name.split(".")[0] == "tensorflow":
         return namespace.module(name if fromlist else "tensorflow")
     if name == "pandas" and globals and globals.get("__name__") == _ASKS_FOR_PANDAS:
@@ -125,21 +126,22 @@ def _import_module(name: str, package: str | None = None) -> Any:
 _builtins = dict(vars(builtins), __import__=_import_for_keras)
 
 
-class _Finder:
+class _KerasFinder:
     """Finds Keras' modules as Python does, and runs them with these builtins."""
 
     @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(name: str, path: Sequence[str] | None = None, target: Any = None,
+                  ) -> ModuleSpec | None:
         if name.split(".")[0] != "keras":
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            loader: Any = _Loader(spec.loader)
+            loader: Any = _KerasLoader(spec.loader)
             spec.loader = LazyLoader(loader) if name in _WAITING else loader
         return spec
 
 
-class _Loader:
+class _KerasLoader:
     """A module's own loader, but for the builtins it runs with and what gtape amends in it."""
 
     def __init__(self, loader: Any) -> None:
@@ -149,7 +151,7 @@ class _Loader:
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)  # type: ignore[no-any-return]
+        return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__builtins__"] = _builtins

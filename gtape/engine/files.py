@@ -17,13 +17,14 @@ def amend_saving(module: ModuleType) -> None:
     plain = module.load_weights
 
     @instead(module, "load_weights")
-    def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> Any:
+    def load_weights(model: Any, filepath: object, skip_mismatch: bool = False, **kwargs: object,
+                     ) -> Any:
         variables = [*model.variables, *getattr(getattr(model, "optimizer", None), "variables", ())]
         with values_kept_on_failure(variables):
             return plain(model, filepath, skip_mismatch, **kwargs)
 
 
-def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+def _refuse(*args: object, **kwargs: object) -> NoReturn:
     raise UnimplementedError(
         "Keras exports SavedModel, ONNX, OpenVINO and LiteRT with the libraries of TensorFlow, JAX "
         "or torch, which read their own graphs; gtape writes none of these. Write "

@@ -14,7 +14,9 @@ from types import ModuleType
 from typing import Any
 
 import gtape as tf
-from gtape.core.tensor import EagerTensor
+from gtape.core.annotations import TensorLike
+from gtape.core.composite_tensor import CompositeTensor
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.engine.amendments import instead
 from gtape.ops.linalg.linear import linear
 from gtape.ops.nn import recurrent
@@ -29,7 +31,7 @@ def amend_dense(module: ModuleType) -> None:
     relus = (activations.relu, tf.nn.relu)
 
     @instead(module.Dense, "call")
-    def call(self: Any, inputs: Any, training: Any = None) -> Any:
+    def call(self: Any, inputs: Any, training: bool | None = None) -> Any:
         matrix = type(inputs) is EagerTensor and inputs.ndim == 2
         if self.bias is None or not (matrix or _served(inputs)) or (
                 inputs.dtype != self.compute_dtype):
@@ -42,7 +44,7 @@ def amend_dense(module: ModuleType) -> None:
         return y if activation is None or kind is not None else activation(y)
 
 
-def _is_gelu(activation: Any) -> bool:
+def _is_gelu(activation: Callable[..., object]) -> bool:
     """Whether it is gelu in its form with tanh."""
     return isinstance(activation, functools.partial) and activation.func is tf.nn.gelu and (
         not activation.args and activation.keywords == {"approximate": True})
@@ -59,7 +61,7 @@ def _amend_normalization(module: ModuleType, name: str, op: Any, names: tuple[st
     signature = inspect.signature(plain)
 
     @instead(module, name)
-    def normalized(*args: Any, **kwargs: Any) -> Any:
+    def normalized(*args: Tensor, **kwargs: object) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given, x = bound.arguments, tf.convert_to_tensor(bound.arguments["x"])
@@ -76,7 +78,7 @@ def amend_batch_normalization(module: ModuleType) -> None:
     plain = module.BatchNormalization.call
 
     @instead(module.BatchNormalization, "call")
-    def call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+    def call(self: Any, inputs: Any, training: bool | None = None, mask: object = None) -> Any:
         if not (training is True and self.trainable and self.scale and self.center) or (
                 mask is not None or self.renorm or not _served(inputs)):
             return plain(self, inputs, training, mask)
@@ -89,7 +91,7 @@ def amend_batch_normalization(module: ModuleType) -> None:
         return tf.cast(y, self.compute_dtype)
 
 
-def _served(x: Any) -> bool:
+def _served(x: TensorLike | CompositeTensor) -> bool:
     return isinstance(x, tf.Tensor) and bool(x.ndim) and x.dtype.is_floating and (
         x._t.device.executor is not None)
 
@@ -101,9 +103,9 @@ def amend_rnn(module: ModuleType) -> None:
         setattr(module, name, _form(getattr(module, name), plain, getattr(recurrent, name)))
 
 
-def _form(form: Callable[..., Any], plain: Callable[..., bool], run: Callable[..., Any]) -> Any:
+def _form(form: Callable[..., object], plain: Callable[..., bool], run: Callable[..., Any]) -> Any:
     """`run` with the arguments of Keras' `form`; NotImplementedError where they are not `plain`."""
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         bound = inspect.signature(form).bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments

@@ -14,6 +14,8 @@ from operator import is_
 from types import ModuleType
 from typing import Any
 
+from gtape.core.annotations import DTypeLike, TensorLike
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.context import tracer_now
 from gtape.core.tensor import EagerTensor
 from gtape.engine.amendments import instead
@@ -103,12 +105,12 @@ class _Way:
         self.scoped = bool(layer._layers) or not kind.__module__.startswith("keras.src.layers.")
         self.masks = layer.supports_masking and not module.utils.is_default(layer.compute_mask)
 
-    def holds(self, layer: Any) -> bool:
+    def holds(self, layer: object) -> bool:
         """Whether the layer's attributes are what they were."""
         return all(map(is_, _anchors(layer), self._anchors))
 
 
-def _anchors(layer: Any) -> tuple[Any, ...]:
+def _anchors(layer: Any) -> tuple[object, ...]:
     return (type(layer).call, *map(layer.__dict__.get, _ANCHORS))
 
 
@@ -118,7 +120,7 @@ def amend_dtypes(module: ModuleType) -> None:
     of_all = functools.cache(lambda floatx, *dtypes: plain(*dtypes))
 
     @instead(module, "result_type")
-    def result_type(*dtypes: Any) -> Any:
+    def result_type(*dtypes: object) -> str:
         try:
             return of_all(config.floatx(), *dtypes)
         except TypeError:  # something that cannot be hashed
@@ -130,7 +132,8 @@ def amend_core(module: ModuleType) -> None:
     plain = module.convert_to_tensor
 
     @instead(module, "convert_to_tensor")
-    def convert_to_tensor(x: Any, dtype: Any = None, sparse: Any = None, ragged: Any = None) -> Any:
+    def convert_to_tensor(x: TensorLike | CompositeTensor, dtype: DTypeLike | None = None,
+                          sparse: bool | None = None, ragged: object = None) -> Any:
         if type(x) is EagerTensor and (dtype is None or dtype == x._t.dtype.name):
             return x
         return plain(x, dtype, sparse, ragged)

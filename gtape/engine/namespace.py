@@ -11,7 +11,7 @@ from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.tensor import EagerTensor
 from gtape.core.variable import Holder
 from gtape.files.records import records
-from gtape.ops.sparse.products import sparse_sparse_matmul
+from gtape.ops.sparse.arithmetic import sparse_sparse_matmul
 from gtape.summary.events import Event, SummaryMetadata
 
 
@@ -30,10 +30,11 @@ class DictWrapper(dict):
 class Trackable:
     """Something that a checkpoint can hold. Keras tells which parts it has by its own lists."""
 
-    def _track_trackable(self, trackable: Any, name: str, overwrite: bool = False) -> Any:
+    def _track_trackable(self, trackable: object, name: str, overwrite: bool = False) -> Any:
         return trackable
 
-    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: object,
+                            ) -> dict[str, object]:
         return {}
 
 
@@ -44,7 +45,7 @@ class AutoTrackable(Trackable):
         """Nothing is kept beside the attributes."""
 
 
-def nothing(*args: Any) -> None:
+def nothing(*args: object) -> None:
     """What TensorFlow has to wait for or to clear, gtape has not."""
 
 
@@ -94,7 +95,7 @@ _SPACES = frozenset(path[:i] for path in (*_NAMES, "experimental.dtensor.")
 class _Space(ModuleType):
     """A module of TensorFlow: its private names, and those of gtape's module of the same name."""
 
-    def __init__(self, path: str, public: Any) -> None:
+    def __init__(self, path: str, public: ModuleType | None) -> None:
         super().__init__(f"tensorflow{path}")
         self.__path__: list[str] = []
         self._path = path

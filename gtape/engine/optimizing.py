@@ -8,18 +8,21 @@ stateless scopes and a learning rate that is a Python function keep Keras' way.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gtape.compile.frontend.function import Mode
 from gtape.compile.frontend.repeated_calls import AttributeWatch, RepeatedCalls
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.context import active, tracer_now
 from gtape.core.errors import NotTraceableError
+from gtape.core.modes import Modes
 from gtape.engine.amendments import instead
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
 
 _eagerly: ContextVar[bool] = ContextVar("gtape.engine.eagerly", default=False)
 
@@ -46,10 +49,10 @@ def amend_optimizer(module: ModuleType) -> None:
     plain = vars(cls)["apply"]
 
     @instead(cls, "apply")
-    def apply(self: Any, grads: Any, trainable_variables: Any = None) -> None:
+    def apply(self: Any, grads: TensorLike, trainable_variables: Any = None) -> None:
         variables = self._trainable_variables if trainable_variables is None else (
             trainable_variables)
-        if (active() or tracer_now() is not None or Mode.eager or _eagerly.get()
+        if (active() or tracer_now() is not None or Modes.eager_functions or _eagerly.get()
                 or in_stateless_scope() or not isinstance(grads, (list, tuple))
                 or not isinstance(variables, (list, tuple))):
             return plain(self, grads, trainable_variables)
@@ -69,7 +72,8 @@ def amend_optimizer(module: ModuleType) -> None:
         return alike.program.run(*arguments.tensors)
 
 
-def _update(plain: Any, optimizer: Any, variables: Any, *grads: Any) -> None:
+def _update(plain: Callable[..., object], optimizer: Any, variables: TensorLike, *grads: Any,
+            ) -> None:
     """Keras' `apply`. Optimizers inside run as they are too: they are part of this trace."""
     rates = AttributeWatch(optimizer, _followed()).named("_learning_rate") if tracer_now() else ()
     if any(callable(rate) and not isinstance(rate, _followed()) for rate in rates):

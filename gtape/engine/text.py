@@ -29,7 +29,7 @@ def amend_index_lookup(module: ModuleType) -> None:
     plain = on_host(layer.call)
 
     @instead(layer, "call")
-    def call(self: Any, inputs: Any) -> Any:
+    def call(self: object, inputs: Any) -> Any:
         tensors = nest.flatten(inputs, expand_composites=True)
         homes = [t._t.device for t in tensors if isinstance(t, Tensor) and t.dtype != tf.string]
         home = homes[0] if homes and not homes[0].is_host else current_device()

@@ -20,7 +20,7 @@ from gtape.compile.frontend.function import Function
 from gtape.core import nest
 from gtape.core.context import tracer_now
 from gtape.core.errors import NotTraceableError
-from gtape.core.tensor import EagerTensor
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.data import INFINITE_CARDINALITY
 from gtape.engine.amendments import instead
 from gtape.engine.optimizing import own_way
@@ -33,7 +33,7 @@ def amend_trainer(module: ModuleType) -> None:
     """Let the trainer's functions take a batch, then run one program on it."""
     trainer = module.TensorFlowTrainer
 
-    def joined(*parts: Any) -> Any:
+    def joined(*parts: Tensor) -> Any:
         return parts[0] if len(parts) == 1 else module.concat(list(parts))
 
     @instead(trainer, "_make_function")
@@ -52,7 +52,7 @@ def amend_trainer(module: ModuleType) -> None:
     plain = module.TFEpochIterator.__init__
 
     @instead(module.TFEpochIterator, "__init__")
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: object, **kwargs: object) -> None:
         plain(self, *args, **kwargs)
         dataset = self._distributed_dataset
         if self.steps_per_epoch is None and int(dataset.cardinality()) == INFINITE_CARDINALITY:
@@ -68,7 +68,7 @@ def amend_operation(module: ModuleType) -> None:
     NotTraceableError._keras_call_info_injected = True  # type: ignore[attr-defined]
 
     @instead(module.Operation, "__call__")
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, *args: Any, **kwargs: object) -> Any:
         if tracer_now() is not None and "call" not in vars(self):
             own = self.call
             made = callee(own)
@@ -93,7 +93,7 @@ def amend_logs(module: ModuleType) -> None:
         return {name: float(logs[name]._a) for name in sorted(logs)} if logs else {}
 
 
-def _executed(step: Callable[[Any], Any], iterator: Iterator[Any], steps: int) -> Any:
+def _executed(step: Callable[[Any], Any], iterator: Iterator[object], steps: int) -> Any:
     """The results of the last of `steps` batches; fewer where the data ends.
 
     Raises:
@@ -115,7 +115,7 @@ def _step(trainer: Any, step_function: Callable[[Any], Any]) -> Callable[[Any], 
 
 
 @contextmanager
-def _timed(trainer: Any) -> Iterator[None]:
+def _timed(trainer: object) -> Iterator[None]:
     """Say how long a step waited for its compiler, where `fit` shows its progress."""
     params = getattr(getattr(trainer, "history", None), "params", None) or {}
     start = perf_counter()

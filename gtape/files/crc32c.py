@@ -7,9 +7,12 @@ the end, so that NumPy looks all of them up at once: a table of 1,024 distances 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
 
 _POLYNOMIAL = 0x82F63B78
 _BLOCK = 1024
@@ -38,13 +41,13 @@ def _table() -> np.ndarray:
     rows = [np.array(_first(), np.uint32)]
     while len(rows) < 4:
         rows.append(rows[0][rows[-1] & 255] ^ rows[-1] >> 8)
-    made = np.array(rows)
-    while len(made) < _BLOCK:
-        farther = made[-1][made & 255]
+    table = np.array(rows)
+    while len(table) < _BLOCK:
+        farther = table[-1][table & 255]
         for byte in range(1, 4):
-            farther = farther ^ made[-1 - byte][made >> 8 * byte & 255]
-        made = np.concatenate([made, farther])
-    return made.reshape(-1)
+            farther = farther ^ table[-1 - byte][table >> 8 * byte & 255]
+        table = np.concatenate([table, farther])
+    return table.reshape(-1)
 
 
 @cache
@@ -67,8 +70,8 @@ def crc32c(data: bytes | memoryview) -> int:
         state = _after(raw[:odd], state, table, rows)
     for start in range(odd, len(raw), _BLOCK * 64):
         blocks = raw[start:start + _BLOCK * 64].reshape(-1, _BLOCK)
-        found = np.bitwise_xor.reduce(table.take(blocks + rows), axis=1).tolist()
-        for alone in found:
+        checks = np.bitwise_xor.reduce(table.take(blocks + rows), axis=1).tolist()
+        for alone in checks:
             # The state before a block acts as if it were added to the block's first four bytes.
             state = alone ^ _moved(state, table)
     return state ^ _ONES
@@ -108,20 +111,20 @@ def masked_crc32c(data: bytes | memoryview) -> int:
     return masked(crc32c(data))
 
 
-def of_parts(raw: np.ndarray, starts: Any, lengths: Any) -> np.ndarray:
+def of_parts(raw: np.ndarray, starts: np.ndarray, lengths: TensorLike) -> np.ndarray:
     """The masked checksums of many parts of an array of bytes, as uint32."""
     begin, size = np.asarray(starts, np.intp), np.asarray(lengths, np.intp)
-    made = np.empty(len(begin), np.uint32)
+    checks = np.empty(len(begin), np.uint32)
     width = 4
     while width <= _BLOCK:
         alike = np.flatnonzero((size <= width) & (size > width // 2) & (size >= 4))
         for at in range(0, len(alike), _TOGETHER // width):
             some = alike[at:at + _TOGETHER // width]
-            made[some] = _of_alike(raw, begin[some], size[some], width)
+            checks[some] = _of_alike(raw, begin[some], size[some], width)
         width *= 2
     for i in np.flatnonzero((size < 4) | (size > _BLOCK)).tolist():
-        made[i] = masked_crc32c(raw[begin[i]:begin[i] + size[i]].tobytes())
-    return made
+        checks[i] = masked_crc32c(raw[begin[i]:begin[i] + size[i]].tobytes())
+    return checks
 
 
 def _of_alike(raw: np.ndarray, begin: np.ndarray, size: np.ndarray, width: int) -> np.ndarray:

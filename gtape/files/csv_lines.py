@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
@@ -41,7 +42,7 @@ class Format(NamedTuple):
     empty: bytes
 
 
-def as_format(field_delim: Any, use_quote_delim: bool, na_value: Any) -> Format:
+def as_format(field_delim: str, use_quote_delim: bool, na_value: str) -> Format:
     """The format that the arguments of `decode_csv` say.
 
     Raises:
@@ -54,14 +55,14 @@ def as_format(field_delim: Any, use_quote_delim: bool, na_value: Any) -> Format:
     return Format(delimiter, bool(use_quote_delim), as_bytes(na_value, "na_value"))
 
 
-def as_columns(record_defaults: Any) -> list[CsvColumn]:
+def as_columns(record_defaults: object) -> list[CsvColumn]:
     """The columns that a list of defaults says: a scalar or a list of one value, or a dtype or an
     empty tensor for a column that must not be empty.
 
     Raises:
         InvalidArgumentError: a dtype that records do not have, or more than one value.
     """
-    found = []
+    columns = []
     for i, given in enumerate(as_items(record_defaults, "record_defaults")):
         if isinstance(given, (DType, type)):
             column = CsvColumn(dtypes.as_dtype(given), None)
@@ -76,13 +77,13 @@ def as_columns(record_defaults: Any) -> list[CsvColumn]:
         if column.dtype.name not in _TYPES:
             raise InvalidArgumentError(f"record_defaults: columns are of {', '.join(_TYPES)}; got "
                                        f"{column.dtype!r} for column {i}")
-        found.append(column)
-    if not found:
+        columns.append(column)
+    if not columns:
         raise InvalidArgumentError("record_defaults must name one column at least")
-    return found
+    return columns
 
 
-def as_selection(select_cols: Any, count: int) -> list[int] | None:
+def as_selection(select_cols: Sequence[int] | None, count: int) -> list[int] | None:
     """The numbers of the columns that are wanted.
 
     Raises:
@@ -90,15 +91,15 @@ def as_selection(select_cols: Any, count: int) -> list[int] | None:
     """
     if select_cols is None:
         return None
-    found = list(as_ints(select_cols, "select_cols"))
-    if any(a >= b for a, b in pairwise(found)):
+    numbers = list(as_ints(select_cols, "select_cols"))
+    if any(a >= b for a, b in pairwise(numbers)):
         raise ValueError(f"select_cols is not strictly increasing; got {shown(select_cols)}")
-    if found and found[0] < 0:
+    if numbers and numbers[0] < 0:
         raise ValueError(f"select_cols contains negative values; got {shown(select_cols)}")
-    if len(found) != count:
+    if len(numbers) != count:
         raise ValueError(f"select_cols and record_defaults must be of one length; got "
-                         f"{len(found)} and {count}")
-    return found
+                         f"{len(numbers)} and {count}")
+    return numbers
 
 
 def fields(record: bytes, form: Format) -> list[bytes]:
@@ -114,7 +115,7 @@ def fields(record: bytes, form: Format) -> list[bytes]:
         if form.quotes and (b"\n" in record or b"\r" in record):
             raise _unquoted()
         return record.split(form.delimiter)
-    found, at, size, mark = [], 0, len(record), form.delimiter
+    texts, at, size, mark = [], 0, len(record), form.delimiter
     while True:
         if record[at:at + 1] == b'"':
             value, at = _quoted(record, at + 1, mark)
@@ -124,9 +125,9 @@ def fields(record: bytes, form: Format) -> list[bytes]:
             value, at = record[at:end], end
             if any(c in value for c in (b'"', b"\n", b"\r")):
                 raise _unquoted()
-        found.append(value)
+        texts.append(value)
         if at >= size:
-            return found
+            return texts
         at += 1
 
 
@@ -170,6 +171,11 @@ class Reader:
         self._columns = columns
         self._readers = [_reader(column, form, i) for i, column in enumerate(columns)]
 
+    def _wanted(self, columns: list[Any]) -> list[Any]:
+        if self._selection is not None:
+            return [columns[i] for i in self._selection if i < len(columns)]
+        return [c for i, c in enumerate(columns) if i not in self._excluded]
+
     def values(self, record: bytes) -> list[Any]:
         """The values of the wanted columns of a record.
 
@@ -177,14 +183,10 @@ class Reader:
             InvalidArgumentError: the record has another number of fields; a field is empty and must
                 not be, or is no number of its dtype.
         """
-        found = fields(record, self._form)
-        if self._selection is not None:
-            found = [found[i] for i in self._selection if i < len(found)]
-        elif self._excluded:
-            found = [text for i, text in enumerate(found) if i not in self._excluded]
-        if len(found) != len(self._readers):
-            raise InvalidArgumentError(f"Expect {len(self._readers)} fields but have {len(found)}")
-        return [read(text) for read, text in zip(self._readers, found)]
+        texts = self._wanted(fields(record, self._form))
+        if len(texts) != len(self._readers):
+            raise InvalidArgumentError(f"Expect {len(self._readers)} fields but have {len(texts)}")
+        return [read(text) for read, text in zip(self._readers, texts)]
 
     def columns(self, records: Sequence[bytes]) -> list[np.ndarray]:
         """The values of the wanted columns of many records, an array of each column.
@@ -202,19 +204,16 @@ class Reader:
 
     def _texts(self, records: Sequence[bytes]) -> list[Sequence[bytes]] | None:
         """The fields by columns; None where some record has quotes, or other numbers of fields."""
+        # One search in all bytes takes less time than one in every record.
         whole = b"".join(records)
         if self._form.quotes and any(c in whole for c in (b'"', b"\n", b"\r")):
             return None
         mark = self._form.delimiter
         try:
-            found: list[Any] = list(zip(*[r.split(mark) for r in records], strict=True))
+            columns = self._wanted(list(zip(*[r.split(mark) for r in records], strict=True)))
         except ValueError:
             return None
-        if self._selection is not None:
-            found = [found[i] for i in self._selection if i < len(found)]
-        elif self._excluded:
-            found = [c for i, c in enumerate(found) if i not in self._excluded]
-        return found if len(found) == len(self._readers) and all(records) else None
+        return columns if len(columns) == len(self._readers) and all(records) else None
 
 
 def _reader(column: CsvColumn, form: Format, number: int) -> Callable[[bytes], Any]:
@@ -237,25 +236,25 @@ def _reader(column: CsvColumn, form: Format, number: int) -> Callable[[bytes], A
 
 
 def _float64(text: bytes) -> float:
-    if b"_" in text:
+    if b"_" in text:  # Python's numbers may have underscores, a file's not
         raise ValueError
     return float(text)
 
 
 def _float32(text: bytes) -> float:
     """A float that is infinite where a float32 is."""
-    found = _float64(text)
-    return found if abs(found) < _HUGE or found != found else found * math.inf
+    number = _float64(text)
+    return number if abs(number) < _HUGE or number != number else number * math.inf
 
 
 def _integer(bits: int) -> Callable[[bytes], int]:
     limit = 1 << bits - 1
 
     def read(text: bytes) -> int:
-        found = int(text)
-        if not -limit <= found < limit or b"_" in text:
+        number = int(text)
+        if not -limit <= number < limit or b"_" in text:
             raise ValueError
-        return found
+        return number
 
     return read
 
@@ -268,13 +267,13 @@ _CONVERTERS: dict[str, Callable[[bytes], Any]] = {
 def fits(text: bytes, dtype: DType) -> bool:
     """Whether a field is a number of a dtype, and a finite one where it is a float32."""
     try:
-        found = _CONVERTERS[dtype.name](text)
+        number = _CONVERTERS[dtype.name](text)
     except ValueError:
         return False
-    return dtype is not dtypes.float32 or math.isfinite(found)
+    return dtype is not dtypes.float32 or math.isfinite(number)
 
 
-def _array(texts: Sequence[bytes], dtype: DType, read: Callable[[bytes], Any],
+def _array(texts: Sequence[bytes], dtype: DType, read: Callable[[bytes], object],
            form: Format) -> np.ndarray:
     """An array of a column's fields: at once where all are plain numbers, else one by one."""
     if b"" in texts or form.empty in texts:
@@ -290,20 +289,20 @@ def _array(texts: Sequence[bytes], dtype: DType, read: Callable[[bytes], Any],
     return array_of([read(text) for text in texts], [len(texts)], dtype)
 
 
-def _numbers(found: np.ndarray, dtype: DType) -> np.ndarray:
+def _numbers(numbers: np.ndarray, dtype: DType) -> np.ndarray:
     """int64 or float64 numbers in a dtype; floats beyond its range are infinite.
 
     Raises:
         OverflowError: an integer is beyond it.
     """
     with np.errstate(over="ignore"):
-        made = found.astype(dtype.np_dtype, copy=False)
-    if dtype is dtypes.int32 and (made != found).any():
+        cast = numbers.astype(dtype.np_dtype, copy=False)
+    if dtype is dtypes.int32 and (cast != numbers).any():
         raise OverflowError
-    return made
+    return cast
 
 
-def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",",
+def decode_csv(records: TensorLike, record_defaults: TensorLike, field_delim: str = ",",
                use_quote_delim: bool = True, na_value: str = "", select_cols: Any = None,
                name: str | None = None) -> list[Tensor]:
     """The columns of records, strings [...], as a list of tensors [...].
@@ -329,10 +328,10 @@ def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",",
     def run(array: np.ndarray) -> list[Any]:
         texts = array.reshape(-1).tolist()
         try:
-            made = reader.columns(texts)
+            arrays = reader.columns(texts)
         except InvalidArgumentError:
             raise _placed(reader, texts) from None
-        return [column.reshape(array.shape) for column in made]
+        return [column.reshape(array.shape) for column in arrays]
 
     return list(step("decode_csv", run, [given], [Spec(given.spec.shape, c.dtype)
                                                   for c in columns], rows=run))

@@ -9,34 +9,34 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError, UnimplementedError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.files.pictures import format_of, frames, jpeg, opened, still
-from gtape.files.png import png
+from gtape.files.pictures import format_of, frames, jpeg, opened, png, still
 from gtape.ops.arguments import as_bytes, as_int, as_ints, as_strings
 from gtape.ops.image.adjustments import convert_image_dtype
 from gtape.ops.text.steps import array_of, each
 from gtape.trace.host_steps import step
 
 
-def single(name: str, value: Any) -> Tensor:
+def single(name: str, value: TensorLike) -> Tensor:
     """The bytes of one file.
 
     Raises:
         InvalidArgumentError: no scalar of strings.
     """
-    found = as_strings(value, name)
-    if found.ndim:
+    scalar = as_strings(value, name)
+    if scalar.ndim:
         raise InvalidArgumentError(f"{name}: `contents` must be scalar but got shape"
-                                   f"{list(found.shape)}")
-    return found
+                                   f"{list(scalar.shape)}")
+    return scalar
 
 
-def _decoded(name: str, contents: Any, decode: Callable[[bytes], np.ndarray],
+def _decoded(name: str, contents: TensorLike, decode: Callable[[bytes], np.ndarray],
              dtype: dtypes.DType = dtypes.uint8) -> Tensor:
     return step(name, lambda content: [decode(content.item())], [single(name, contents)],
                 [dtype])[0]
@@ -55,11 +55,11 @@ def _any(content: bytes, channels: int, wide: bool, animations: bool) -> np.ndar
     kind = format_of(content)
     if kind in ("GIF", "WEBP"):
         _checked(channels, (0, 3) if kind == "GIF" else (0, 3, 4), kind)
-        found = frames(content, kind, only_first=not animations)
-        if kind == "WEBP" and channels and found.shape[3] != channels:
-            raise InvalidArgumentError(f"this WebP file has {found.shape[3]} channels; got "
+        pictures = frames(content, kind, only_first=not animations)
+        if kind == "WEBP" and channels and pictures.shape[3] != channels:
+            raise InvalidArgumentError(f"this WebP file has {pictures.shape[3]} channels; got "
                                        f"channels={channels}")
-        return found if animations else found[0]
+        return pictures if animations else pictures[0]
     allowed = {"JPEG": (0, 1, 3), "PNG": (0, 1, 3, 4), "BMP": (0, 3, 4)}[kind]
     return still(content, kind, _checked(channels, allowed, kind), wide and kind == "PNG")
 
@@ -75,15 +75,15 @@ def _one(content: bytes, channels: int, name: str, wide: bool = False,
         if channels == 4 and kind == "JPEG":
             raise InvalidArgumentError("JPEG does not support 4 channels")
         return still(content, kind, channels, wide, ratio if kind == "JPEG" else 1)
-    found = frames(content, kind)
-    if len(found) != 1:
-        raise InvalidArgumentError(f"Got {len(found)} frames, but animated gifs can only be "
+    pictures = frames(content, kind)
+    if len(pictures) != 1:
+        raise InvalidArgumentError(f"Got {len(pictures)} frames, but animated gifs can only be "
                                    f"decoded by tf.io.decode_gif or tf.io.decode_image")
     _checked(channels, (0, 3), kind)
-    return found[0].astype(np.uint16) * np.uint16(257) if wide else found[0]
+    return pictures[0].astype(np.uint16) * np.uint16(257) if wide else pictures[0]
 
 
-def decode_image(contents: Any, channels: int | None = None, dtype: Any = dtypes.uint8,
+def decode_image(contents: TensorLike, channels: int | None = None, dtype: object = dtypes.uint8,
                  name: str | None = None, expand_animations: bool = True) -> Tensor:
     """The pixels of a JPEG, PNG, BMP, GIF or WebP file: [height, width, channels], of a GIF or
     WebP file [frames, height, width, 3].
@@ -105,10 +105,11 @@ def decode_image(contents: Any, channels: int | None = None, dtype: Any = dtypes
     wide: list[bool] = []
 
     def decode(content: bytes) -> np.ndarray:
+        # Byte 24 of a PNG file says how many bits a channel has.
         sixteen = content[24:25] == b"\x10" and content.startswith(b"\x89PNG")
         wide.append(wanted is dtypes.uint16 or (sixteen and wanted.is_floating))
-        found = _any(content, count, wide[-1], expand_animations)
-        return found if wanted is dtypes.uint8 else _rescaled(found, wanted)
+        pixels = _any(content, count, wide[-1], expand_animations)
+        return pixels if wanted is dtypes.uint8 else _rescaled(pixels, wanted)
 
     return _decoded("decode_image", contents, decode, wanted)
 
@@ -117,7 +118,7 @@ def _rescaled(pixels: np.ndarray, dtype: dtypes.DType) -> np.ndarray:
     return np.asarray(convert_image_dtype(pixels, dtype).numpy())
 
 
-def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8,
+def decode_png(contents: TensorLike, channels: int = 0, dtype: object = dtypes.uint8,
                name: str | None = None) -> Tensor:
     """The pixels [height, width, channels] of a PNG file (or of a JPEG or GIF file), uint8 or
     uint16.
@@ -141,9 +142,10 @@ def _jpeg_options(ratio: int, fancy_upscaling: bool, try_recover_truncated: bool
                                  "colours; leave try_recover_truncated and fancy_upscaling out")
 
 
-def decode_jpeg(contents: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
-                try_recover_truncated: bool = False, acceptable_fraction: float = 1,
-                dct_method: str = "", name: str | None = None) -> Tensor:
+def decode_jpeg(contents: TensorLike, channels: int = 0, ratio: int = 1,
+                fancy_upscaling: bool = True, try_recover_truncated: bool = False,
+                acceptable_fraction: float = 1, dct_method: str = "", name: str | None = None,
+                ) -> Tensor:
     """The pixels [height, width, channels] of a JPEG file (or of a PNG or GIF file), uint8.
 
     Args:
@@ -160,10 +162,10 @@ def decode_jpeg(contents: Any, channels: int = 0, ratio: int = 1, fancy_upscalin
                     lambda content: _one(content, count, "decode_jpeg", ratio=ratio))
 
 
-def decode_and_crop_jpeg(contents: Any, crop_window: Any, channels: int = 0, ratio: int = 1,
-                         fancy_upscaling: bool = True, try_recover_truncated: bool = False,
-                         acceptable_fraction: float = 1, dct_method: str = "",
-                         name: str | None = None) -> Tensor:
+def decode_and_crop_jpeg(contents: TensorLike, crop_window: TensorLike, channels: int = 0,
+                         ratio: int = 1, fancy_upscaling: bool = True,
+                         try_recover_truncated: bool = False, acceptable_fraction: float = 1,
+                         dct_method: str = "", name: str | None = None) -> Tensor:
     """The part [y, x, height, width] of a JPEG file's pixels.
 
     Raises:
@@ -185,7 +187,7 @@ def decode_and_crop_jpeg(contents: Any, crop_window: Any, channels: int = 0, rat
     return _decoded("decode_and_crop_jpeg", contents, decode)
 
 
-def decode_gif(contents: Any, name: str | None = None) -> Tensor:
+def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
     """The pictures [frames, height, width, 3] of a GIF file, uint8; one of a JPEG or PNG file.
 
     Raises:
@@ -199,7 +201,7 @@ def decode_gif(contents: Any, name: str | None = None) -> Tensor:
     return _decoded("decode_gif", contents, decode)
 
 
-def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
+def decode_bmp(contents: TensorLike, channels: int = 0, name: str | None = None) -> Tensor:
     """The pixels [height, width, channels] of a BMP file, uint8.
 
     Raises:
@@ -217,7 +219,7 @@ def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Ten
     return _decoded("decode_bmp", contents, decode)
 
 
-def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32,
+def extract_jpeg_shape(contents: TensorLike, output_type: object = dtypes.int32,
                        name: str | None = None) -> Tensor:
     """[height, width, channels] of a JPEG file, of which only the head is read.
 
@@ -234,7 +236,7 @@ def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32,
                 [Spec((3,), as_dtype(output_type))])[0]
 
 
-def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
+def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
     """Whether the bytes begin as a JPEG file does.
 
     Raises:
@@ -244,7 +246,7 @@ def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
                 single("is_jpeg", contents), dtypes.bool_)
 
 
-def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
+def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
     """Images [..., height, width, 1 to 4] of uint8 or uint16 as PNG files, strings [...].
 
     Args:
@@ -272,16 +274,27 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
 _JPEG_CHANNELS = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}
 
 
-def _density(value: Any, scale: float, what: str) -> int:
+def _check_jpeg(image: Spec, format: object) -> None:
+    if image.dtype is not dtypes.uint8 or len(image.shape) != 3:
+        raise InvalidArgumentError(f"encode_jpeg: image must be 3-dimensional of uint8; got "
+                                   f"{image}")
+    channels = image.shape[2]
+    if not isinstance(format, str) or channels not in _JPEG_CHANNELS.get(format, ()):
+        raise InvalidArgumentError(f"encode_jpeg: image must have 1 or 3 channels, 1 for the "
+                                   f"format 'grayscale' and 3 for 'rgb'; got {channels} channels "
+                                   f"and the format {shown(format)}")
+
+
+def _density(value: int, scale: float, what: str) -> int:
     """Dots per inch; a JPEG file has two bytes for them."""
-    found = as_int(value, f"encode_jpeg: {what}")
-    if not 0 <= found < 1 << 16 or round(found * scale) >= 1 << 16:
+    dots = as_int(value, f"encode_jpeg: {what}")
+    if not 0 <= dots < 1 << 16 or round(dots * scale) >= 1 << 16:
         raise InvalidArgumentError(f"encode_jpeg: {what} must be fewer than 2^16 dots per inch; "
-                                   f"got {found}")
-    return round(found * scale)
+                                   f"got {dots}")
+    return round(dots * scale)
 
 
-def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bool = False,
+def encode_jpeg(image: TensorLike, format: str = "", quality: int = 95, progressive: bool = False,
                 optimize_size: bool = False, chroma_downsampling: bool = True,
                 density_unit: str = "in", x_density: int = 300, y_density: int = 300,
                 xmp_metadata: str = "", name: str | None = None) -> Tensor:
@@ -297,20 +310,13 @@ def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bo
         UnavailableError: Pillow is not installed.
     """
     given = convert(image)
-    if given.dtype is not dtypes.uint8 or given.ndim != 3:
-        raise InvalidArgumentError(f"encode_jpeg: image must be 3-dimensional of uint8; got "
-                                   f"{given.spec}")
-    channels = given.spec.shape[2]
-    if not isinstance(format, str) or channels not in _JPEG_CHANNELS.get(format, ()):
-        raise InvalidArgumentError(f"encode_jpeg: image must have 1 or 3 channels, 1 for the "
-                                   f"format 'grayscale' and 3 for 'rgb'; got {channels} channels "
-                                   f"and the format {shown(format)}")
+    _check_jpeg(given.spec, format)
     if not 0 <= as_int(quality, "encode_jpeg: quality") <= 100:
         raise InvalidArgumentError(f"quality must be in [0,100], got {shown(quality)}")
     if density_unit not in ("in", "cm"):
         raise InvalidArgumentError(f"Invalid density_unit {shown(density_unit)}; it is 'in' or "
                                    "'cm'")
-    scale = 1 if density_unit == "in" else 2.54
+    scale = 1 if density_unit == "in" else 2.54  # centimetres to an inch
     options: dict[str, Any] = {
         "quality": quality, "progressive": bool(progressive), "optimize": bool(optimize_size),
         "subsampling": 2 if chroma_downsampling else 0,

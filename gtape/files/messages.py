@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.files import wire
 
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
+
 _DEFAULTS = {"int": 0, "bool": False, "text": "", "bytes": b"", "float": 0.0, "double": 0.0}
-_FORMATS: dict[str, tuple[str, np.dtype, int]] = {"float": ("<f", np.dtype("<f4"), wire.FIXED32),
-            "double": ("<d", np.dtype("<f8"), wire.FIXED64)}
+_FORMATS: dict[str, tuple[str, np.dtype, int]] = {
+    "float": ("<f", np.dtype("<f4"), wire.FIXED32), "double": ("<d", np.dtype("<f8"), wire.FIXED64)}
 _WIRES = {"int": wire.VARINT, "bool": wire.VARINT, "float": wire.FIXED32, "double": wire.FIXED64}
 
 
@@ -66,7 +69,7 @@ def _value(kind: str, value: Any) -> Any:
                     f"tensor.numpy() for those of a tensor")
 
 
-def _real(value: Any) -> Any:
+def _real(value: float) -> float:
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"a field of floats takes real numbers; got {shown(value)}")
     return value
@@ -75,9 +78,10 @@ def _real(value: Any) -> Any:
 def _values(kind: str, values: Any) -> list[Any]:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise TypeError(f"a list of values is needed; got {shown(values)}: write [value]")
+    # The common case at once; the numbers of other arrays and lists are checked one by one.
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.size:
-        if kind == "int" and (values.dtype.kind in "ib" or (values.dtype.kind == "u"
-                              and values.itemsize < 8)):
+        if kind == "int" and (values.dtype.kind in "ib"
+                              or (values.dtype.kind == "u" and values.itemsize < 8)):
             return [int(v) for v in values.tolist()]
         if kind == "float" and values.dtype.kind in "iuf":
             with np.errstate(over="ignore"):
@@ -91,9 +95,9 @@ class Values(list):
     """The values of a field that is a list; each is checked as it comes in."""
 
     __slots__ = ("_kind",)
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
-    def __init__(self, kind: Any, values: Iterable[Any] = ()) -> None:
+    def __init__(self, kind: Any, values: Iterable[object] = ()) -> None:
         self._kind = kind
         super().__init__(self._checked(values))
 
@@ -108,27 +112,27 @@ class Values(list):
 
     def add(self, **fields: Any) -> Any:
         """A new message at the end of a list of messages."""
-        made = self._kind(**fields)
-        super().append(made)
-        return made
+        message = self._kind(**fields)
+        super().append(message)
+        return message
 
-    def extend(self, values: Any) -> None:
+    def extend(self, values: object) -> None:
         """Add values at the end."""
         super().extend(self._checked(values))
 
-    def insert(self, index: Any, value: Any) -> None:
+    def insert(self, index: Any, value: object) -> None:
         """Put a value before the one at `index`."""
         super().insert(index, self._checked([value])[0])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        made = self._checked(value if isinstance(index, slice) else [value])
-        super().__setitem__(index, made if isinstance(index, slice) else made[0])
+        checked = self._checked(value if isinstance(index, slice) else [value])
+        super().__setitem__(index, checked if isinstance(index, slice) else checked[0])
 
     def __iadd__(self, values: Any) -> Self:  # type: ignore[misc]
         self.extend(values)
         return self
 
-    def _append_(self, values: list[Any]) -> None:
+    def _append_(self, values: list[object]) -> None:
         super().extend(values)
 
 
@@ -136,7 +140,7 @@ class Messages(dict):
     """A field that is a map: reading what is not there makes it, as protobuf's maps do."""
 
     __slots__ = ("_kind",)
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __init__(self, kind: Any, values: Any = ()) -> None:
         super().__init__()
@@ -145,28 +149,28 @@ class Messages(dict):
             super().__setitem__(_value("text", key), _message(kind, value))
 
     def __missing__(self, key: Any) -> Any:
-        made = self._kind()
-        super().__setitem__(_value("text", key), made)
-        return made
+        message = self._kind()
+        super().__setitem__(_value("text", key), message)
+        return message
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         raise ValueError(f"a message cannot be assigned to a key of a map; write "
                          f"map[{shown(key)}].CopyFrom(message)")
 
-    def _put_(self, key: str, value: Any) -> None:
+    def _put_(self, key: str, value: object) -> None:
         super().__setitem__(key, value)
 
 
-def _message(kind: type[Message], value: Any) -> Any:
+def _message(kind: type[Message], value: object) -> Any:
     """A copy of a message, or one of the fields in a dict."""
     if isinstance(value, dict):
         return kind(**value)
     if type(value) is not kind:
         raise TypeError(f"a {kind.__name__} is needed, or a dict of its fields; got "
                         f"{shown(value)}")
-    made = kind()
-    made.CopyFrom(value)
-    return made
+    message = kind()
+    message.CopyFrom(value)
+    return message
 
 
 class Message:
@@ -197,24 +201,24 @@ class Message:
         elif isinstance(field.kind, str):
             self._held[field.name] = _value(field.kind, value)
         else:
-            made = self._held[field.name] = _message(field.kind, value)
-            made.SetInParent()
+            message = self._held[field.name] = _message(field.kind, value)
+            message.SetInParent()
 
     @classmethod
     def _field(cls, name: str) -> Field:
-        found = cls._by_name.get(name)
-        if found is None:
+        field = cls._by_name.get(name)
+        if field is None:
             raise ValueError(f"a {cls.__name__} has no field {shown(name)}; it has "
                              f"{', '.join(cls._by_name)}")
-        return found
+        return field
 
     def __getattr__(self, name: str) -> Any:
         field = type(self)._by_name.get(name)
         if field is None:
             raise AttributeError(f"a {type(self).__name__} has no '{name}'; its fields are "
                                  f"{', '.join(self._by_name)}")
-        if field.oneof:
-            self._drop_others(field)
+        if field.oneof and self._keep_last(field.oneof) != name:
+            self._held.pop(name, None)
         held = self._held
         if name not in held:
             if isinstance(field.kind, str) and not field.many:
@@ -223,7 +227,7 @@ class Message:
                           else field.kind())
         return held[name]
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: TensorLike) -> None:
         field = type(self)._by_name.get(name)
         if field is None:
             raise AttributeError(f"a {type(self).__name__} has no field '{name}'; it has "
@@ -241,16 +245,15 @@ class Message:
                     self._held.pop(other.name, None)
         self._held[field.name] = value
 
-    def _drop_others(self, wanted: Field) -> None:
-        """Of the fields of a group the one that was made last is held: a message in it is set by
-        being changed, of which the message around it learns when it is asked next."""
-        among = [f.name for f in self._fields if f.oneof == wanted.oneof and self._has(f)]
+    def _keep_last(self, group: str) -> str | None:
+        """Of the fields of a group the one that was made last is held, which is named: a message in
+        it is set by being changed, of which the message around it learns when it is asked next."""
+        among = [f.name for f in self._fields if f.oneof == group and self._has(f)]
         last = next((n for n in reversed(self._held) if n in among), None)
         for name in among:
             if name != last:
                 del self._held[name]
-        if last != wanted.name:
-            self._held.pop(wanted.name, None)
+        return last
 
     def _has(self, field: Field) -> bool:
         held = self._held.get(field.name)
@@ -260,12 +263,13 @@ class Message:
             return held._marked or any(map(held._has, held._fields))
         if field.many or field.map:
             return len(held) > 0
+        # -0.0 equals 0.0, and is another value in bytes.
         return bool(field.oneof) or held != _DEFAULTS[field.kind] or (
             str(held) == "-0.0")
 
     def _present(self) -> Iterator[tuple[Field, Any]]:
-        for name in {f.oneof: f for f in self._fields if f.oneof}:
-            self.WhichOneof(name)
+        for group in {f.oneof for f in self._fields if f.oneof}:
+            self._keep_last(group)
         for field in self._fields:
             if self._has(field):
                 yield field, self._held[field.name]
@@ -290,15 +294,9 @@ class Message:
         Raises:
             ValueError: there is no such group.
         """
-        among = [f for f in self._fields if f.oneof == oneof_group]
-        if not oneof_group or not among:
+        if not oneof_group or all(f.oneof != oneof_group for f in self._fields):
             raise ValueError(f"a {type(self).__name__} has no oneof {shown(oneof_group)}")
-        set_ = [f for f in among if self._has(f)]
-        last = next((n for n in reversed(self._held) if n in [f.name for f in set_]), None)
-        for field in set_:
-            if field.name != last:
-                del self._held[field.name]
-        return last
+        return self._keep_last(oneof_group)
 
     def SetInParent(self) -> None:
         """Mark the message as set, even if all of its fields have their defaults."""
@@ -321,14 +319,17 @@ class Message:
         """Give one field its default."""
         self._held.pop(self._field(field_name).name, None)
 
+    def _require_like(self, what: str, other: object) -> None:
+        if type(other) is not type(self):
+            raise TypeError(f"{what} takes a {type(self).__name__}; got {shown(other)}")
+
     def CopyFrom(self, other_msg: Self) -> None:
         """Become like another message of the class.
 
         Raises:
             TypeError: it is of another class.
         """
-        if type(other_msg) is not type(self):
-            raise TypeError(f"CopyFrom takes a {type(self).__name__}; got {shown(other_msg)}")
+        self._require_like("CopyFrom", other_msg)
         if other_msg is self:
             return
         held = {f.name: v for f, v in other_msg._present()}
@@ -343,8 +344,7 @@ class Message:
         Raises:
             TypeError: it is of another class.
         """
-        if type(other_msg) is not type(self):
-            raise TypeError(f"MergeFrom takes a {type(self).__name__}; got {shown(other_msg)}")
+        self._require_like("MergeFrom", other_msg)
         for field, value in list(other_msg._present()):
             mine = getattr(self, field.name)
             if field.many:
@@ -380,9 +380,9 @@ class Message:
         Raises:
             InvalidArgumentError: they are damaged, cut short, or something else.
         """
-        made = cls()
-        made.MergeFromString(s)
-        return made
+        message = cls()
+        message.MergeFromString(s)
+        return message
 
     def ParseFromString(self, serialized: Any) -> int:
         """Become the message that bytes hold; the number of bytes.
@@ -391,13 +391,13 @@ class Message:
             InvalidArgumentError: they are damaged, cut short, or something else; the message is as
                 it was.
         """
-        made = self.FromString(serialized)
+        message = self.FromString(serialized)
         self.Clear()
-        self._held.update(made._held)
+        self._held.update(message._held)
         self.SetInParent()
         return len(serialized)
 
-    def MergeFromString(self, serialized: Any) -> int:
+    def MergeFromString(self, serialized: bytes | memoryview) -> int:
         """Take over what bytes hold, in lists after what is there; the number of bytes.
 
         Raises:
@@ -417,32 +417,31 @@ class Message:
         if field.map:
             _read_entry(getattr(self, field.name), field, kind, value, what)
         elif not isinstance(field.kind, str):
-            made = field.kind() if field.many else getattr(self, field.name)
-            made.MergeFromString(_delimited(kind, value, what))
-            made.SetInParent()
+            message = field.kind() if field.many else getattr(self, field.name)
+            message.MergeFromString(_delimited(kind, value, what))
+            message.SetInParent()
             if field.many:
-                getattr(self, field.name)._append_([made])
+                getattr(self, field.name)._append_([message])
         elif field.many:
             getattr(self, field.name)._append_(_decoded(field, kind, value, what))
         else:
-            found = _decoded(field, kind, value, what)
-            if found:
-                self._take(field, found[-1])
+            values = _decoded(field, kind, value, what)
+            if values:
+                self._take(field, values[-1])
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         return [(f.name, v) for f, v in self._present()] == [
-            (f.name, v) for f, v in other._present()]  # type: ignore[attr-defined]
+            (f.name, v) for f, v in other._present()]
 
     def __repr__(self) -> str:
         return "".join(f"{line}\n" for line in _lines(self, ""))
 
-    def __copy__(self) -> Self:
-        return _message(type(self), self)  # type: ignore[no-any-return]
+    def __copy__(self, memo: object = None) -> Self:
+        return _message(type(self), self)
 
-    def __deepcopy__(self, memo: Any) -> Self:
-        return _message(type(self), self)  # type: ignore[no-any-return]
+    __deepcopy__ = __copy__
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._by_name})
@@ -470,38 +469,38 @@ def _encoded(field: Field, value: Any, ordered: bool) -> Iterator[bytes]:
                else struct.pack(_FORMATS[field.kind][0], value))
 
 
-def _delimited(kind: int, value: Any, what: str) -> Any:
+def _delimited(kind: int, value: memoryview, what: str) -> memoryview:
     if kind != wire.DELIMITED:
         raise InvalidArgumentError(f"could not parse {what}: a number where a message or a text "
                                    f"must be; the bytes are damaged or something else")
     return value
 
 
-def _decoded(field: Field, kind: int, value: Any, what: str) -> list[Any]:
+def _decoded(field: Field, kind: int, value: Any, what: str) -> list[object]:
     """The values of a field, of which there are many where they are packed."""
     if field.kind in ("text", "bytes"):
         content = _delimited(kind, value, what)
         return [bytes(content) if field.kind == "bytes" else wire.text(content, what)]
     if field.kind in ("int", "bool"):
-        found = ([wire.signed(value)] if kind == wire.VARINT
-                 else wire.read_varints(_delimited(kind, value, what), what).tolist())
-        return [bool(v) for v in found] if field.kind == "bool" else found
+        numbers = ([wire.signed(value)] if kind == wire.VARINT
+                   else wire.read_varints(_delimited(kind, value, what), what).tolist())
+        return [bool(v) for v in numbers] if field.kind == "bool" else numbers
     _, dtype, single = _FORMATS[field.kind]
     if kind not in (single, wire.DELIMITED) or len(value) % dtype.itemsize:
         raise InvalidArgumentError(f"could not parse {what}: the field '{field.name}' holds no "
                                    f"whole {field.kind}s; the bytes are damaged or something else")
-    return np.frombuffer(value, dtype).tolist()  # type: ignore[no-any-return]
+    return np.frombuffer(value, dtype).tolist()
 
 
-def _read_entry(into: Messages, field: Field, kind: int, value: Any, what: str) -> None:
-    key, made = "", field.kind()
+def _read_entry(into: Messages, field: Field, kind: int, value: memoryview, what: str) -> None:
+    key, message = "", field.kind()
     for number, inner, part in wire.fields(_delimited(kind, value, what), what):
         if number == 1:
             key = wire.text(_delimited(inner, part, what), what)
         elif number == 2:
-            made = field.kind()
-            made.MergeFromString(_delimited(inner, part, what))
-    into._put_(key, made)
+            message = field.kind()
+            message.MergeFromString(_delimited(inner, part, what))
+    into._put_(key, message)
 
 
 def _lines(message: Message, indent: str) -> Iterator[str]:

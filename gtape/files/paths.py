@@ -43,20 +43,21 @@ def local(path: Any) -> str:
     if isinstance(path, (Tensor, Readable)):
         path = scalar_bytes(path, "a path")
     try:
-        found = os.fsdecode(path)
+        text = os.fsdecode(path)
     except TypeError:
         raise TypeError(f"a path must be a str, bytes, a path object or a scalar string tensor; "
                         f"got {shown(path)}") from None
-    if "\0" in found:
-        raise InvalidArgumentError(f"a path cannot hold a NUL; got {shown(found)}")
-    scheme, mark, rest = found.partition("://")
+    if "\0" in text:
+        raise InvalidArgumentError(f"a path cannot hold a NUL; got {shown(text)}")
+    scheme, mark, rest = text.partition("://")
+    # A path may hold "://" without being an address: then what is before it is no scheme.
     if mark and scheme.replace("+", "").replace("-", "").isalnum():
         if scheme != "file":
             raise UnimplementedError(f"File system scheme '{scheme}' not implemented (file: "
-                                     f"'{found}'): gtape reads and writes the files of this "
+                                     f"'{text}'): gtape reads and writes the files of this "
                                      f"machine; copy the file here first, or open it with fsspec")
         return rest
-    return found
+    return text
 
 
 def scalar_bytes(value: Any, what: str) -> bytes:
@@ -65,10 +66,10 @@ def scalar_bytes(value: Any, what: str) -> bytes:
     Raises:
         InvalidArgumentError: it holds something else.
     """
-    found = host_value(value, what)
-    if found.ndim or found.dtype != object:
+    array = host_value(value, what)
+    if array.ndim or array.dtype != object:
         raise InvalidArgumentError(f"{what} must be a scalar of strings; got {shown(value)}")
-    return found.item()  # type: ignore[no-any-return]
+    return array.item()
 
 
 @contextlib.contextmanager

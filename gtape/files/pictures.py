@@ -1,24 +1,32 @@
-"""Pictures in files, opened by Pillow: which format, how large, which pixels.
+"""Pictures in files: which format, how large, which pixels.
 
-How large a picture claims to be is compared with the length of its file before a pixel is made.
+Pillow opens them, but for BMP files, which are read here, as PNG files are written. How large a
+picture claims to be is compared with the length of its file before a pixel is made.
 """
 
 from __future__ import annotations
 
 import io
+import struct
+import zlib
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from gtape.core.errors import InvalidArgumentError, UnavailableError, UnimplementedError
-from gtape.files.bmp import bmp
 
-_BEGINNINGS = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF8", "GIF"),
+_PNG = b"\x89PNG\r\n\x1a\n"
+_BEGINNINGS = ((b"\xff\xd8\xff", "JPEG"), (_PNG, "PNG"), (b"GIF8", "GIF"),
                (b"BM", "BMP"))
 #: Pixels that a picture of any length of file may have, and pixels for each byte of a longer one.
 _FREE, _EACH = 1 << 24, 4096
 #: TensorFlow's weights of red, green and blue in a PNG file's grey, of 32768.
 _GREY = np.array([9797, 19234, 3737], np.int64)
+#: PNG's code of the kind of pixels, by the number of channels.
+_COLOURS = {1: 0, 2: 4, 3: 2, 4: 6}
+#: Of a BMP file: where its pixels begin, width, height, planes, bits a pixel, compression.
+_BMP_HEAD = struct.Struct("<I4xiiHHI")
 
 
 def format_of(content: bytes) -> str:
@@ -45,15 +53,11 @@ def opened(content: bytes, name: str) -> Any:
         UnavailableError: Pillow is not installed.
         InvalidArgumentError: the file is damaged, or claims more pixels than it can hold.
     """
+    images = _pillow("decoding images")
     try:
-        from PIL import Image
-    except ImportError as error:
-        raise UnavailableError("decoding images needs the package pillow: pip install "
-                               "'gtape[images]'") from error
-    try:
-        if name == "PNG":
-            Image.open(io.BytesIO(content), formats=[name]).verify()
-        image = Image.open(io.BytesIO(content), formats=[name])
+        if name == "PNG":  # whose checksums Pillow compares only when it is asked to
+            images.open(io.BytesIO(content), formats=[name]).verify()
+        image = images.open(io.BytesIO(content), formats=[name])
         frames = getattr(image, "n_frames", 1)
     except Exception as error:
         raise _invalid(name, content, error) from None
@@ -63,6 +67,15 @@ def opened(content: bytes, name: str) -> Any:
             f"Invalid {name} data, size {len(content)}: it claims {frames} pictures of "
             f"{image.width} x {image.height} pixels, more than so few bytes hold")
     return image
+
+
+def _pillow(what: str) -> ModuleType:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise UnavailableError(f"{what} needs the package pillow: pip install "
+                               f"'gtape[images]'") from error
+    return Image
 
 
 def _invalid(name: str, content: bytes, error: Exception) -> InvalidArgumentError:
@@ -119,6 +132,7 @@ def _jpeg(image: Any, content: bytes, channels: int, ratio: int) -> np.ndarray:
         raise InvalidArgumentError("a JPEG file of four colours is decoded to 3 channels; got "
                                    "channels=1")
     width, height = image.size
+    # The decoder leaves out what a smaller picture does not need; the size may be a little larger.
     image.draft(mode if image.mode != "CMYK" else None,
                 (max(width // ratio, 1), max(height // ratio, 1)))
     loaded(image, content, "JPEG")
@@ -153,7 +167,7 @@ def _channels(pixels: np.ndarray, wanted: int) -> np.ndarray:
 def frames(content: bytes, name: str, only_first: bool = False) -> np.ndarray:
     """The pictures [frames, height, width, 3] of a GIF or WebP file."""
     image = opened(content, name)
-    size, found = image.size, []
+    size, pictures = image.size, []
     for number in range(1 if only_first else getattr(image, "n_frames", 1)):
         try:
             image.seek(number)
@@ -164,21 +178,76 @@ def frames(content: bytes, name: str, only_first: bool = False) -> np.ndarray:
                                        f"{number} is of {image.size} pixels, the first of {size}")
         loaded(image, content, name)
         alpha = name == "WEBP" and image.mode == "RGBA"
-        found.append(np.asarray(image if alpha else image.convert("RGB")))
-    return np.stack(found)
+        pictures.append(np.asarray(image if alpha else image.convert("RGB")))
+    return np.stack(pictures)
 
 
-def jpeg(image: np.ndarray, **options: Any) -> bytes:
+def jpeg(image: np.ndarray, **options: object) -> bytes:
     """The JPEG file of an image [height, width, 1 or 3] of uint8.
 
     Raises:
         UnavailableError: Pillow is not installed.
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise UnavailableError("encoding JPEG files needs the package pillow: pip install "
-                               "'gtape[images]'") from error
-    into = io.BytesIO()
-    Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).save(into, "JPEG", **options)
+    images, into = _pillow("encoding JPEG files"), io.BytesIO()
+    images.fromarray(image[..., 0] if image.shape[2] == 1 else image).save(into, "JPEG", **options)
     return into.getvalue()
+
+
+def _part(kind: bytes, content: bytes) -> bytes:
+    check = zlib.crc32(content, zlib.crc32(kind))
+    return b"".join((len(content).to_bytes(4), kind, content, check.to_bytes(4)))
+
+
+def png(image: np.ndarray, compression: int = -1) -> bytes:
+    """The PNG file of an image [height, width, channels] of uint8 or uint16.
+
+    Each row is stored as its difference to the row above, which packs better than the row.
+
+    Raises:
+        InvalidArgumentError: no pixels, another number of channels, or another dtype.
+    """
+    if image.ndim != 3 or not image.size or image.shape[2] not in _COLOURS or (
+            image.dtype not in (np.uint8, np.uint16)):
+        raise InvalidArgumentError(f"encode_png takes images [height, width, channels] of 1 to 4 "
+                                   f"channels of uint8 or uint16, with one pixel at least; got "
+                                   f"{image.dtype.name}{list(image.shape)}")
+    height, width, channels = image.shape
+    rows = np.ascontiguousarray(image.astype(image.dtype.newbyteorder(">")))
+    raw = rows.view(np.uint8).reshape(height, -1)
+    lines = np.empty((height, raw.shape[1] + 1), np.uint8)
+    lines[:, 0] = 2
+    lines[0, 1:] = raw[0]
+    np.subtract(raw[1:], raw[:-1], out=lines[1:, 1:])
+    head = struct.pack(">IIBBBBB", width, height, 8 * image.itemsize, _COLOURS[channels], 0, 0, 0)
+    return b"".join((_PNG, _part(b"IHDR", head),
+                     _part(b"IDAT", zlib.compress(lines.tobytes(), compression)),
+                     _part(b"IEND", b"")))
+
+
+def bmp(content: bytes) -> np.ndarray:
+    """The pixels [height, width, 1, 3 or 4] of a BMP file.
+
+    Raises:
+        InvalidArgumentError: the file is damaged or cut short, or of another kind.
+    """
+    if len(content) < 34:
+        raise _invalid_bmp(content, "it is cut short")
+    start, width, height, _, bits, packed = _BMP_HEAD.unpack_from(content, 10)
+    channels = {8: 1, 24: 3, 32: 4}.get(bits)
+    if channels is None or packed not in (0, 3):
+        raise _invalid_bmp(content, f"{bits} bits a pixel and the compression {packed}; only 8, 24 "
+                                    f"and 32 bits without compression are read")
+    rows, row = abs(height), (width * channels + 3) // 4 * 4
+    if width <= 0 or not rows or start + rows * row > len(content):
+        raise _invalid_bmp(content, f"it claims {width} x {rows} pixels from byte {start} on, more "
+                                    f"than there are")
+    lines = np.frombuffer(content, np.uint8, rows * row, start).reshape(rows, row)
+    pixels = lines[:, :width * channels].reshape(rows, width, channels)
+    if height > 0:
+        pixels = pixels[::-1]
+    order = [0] if channels == 1 else [2, 1, 0, 3][:channels]
+    return pixels[..., order]
+
+
+def _invalid_bmp(content: bytes, what: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"Invalid BMP data, size {len(content)}: {what}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import DataLossError, InvalidArgumentError
 from gtape.core.formatting import shown
@@ -22,7 +23,7 @@ from gtape.ops.text.steps import each
 from gtape.trace.host_steps import step
 
 
-def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True,
+def decode_raw(input_bytes: TensorLike, out_type: object, little_endian: bool = True,
                fixed_length: int | None = None, name: str | None = None) -> Tensor:
     """The bytes of strings [...] as numbers [..., n] of a dtype.
 
@@ -57,10 +58,10 @@ def _cut(flat: list[bytes], size: int) -> np.ndarray:
     """The first bytes of strings, with zeros behind those that are shorter: uint8 [n, size]."""
     spec = Spec((len(flat), size), dtypes.uint8)
     with room_for("decode_raw", spec):
-        made = np.zeros(spec.shape, np.uint8)
-    for row, value in zip(made, flat):
+        rows = np.zeros(spec.shape, np.uint8)
+    for row, value in zip(rows, flat):
         row[:len(value)] = np.frombuffer(value[:size], np.uint8)
-    return made
+    return rows
 
 
 def _of_one_length(flat: list[bytes], dtype: dtypes.DType) -> np.ndarray:
@@ -91,20 +92,20 @@ def _numbers(rows: np.ndarray, dtype: dtypes.DType, little_endian: bool) -> np.n
     return (words if little_endian else words.byteswap()).view(dtype.np_dtype)
 
 
-def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
+def encode_base64(input: TensorLike, pad: bool = False, name: str | None = None) -> Tensor:
     """Strings in the base-64 alphabet that is safe in addresses, with "-" and "_".
 
     Args:
         pad: end them with "=" to a length that 4 divides.
     """
     def one(value: bytes) -> bytes:
-        made = base64.urlsafe_b64encode(value)
-        return made if pad else made.rstrip(b"=")
+        encoded = base64.urlsafe_b64encode(value)
+        return encoded if pad else encoded.rstrip(b"=")
 
     return each("encode_base64", one, as_strings(input, "encode_base64"), dtypes.string)
 
 
-def decode_base64(input: Any, name: str | None = None) -> Tensor:
+def decode_base64(input: TensorLike, name: str | None = None) -> Tensor:
     """What `encode_base64` was given, with or without "=" at the end.
 
     Raises:
@@ -129,11 +130,12 @@ def decode_base64(input: Any, name: str | None = None) -> Tensor:
 
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-#: Bytes that one string may unpack to.
+#: Bytes that one string may unpack to: a few bytes can claim to be terabytes.
 _MOST = 1 << 31
 
 
-def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
+def decode_compressed(bytes: TensorLike, compression_type: str = "", name: str | None = None,
+                      ) -> Tensor:
     """Unpacked strings.
 
     Args:
@@ -150,13 +152,13 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
             return value
         unpack = zlib.decompressobj(WINDOWS[kind])
         try:
-            made = unpack.decompress(value, _MOST)
+            content = unpack.decompress(value, _MOST)
         except zlib.error as error:
             raise DataLossError(f"decode_compressed: {shown(value)} is damaged or not compressed "
                                 f"as {kind}: {error}") from None
         if not unpack.eof:
             raise DataLossError(f"decode_compressed: {shown(value)} is cut short, or unpacks to "
                                 f"more than {_MOST} bytes")
-        return made
+        return content
 
     return each("decode_compressed", one, as_strings(bytes, "decode_compressed"), dtypes.string)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.files.crc32c import masked_crc32c, of_parts
@@ -41,11 +42,11 @@ class TFRecordOptions:
         InvalidArgumentError: another compression, or another level.
     """
 
-    def __init__(self, compression_type: Any = None, flush_mode: Any = None,
-                 input_buffer_size: Any = None, output_buffer_size: Any = None,
-                 window_bits: Any = None, compression_level: int | None = None,
-                 compression_method: Any = None, mem_level: Any = None,
-                 compression_strategy: Any = None) -> None:
+    def __init__(self, compression_type: str | None = None, flush_mode: object = None,
+                 input_buffer_size: object = None, output_buffer_size: object = None,
+                 window_bits: object = None, compression_level: int | None = None,
+                 compression_method: object = None, mem_level: object = None,
+                 compression_strategy: object = None) -> None:
         self.compression_type = compression(compression_type)
         level = -1 if compression_level is None else as_int(compression_level, "compression_level")
         if not -1 <= level <= 9:
@@ -64,7 +65,7 @@ class TFRecordWriter:
         NotFoundError, PermissionDeniedError: the file cannot be made there.
     """
 
-    def __init__(self, path: Any, options: Any = None) -> None:
+    def __init__(self, path: object, options: str | TFRecordOptions | None = None) -> None:
         given = options if isinstance(options, TFRecordOptions) else TFRecordOptions(options)
         self._path = local(path)
         with errors(self._path):
@@ -75,7 +76,7 @@ class TFRecordWriter:
         self._held: list[bytes] = []
         self._room = _HELD_BYTES
 
-    def write(self, record: Any) -> None:
+    def write(self, record: TensorLike) -> None:
         """Add a record, which is bytes or a str.
 
         Raises:
@@ -153,7 +154,7 @@ def framed(contents: Sequence[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def records(path: Any, kind: str = "", chunk: int = 1 << 18) -> Iterator[bytes]:
+def records(path: object, kind: str = "", chunk: int = 1 << 18) -> Iterator[bytes]:
     """The records of a file, one after another.
 
     Args:
@@ -198,26 +199,27 @@ def _completed(stream: Stream, data: bytes, start: int, number: int) -> bytes:
     if masked_crc32c(data[:8]) != check:
         raise _damaged(stream.path, start, number, "the checksum of its length is another")
     missing = length + 16 - len(data)
+    # A damaged length is found before memory is asked for it.
     if missing > stream.most():
         raise _damaged(stream.path, start, number,
                        f"it claims {length} bytes, where at most "
                        f"{max(stream.most() + len(data) - 12, 0)} are left: it is damaged or cut "
                        f"short")
-    if missing <= 1 << 18:
+    if missing <= 1 << 18:  # it comes with the next chunk
         return data
     return data + stream.exactly(missing)
 
 
 def _frames(data: bytes) -> tuple[list[tuple[int, int]], int]:
     """Where the bytes of each whole record begin and their length; and where the rest begins."""
-    found, at, size = [], 0, len(data)
+    places, at, size = [], 0, len(data)
     while at + 12 <= size:
         length = _LENGTH.unpack_from(data, at)[0]
         if length > size - at - 16:
             break
-        found.append((at + 12, length))
+        places.append((at + 12, length))
         at += 16 + length
-    return found, at
+    return places, at
 
 
 def _checked(data: bytes, parts: list[tuple[int, int]], path: str, start: int,

@@ -20,11 +20,11 @@ from gtape.ops.arguments import host_value
 #: zlib's window size and format by the name of the compression.
 WINDOWS = {"": 0, "ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
 _CHUNK = 1 << 18
-#: Deflate makes at most so many bytes of one.
+#: Deflate makes at most so many bytes of one: 258 of two bits.
 _MOST = 1032
 
 
-def compression(value: Any) -> str:
+def compression(value: str | None) -> str:
     """The name of a compression: "", "ZLIB" or "GZIP".
 
     Raises:
@@ -36,7 +36,7 @@ def compression(value: Any) -> str:
     name = "" if name is None else name
     if not isinstance(name, str) or name not in WINDOWS:
         raise InvalidArgumentError(f"a compression is '', 'ZLIB' or 'GZIP'; got {shown(value)}")
-    return name  # type: ignore[no-any-return]
+    return name
 
 
 class Stream:
@@ -47,7 +47,7 @@ class Stream:
             folder, or it may not be read.
     """
 
-    def __init__(self, path: Any, kind: str = "") -> None:
+    def __init__(self, path: object, kind: str = "") -> None:
         self.path = local(path)
         if os.path.isdir(self.path):
             raise FailedPreconditionError(f"{self.path}; Is a directory")
@@ -73,9 +73,9 @@ class Stream:
             DataLossError: the file is no such compressed file, is damaged or cut short.
         """
         with errors(self.path):
-            found = self._next(size)
-        self.at += len(found)
-        return found
+            content = self._next(size)
+        self.at += len(content)
+        return content
 
     def exactly(self, size: int) -> bytes:
         """The next `size` bytes, or those that are left."""
@@ -100,16 +100,17 @@ class Stream:
             if self._unpack is None:
                 self._unpack = zlib.decompressobj(WINDOWS[self._kind])
             try:
-                made = self._unpack.decompress(self._packed, size)
+                content = self._unpack.decompress(self._packed, size)
             except zlib.error as error:
                 raise DataLossError(
                     f"'{self.path}' is damaged or not compressed as {self._kind}: about byte "
                     f"{self._file.tell() - len(self._packed)}: {error}") from None
             self._packed = self._unpack.unconsumed_tail
+            # A file may be several compressed ones, one after another.
             if self._unpack.eof:
                 self._packed, self._unpack = self._unpack.unused_data, None
-            if made:
-                return made  # type: ignore[no-any-return]
+            if content:
+                return content
 
     def close(self) -> None:
         """Close the file."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
@@ -34,7 +35,7 @@ _FIELDS = {"float32": (5, "<f4"), "float64": (6, "<f8"), "int32": (7, ""), "uint
 _REPEATED = 1 << 24
 
 
-def shape_proto(shape: Any) -> bytes:
+def shape_proto(shape: tuple[int, ...]) -> bytes:
     """A TensorShapeProto of a known shape."""
     return b"".join(wire.delimited(2, b"\x08" + wire.varint(n) if n else b"") for n in shape)
 
@@ -54,7 +55,7 @@ def encoded(array: np.ndarray, dtype: DType) -> bytes:
     return head + wire.delimited(_CONTENT, content) if content else head
 
 
-def decoded(message: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType]:
+def decoded(message: bytes | memoryview, dtype: DType | None = None) -> tuple[np.ndarray, DType]:
     """The array that a TensorProto holds, and its dtype.
 
     Raises:
@@ -78,26 +79,24 @@ def decoded(message: Any, dtype: DType | None = None) -> tuple[np.ndarray, DType
     if name is None:
         raise InvalidArgumentError(f"could not parse {_WHAT}: gtape has no dtype of the number "
                                    f"{code}; it has those of {', '.join(CODES)}")
-    found = as_dtype(name)
-    if dtype is not None and found is not dtype:
-        raise InvalidArgumentError(f"the tensor in these bytes is of {found!r}, not of {dtype!r}: "
+    stored = as_dtype(name)
+    if dtype is not None and stored is not dtype:
+        raise InvalidArgumentError(f"the tensor in these bytes is of {stored!r}, not of {dtype!r}: "
                                    f"give the dtype that it has, and tf.cast it")
     if name == "string":
-        made = np.empty(len(strings), object)
-        made[:] = strings
-        return _shaped(made, shape), found
-    dtypes.require_usable(found)
+        return _shaped(np.fromiter(strings, object, len(strings)), shape), stored
+    dtypes.require_usable(stored)
     if content is not None and len(content):
-        if len(content) % found.size:
+        if len(content) % stored.size:
             raise InvalidArgumentError(f"could not parse {_WHAT}: {len(content)} bytes hold no "
-                                       f"whole number of values of {found!r}")
-        values = np.frombuffer(content, found.np_dtype)
+                                       f"whole number of values of {stored!r}")
+        values = np.frombuffer(content, stored.np_dtype)
     else:
-        values = _single(rows, name, found)
-    return _shaped(values, shape), found
+        values = _single(rows, name, stored)
+    return _shaped(values, shape), stored
 
 
-def _shape(message: Any) -> tuple[int, ...]:
+def _shape(message: memoryview) -> tuple[int, ...]:
     """The lengths in a TensorShapeProto."""
     lengths = []
     for number, kind, value in wire.fields(message, _WHAT):
@@ -133,12 +132,12 @@ def _single(rows: list[tuple[int, int, Any]], name: str, dtype: DType) -> np.nda
     joined = np.concatenate(parts) if parts else np.empty(0, stored or np.int64)
     if name in ("float16", "bfloat16"):
         return joined.astype(np.uint16).view(dtype.np_dtype)
-    if name.startswith("complex"):
+    if name.startswith("complex"):  # real and imaginary parts in turn
         return joined[:len(joined) // 2 * 2].view(dtype.np_dtype)
     return joined.astype(dtype.np_dtype)
 
 
-def _bytes(value: Any, kind: int) -> Any:
+def _bytes(value: memoryview, kind: int) -> memoryview:
     if kind != wire.DELIMITED:
         raise InvalidArgumentError(f"could not parse {_WHAT}: a field of the wire type {kind}")
     return value
@@ -155,14 +154,14 @@ def _shaped(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
                                f"{shape}, which has {count} elements")
 
 
-def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
+def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Tensor:
     """A tensor as the bytes of a TensorProto, a scalar of strings; `parse_tensor` reads it."""
     value = convert(tensor)
     return step("serialize_tensor", lambda array: [encoded(array, value.dtype)], [value],
                 [Spec((), dtypes.string)])[0]
 
 
-def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
+def parse_tensor(serialized: TensorLike, out_type: object, name: str | None = None) -> Tensor:
     """The tensor that `serialize_tensor` wrote.
 
     Raises:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.size_limits import room_for
@@ -56,7 +57,7 @@ def parsed(content: bytes) -> Sound:
             frames = size // (2 * channels)
             samples = np.frombuffer(content, "<i2", frames * channels, at)
             return Sound(samples.reshape(frames, channels), rate)
-        at += size + size % 2
+        at += size + size % 2  # parts begin at even places
     raise _wrong("there are no samples")
 
 
@@ -65,7 +66,7 @@ def _format(part: bytes) -> tuple[int, int]:
     if len(part) < 16:
         raise _wrong(f"a format of {len(part)} bytes")
     code, channels, rate, _, _, bits = _HEAD.unpack_from(part)
-    if code == 0xFFFE and len(part) >= 26:
+    if code == 0xFFFE and len(part) >= 26:  # "extensible": the code stands in the extension
         code = int.from_bytes(part[24:26], "little")
     if code != 1 or bits != 16:
         raise _wrong(f"Can only read 16-bit PCM; got format {code} of {bits} bits")
@@ -74,7 +75,7 @@ def _format(part: bytes) -> tuple[int, int]:
     return channels, rate
 
 
-def decode_wav(contents: Any, desired_channels: int = -1, desired_samples: int = -1,
+def decode_wav(contents: TensorLike, desired_channels: int = -1, desired_samples: int = -1,
                name: str | None = None) -> tuple[Tensor, Tensor]:
     """(audio, sample rate) of a WAV file: float32 [time, channels] in [-1, 1), and an int32.
 
@@ -96,9 +97,9 @@ def decode_wav(contents: Any, desired_channels: int = -1, desired_samples: int =
         channels = samples.shape[1] if width < 0 else width
         spec = Spec((max(len(samples), count), channels), dtypes.float32)
         with room_for("decode_wav", spec):
-            made = np.zeros(spec.shape, np.float32)
-        made[:len(samples)] = samples[:, np.minimum(np.arange(channels), samples.shape[1] - 1)]
-        return [made / np.float32(32768), np.int32(rate)]
+            sound = np.zeros(spec.shape, np.float32)
+        sound[:len(samples)] = samples[:, np.minimum(np.arange(channels), samples.shape[1] - 1)]
+        return [sound / np.float32(32768), np.int32(rate)]
 
     known = width >= 0 and count >= 0
     audio, rate = step("decode_wav", run, [single("decode_wav", contents)], [
@@ -127,6 +128,7 @@ def wav_bytes(audio: np.ndarray, rate: int) -> bytes:
         raise InvalidArgumentError(f"encode_wav: sample_rate must be positive, and the bytes of a "
                                    f"second fewer than 2^32; got {rate} for {audio.shape[1]} "
                                    f"channels")
+    # Halves are rounded away from zero, as C's roundf does.
     scaled = np.nan_to_num(audio) * np.float32(32768)
     rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))
     data = np.clip(rounded, -32768, 32767).astype("<i2").tobytes()
@@ -136,7 +138,7 @@ def wav_bytes(audio: np.ndarray, rate: int) -> bytes:
                      struct.pack("<I", 16), head, b"data", struct.pack("<I", len(data)), data))
 
 
-def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
+def encode_wav(audio: TensorLike, sample_rate: SupportsIndex, name: str | None = None) -> Tensor:
     """A WAV file of 16-bit samples of float32 [time, channels] in [-1, 1], as a scalar of strings.
 
     Raises:

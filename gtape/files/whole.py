@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.atomic_files import make_folder, write_whole
 from gtape.core.convert import convert
 from gtape.core.errors import FailedPreconditionError, InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.files.folders import glob
+from gtape.files.gfile import glob
 from gtape.files.paths import errors, local
 from gtape.trace.host_steps import step
 
 
-def content(path: Any) -> bytes:
+def content(path: bytes) -> bytes:
     """The bytes of a file.
 
     Raises:
@@ -33,18 +34,18 @@ def content(path: Any) -> bytes:
         return file.read()
 
 
-def _scalar(value: Any, what: str) -> Tensor:
-    found = convert(value)
-    if found.dtype is not dtypes.string or found.spec.shape:
+def _scalar(value: TensorLike, what: str) -> Tensor:
+    scalar = convert(value)
+    if scalar.dtype is not dtypes.string or scalar.spec.shape:
         raise InvalidArgumentError(f"{what} must be a scalar of strings; got {shown(value)}")
-    return found
+    return scalar
 
 
 def _path(value: Any, what: str) -> Tensor:
     return _scalar(str(value) if isinstance(value, Path) else value, what)
 
 
-def read_file(filename: Any, name: str | None = None) -> Tensor:
+def read_file(filename: object, name: str | None = None) -> Tensor:
     """The content of a file as a scalar of strings; in a traced function it is read at every call.
 
     Raises:
@@ -56,7 +57,7 @@ def read_file(filename: Any, name: str | None = None) -> Tensor:
                 has_side_effect=True)[0]
 
 
-def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
+def write_file(filename: object, contents: TensorLike, name: str | None = None) -> None:
     """Write a scalar of strings to a file, whole or not at all, and make the folders around it.
 
     Raises:
@@ -74,11 +75,11 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
                              _scalar(contents, "write_file: contents")], [], has_side_effect=True)
 
 
-def matching_files(pattern: Any, name: str | None = None) -> Tensor:
+def matching_files(pattern: TensorLike, name: str | None = None) -> Tensor:
     """The paths that fit a pattern or one of several, in order, as a vector of strings."""
     def run(patterns: np.ndarray) -> list[Any]:
-        found = glob(patterns.reshape(-1).tolist())
-        return [np.array(sorted({f.encode() for f in found}), object)]
+        paths = glob(patterns.reshape(-1).tolist())
+        return [np.array(sorted({f.encode() for f in paths}), object)]
 
     return step("matching_files", run, [str(pattern) if isinstance(pattern, Path) else pattern],
                 [dtypes.string], has_side_effect=True)[0]

@@ -27,12 +27,12 @@ def varint(number: int) -> bytes:
     if 0 <= number < 128:
         return bytes((number,))
     number &= 0xFFFFFFFFFFFFFFFF
-    made = bytearray()
+    groups = bytearray()
     while number > 127:
-        made.append(number & 127 | 128)
+        groups.append(number & 127 | 128)
         number >>= 7
-    made.append(number)
-    return bytes(made)
+    groups.append(number)
+    return bytes(groups)
 
 
 def signed(number: int) -> int:
@@ -54,12 +54,12 @@ def varints(numbers: Sequence[int]) -> bytes:
     for bits in range(7, 64, 7):
         lengths += words >= np.uint64(1 << bits)
     starts = np.cumsum(lengths) - lengths
-    made = np.empty(int(lengths.sum()), np.uint8)
+    content = np.empty(int(lengths.sum()), np.uint8)
     for place in range(int(lengths.max())):
         long = lengths > place
         part = (words[long] >> np.uint64(7 * place)).astype(np.uint8) & 127
-        made[starts[long] + place] = part | ((lengths[long] > place + 1) << 7).astype(np.uint8)
-    return made.tobytes()
+        content[starts[long] + place] = part | ((lengths[long] > place + 1) << 7).astype(np.uint8)
+    return content.tobytes()
 
 
 def read_varint(data: Buffer, at: int, what: str) -> tuple[int, int]:
@@ -68,12 +68,12 @@ def read_varint(data: Buffer, at: int, what: str) -> tuple[int, int]:
     Raises:
         InvalidArgumentError: the bytes end within it, or it is longer than 64 bits.
     """
-    found = shift = 0
+    number = shift = 0
     for place in range(at, min(at + _LONGEST_VARINT, len(data))):
         byte = data[place]
-        found |= (byte & 127) << shift
+        number |= (byte & 127) << shift
         if byte < 128:
-            return found & 0xFFFFFFFFFFFFFFFF, place + 1
+            return number & 0xFFFFFFFFFFFFFFFF, place + 1
         shift += 7
     raise damaged(what, at, f"a number of more than {len(data[at:at + 10])} bytes")
 
@@ -85,11 +85,11 @@ def read_varints(data: Buffer, what: str) -> np.ndarray:
         InvalidArgumentError: the bytes end within the last, or one is longer than 64 bits.
     """
     if len(data) < _FEW:
-        found, at = [], 0
+        numbers, at = [], 0
         while at < len(data):
             number, at = read_varint(data, at, what)
-            found.append(signed(number))
-        return np.array(found, np.int64)
+            numbers.append(signed(number))
+        return np.array(numbers, np.int64)
     raw = np.frombuffer(data, np.uint8)
     last = raw < 128
     if last.all():
@@ -117,7 +117,7 @@ def fields(data: Buffer, what: str) -> Iterator[tuple[int, int, Any]]:
     view, at, size = memoryview(data), 0, len(data)
     while at < size:
         start, key = at, view[at]
-        if key < 128:
+        if key < 128:  # as all are but those of fields numbered 16 and more
             at += 1
         else:
             key, at = read_varint(view, at, what)
@@ -143,13 +143,13 @@ def fields(data: Buffer, what: str) -> Iterator[tuple[int, int, Any]]:
         at += length
 
 
-def damaged(what: str, at: int, found: str) -> InvalidArgumentError:
+def damaged(what: str, at: int, problem: str) -> InvalidArgumentError:
     """The error for bytes that are no message `what`."""
-    return InvalidArgumentError(f"could not parse {what}: at byte {at} there is {found}; the bytes "
-                                f"are damaged, cut short, or something else")
+    return InvalidArgumentError(f"could not parse {what}: at byte {at} there is {problem}; the "
+                                f"bytes are damaged, cut short, or something else")
 
 
-def text(value: Any, what: str) -> str:
+def text(value: memoryview, what: str) -> str:
     """A field's text.
 
     Raises:

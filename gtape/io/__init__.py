@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from gtape._names import lacking as _lacking
 from gtape.files.csv_lines import decode_csv
-from gtape.files.example_features import (
+from gtape.files.example_parsing import (
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
     SparseFeature,
     VarLenFeature,
+    parse_example,
+    parse_sequence_example,
+    parse_single_example,
+    parse_single_sequence_example,
 )
-from gtape.files.example_parsing import parse_example, parse_single_example
 from gtape.files.images import (
     decode_and_crop_jpeg,
     decode_bmp,
@@ -25,7 +29,6 @@ from gtape.files.images import (
 )
 from gtape.files.raw import decode_base64, decode_compressed, decode_raw, encode_base64
 from gtape.files.records import TFRecordOptions, TFRecordWriter
-from gtape.files.sequence_parsing import parse_sequence_example, parse_single_sequence_example
 from gtape.files.tensor_protos import parse_tensor, serialize_tensor
 from gtape.files.whole import matching_files, read_file, write_file
 from gtape.io import gfile
@@ -40,8 +43,4 @@ __all__ = [
     "serialize_tensor", "write_file",
 ]
 
-
-def __getattr__(name: str) -> object:
-    from gtape._names import missing
-
-    raise AttributeError(missing("gtape.io", name, __all__))
+__getattr__ = _lacking("gtape.io", __all__)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gtape.files.folders import (
+from gtape._names import lacking as _lacking
+from gtape.files.gfile import (
+    GFile,
     copy,
     exists,
     get_registered_schemes,
@@ -18,13 +20,8 @@ from gtape.files.folders import (
     stat,
     walk,
 )
-from gtape.files.gfile import GFile
 
 __all__ = ["GFile", "copy", "exists", "get_registered_schemes", "glob", "isdir", "join", "listdir",
            "makedirs", "mkdir", "remove", "rename", "rmtree", "stat", "walk"]
 
-
-def __getattr__(name: str) -> object:
-    from gtape._names import missing
-
-    raise AttributeError(missing("gtape.io.gfile", name, __all__))
+__getattr__ = _lacking("gtape.io.gfile", __all__)

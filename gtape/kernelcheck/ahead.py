@@ -43,6 +43,8 @@ def compile_ahead(kernels: Iterable[Kernel], cupy: Any, workers: int) -> None:
 def _jobs(kernels: Iterable[Kernel], arch: str, major: int) -> Iterator[AheadJob]:
     together: dict[str, list[str]] = {}
     for kernel in kernels:
+        # Templates are compiled one by one, since an image of several would differ from that of
+        # each alone.
         if "<" in kernel.entry:
             yield AheadJob(kernel.text, (kernel.entry,), arch, major)
         else:

@@ -14,16 +14,17 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gtape.cli.errors import CommandError
-from gtape.cli.kernels import ARCHITECTURES
 from gtape.core.errors import KernelError, UnavailableError
 from gtape.devices.cuda.runtime import nvrtc
-from gtape.kernelcheck import ptxas_report
+from gtape.kernelcheck import ARCHITECTURES, ptxas_report
 from gtape.kernelcheck.pool import Ended, outcomes
+from gtape.kernelcheck.ptxas_report import Proof
 from gtape.kernelcheck.sources import KernelSource, all_kernels
 
+#: Kernels of a program: parsing is shared by them, and there are jobs left for the other processes.
 _BATCH = 16
 
 
@@ -56,8 +57,8 @@ def execute(options: argparse.Namespace) -> int:
     archs = architectures(options.compile, compiler.architectures)
     rows = compile_all(all_kernels(options.names), archs, options.jobs, options.fresh)
     if options.json:
-        found = as_json(rows, compiler.version)
-        Path(options.json).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        record = as_json(rows, compiler.version)
+        Path(options.json).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     print(*report(rows), sep="\n")
     return int(not rows or any(row.problems for row in rows))
 
@@ -122,22 +123,22 @@ def _jobs(missing: Sequence[tuple[KernelSource, str]]) -> Iterator[CompileJob]:
 def _compile(job: CompileJob) -> tuple[dict[str, ptxas_report.Proof], float, str]:
     start = time.perf_counter()
     try:
-        found, problem = ptxas_report.prove(job.text, job.entries, job.arch, nvrtc.find()), ""
+        proofs, problem = ptxas_report.prove(job.text, job.entries, job.arch, nvrtc.find()), ""
     except KernelError as error:
-        found, problem = {}, str(error)
-    return found, time.perf_counter() - start, problem
+        proofs, problem = {}, str(error)
+    return proofs, time.perf_counter() - start, problem
 
 
-def _rows(job: CompileJob, outcome: Any,
+def _rows(job: CompileJob, outcome: tuple[dict[str, Proof], float, str],
           sources: dict[tuple[str, str, str], KernelSource]) -> Iterator[Row]:
     if isinstance(outcome, Ended):
         yield Row(job.file, job.entries[0], job.arch, None, 0.0, [outcome.reason])
         return
-    found, seconds, problem = outcome
+    proofs, seconds, problem = outcome
     if problem:
         yield Row(job.file, job.entries[0], job.arch, None, seconds, [problem])
-    for entry, seen in found.items():
-        yield _row(sources[job.text, entry, job.arch], job.arch, seen, seconds / len(found))
+    for entry, seen in proofs.items():
+        yield _row(sources[job.text, entry, job.arch], job.arch, seen, seconds / len(proofs))
 
 
 def _row(source: KernelSource, arch: str, seen: ptxas_report.Proof, seconds: float) -> Row:
@@ -149,17 +150,17 @@ def report(rows: Sequence[Row]) -> Iterator[str]:
     """The table, file by file, the totals, and every problem in full."""
     yield (f"{'file':<28}{'kernels':>8}{'archs':>6}{'registers':>10}{'stack':>7}{'spills':>7}"
            f"{'wide':>6}{'seconds':>9}")
-    for file, found in itertools.groupby(rows, key=lambda row: row.file):
-        yield _line(file, list(found))
+    for file, group in itertools.groupby(rows, key=lambda row: row.file):
+        yield _line(file, list(group))
     yield _line("all", rows)
     kept = sum(row.proof is not None and not row.seconds for row in rows)
     if kept:
         yield (f"{kept} of {len(rows)} were compiled by an earlier run and have not changed; "
                f"--fresh compiles them again")
     broken = [row for row in rows if row.problems]
-    for (file, entry), found in itertools.groupby(broken, key=lambda row: (row.file, row.entry)):
+    for (file, entry), group in itertools.groupby(broken, key=lambda row: (row.file, row.entry)):
         yield f"\n{file}: {entry}"
-        for row in found:
+        for row in group:
             yield from (f"  {row.arch}: {problem}" for problem in row.problems)
     if broken:
         yield f"\n{len(broken)} of {len(rows)} failed. {ptxas_report.ADVICE}"
@@ -174,7 +175,7 @@ def _line(name: str, rows: Sequence[Row]) -> str:
             f"{sum(p.spills for p in seen):>7}{wide:>6}{sum(r.seconds for r in rows):>9.2f}")
 
 
-def as_json(rows: Sequence[Row], version: str) -> dict[str, Any]:
+def as_json(rows: Sequence[Row], version: str) -> dict[str, object]:
     """All rows for `--json`."""
     return {"nvrtc": version, "kernels": [
         {"file": row.file, "entry": row.entry, "arch": row.arch, "seconds": round(row.seconds, 4),

@@ -93,10 +93,10 @@ def _broadcast(bench: Bench, dtype: str) -> None:
     for left, right in _PAIRS:
         a, b = _values(dtype, left, 1), _values(dtype, right, 2)
         for misaligned in (False, True):
-            (made,) = product(bench.array(a, dtype, misaligned), bench.array(b, dtype))
-            bench.same(f"{left} x {right}", made, a * b)
-            (made,) = product(bench.array(b, dtype), bench.array(a, dtype, misaligned))
-            bench.same(f"{right} x {left}", made, a * b)
+            (got,) = product(bench.array(a, dtype, misaligned), bench.array(b, dtype))
+            bench.same(f"{left} x {right}", got, a * b)
+            (got,) = product(bench.array(b, dtype), bench.array(a, dtype, misaligned))
+            bench.same(f"{right} x {left}", got, a * b)
 
 
 def _strided(bench: Bench, dtype: str) -> None:
@@ -106,8 +106,8 @@ def _strided(bench: Bench, dtype: str) -> None:
     views = ((left, a, right.T, b.T), (left[::2], a[::2], left[1::2], a[1::2]),
              (left[:, :, ::-1], a[:, :, ::-1], left, a), (left[..., 3:4], a[..., 3:4], left, a))
     for x, x_host, y, y_host in views:
-        (made,) = product(x, y)
-        bench.same("views", made, x_host * y_host)
+        (got,) = product(x, y)
+        bench.same("views", got, x_host * y_host)
 
 
 def _numbers(bench: Bench, dtype: str) -> None:
@@ -124,10 +124,10 @@ def _large(bench: Bench, dtype: str) -> None:
     for shape in ((9, 64), (9, 7)):
         a, b = _values(dtype, shape, 1), _values(dtype, shape[1:], 2)
         kernel, _ = kernel_of(formula, [dtype] * 2, ["each", "row"], 0, large=True)
-        made = bench.gpu.empty(shape, numpy_dtype(dtype))
+        out = bench.gpu.empty(shape, numpy_dtype(dtype))
         bench.gpu.launch(kernel, (2, 1, 1), (BLOCK, 1, 1), (
-            bench.array(a, dtype), bench.array(b, dtype), made, a.size, shape[1]))
-        bench.same(f"{shape}", made, a * b)
+            bench.array(a, dtype), bench.array(b, dtype), out, a.size, shape[1]))
+        bench.same(f"{shape}", out, a * b)
 
 
 def _summed(bench: Bench, dtype: str) -> None:
@@ -141,11 +141,11 @@ def _summed(bench: Bench, dtype: str) -> None:
             target[i - lead] == 1 and whole.shape[i] != 1))
         wanted = whole.sum(axis=axes, keepdims=True).reshape(target)
         for misaligned in (False, True):
-            made = summed(target, bench.array(a, dtype, misaligned), bench.array(b, dtype))
-            bench.same(f"{left} x {right} summed to {target}", made, wanted, _ROUNDED.get(dtype))
+            got = summed(target, bench.array(a, dtype, misaligned), bench.array(b, dtype))
+            bench.same(f"{left} x {right} summed to {target}", got, wanted, _ROUNDED.get(dtype))
     for shape, target in (((37, 24), (37, 1)), ((2, 20000), (2, 1)), ((40, 16), (16,)),
                           ((20000, 8), (8,))):
         a = _values(dtype, shape, 1)
-        made = summed(target, bench.array(a, dtype), 2)
+        got = summed(target, bench.array(a, dtype), 2)
         wanted = (a * 2).sum(axis=1 if target[-1] == 1 else 0).reshape(target)
-        bench.same(f"{shape} x 2 summed to {target}", made, wanted, _ROUNDED.get(dtype))
+        bench.same(f"{shape} x 2 summed to {target}", got, wanted, _ROUNDED.get(dtype))

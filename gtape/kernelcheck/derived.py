@@ -10,6 +10,7 @@ import numpy as np
 
 from gtape.core import dtypes
 from gtape.core.device import CPU, ArrayType
+from gtape.core.dtypes import FLOATS
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import declared
 from gtape.devices.cuda.elementwise.map_kernels import combine
@@ -17,16 +18,18 @@ from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand
 from gtape.devices.cuda.elementwise.maps import DeviceMaps
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check
+from gtape.kernelcheck.checks.bench import Bench, Check
 from gtape.opdef.differentiate import unused_name
 from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.kernel_calls import MapDefinition, backward_step, forward_step
 from gtape.opdef.printers.cuda import servable
 from gtape.opdef.printers.numpy import Printer, define
+from gtape.ops import every_module
 
 _INTEGERS = ("int32", "int64", "uint8", "int8")
 #: What a float32 formula of several steps may differ by, relative to its largest value.
 _TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "float16": 4e-3, "bfloat16": 3e-2}
+#: Odd, so that wide loads leave a rest; and fewer elements than one load has.
 _SIZES = (1003, 3)
 _SMALLEST = 0.05
 
@@ -53,8 +56,6 @@ class DerivedCase(NamedTuple):
 
 def elementwise_ops() -> list[Elementwise]:
     """Every declared elementwise op."""
-    from gtape.ops import every_module
-
     every_module()
     return [op for op in declared() if isinstance(op, Elementwise)]
 
@@ -96,9 +97,9 @@ def _steps(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> Itera
 def kernels() -> Iterator[tuple[str, Kernel]]:
     """Every derived kernel, op by op in one program each."""
     for op in elementwise_ops():
-        found = [(c.formula, c.operands) for c in cases(op)]
-        if found:
-            yield from (("derived", kernel) for kernel in combine(found))
+        formulas = [(c.formula, c.operands) for c in cases(op)]
+        if formulas:
+            yield from (("derived", kernel) for kernel in combine(formulas))
 
 
 def checks() -> Iterator[Check]:
@@ -109,14 +110,14 @@ def checks() -> Iterator[Check]:
 
 
 def _check(bench: Bench, case: DerivedCase) -> None:
-    found = case.step.on(DeviceMaps(bench.gpu))
+    launch = case.step.on(DeviceMaps(bench.gpu))
     for size in _SIZES:
         for misaligned in (False, True):
             values = _values(case, size)
             args = [bench.array(values[n], t.dtype.name, misaligned)
                     for n, t in zip(case.step.params, case.step.types)]
-            made = found(*args)
-            for got, wanted in zip(made, _reference(case.step, values)):
+            outs = launch(*args)
+            for got, wanted in zip(outs, _reference(case.step, values)):
                 bench.same(case.name, got, _overflown(wanted, got.dtype),
                            _TOLERANCE.get(got.dtype.name))
 
@@ -133,7 +134,7 @@ def _overflown(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _values(case: DerivedCase, size: int) -> dict[str, np.ndarray]:
     """Inputs from the op's domain, a cotangent, and the result where the step reads it."""
     rng = np.random.default_rng(size)
-    low, high = getattr(case.op, "domain", None) or (-2.0, 2.0)
+    low, high = case.op.domain or (-2.0, 2.0)
     values = {}
     types = dict(zip(case.step.params, case.step.types))
     every = {p: types.get(p, case.step.types[-1]) for p in case.op.params}
@@ -142,8 +143,8 @@ def _values(case: DerivedCase, size: int) -> dict[str, np.ndarray]:
     result = unused_name("y", case.op.params)
     if result in types and result not in case.op.params:
         scope_step = forward_step(case.op, [every[p] for p in case.op.params], types[result])
-        made = _reference(scope_step, values)[0]
-        values[result] = made.astype(numpy_dtype(types[result].dtype.name)).astype(made.dtype)
+        forward = _reference(scope_step, values)[0]
+        values[result] = forward.astype(numpy_dtype(types[result].dtype.name)).astype(forward.dtype)
     return values
 
 
@@ -166,6 +167,6 @@ def _reference(step: MapDefinition, values: dict[str, np.ndarray]) -> list[np.nd
     lines = "".join(f"    {line}\n" for line in assigned)
     source = f"def formula({', '.join(step.params)}):\n{lines}    return [{', '.join(texts)}]\n"
     with np.errstate(all="ignore"):
-        made = define(source, "formula", printer.names)(*(values[p] for p in step.params))
+        outputs = define(source, "formula", printer.names)(*(values[p] for p in step.params))
     shape = values[step.params[0]].shape
-    return [np.broadcast_to(np.asarray(m), shape) for m in made]
+    return [np.broadcast_to(np.asarray(m), shape) for m in outputs]

@@ -14,12 +14,15 @@ from functools import cache
 from typing import NamedTuple
 
 from gtape.cli.errors import CommandError
-from gtape.cli.kernels import SCHEDULES
 from gtape.core.errors import KernelError, OpError
+from gtape.devices import probe
 from gtape.devices.cuda.runtime.executor import Function
 from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.kernelcheck import SCHEDULES
 from gtape.kernelcheck.ahead import compile_ahead
 from gtape.kernelcheck.checks.bench import Bench, Check, Wrong
+from gtape.kernelcheck.emulator.build import sanitized_environment
+from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_bench
 from gtape.kernelcheck.pool import Ended, outcomes
 from gtape.kernelcheck.sources import all_checks, families, family_checks
 
@@ -42,9 +45,9 @@ class CheckJob(NamedTuple):
         return f"{self.family} {self.part + 1}/{self.parts}" if self.parts > 1 else self.family
 
     def checks(self) -> list[Check]:
-        found = family_checks(self.family, self.names)
-        first, last = (len(found) * n // self.parts for n in (self.part, self.part + 1))
-        return found[first:last]
+        family = family_checks(self.family, self.names)
+        first, last = (len(family) * n // self.parts for n in (self.part, self.part + 1))
+        return family[first:last]
 
 
 class CheckOutcome(NamedTuple):
@@ -75,8 +78,6 @@ def execute(options: argparse.Namespace) -> int:
 
 def _run_sanitized(options: argparse.Namespace) -> int | None:
     """The status of this command run again in the sanitizers' environment; None inside it."""
-    from gtape.kernelcheck.emulator.build import sanitized_environment
-
     if options.on == GPU:
         raise CommandError("--sanitize checks memory in the emulator; leave out --on gpu")
     environment = os.environ | sanitized_environment()
@@ -148,8 +149,6 @@ def _watched(bench: Bench) -> set[str]:
 
 def emulator_bench(job: CheckJob) -> Bench:
     """A bench in the emulator that builds, with a kernel, all that the family has of its text."""
-    from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_bench
-
     bench = emulated_bench(job.place, sanitize=job.sanitize)
     assert isinstance(bench.gpu, EmulatedExecutor)
     function, prepare = bench.gpu.function, bench.gpu.emulator.prepare
@@ -166,16 +165,17 @@ def emulator_bench(job: CheckJob) -> Bench:
             raise
         return function(kernel)
 
+    # In the instance: host functions ask `gpu.function`, whatever they launch.
     vars(bench.gpu)["function"] = building
     return bench
 
 
 @cache
 def _by_text(family: str) -> dict[str, list[Kernel]]:
-    found: dict[str, list[Kernel]] = {}
+    by_text: dict[str, list[Kernel]] = {}
     for kernel in families()[family].kernels():
-        found.setdefault(kernel.text, []).append(kernel)
-    return found
+        by_text.setdefault(kernel.text, []).append(kernel)
+    return by_text
 
 
 def gpu_bench() -> Bench:
@@ -184,12 +184,10 @@ def gpu_bench() -> Bench:
     Raises:
         CommandError: there is no usable GPU.
     """
-    from gtape.devices.probe import probe, why_not
-
-    for device in probe().devices:
+    for device in probe.probe().devices:
         if device.index == 0 and device.executor is not None:
             return Bench(device.executor, device.upload, device.download)
-    raise CommandError(f"--on gpu needs a usable GPU. {why_not()}")
+    raise CommandError(f"--on gpu needs a usable GPU. {probe.why_not()}")
 
 
 def line(job: CheckJob, outcome: CheckOutcome) -> str:

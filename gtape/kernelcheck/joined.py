@@ -8,21 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.elementwise.joined_map import joined_kernel
 from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand
 from gtape.devices.cuda.elementwise.maps import DeviceMaps
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn
+from gtape.kernelcheck.checks.bench import Bench, Check, drawn
 from gtape.opdef.scalar_graph import ScalarGraph
 from gtape.ops.elementwise import scalars
 
+#: Of one chunk and of many, of a few elements and of none, and none a multiple of a wide load.
 _SHAPES = ((1,), (3,), (31,), (0,), (7, 11, 13), (4099,), (), (2, 70001))
 _STEPS = 3
 
 
 def _update(square_root: Any, w: Any, g: Any, m: Any, v: Any, rate: Any) -> list[Any]:
     """The update of Adam (arXiv:1412.6980): the new weight, momentum and velocity."""
+    # Factors that every dtype has exactly, so that both sides multiply by the same.
     m = m + (g - m) * 0.125
     v = v + (g * g - v) * 0.0625
     return [w - rate * m / (square_root(v) + 0.0009765625), m, v]
@@ -94,13 +97,13 @@ def _sums(bench: Bench, dtype: str) -> None:
     """Members that share inputs, and inputs that lie in no order."""
     a, b = drawn((6, 10), 1, dtype=dtype), drawn((10, 6), 2, dtype=dtype)
     first, second = bench.array(a, dtype), bench.array(b, dtype)
-    made = _joined(bench, _sum(dtype), [(6, 10), (6, 10), (3, 10)], [True, True])([
+    sums = _joined(bench, _sum(dtype), [(6, 10), (6, 10), (3, 10)], [True, True])([
         first, second.T, first, first, first[::2], second.T[1::2]])
-    for got, wanted in zip(made, (a + b.T, a + a, a[::2] + b.T[1::2]), strict=True):
+    for got, wanted in zip(sums, (a + b.T, a + a, a[::2] + b.T[1::2]), strict=True):
         bench.same("sum", got, wanted)
 
 
 def _nothing(bench: Bench, dtype: str) -> None:
     empty = bench.array(np.zeros((0, 3)), dtype)
-    (made,) = _joined(bench, _sum(dtype), [(0, 3)], [True, True])([empty, empty])
-    bench.same("sum", made, np.zeros((0, 3)))
+    (got,) = _joined(bench, _sum(dtype), [(0, 3)], [True, True])([empty, empty])
+    bench.same("sum", got, np.zeros((0, 3)))

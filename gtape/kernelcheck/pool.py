@@ -15,7 +15,7 @@ class Ended(NamedTuple):
     reason: str
 
 
-def outcomes(work: Callable[[Any], Any], jobs: Sequence[Any],
+def outcomes(work: Callable[[Any], Any], jobs: Sequence[object],
              workers: int) -> Iterator[tuple[Any, Any]]:
     """(job, `work(job)`), as they come; `Ended` for a job that brought its process down. One
     worker works in this process."""
@@ -35,7 +35,7 @@ def outcomes(work: Callable[[Any], Any], jobs: Sequence[Any],
         yield job, _alone(work, job)
 
 
-def _alone(work: Callable[[Any], Any], job: Any) -> Any:
+def _alone(work: Callable[[Any], Any], job: int) -> int | Ended:
     with _pool(1) as pool:
         try:
             return pool.submit(work, job).result()

@@ -76,44 +76,45 @@ def usage(log: str) -> dict[str, tuple[int, int, int]]:
     Raises:
         InternalError: ptxas speaks otherwise of a kernel than is known here.
     """
-    found = {}
+    by_entry = {}
     for name, part in _parts(_LOG_PART, log):
         registers = _REGISTERS.search(part)
         local = [[int(n) for n in numbers] for numbers in _LOCAL.findall(part)]
         if registers is None or not local:
             raise InternalError(f"ptxas tells no registers or spills of {name}: {part.strip()}")
-        found[name] = (int(registers[1]), sum(n[0] for n in local), sum(n[1] + n[2] for n in local))
-    return found
+        by_entry[name] = (int(registers[1]), sum(n[0] for n in local),
+                          sum(n[1] + n[2] for n in local))
+    return by_entry
 
 
 def wide_accesses(ptx: str) -> dict[str, tuple[int, int]]:
     """How many loads and stores of global memory move 16 bytes or more, in each kernel."""
-    found = {}
+    by_entry = {}
     for name, part in _parts(_PTX_ENTRY, ptx):
         wide = [access for access, count, bits in _ACCESS.findall(part.partition("\n}")[0])
                 if int(count) * int(bits) >= 128]
-        found[name] = (wide.count("ld"), wide.count("st"))
-    return found
+        by_entry[name] = (wide.count("ld"), wide.count("st"))
+    return by_entry
 
 
 def register_limits(ptx: str) -> dict[str, int]:
     """How many registers a thread of each kernel may have, by its launch bounds: the 65,536 of a
     multiprocessor are given to warps in units of 256."""
-    found = {}
+    by_entry = {}
     for name, part in _parts(_PTX_ENTRY, ptx):
         bounds = part.partition("{")[0]
         threads, blocks = _THREADS.search(bounds), _BLOCKS.search(bounds)
         lanes = math.prod(int(n) for n in re.findall(r"\d+", threads[1])) if threads else 1
         warps = -(-lanes // 32) * (int(blocks[1]) if blocks else 1)
         # An instruction can name no more than 255.
-        found[name] = min(255, _REGISTERS_OF_ALL // warps // 256 * 8)
-    return found
+        by_entry[name] = min(255, _REGISTERS_OF_ALL // warps // 256 * 8)
+    return by_entry
 
 
 def _parts(heading: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
     headings = list(heading.finditer(text))
-    for found, after in zip(headings, [*headings[1:], None]):
-        yield found[1], text[found.end(): after.start() if after else len(text)]
+    for at, after in zip(headings, [*headings[1:], None]):
+        yield at[1], text[at.end(): after.start() if after else len(text)]
 
 
 def declares_wide(kernel: Kernel) -> bool:
@@ -121,9 +122,9 @@ def declares_wide(kernel: Kernel) -> bool:
     number of its elements in 16 bytes. Without: it, or what it calls, asks for `Width<T>`, or moves
     a `Vec` that the text gives 16 bytes."""
     name, _, given = kernel.entry.partition("<")
-    found = re.search(rf"template\s*<([^>]*)>\s*__global__[^;{{]*\b{re.escape(name)}\s*\(",
-                      kernel.text)
-    names = [p.split("=")[0].split()[-1] for p in found[1].split(",")] if found else []
+    declaration = re.search(rf"template\s*<([^>]*)>\s*__global__[^;{{]*\b{re.escape(name)}\s*\(",
+                            kernel.text)
+    names = [p.split("=")[0].split()[-1] for p in declaration[1].split(",")] if declaration else []
     bound = dict(zip(names, [a.strip() for a in given.rstrip("> ").split(",")]))
     width = bound.get("V", "")
     if width.isdigit():
@@ -139,13 +140,13 @@ def problems(kernel: Kernel, proof: Proof) -> list[str]:
     With registers to spare, ptxas itself chooses to keep a value or two in memory, mostly across
     its subroutines for 64-bit division: no shortage, and nothing that the text could mend.
     """
-    found = []
+    told = []
     # A thread is given registers by the eight.
     if proof.spills and proof.registers > proof.limit - 8:
-        found.append(f"spills {proof.spills} bytes ({proof.registers} registers of {proof.limit})")
+        told.append(f"spills {proof.spills} bytes ({proof.registers} registers of {proof.limit})")
     if declares_wide(kernel) and not proof.wide_loads + proof.wide_stores:
-        found.append("moves nothing 16 bytes at once, and is meant to")
-    return found
+        told.append("moves nothing 16 bytes at once, and is meant to")
+    return told
 
 
 def known(kernel: Kernel, arch: str, version: str) -> Proof | None:

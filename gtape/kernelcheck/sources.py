@@ -12,12 +12,14 @@ from typing import NamedTuple
 from gtape.cli.errors import CommandError
 from gtape.devices.cuda import kernels as kernels_package
 from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.kernelcheck import broadcast, derived, joined
 from gtape.kernelcheck import checks as checks_package
 from gtape.kernelcheck.checks.bench import Check
 
 _FILE = re.compile(r'#line 1 "(?!gtape\.cuh)([^"]+)"')
 #: Kernels with broadcast operands have a text each, which takes long to build.
 _BROADCAST_TOGETHER = 7
+#: Checks of one job: few texts for each process to build, and some for every process.
 _DERIVED_TOGETHER = 60
 
 
@@ -42,9 +44,9 @@ class KernelSource(NamedTuple):
 
 
 def _modules(package: ModuleType, wanted: str) -> dict[str, ModuleType]:
-    found = {m.name: importlib.import_module(f"{package.__name__}.{m.name}")
-             for m in pkgutil.iter_modules(package.__path__)}
-    return {name: module for name, module in found.items() if hasattr(module, wanted)}
+    modules = {m.name: importlib.import_module(f"{package.__name__}.{m.name}")
+               for m in pkgutil.iter_modules(package.__path__)}
+    return {name: module for name, module in modules.items() if hasattr(module, wanted)}
 
 
 def shipped() -> Iterator[Family]:
@@ -57,12 +59,10 @@ def shipped() -> Iterator[Family]:
                      needs_gpu=getattr(checks.get(name), "NEEDS_GPU", False))
 
 
-def derived() -> Iterator[Family]:
+def printed() -> Iterator[Family]:
     """The kernels that follow from declarations, and those with broadcast operands, whose texts
     are made as shapes ask for them; these first, as they take longest. And formulas of many
     tensors in one launch."""
-    from gtape.kernelcheck import broadcast, derived, joined
-
     yield Family("broadcast", broadcast.kernels, broadcast.checks,
                  _BROADCAST_TOGETHER)
     yield Family("derived", lambda: (kernel for _, kernel in derived.kernels()),
@@ -71,7 +71,7 @@ def derived() -> Iterator[Family]:
 
 
 #: What yields families: all that the command knows of.
-PRODUCERS: list[Callable[[], Iterator[Family]]] = [shipped, derived]
+PRODUCERS: list[Callable[[], Iterator[Family]]] = [shipped, printed]
 
 
 def families() -> dict[str, Family]:
@@ -85,13 +85,13 @@ def all_kernels(names: Sequence[str] = ()) -> list[KernelSource]:
     Raises:
         CommandError: there are none such.
     """
-    found: dict[tuple[str, str], KernelSource] = {}
+    sources: dict[tuple[str, str], KernelSource] = {}
     for family in families().values():
         for kernel in family.kernels():
             file = _FILE.search(kernel.text)
             source = KernelSource(family.name, file[1] if file else family.name, kernel)
-            found.setdefault((kernel.text, kernel.entry), source)
-    chosen = [s for s in found.values() if _named((s.family, s.file, s.kernel.entry), names)]
+            sources.setdefault((kernel.text, kernel.entry), source)
+    chosen = [s for s in sources.values() if _named((s.family, s.file, s.kernel.entry), names)]
     _require(chosen, names)
     return chosen
 

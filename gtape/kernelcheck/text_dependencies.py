@@ -18,26 +18,26 @@ _WORD = re.compile(r"\b[A-Za-z_]\w*")
 def reached(text: str, kernel: str) -> str:
     """The definitions of the program `text` that take part in the kernel of that name."""
     known = _definitions(text)
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     waiting = [kernel]
     while waiting:
         name = waiting.pop()
-        if name in known and name not in found:
-            found[name] = None
+        if name in known and name not in names:
+            names[name] = None
             waiting += _WORD.findall(known[name])
-    return "\n".join(known[name] for name in found)
+    return "\n".join(known[name] for name in names)
 
 
 @cache
 def _definitions(text: str) -> dict[str, str]:
     """The definitions at the top level, by name; overloads and specialisations together."""
-    found: dict[str, str] = {}
+    definitions: dict[str, str] = {}
     for part in _parts(_NOT_CODE.sub("", text)):
         head = _ATTRIBUTE.sub("", _TEMPLATE.sub("", part.partition("{")[0]))
         name = _STRUCT.search(head) or _FUNCTION.search(head)
         if name:
-            found[name[1]] = f"{found.get(name[1], '')}{part}\n"
-    return found
+            definitions[name[1]] = f"{definitions.get(name[1], '')}{part}\n"
+    return definitions
 
 
 def _parts(code: str) -> Iterator[str]:

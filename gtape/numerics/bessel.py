@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from .bessel_tables import I0_FAR, I0_NEAR, I1_FAR, I1_NEAR
-from .series import Array, chebyshev, evaluate
+from .precision import Array
+from .series import chebyshev, evaluate
 
 #: Where the fits of the tables meet: one up to here, the other from here on.
 JOINT = 8.0

@@ -20,16 +20,16 @@ _FORMS = {4: ("int32", 0x3F3504F3, 23, 4, 4, 5), 8: ("int64", 0x3FE6A09E667F3BCD
 def normal_pairs(xp: ModuleType, u: Array, v: Array) -> Array:
     """[n, 2]: sqrt(-2 log u) (sin, cos)(2 pi v), u raised to 1e-7: Box & Muller 1958, "A note on
     the generation of random normal deviates"."""
-    made = xp.empty((u.size, 2), u.dtype)
+    pairs = xp.empty((u.size, 2), u.dtype)
     step = _BLOCK if xp.__name__ == "numpy" else max(u.size, 1)
     for start in range(0, u.size, step):
         block = slice(start, start + step)
         # log 0 is infinite; TensorFlow draws the line here too.
         radius = xp.sqrt(_log(xp, xp.maximum(u[block], u.dtype.type(1e-7))) * u.dtype.type(-2))
         sine, cosine = _sine_and_cosine(xp, v[block])
-        xp.multiply(radius, sine, out=made[block, 0])
-        xp.multiply(radius, cosine, out=made[block, 1])
-    return made
+        xp.multiply(radius, sine, out=pairs[block, 0])
+        xp.multiply(radius, cosine, out=pairs[block, 1])
+    return pairs
 
 
 def _log(xp: ModuleType, x: Array) -> Array:
@@ -67,17 +67,17 @@ def _sine_and_cosine(xp: ModuleType, turns: Array) -> tuple[Array, Array]:
 
 def _taylor(real: type, first: int, count: int) -> list[Array]:
     """The coefficients of x^(first + 2), x^(first + 4), ... in the series of sin (1) or cos (0)."""
-    made, value = [], 1.0
+    terms, value = [], 1.0
     for k in range(first + 2, first + 2 * count + 2, 2):
         value /= -(k * (k - 1))
-        made.append(real(value))
-    return made
+        terms.append(real(value))
+    return terms
 
 
 def _series(z: Array, coefficients: list[Array]) -> Array:
     """z (c_0 + z (c_1 + ...)), every product and sum rounded."""
-    made = coefficients[-1] * z
+    total = coefficients[-1] * z
     for c in coefficients[-2::-1]:
-        made += c
-        made *= z
-    return made
+        total += c
+        total *= z
+    return total

@@ -7,28 +7,31 @@ singular values, with no division (Giles 2008, sections 2.2.4 and 3).
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from gtape.numerics.triangular import factor_lu
 
+from .precision import Array
+
 
 def determinant(xp: Any, a: Any) -> Any:
     """det(a) of matrices with inf or nan, as elimination in their arithmetic gives it."""
     triangles, order = factor_lu(xp, a)
     swaps = xp.linalg.det(xp.eye(a.shape[-1])[order])
-    made = swaps.astype(a.dtype) * xp.diagonal(triangles, axis1=-2, axis2=-1).prod(axis=-1)
+    product = swaps.astype(a.dtype) * xp.diagonal(triangles, axis1=-2, axis2=-1).prod(axis=-1)
     # A pivot of 0 beside an inf: 0 inf, which elimination passes by.
-    return xp.where(made == 0, math.nan, made).astype(a.dtype)
+    return xp.where(product == 0, math.nan, product).astype(a.dtype)
 
 
-def cofactors(xp: Any, a: Any) -> Any:
+def cofactors(xp: ModuleType, a: Array) -> Array:
     """y[i, j] = ∂det(a)/∂a[i, j] for square matrices [..., n, n]."""
     if xp is np and a.size:
-        found = _by_inverse(a)
-        if found is not None:
-            return found
+        inverse = _by_inverse(a)
+        if inverse is not None:
+            return inverse
     u, s, vh = xp.linalg.svd(a)
     left = _signed(xp, u, vh) * xp.conj(u)
     return xp.matmul(left * _products_without_one(xp, s)[..., None, :], xp.conj(vh))
@@ -48,7 +51,7 @@ def _by_inverse(a: np.ndarray) -> np.ndarray | None:
     return np.linalg.det(a)[..., None, None] * np.swapaxes(inverse, -1, -2)
 
 
-def cofactor_change(xp: Any, a: Any, h: Any) -> Any:
+def cofactor_change(xp: ModuleType, a: Array, h: Array) -> Array:
     """The derivative of `cofactors(a)` along h: linear in h, and its own transpose."""
     u, s, vh = xp.linalg.svd(a)
     v = xp.conj(xp.swapaxes(vh, -1, -2))
@@ -63,19 +66,20 @@ def cofactor_change(xp: Any, a: Any, h: Any) -> Any:
     return xp.matmul(left, xp.matmul(moved, xp.conj(vh)))
 
 
-def _signed(xp: Any, u: Any, vh: Any) -> Any:
+def _signed(xp: ModuleType, u: Array, vh: Array) -> Array:
     return (xp.linalg.det(u) * xp.linalg.det(vh))[..., None, None]
 
 
-def _products_without_one(xp: Any, s: Any) -> Any:
+def _products_without_one(xp: ModuleType, s: Array) -> Array:
     """y[i] = Πⱼ≠ᵢ s[j]."""
     one = xp.ones_like(s[..., :1])
+    # Without dividing the product of all, which would make nan where one is 0.
     before = xp.concatenate([one, xp.cumprod(s[..., :-1], axis=-1)], axis=-1)
     after = xp.concatenate([one, xp.cumprod(s[..., :0:-1], axis=-1)], axis=-1)
     return before * after[..., ::-1]
 
 
-def _products_without_two(xp: Any, s: Any) -> Any:
+def _products_without_two(xp: ModuleType, s: Array) -> Array:
     """y[i, j] = Π s[k] over k other than i and j; 0 where i = j."""
     n = s.shape[-1]
     rows = []

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 from .sums import total
 
 
-def contract(xp: Any, arrays: list[Any], terms: tuple[str, ...], result: str) -> Any:
+def contract(xp: ModuleType, arrays: list[Any], terms: tuple[str, ...], result: str) -> Any:
     """Σ over the letters not in `result` of the product of `arrays`, in the order of `result`.
 
     Letters of one term may repeat (a diagonal); letters of `result` may not.
@@ -23,11 +24,11 @@ def contract(xp: Any, arrays: list[Any], terms: tuple[str, ...], result: str) ->
     # BLAS has no two-byte floats, and each of several products would be rounded to them.
     narrow = dtype.name in ("float16", "bfloat16")
     work = [a.astype("float32") for a in arrays] if narrow else list(arrays)
-    made = _reduce(xp, work, list(terms), result)
-    return made.astype(dtype) if made.dtype != dtype else made
+    contracted = _reduce(xp, work, list(terms), result)
+    return contracted.astype(dtype) if contracted.dtype != dtype else contracted
 
 
-def _reduce(xp: Any, arrays: list[Any], terms: list[str], result: str) -> Any:
+def _reduce(xp: ModuleType, arrays: list[Any], terms: list[str], result: str) -> Any:
     for i, term in enumerate(terms):
         others = "".join(terms[:i] + terms[i + 1:]) + result
         arrays[i], terms[i] = _simplified(xp, arrays[i], term, others)
@@ -40,7 +41,7 @@ def _reduce(xp: Any, arrays: list[Any], terms: list[str], result: str) -> Any:
     return _arranged(xp, arrays[0], terms[0], result)
 
 
-def _simplified(xp: Any, array: Any, term: str, others: str) -> tuple[Any, str]:
+def _simplified(xp: ModuleType, array: Any, term: str, others: str) -> tuple[object, str]:
     """Diagonals taken, and letters summed that nothing else has."""
     seen = ""
     axis = 0
@@ -77,8 +78,8 @@ def order_of(terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result
         def growth(pair: tuple[int, int]) -> float:
             i, j = pair
             others = "".join(left[:i] + left[i + 1: j] + left[j + 1:]) + result
-            made = math.prod(sizes[x] for x in _kept(left[i], left[j], others))
-            return made - math.prod(sizes[x] for x in left[i]) - math.prod(
+            size = math.prod(sizes[x] for x in _kept(left[i], left[j], others))
+            return size - math.prod(sizes[x] for x in left[i]) - math.prod(
                 sizes[x] for x in left[j])
 
         pairs = [(i, j) for j in range(len(left)) for i in range(j)]
@@ -100,7 +101,7 @@ def _plan(first: str, second: str, kept: str) -> tuple[Any, ...]:
     return len(batch), len(rows), len(inner), order_a, order_b
 
 
-def _pair(xp: Any, a: Any, first: str, b: Any, second: str, kept: str) -> Any:
+def _pair(xp: ModuleType, a: Any, first: str, b: Any, second: str, kept: str) -> Any:
     """The contraction of two arrays, as a batched matrix product of shape `kept`."""
     batch, rows, inner, order_a, order_b = _plan(first, second, kept)
     a = xp.transpose(a, order_a)
@@ -116,7 +117,7 @@ def _pair(xp: Any, a: Any, first: str, b: Any, second: str, kept: str) -> Any:
     return xp.matmul(left, right).reshape(shape)
 
 
-def _arranged(xp: Any, array: Any, term: str, result: str) -> Any:
+def _arranged(xp: ModuleType, array: object, term: str, result: str) -> Any:
     if term == result:
         return xp.asarray(array)
     return xp.transpose(array, tuple(term.index(x) for x in result))

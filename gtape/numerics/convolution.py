@@ -86,6 +86,7 @@ def conv_input_grad(
     for block in blocks(xp, shape[0], per_image, HOST_PRODUCT):
         source, part = g[block], total[block]
         rows = source.reshape(-1, groups, features // groups).swapaxes(0, 1)
+        # One array for the products of all filter cells, which stays in the cache.
         products = xp.empty((groups, rows.shape[1], depth), g.dtype)
         by_place = products.swapaxes(0, 1)
         for cell, where in cells(size, outs, strides, dilations):

@@ -6,6 +6,9 @@ the classes on both sides are one. Every quantity may carry a tangent, its deriv
 direction in the logits: a pair (value, tangent).
 """
 
+from __future__ import annotations
+
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +33,8 @@ class Frames(NamedTuple):
     final: Array
 
 
-def log_softmax(xp: Any, logits: Array, direction: Array | None) -> tuple[Array, Array | None]:
+def log_softmax(xp: ModuleType, logits: Array, direction: Array | None,
+                ) -> tuple[Array, Array | None]:
     """Log probabilities of the classes, float64, and their derivative along a direction."""
     # A path adds one for each frame: what float32 would round off of so large a logarithm is a
     # relative error of the path's probability.
@@ -43,7 +47,7 @@ def log_softmax(xp: Any, logits: Array, direction: Array | None) -> tuple[Array,
     return z, along - (xp.exp(z) * along).sum(axis=-1, keepdims=True)
 
 
-def frames(xp: Any, logp: Array, tangent: Array | None, labels: Array, label_length: Array,
+def frames(xp: ModuleType, logp: Array, tangent: Array | None, labels: Array, label_length: Array,
            logit_length: Array, blank: int) -> Frames:
     """The lattice of each label [B, L] over the frames of logp [T, B, C].
 
@@ -61,25 +65,26 @@ def frames(xp: Any, logp: Array, tangent: Array | None, labels: Array, label_len
     last = 2 * label_length[:, None]
     final = (place == last) | ((place == last - 1) & (last > 0))
     present = xp.arange(times)[:, None] < logit_length
-    emitted, along = (None if x is None else xp.where(known, x[:, rows, states], 0)
-                      for x in (logp, tangent))
+    emitted = xp.where(known, logp[:, rows, states], 0)
+    along = None if tangent is None else xp.where(known, tangent[:, rows, states], 0)
     return Frames(states, known, emitted, along, jumps, present, final)
 
 
-def _moved(xp: Any, a: Array, steps: int, fill: float) -> Array:
+def _moved(xp: ModuleType, a: Array, steps: int, fill: float) -> Array:
     """`a` [B, S] `steps` states on (back where negative), with `fill` where nothing comes."""
-    made = xp.full_like(a, fill)
+    shifted = xp.full_like(a, fill)
     width = a.shape[1]
     if steps > 0:
-        made[:, steps:] = a[:, :max(width - steps, 0)]
+        shifted[:, steps:] = a[:, :max(width - steps, 0)]
     else:
-        made[:, :steps] = a[:, -steps:]
-    return made
+        shifted[:, :steps] = a[:, -steps:]
+    return shifted
 
 
-def _added(xp: Any, terms: list[Array], tangents: list[Array] | None) -> tuple[Any, Any]:
+def _added(xp: ModuleType, terms: list[Array], tangents: list[Array] | None) -> tuple[Any, Any]:
     """log Σ e^term, and Σ tangent e^term / Σ e^term; terms of 0 probability are -inf."""
     stacked = xp.stack(terms)
+    # Shifted by the largest term, no exponential overflows, and one of them is 1.
     top = stacked.max(axis=0)
     # Where all terms are -inf, -inf - -inf would be nan.
     top = xp.where(xp.isfinite(top), top, 0)
@@ -106,23 +111,24 @@ def _step(xp: Any, at: tuple[Any, Any], jumps: Array, sign: int) -> tuple[Any, A
                               _moved(xp, tangent, 2 * sign, 0.0)])
 
 
-def _emitting(f: Frames, t: int, at: tuple[Any, Any]) -> tuple[Any, Any]:
+def _emitting(f: Frames, t: int, at: tuple[object, object]) -> tuple[Array, Array | None]:
     value, tangent = at
     return value + f.emitted[t], None if f.tangent is None else tangent + f.tangent[t]
 
 
-def _chosen(xp: Any, condition: Array, new: tuple[Any, Any], old: tuple[Any, Any],
-            ) -> tuple[Any, Any]:
+def _chosen(
+        xp: ModuleType, condition: Array, new: tuple[object, object], old: tuple[object, object],
+) -> tuple[Any, Any]:
     return tuple(None if a is None else xp.where(condition, a, b)  # type: ignore[return-value]
                  for a, b in zip(new, old))
 
 
-def _blank_pair(xp: Any, f: Frames, where: Array) -> tuple[Any, Any]:
+def _blank_pair(xp: ModuleType, f: Frames, where: Array) -> tuple[Any, Any]:
     value = xp.where(where, 0.0, -np.inf)
     return value, None if f.tangent is None else xp.zeros_like(value)
 
 
-def forward(xp: Any, f: Frames) -> list[tuple[Any, Any]]:
+def forward(xp: Any, f: Frames) -> list[tuple[object, object]]:
     """For 0, 1, … T frames: log probabilities of what was emitted, by the state reached."""
     width = f.states.shape[1]
     start = xp.broadcast_to(xp.arange(width) == 0, f.states.shape)
@@ -133,12 +139,12 @@ def forward(xp: Any, f: Frames) -> list[tuple[Any, Any]]:
     return reached
 
 
-def loss(xp: Any, f: Frames, last: tuple[Any, Any]) -> tuple[Any, Any]:
+def loss(xp: ModuleType, f: Frames, last: tuple[Any, Any]) -> tuple[Any, Any]:
     """-log of the probability of each label, inf where it has none, and its tangent."""
     value = xp.where(f.final, last[0], -np.inf)
     columns = list(value.T)
-    made, along = _added(xp, columns, None if last[1] is None else list(last[1].T))
-    return -made, None if along is None else -along
+    total, along = _added(xp, columns, None if last[1] is None else list(last[1].T))
+    return -total, None if along is None else -along
 
 
 def slope(xp: Any, logits: Array, direction: Array | None, labels: Array, label_length: Array,
@@ -164,17 +170,17 @@ def slope(xp: Any, logits: Array, direction: Array | None, labels: Array, label_
         ahead = _chosen(xp, f.present[t][:, None], new, ahead)
     prior = xp.exp(logp) if tangent is None else xp.exp(logp) * tangent
     kept = (f.present & fits)[:, :, None]
-    made = prior
+    gradient = prior
     if shares:
         known = xp.where(f.known, xp.stack(shares[::-1]), 0)
-        made = prior - _by_class(xp, known, f.states, logp.shape[2])
-    return xp.where(kept, made, 0).astype(logits.dtype)
+        gradient = prior - _by_class(xp, known, f.states, logp.shape[2])
+    return xp.where(kept, gradient, 0).astype(logits.dtype)
 
 
-def _by_class(xp: Any, shares: Array, states: Array, classes: int) -> Array:
+def _by_class(xp: ModuleType, shares: Array, states: Array, classes: int) -> Array:
     """Shares [T, B, S] of states added up by the class of each: [T, B, C]."""
     times, batch, width = shares.shape
     ids = (xp.arange(batch)[:, None] * classes + states).reshape(-1)
     rows = shares.transpose(1, 2, 0).reshape(batch * width, times)
-    made = segment_sum(xp, rows, ids, batch * classes)
-    return made.reshape(batch, classes, times).transpose(2, 0, 1)
+    sums = segment_sum(xp, rows, ids, batch * classes)
+    return sums.reshape(batch, classes, times).transpose(2, 0, 1)

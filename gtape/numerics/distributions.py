@@ -5,17 +5,23 @@ at most, in every 64-bit plane above them, so the next draw of a stream starts a
 Distributions that need rejection are in rejection.py.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import erf as erf_of_number
 from math import prod, sqrt
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .box_muller import normal_pairs
 from .error_function import erfinv
-from .philox import Array, Key, words
-from .precision import is_short
+from .philox import Key, words
+from .precision import Array, is_short
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 Shape = Sequence[int]
 
@@ -34,24 +40,25 @@ def uniform(
     key: Key,
     offset: int,
     shape: Shape,
-    dtype: Array,
+    dtype: DTypeLike,
     low: float = 0.0,
     high: float = 1.0,
 ) -> Array:
     """Floats in [low, high), multiples of (high - low) * 2**-p for a dtype of p mantissa bits: the
     lowest p bits of each word (for float64 20 bits of one and 32 of the next)."""
-    dtype = xp.dtype(dtype)
+    dtype = np.dtype(dtype)
     unit = _fraction(xp, key, offset, prod(shape), dtype).astype(dtype).reshape(shape)
     if (low, high) == (0.0, 1.0):
         return unit
-    values = unit * dtype.type(high - low) + dtype.type(low)
+    number: type[np.floating] = xp.dtype(dtype).type
+    values = unit * number(high - low) + number(low)
     # Rounding may reach `high`, which is outside.
-    end = dtype.type(high)
-    return xp.where(values < end, values, np.nextafter(end, dtype.type(low)))
+    end = number(high)
+    return xp.where(values < end, values, np.nextafter(end, number(low)))
 
 
 def uniform_int(
-    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: Array, low: int, high: int
+    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, low: int, high: int
 ) -> Array:
     """Integers in [low, high): a 64-bit word modulo the range, so each value's probability is
     right to (high - low) * 2**-64.  Raises ValueError for an empty range."""
@@ -72,13 +79,13 @@ def normal(
     key: Key,
     offset: int,
     shape: Shape,
-    dtype: Array,
+    dtype: DTypeLike,
     mean: float = 0.0,
     stddev: float = 1.0,
 ) -> Array:
     """Normal values by pairs of uniform ones: see `box_muller`.  Reaches 5.6 standard deviations.
     """
-    dtype = xp.dtype(dtype)
+    dtype = np.dtype(dtype)
     count = prod(shape)
     half = (count + 1) // 2
     unit = _fraction(xp, key, offset, 2 * half, _working(xp, dtype))
@@ -93,7 +100,7 @@ def truncated_normal(
     key: Key,
     offset: int,
     shape: Shape,
-    dtype: Array,
+    dtype: DTypeLike,
     mean: float = 0.0,
     stddev: float = 1.0,
 ) -> Array:
@@ -102,7 +109,7 @@ def truncated_normal(
 
     Takes one word (two in float64) per value, where redrawing would take a random number.
     """
-    dtype = xp.dtype(dtype)
+    dtype = np.dtype(dtype)
     _, v = _unit_pairs(xp, key, offset, prod(shape), _working(xp, dtype))
     reach = erf_of_number(sqrt(2.0))
     standard = sqrt(2.0) * erfinv(xp, (2.0 * v - 1.0) * reach)
@@ -111,10 +118,10 @@ def truncated_normal(
 
 
 def exponential(
-    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: Array, rate: float = 1.0
+    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, rate: float = 1.0
 ) -> Array:
     """-log(u) / rate, mean 1 / rate."""
-    dtype = xp.dtype(dtype)
+    dtype = np.dtype(dtype)
     u, _ = _unit_pairs(xp, key, offset, prod(shape), _working(xp, dtype))
     return (xp.log(u) / -rate).astype(dtype).reshape(shape)
 
@@ -158,7 +165,7 @@ def permutation(xp: ModuleType, key: Key, offset: int, count: int) -> Array:
 
 
 def _unit_pairs(
-    xp: ModuleType, key: Key, offset: int, count: int, dtype: Array
+    xp: ModuleType, key: Key, offset: int, count: int, dtype: np.dtype
 ) -> tuple[Array, Array]:
     """Two uniform arrays: u in (0, 1], safe under log, and v in (0, 1)."""
     if dtype == xp.float64:
@@ -173,7 +180,7 @@ def _unit_pairs(
     return u, v
 
 
-def _fraction(xp: ModuleType, key: Key, offset: int, count: int, dtype: Array) -> Array:
+def _fraction(xp: ModuleType, key: Key, offset: int, count: int, dtype: np.dtype) -> Array:
     """`count` fractions in [0, 1) in the working dtype of `dtype`."""
     kept = MANTISSA_BITS[dtype.name]
     if kept > 23:
@@ -184,5 +191,5 @@ def _fraction(xp: ModuleType, key: Key, offset: int, count: int, dtype: Array) -
     return steps.astype(_working(xp, dtype)) * 2.0**-kept
 
 
-def _working(xp: ModuleType, dtype: Array) -> Array:
+def _working(xp: ModuleType, dtype: np.dtype) -> np.dtype:
     return xp.dtype(xp.float32) if is_short(dtype) else dtype

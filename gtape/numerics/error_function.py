@@ -20,7 +20,8 @@ from .error_function_tables import (
     SINGLE_Q,
     TAIL,
 )
-from .series import Array, chebyshev, evaluate, horner
+from .precision import Array
+from .series import chebyshev, evaluate, horner
 
 # Beyond this erf of float32 rounds to 1; below that of float64 is fitted best.
 SINGLE_END, DOUBLE_END = 3.95, 1.0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+
+from .precision import Array
 
 
-def cut(xp: Any, x: Any, length: int, step: int, count: int) -> Any:
+def cut(xp: ModuleType, x: Array, length: int, step: int, count: int) -> Array:
     """y[…, i, j] = x[…, i step + j] for i < count and j < length."""
     if not count or not length:
         return xp.zeros((*x.shape[:-1], count, length), x.dtype)
@@ -13,25 +15,25 @@ def cut(xp: Any, x: Any, length: int, step: int, count: int) -> Any:
     return x[..., places]
 
 
-def overlap(xp: Any, frames: Any, step: int, size: int) -> Any:
+def overlap(xp: ModuleType, frames: Array, step: int, size: int) -> Array:
     """y[…, i step + j] = Σ frames[…, i, j], of length `size`.
 
     Frames are cut into pieces as long as the step; pieces of one number do not overlap, so each
     number takes one addition.
     """
     *batch, count, length = frames.shape
-    made = xp.zeros((*batch, max(size, (count - 1) * step + length, 0)), frames.dtype)
+    signal = xp.zeros((*batch, max(size, (count - 1) * step + length, 0)), frames.dtype)
     if not count or not length:
-        return made[..., :size]
+        return signal[..., :size]
     for start in range(0, length, step):
         piece = frames[..., start:start + step]
         width = piece.shape[-1]
         stop = start + count * step
-        missing = stop - made.shape[-1]
+        missing = stop - signal.shape[-1]
         if missing > 0:
             blank = xp.zeros((*batch, missing), frames.dtype)
-            made = xp.concatenate([made, blank], axis=-1)
-        rows = made[..., start:stop].reshape(*batch, count, step)
+            signal = xp.concatenate([signal, blank], axis=-1)
+        rows = signal[..., start:stop].reshape(*batch, count, step)
         rows[..., :width] += piece
-        made[..., start:stop] = rows.reshape(*batch, count * step)
-    return made[..., :size]
+        signal[..., start:stop] = rows.reshape(*batch, count * step)
+    return signal[..., :size]

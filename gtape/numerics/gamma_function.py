@@ -5,7 +5,8 @@ from math import factorial, log, pi
 from types import ModuleType
 
 from .gamma_function_tables import DIGAMMA, LGAMMA, ROOT, ROOT_REST
-from .series import Array, chebyshev, evaluate, horner
+from .precision import Array
+from .series import chebyshev, evaluate, horner
 
 # Bernoulli numbers B2, B4, ...
 BERNOULLI = (

@@ -12,7 +12,8 @@ from types import ModuleType
 
 from .error_function import erfc
 from .gamma_function import ASYMPTOTIC, lbeta64, lgamma64, stirling_correction
-from .series import Array, evaluate, horner
+from .precision import Array
+from .series import evaluate, horner
 
 #: What is smaller, relative to the sum, does not change the sum any more.
 EPSILON = 2.0**-53
@@ -200,7 +201,7 @@ def _beta_fraction(xp: ModuleType, a: Array, b: Array, x: Array) -> Array:
 
 
 def _lentz(
-    xp: ModuleType, first: Array, coefficients: Callable[[int], tuple[Array, Array]]
+    xp: ModuleType, first: Array, coefficients: Callable[[int], tuple[Array, Array | float]]
 ) -> Array:
     """1 / (first + c1 / (d1 + c2 / (d2 + ...))), (ck, dk) = coefficients(k).
 

@@ -2,11 +2,11 @@
 
 from math import prod
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
-Array = Any
+from .precision import Array
+
 _HALF = 2**32 - 1
 
 

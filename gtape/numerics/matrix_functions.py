@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
 from gtape.numerics.schur import schur
+
+from .precision import Array
 
 #: Numerator coefficients of the [13/13] Padé approximant of exp, and the norm up to which it is
 #: accurate to double precision (Higham 2005, doi:10.1137/04061101X, table 2.3).
@@ -21,11 +23,12 @@ _ROOTS = 100
 _NEAR_ONE = 0.25
 
 
-def exponential(xp: Any, a: Any) -> Any:
+def exponential(xp: ModuleType, a: Array) -> Array:
     """Σ aᵏ / k! by scaling, the [13/13] Padé approximant and squaring, each matrix by itself."""
     n = a.shape[-1]
     if not a.size:
         return a
+    # The 1-norm, in which Higham states how far the approximant reaches.
     size = xp.abs(a).sum(axis=-2).max(axis=-1)[..., None, None].astype(np.float64)
     squarings = xp.ceil(xp.log2(xp.maximum(size / _REACH, 1.0)))
     a = a / xp.exp2(squarings).astype(size.dtype).astype(a.dtype)
@@ -38,13 +41,13 @@ def exponential(xp: Any, a: Any) -> Any:
                + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * eye)
     even = (a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2)
             + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * eye)
-    made = xp.linalg.solve(even - odd, even + odd)
+    power = xp.linalg.solve(even - odd, even + odd)
     for done in range(int(squarings.max())):
-        made = xp.where(squarings > done, made @ made, made)
-    return made
+        power = xp.where(squarings > done, power @ power, power)
+    return power
 
 
-def square_root(xp: Any, a: Any) -> Any:
+def square_root(xp: ModuleType, a: Array) -> Array:
     """The principal square root; nan for real matrices with negative eigenvalues.
 
     Raises:
@@ -53,7 +56,7 @@ def square_root(xp: Any, a: Any) -> Any:
     return _by_schur(xp, a, lambda t: _triangular_root(t) if _has_root(t, a) else None)
 
 
-def _has_root(t: np.ndarray, a: Any) -> bool:
+def _has_root(t: np.ndarray, a: Array) -> bool:
     """Real matrices with negative eigenvalues have no real principal root."""
     if a.dtype.kind == "c":
         return True
@@ -62,19 +65,20 @@ def _has_root(t: np.ndarray, a: Any) -> bool:
     return not ((values.real < 0) & (np.abs(values.imag) <= near)).any()
 
 
-def _by_schur(xp: Any, a: Any, function: Callable[[np.ndarray], np.ndarray | None]) -> Any:
+def _by_schur(xp: ModuleType, a: Array, function: Callable[[np.ndarray], np.ndarray | None],
+              ) -> Array:
     """q function(t) qᴴ for each matrix q t qᴴ, in double precision on the host, and nan where the
     function of the triangular matrix t is None."""
     if not a.size:
         return a
     host = a.get() if hasattr(a, "get") else a
-    made = np.empty(host.shape, a.dtype)
+    results = np.empty(host.shape, a.dtype)
     for at in np.ndindex(*host.shape[:-2]):
         q, t = schur(host[at].astype(np.complex128))
-        found = function(t)
-        whole = math.nan if found is None else q @ found @ q.conj().T
-        made[at] = whole if a.dtype.kind == "c" else np.real(whole)
-    return xp.asarray(made)
+        upper = function(t)
+        whole = math.nan if upper is None else q @ upper @ q.conj().T
+        results[at] = whole if a.dtype.kind == "c" else np.real(whole)
+    return xp.asarray(results)
 
 
 def _triangular_root(t: np.ndarray) -> np.ndarray:
@@ -94,7 +98,7 @@ def _triangular_root(t: np.ndarray) -> np.ndarray:
     return u
 
 
-def logarithm(xp: Any, a: Any) -> Any:
+def logarithm(xp: ModuleType, a: Array) -> Array:
     """The principal logarithm: square roots until a is near 1, then a Padé approximant.
 
     Raises:
@@ -116,9 +120,9 @@ def _triangular_logarithm(t: np.ndarray) -> np.ndarray:
         roots += 1
     points, weights = np.polynomial.legendre.leggauss(8)
     x = t - eye
-    made = np.zeros_like(t)
+    total = np.zeros_like(t)
     for point, weight in zip((points + 1) / 2, weights / 2):
-        made += weight * np.linalg.solve(eye + point * x, x)
-    made *= 2.0 ** roots
-    np.fill_diagonal(made, np.log(values))
-    return made
+        total += weight * np.linalg.solve(eye + point * x, x)
+    total *= 2.0 ** roots
+    np.fill_diagonal(total, np.log(values))
+    return total

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from .precision import Array
 
 
 class NonfiniteRule(NamedTuple):
@@ -40,7 +43,7 @@ def upper(rule: NonfiniteRule) -> NonfiniteRule:
     return rule._replace(part=lambda xp, a: xp.triu(a))
 
 
-def guarded(xp: Any, routine: Callable[..., Any], arrays: Sequence[Any],
+def guarded(xp: Any, routine: Callable[..., object], arrays: Sequence[Any],
             rule: NonfiniteRule) -> Any:
     """routine(*arrays), but for the matrices of the first array that `rule` leaves out."""
     a = arrays[0]
@@ -48,22 +51,22 @@ def guarded(xp: Any, routine: Callable[..., Any], arrays: Sequence[Any],
     if xp is np and math.isfinite(np.vdot(a, a).real):
         return routine(*arrays)
     seen = a if rule.part is None else rule.part(xp, a)
-    found = ~xp.isfinite(seen) if rule.infinite else xp.isnan(seen)
-    out = found.any(axis=(-2, -1))
+    bad = ~xp.isfinite(seen) if rule.infinite else xp.isnan(seen)
+    out = bad.any(axis=(-2, -1))
     if not bool(out.any()):
         return routine(*arrays)
     eye = xp.eye(*a.shape[-2:], dtype=a.dtype)
-    made = routine(xp.where(out[..., None, None], eye, a), *arrays[1:])
+    result = routine(xp.where(out[..., None, None], eye, a), *arrays[1:])
     other = None if rule.instead is None else rule.instead(*arrays)
-    if isinstance(made, tuple):
-        others = other or (None,) * len(made)
-        return tuple([_filled(xp, m, out, o) for m, o in zip(made, others)])
-    return _filled(xp, made, out, other)
+    if isinstance(result, tuple):
+        others = other or (None,) * len(result)
+        return tuple([_filled(xp, m, out, o) for m, o in zip(result, others)])
+    return _filled(xp, result, out, other)
 
 
-def _filled(xp: Any, made: Any, out: Any, other: Any) -> Any:
-    """`made` with `other`, or nan, for the matrices left out; orders of rows stay as they are."""
-    if other is None and made.dtype.kind not in "fc":
-        return made
-    mask = out.reshape(out.shape + (1,) * (made.ndim - out.ndim))
-    return xp.where(mask, math.nan if other is None else other, made).astype(made.dtype)
+def _filled(xp: ModuleType, result: Any, out: Array, other: object) -> Any:
+    """`result` with `other`, or nan, for the matrices left out; orders of rows stay as they are."""
+    if other is None and result.dtype.kind not in "fc":
+        return result
+    mask = out.reshape(out.shape + (1,) * (result.ndim - out.ndim))
+    return xp.where(mask, math.nan if other is None else other, result).astype(result.dtype)

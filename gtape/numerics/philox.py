@@ -5,11 +5,11 @@ Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3" 
 """
 
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
-Array = Any
+from .precision import Array
+
 Key = tuple[int, int]
 
 ROUNDS = 10
@@ -58,6 +58,7 @@ def _scramble(xp: ModuleType, key: Key, counters: Array, high: int, result: Arra
         key_a, key_c = (
             xp.uint64((word + turn * weyl) & MASK32) for word, weyl in zip(key, WEYL, strict=True)
         )
+        # Into arrays that are made once, and not in each of ten rounds.
         xp.multiply(a, xp.uint64(MULTIPLIERS[0]), out=product_a)
         xp.multiply(c, xp.uint64(MULTIPLIERS[1]), out=product_c)
         xp.right_shift(product_c, half, out=a)

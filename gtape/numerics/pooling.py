@@ -7,8 +7,8 @@ the gradient of its gradient (`pick`) are an adjoint pair of linear maps.
 from math import prod
 from types import ModuleType
 
-from .precision import working
-from .windows import Array, Pads, Sizes, cells, crop, out_sizes, pad, padded_shape
+from .precision import Array, working
+from .windows import Pads, Sizes, cells, crop, out_sizes, pad, padded_shape
 
 
 def max_pool(
@@ -18,6 +18,8 @@ def max_pool(
     outs = out_sizes(x.shape[1:-1], size, strides, dilations, pads)
     padded = pad(xp, x, pads, lowest(xp, x.dtype))
     windows = cells(size, outs, strides, dilations)
+    # Cell by cell of the window, each over all windows: as many passes as a window has cells, all
+    # of them long.
     best = padded[next(windows)[1]].copy()
     for _, where in windows:
         xp.maximum(best, padded[where], out=best)
@@ -30,21 +32,23 @@ def winners(
     """The row-major number of the first cell of each window that holds `best`, the result of
     `max_pool`: uint8, or int32 for windows of more than 256 cells."""
     padded = pad(xp, x, pads, lowest(xp, x.dtype))
-    found = xp.zeros(best.shape, xp.uint8 if prod(size) <= 256 else xp.int32)
+    places = xp.zeros(best.shape, xp.uint8 if prod(size) <= 256 else xp.int32)
     missed = xp.ones(best.shape, bool)
     windows = list(cells(size, best.shape[1:-1], strides, dilations))
     for _, where in windows[:-1]:
         cell = padded[where]
         # A nan is unequal to itself too; it won where it comes first.
         missed &= (cell != best) & (cell == cell)
-        found += missed
-    return found
+        # The number of the first winner is how many cells before it did not win: a sum of truth
+        # values, for which eight bits are enough.
+        places += missed
+    return places
 
 
 def unpool(
     xp: ModuleType,
     g: Array,
-    found: Array,
+    places: Array,
     shape: Sizes,
     size: Sizes,
     strides: Sizes,
@@ -55,14 +59,14 @@ def unpool(
     total = xp.zeros(padded_shape(shape, pads), g.dtype)
     windows = cells(size, g.shape[1:-1], strides, dilations)
     for number, (_, where) in enumerate(windows):
-        total[where] += _only(xp, g, found == number)
+        total[where] += _only(xp, g, places == number)
     return crop(total, pads)
 
 
 def pick(
     xp: ModuleType,
     x: Array,
-    found: Array,
+    places: Array,
     size: Sizes,
     strides: Sizes,
     dilations: Sizes,
@@ -70,15 +74,15 @@ def pick(
 ) -> Array:
     """The values of x [N, *spatial, C] at the winning cells; the adjoint of `unpool`."""
     padded = pad(xp, x, pads)
-    values = xp.zeros(found.shape, x.dtype)
-    for number, (_, where) in enumerate(cells(size, found.shape[1:-1], strides, dilations)):
-        values = xp.where(found == number, padded[where], values)
+    values = xp.zeros(places.shape, x.dtype)
+    for number, (_, where) in enumerate(cells(size, places.shape[1:-1], strides, dilations)):
+        values = xp.where(places == number, padded[where], values)
     return values
 
 
 def flat_index(
     xp: ModuleType,
-    found: Array,
+    places: Array,
     shape: Sizes,
     size: Sizes,
     strides: Sizes,
@@ -89,13 +93,13 @@ def flat_index(
     """int64 positions of the winners in one flattened image [*spatial, C], or in the whole
     flattened batch of `shape` where `include_batch` holds."""
     rank = len(size)
-    rest = found.astype(xp.int64)
-    index = xp.zeros(found.shape, xp.int64)
+    rest = places.astype(xp.int64)
+    index = xp.zeros(places.shape, xp.int64)
     weight = shape[-1]
     for d in reversed(range(rank)):
         step = rest % size[d] * dilations[d] - pads[d][0]
         rest = rest // size[d]
-        index += weight * (step + _along(xp, found.shape[d + 1], d + 1, rank) * strides[d])
+        index += weight * (step + _along(xp, places.shape[d + 1], d + 1, rank) * strides[d])
         weight *= shape[d + 1]
     index += xp.arange(shape[-1])
     return index + _along(xp, shape[0], 0, rank) * weight if include_batch else index

@@ -5,13 +5,20 @@ a value does not depend on how often its neighbours were rejected, and attempts 
 for the rejected elements only.  All is computed in float64.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .gamma_function import lgamma64
-from .philox import Array, Key, counter_words
+from .philox import Key, counter_words
+from .precision import Array
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 Shape = Sequence[int]
 # u (n, 4), the uniform numbers of an attempt, and parameters -> (values, accepted).
@@ -24,7 +31,7 @@ INVERSION_MEAN, INVERSION_TERMS = 10.0, 60
 
 
 def gamma(
-    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: Array, alpha: Array, beta: Array
+    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, alpha: Array, beta: Array
 ) -> Array:
     """Gamma values of shape alpha > 0 and rate beta > 0, both broadcast to `shape`.
 
@@ -42,7 +49,7 @@ def gamma(
 
 
 def poisson(
-    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: Array, mean: Array
+    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, mean: Array
 ) -> Array:
     """Poisson values of `mean`, broadcast to `shape`; 0 where it is negative.
 
@@ -65,7 +72,7 @@ def binomial(
     key: Key,
     offset: int,
     shape: Shape,
-    dtype: Array,
+    dtype: DTypeLike,
     counts: Array,
     probs: Array,
 ) -> Array:
@@ -90,8 +97,8 @@ def binomial(
         )
         hits = xp.where(small, xp.minimum(by_inversion, n), by_rejection)
         # No trials have no success, whatever their probability, nan too.
-        made = xp.where(n == 0, 0.0, xp.where(flipped, n - hits, hits))
-        return made.astype(dtype).reshape(shape)
+        drawn = xp.where(n == 0, 0.0, xp.where(flipped, n - hits, hits))
+        return drawn.astype(dtype).reshape(shape)
 
 
 def _gamma_attempt(xp: ModuleType, u: Array, alpha: Array) -> tuple[Array, Array]:
@@ -150,8 +157,8 @@ def _accepted(xp: ModuleType, key: Key, offset: int, attempt: Attempt, *paramete
     waiting = xp.arange(counters.size)
     for plane in range(MOST_ATTEMPTS):
         u = _unit(xp, counter_words(xp, key, counters[waiting], plane))
-        found, accepted = attempt(xp, u, *(p[waiting] for p in parameters))
-        values[waiting[accepted]] = found[accepted]
+        drawn, accepted = attempt(xp, u, *(p[waiting] for p in parameters))
+        values[waiting[accepted]] = drawn[accepted]
         waiting = waiting[~accepted]
         if not waiting.size:
             break

@@ -36,7 +36,7 @@ def _in_blocks(x: Array, axis: int) -> Array:
     """The running sum of float32, in chunks."""
     shape = x.shape
     outer, length, inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
-    source, made = x.reshape(outer, length, inner), np.empty((outer, length, inner), x.dtype)
+    source, sums = x.reshape(outer, length, inner), np.empty((outer, length, inner), x.dtype)
     rows = max(_CHUNK // max(length * inner, 1), 1)
     steps = max(_CHUNK // max(inner, 1) // STEPS, 1) * STEPS
     for row in range(0, outer, rows):
@@ -46,9 +46,9 @@ def _in_blocks(x: Array, axis: int) -> Array:
             wide = source[part].astype(np.float64)
             wide[:, 0] += before
             _accumulate(wide)
-            made[part] = wide
+            sums[part] = wide
             before = wide[:, -1]
-    return made.reshape(shape)
+    return sums.reshape(shape)
 
 
 def _accumulate(x: Array) -> None:

@@ -45,7 +45,7 @@ def segment_sum(
 
 
 def _added(
-    xp: ModuleType, rows: Array, ids: Array, count: int, dtype: Array, host_block: int
+    xp: ModuleType, rows: Array, ids: Array, count: int, dtype: np.dtype, host_block: int
 ) -> Array:
     """[count + 1, width]: the rows of each id, added one after another in `dtype`."""
     height, width = rows.shape
@@ -59,9 +59,10 @@ def _added(
 
 def _wide_sum(rows: Array, ids: Array, count: int) -> Array:
     """`_added` in float64, of float32 and for float32."""
+    # `bincount` adds in float64 and in one pass of C, a column at a time.
     if 0 < rows.shape[1] <= NARROW:
-        made = [np.bincount(ids, column, count + 1) for column in rows.T]
-        return np.stack(made, axis=1, dtype=np.float32, casting="same_kind")
+        columns = [np.bincount(ids, column, count + 1) for column in rows.T]
+        return np.stack(columns, axis=1, dtype=np.float32, casting="same_kind")
     return _added(np, rows, ids, count, np.dtype(np.float64), CACHE_BLOCK).astype(np.float32)
 
 
@@ -97,7 +98,7 @@ def _reduce(
     rows: Array,
     ids: Array,
     count: int,
-    empty: float,
+    empty: float | np.floating,
 ) -> Array:
     """Rows of one id combined as a balanced tree: after a stable sort by id, every round
     combines each even row of a segment with the next, so ceil(log2 of the longest segment)
@@ -134,7 +135,7 @@ def _addable(xp: ModuleType, flat: Array) -> Array:
     return flat
 
 
-def _restored(total: Array, dtype: Array) -> Array:
+def _restored(total: Array, dtype: np.dtype) -> Array:
     """Sums made by `_addable` in the rows' dtype again."""
     if dtype.kind == "c" or (dtype.kind == "i" and dtype.itemsize == 8):
         return total.view(dtype)
@@ -148,7 +149,7 @@ class _Bfloat16:
     min = -max
 
 
-def _limits(xp: ModuleType, dtype: Array) -> Array:
+def _limits(xp: ModuleType, dtype: np.dtype) -> np.iinfo | np.finfo | type[_Bfloat16]:
     if dtype.kind in "iu":
         return xp.iinfo(dtype)
     return xp.finfo(dtype) if dtype.kind == "f" else _Bfloat16

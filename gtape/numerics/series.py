@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from .blocks import blocks
-
-Array = Any
+from .precision import Array
 
 # Functions of tens of passes run fastest on pieces that stay in a core's cache.
 HOST_BLOCK = 1 << 17
 
 
-def horner(xp: ModuleType, coefficients: Sequence[Any], x: Array) -> Array:
+def horner(xp: ModuleType, coefficients: Sequence[object], x: Array) -> Array:
     """sum of coefficients[k] * x**k."""
     total = xp.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -31,6 +29,7 @@ def chebyshev(xp: ModuleType, coefficients: Sequence[float], t: Array) -> Array:
     twice = t + t
     newer, older = xp.full_like(t, coefficients[-1]), xp.zeros_like(t)
     for coefficient in reversed(coefficients[1:-1]):
+        # Into the array that is read last here: two arrays serve the whole recurrence.
         xp.subtract(twice * newer, older, out=older)
         older += coefficient
         newer, older = older, newer

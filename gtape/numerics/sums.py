@@ -38,12 +38,12 @@ def total(x: Array, axes: Sequence[int], keepdims: bool = False) -> Array:
         return x.sum(axis=axes, keepdims=keepdims, dtype=x.dtype)
     if x.size > BLOCK and x.dtype.char in _FLOATS:
         if x.ndim == 2 and axes == (0,) and x.dtype.char in _ONES and x.flags.c_contiguous:
-            made = columns(x)
-            return made[None] if keepdims else made
+            sums = columns(x)
+            return sums[None] if keepdims else sums
         if _one_by_one(x, axes) > BLOCK:
-            made = _ordered(x, axes)
-            return made if not keepdims else np.reshape(
-                made, [1 if a in axes else n for a, n in enumerate(x.shape)])
+            sums = _ordered(x, axes)
+            return sums if not keepdims else np.reshape(
+                sums, [1 if a in axes else n for a, n in enumerate(x.shape)])
     return _reduce(x, axes, x.dtype, None, keepdims)
 
 
@@ -95,11 +95,11 @@ def _ordered(x: Array, axes: Sequence[int]) -> Array:
         once = x[tuple([slice(1) if a in repeated else slice(None) for a in range(x.ndim)])]
         return total(once, axes) * count
     order = sorted(range(x.ndim), key=lambda a: -abs(x.strides[a]))
-    made = _runs(np.ascontiguousarray(x.transpose(order)), [a in axes for a in order])
+    sums = _runs(np.ascontiguousarray(x.transpose(order)), [a in axes for a in order])
     kept = [a for a in order if a not in axes]
     if not kept:
-        return made[()]
-    return made.reshape([x.shape[a] for a in kept]).transpose(np.argsort(kept))
+        return sums[()]
+    return sums.reshape([x.shape[a] for a in kept]).transpose(np.argsort(kept))
 
 
 def _runs(x: Array, summed: Sequence[bool]) -> Array:
@@ -136,10 +136,10 @@ def _middle(x: Array) -> Array:
     far = count // BLOCK
     whole = far * BLOCK
     blocks = x[:, :whole].reshape(outer, BLOCK, far * inner)
-    made = _middle((_ONES[x.dtype.char][:BLOCK] @ blocks).reshape(outer, far, inner))
+    sums = _middle((_ONES[x.dtype.char][:BLOCK] @ blocks).reshape(outer, far, inner))
     if whole < count:
-        made += _reduce(x[:, whole:], 1)
-    return made
+        sums += _reduce(x[:, whole:], 1)
+    return sums
 
 
 def squares(x: Array) -> Array:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from .precision import Array
+
+#: Blocks of the diagonal are solved by LAPACK's general routine, which does not know that they are
+#: triangular; nearly all of a large matrix lies outside of them, and is products.
 _BLOCK = 64
 
 
-def solve_triangular(xp: Any, a: Any, b: Any, lower: bool) -> Any:
+def solve_triangular(xp: ModuleType, a: Array, b: Array, lower: bool) -> Array:
     """x with T x = b, T the lower (or upper) triangle of a [..., n, n]; b is [..., n, m], of the
     same batch.
 
@@ -55,7 +60,8 @@ def factor_lu(xp: Any, a: Any) -> tuple[Any, Any]:
     return m.reshape(a.shape), order.reshape((*batch, n))
 
 
-def solve_tridiagonal(xp: Any, upper: Any, main: Any, lower: Any, b: Any, pivoting: bool) -> Any:
+def solve_tridiagonal(xp: ModuleType, upper: Array, main: Array, lower: Array, b: Array,
+                      pivoting: bool) -> Array:
     """x with upper[i] x[i+1] + main[i] x[i] + lower[i] x[i-1] = b[i].
 
     The diagonals are [..., n], b is [..., n, m]. Gaussian elimination; with pivoting, of two
@@ -89,7 +95,7 @@ def solve_tridiagonal(xp: Any, upper: Any, main: Any, lower: Any, b: Any, pivoti
     return _back_substituted(d, u, second, x)
 
 
-def _back_substituted(d: Any, u: Any, second: Any, x: Any) -> Any:
+def _back_substituted(d: Array, u: Array, second: Array, x: Array) -> Array:
     n = d.shape[-1]
     for i in reversed(range(n)):
         value = x[..., i, :]

@@ -6,9 +6,9 @@
 from collections.abc import Iterator, Sequence
 from itertools import product
 from types import ModuleType
-from typing import Any
 
-Array = Any
+from .precision import Array
+
 Sizes = Sequence[int]
 Pads = tuple[tuple[int, int], ...]
 
@@ -107,6 +107,7 @@ def patches(xp: ModuleType, x: Array, size: Sizes, strides: Sizes, dilations: Si
     batch, *steps, channel = x.strides
     moves = [step * stride for step, stride in zip(steps, strides, strict=True)]
     reach = [step * dilation for step, dilation in zip(steps, dilations, strict=True)]
+    # Overlapping windows as strides: no element is copied until a product needs a matrix.
     return xp.lib.stride_tricks.as_strided(
         x,
         (x.shape[0], *outs, *size, x.shape[-1]),

@@ -8,16 +8,16 @@ differentiated instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from gtape.autodiff.backward import Cotangent, Grads, add_to
+from gtape.autodiff.backward import Cotangent, Grads, add_to, on_arrays
 from gtape.autodiff.tape import GradientTape
 from gtape.core.context import active, paused
-from gtape.core.op import Attrs, Function, Op, Rule, keyword_names, positional_names
+from gtape.core.op import Attrs, Function, Op, keyword_names, positional_names
 from gtape.core.recording import OP, Recorded, RecordTuple, record_general, trace_or_none
 from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor, noted, wrap
+from gtape.core.tensor import EagerTensor, Tensor, note_origin
 from gtape.opdef.vjp_rules import ATTRS, GROUPS, RuleGroup, VjpRules, _pull, run_rules
 from gtape.trace.tracer import trace
 
@@ -29,8 +29,6 @@ _INPUTS = GROUPS + 1
 class Composite(Op):
     """A named definition. `saves` names results after the first that only the rule needs."""
 
-    nondifferentiable = False
-    holomorphic = True
     linear: tuple[str, ...] = ()
 
     def __init__(self, fn: Function, saves: str = "", tf_name: str | None = None) -> None:
@@ -40,40 +38,32 @@ class Composite(Op):
         self.outputs = ("y", *saves.split())
         self._fn = fn
         self.vjp_rules = VjpRules(self)
+        self.vjp = self.vjp_rules.declare
 
-    has_gradient = True
-
-    def vjp(self, *wrt: str) -> Callable[[Function], Function]:
-        """Decorator: the backward rule for the inputs named."""
-        def declare(fn: Function) -> Function:
-            self.vjp_rules.add(Rule(fn, self, wrt, self.attr_names))
-            return fn
-
-        return declare
-
-    def definition(self, *inputs: Tensor, **attrs: Any) -> Any:
+    def definition(self, *inputs: Tensor, **attrs: object) -> Any:
         """The body, transparent: every op of it is recorded."""
         return self._fn(*inputs, **(self.defaults | attrs))
 
-    def __call__(self, *inputs: Tensor, **attrs: Any) -> Any:
+    def __call__(self, *inputs: Tensor, **attrs: object) -> Any:
         full = self.defaults | attrs
         if not self.vjp_rules.any or (not active() and all(
                 type(x) is EagerTensor for x in inputs)):
             return self._transparent(inputs, full)[0]
         return self.run(inputs, tuple(full[n] for n in self.attr_names))[0]
 
-    def results(self, *inputs: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
+    def results(self, *inputs: Tensor, **attrs: object) -> tuple[Tensor, ...]:
         """All results, the saved ones too, of a composite without a rule."""
         return self._transparent(inputs, self.defaults | attrs)
 
-    def _transparent(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+    def _transparent(self, inputs: tuple[Tensor, ...], attrs: dict[str, object],
+                     ) -> tuple[Tensor, ...]:
         """All results; what records sees the ops of the body."""
         if self._kernel is not None and not active():
             computed = self._computed(inputs, attrs)
             if computed is not None:
                 return computed
-        made = self._fn(*inputs, **attrs)
-        return made if len(self.outputs) > 1 else (made,)
+        results = self._fn(*inputs, **attrs)
+        return results if len(self.outputs) > 1 else (results,)
 
     def run(self, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, ...]:
         """One node or one record, whatever the body does."""
@@ -83,12 +73,12 @@ class Composite(Op):
             outputs = None if self._kernel is None else self._computed(inputs, named)
         if outputs is None:
             with paused():
-                made = self._fn(*inputs, **named)
-            outputs = tuple(made) if len(self.outputs) > 1 else (made,)
+                results = self._fn(*inputs, **named)
+            outputs = tuple(results) if len(self.outputs) > 1 else (results,)
         record_general(self, inputs, outputs, attrs)
         return outputs
 
-    def _computed(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any],
+    def _computed(self, inputs: tuple[Tensor, ...], attrs: dict[str, object],
                   ) -> tuple[Tensor, ...] | None:
         """All results by kernels; None where there are none for these inputs."""
         device = inputs[0]._t.device
@@ -98,29 +88,29 @@ class Composite(Op):
             return None
         assert self._kernel is not None
         with device.scope():
-            made = self._kernel(gpu, *[x._a for x in inputs], **attrs)  # type: ignore[attr-defined]
-        if made is None:
+            results = self._kernel(gpu, *[x._a for x in inputs], **attrs)
+        if results is None:
             return None
-        arrays = made if type(made) is tuple else (made,)
-        return tuple([noted(EagerTensor(a, device.type_of(a.dtype))) for a in arrays])
+        arrays = results if type(results) is tuple else (results,)
+        return tuple([note_origin(EagerTensor(a, device.type_of(a.dtype))) for a in arrays])
 
     def reapply(self, inputs: Sequence[Tensor], attrs: Attrs) -> tuple[Tensor, ...]:
         if not self.vjp_rules.any:
             return self._transparent(tuple(inputs), dict(zip(self.attr_names, attrs)))
         return self.run(tuple(inputs), attrs)
 
-    def _infer(self, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> list[Spec]:
+    def _infer(self, inputs: tuple[Tensor, ...], attrs: dict[str, object]) -> list[Spec]:
         with paused():
             graph = trace(lambda *xs: self._fn(*xs, **attrs), [x.spec for x in inputs])
         return [o.spec for o in graph.outputs]
 
     def record(self, mask: int, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
                attrs: Attrs) -> Recorded | None:
-        made = self.vjp_rules.record(self.vjp_rules.recipe(mask, inputs, outputs), inputs, outputs,
-                                     attrs, [x.spec for x in inputs])
-        if made is None or len(outputs) == 1:
-            return made
-        _, keys, payload = made
+        recipe = self.vjp_rules.recipe(mask, inputs, outputs)
+        recorded = self.vjp_rules.record(recipe, inputs, outputs, attrs, [x.spec for x in inputs])
+        if recorded is None or len(outputs) == 1:
+            return recorded
+        _, keys, payload = recorded
         return _run_composite, keys, (*payload, inputs)
 
 
@@ -141,6 +131,9 @@ def _by_definition(grads: Grads, gs: list[Tensor | None], record: RecordTuple) -
             add_to(grads, key, part)
 
 
+_by_definition_arrays = on_arrays(_by_definition)
+
+
 def _composite_tensors(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
     if all(part is None for part in g[1:]):
         _pull(grads, g, record)
@@ -151,11 +144,8 @@ def _composite_tensors(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
 def _run_composite(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
     if all(part is None for part in g[1:]):
         run_rules(grads, g, record)
-        return
-    made: Grads = {}
-    _by_definition(made, [None if a is None else wrap(a) for a in g], record)
-    for key, part in made.items():
-        add_to(grads, key, part._a if isinstance(part, EagerTensor) else part)
+    else:
+        _by_definition_arrays(grads, g, record)
 
 
 _run_composite.tensors = _composite_tensors  # type: ignore[attr-defined]
@@ -165,8 +155,8 @@ def composite(fn: Function | None = None, *, saves: str = "",
               tf_name: str | None = None) -> Any:
     """Declare a composite; usable bare or with options."""
     def declare(function: Function) -> Composite:
-        made = Composite(function, saves, tf_name)
-        made.declare()
-        return made
+        op = Composite(function, saves, tf_name)
+        op.declare()
+        return op
 
     return declare if fn is None else declare(fn)

@@ -44,6 +44,8 @@ def derivative(output: Expr, cotangent: Expr, wrt: Sequence[Expr], complex_: boo
     """d(output)/d(each of wrt), pulled back from `cotangent`; None where nothing connects."""
     total: dict[int, Expr] = {id(output): cotangent}
     wanted = {id(w) for w in wrt}
+    # Only what leads to a wanted input is pulled back: the rest would be dropped at the end, and
+    # may have no gradient at all, which would be an error that nobody asked for.
     useful = set(wanted)
     order = topological([output])
     for node in order:
@@ -68,6 +70,7 @@ def graph_sum(a: Expr, b: Expr) -> Expr:
 def rename_output(parts: Sequence[Expr | None], output: Expr, name: str) -> list[Expr | None]:
     """Read `output` from the input `name` instead of computing it again."""
     graph = ScalarGraph()
+    # The tape has the result anyway: exp's derivative reads y, and computes no second exp.
     replaced: dict[int, Expr] = {} if output.op is None else {id(output): graph.input(name)}
     return [None if part is None else substitute([part], replaced, graph)[0] for part in parts]
 

@@ -51,8 +51,8 @@ def _bool_of(inner: Callable[[str, Types], ArrayType]) -> Callable[[str, Types],
 
 def _real_of(inner: Callable[[str, Types], ArrayType]) -> Callable[[str, Types], ArrayType]:
     def rule(name: str, types: Types) -> ArrayType:
-        found = inner(name, types)
-        return found.device.typed(found.dtype.real_dtype)
+        operand = inner(name, types)
+        return operand.device.typed(operand.dtype.real_dtype)
 
     return rule
 
@@ -65,11 +65,11 @@ def _select(name: str, types: Types) -> ArrayType:
 
 
 def _make_complex(name: str, types: Types) -> ArrayType:
-    found = _equal(name, types)
-    if found.dtype.name not in ("float32", "float64"):
+    part = _equal(name, types)
+    if part.dtype.name not in ("float32", "float64"):
         raise InvalidArgumentError(f"{name} takes float32 or float64; got {_names(types)}")
-    wide = dtypes.complex64 if found.dtype is dtypes.float32 else dtypes.complex128
-    return found.device.typed(wide)
+    wide = dtypes.complex64 if part.dtype is dtypes.float32 else dtypes.complex128
+    return part.device.typed(wide)
 
 
 _any = _only(lambda d: True, "any dtype")

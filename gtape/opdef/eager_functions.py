@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import CompositeOperand, elementwise
 from gtape.core.context import active, new_key
 from gtape.core.convert import convert, convert_like
@@ -23,23 +24,23 @@ from gtape.core.op import Function
 from gtape.core.recording import CUT, UNKNOWN, _seen_globals, mark, user_of
 from gtape.core.source_location import here
 from gtape.core.state_ref import Readable
-from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor, noted
+from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor, note_origin
 from gtape.core.variable import Variable
 from gtape.opdef.eager_source import source, vjp_slots
 from gtape.opdef.elementwise import Elementwise
-from gtape.opdef.kernel_calls import add_launches, find_launch, launched
+from gtape.opdef.kernel_calls import add_launches, find_launch, launch_op
 from gtape.opdef.scalar_graph import Expr, is_expr
 
 #: What the text of `eager_source` names. It is a library's, so its frames are no user's.
 _GLOBALS = {
     "__package__": __package__, "EagerTensor": EagerTensor, "new": object.__new__,
-    "ignored_context": ignored_context, "others": others, "noted": noted, "bool_": bool_,
-    "add_launches": add_launches, "find_launch": find_launch, "active": active,
+    "ignored_context": ignored_context, "others": others, "note_origin": note_origin,
+    "bool_": bool_, "add_launches": add_launches, "find_launch": find_launch, "active": active,
     "_getframe": sys._getframe, "seen": _seen_globals, "user_of": user_of, "mark": mark,
     "UNKNOWN": UNKNOWN, "CUT": CUT, "new_key": new_key}
 
 
-def operands(name: str, args: Sequence[Any]) -> list[Tensor]:
+def operands(name: str, args: Sequence[object]) -> list[Tensor]:
     """The arguments as tensors; the first tensor among them sets dtype and device of the rest."""
     like = None
     for arg in args:
@@ -47,14 +48,14 @@ def operands(name: str, args: Sequence[Any]) -> list[Tensor]:
             like = arg._t
             break
     if like is None:
-        made = [convert(args[0])]
+        tensors = [convert(args[0])]
         for arg in args[1:]:
-            made.append(convert_like(arg, made[0]._t, name))
-        return made
+            tensors.append(convert_like(arg, tensors[0]._t, name))
+        return tensors
     return [convert_like(arg, like, name) for arg in args]
 
 
-def _operands(op: Elementwise, args: Sequence[Any]) -> list[Tensor]:
+def _operands(op: Elementwise, args: Sequence[object]) -> list[Tensor]:
     """`operands`; a condition has a dtype of its own."""
     if op.types != "select":
         return operands(op.name, args)
@@ -67,9 +68,9 @@ def slow_path(op: Elementwise, args: Sequence[Any]) -> Any:
     for a in args:
         if type(a) is EagerTensor:
             if a._t.device.maps is not None:
-                made = launched(op, a._t, args)
-                if made is not NotImplemented:
-                    return made
+                result = launch_op(op, a._t, args)
+                if result is not NotImplemented:
+                    return result
             break
     if is_expr(args):
         graph = next(a for a in args if type(a) is Expr).graph
@@ -83,28 +84,28 @@ def slow_path(op: Elementwise, args: Sequence[Any]) -> Any:
     return op.apply(given)
 
 
-def _read_first(op: Elementwise, args: Sequence[Any]) -> Any:
+def _read_first(op: Elementwise, args: Sequence[object]) -> Any:
     """The op on variables: their values go the fast way if they can."""
     read = [a._read_() if isinstance(a, Variable) else a for a in args]
     if op.python is not None and all(
             type(a) is EagerTensor or type(a) is float or type(a) is int for a in read):
-        made = op.python(*read)
+        result = op.python(*read)
     else:
         try:
             given = _operands(op, read)
         except CompositeOperand as refusal:
             return elementwise(refusal, op, read)
-        made = op.apply(given)
+        result = op.apply(given)
     if not active():
-        note_variable(made, args)
-    return made
+        note_variable(result, args)
+    return result
 
 
-def note_variable(made: Any, args: Sequence[Any]) -> None:
+def note_variable(result: object, args: Sequence[object]) -> None:
     """Remember that a tensor was computed from a Variable outside every tape: `x = x + 1`."""
     for arg in args:
-        if isinstance(arg, Variable) and type(made) is EagerTensor:
-            made._origin = ComputedFrom(arg._resource_(), *here())
+        if isinstance(arg, Variable) and type(result) is EagerTensor:
+            result._origin = ComputedFrom(arg._resource_(), *here())
             return
 
 
@@ -128,7 +129,7 @@ def _factory(arity: int, select: bool) -> Callable[..., Function]:
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     defined: dict[str, Function] = {}
     exec(compile(text, file, "exec"), _GLOBALS | {"slow_path": slow_path}, defined)
-    return defined["make"]  # type: ignore[no-any-return]
+    return defined["make"]
 
 
 def unspecialised(op: Elementwise, params: tuple[str, ...]) -> Function:
@@ -137,7 +138,7 @@ def unspecialised(op: Elementwise, params: tuple[str, ...]) -> Function:
         def function(x: Any, name: str | None = None) -> Any:
             return slow_path(op, (x,))
     elif len(params) == 2:
-        def function(x: Any, y: Any, name: str | None = None) -> Any:  # type: ignore[misc]
+        def function(x: Any, y: TensorLike, name: str | None = None) -> Any:  # type: ignore[misc]
             return slow_path(op, (x, y))
     else:
         def function(x: Any, y: Any, z: Any, name: str | None = None) -> Any:  # type: ignore[misc]

@@ -18,6 +18,11 @@ from collections.abc import Sequence
 
 from gtape.core.op import Function
 
+# What the text may rely on: `slow_path` is right for everything, so whatever is rare is refused.
+# Types are compared by `is`; shapes are not looked at, since NumPy does it anyway and raises, and
+# `try` costs nothing where nothing is raised. Nothing is called that can be written out: a Python
+# call takes 0.05 to 0.1 us, and the whole op, forward and backward, 1 to 2.
+
 _OPERANDS = ("x", "y", "z")
 _BEFORE = """
 def make(op, compute, host_slots, takes_numbers):
@@ -25,6 +30,8 @@ def make(op, compute, host_slots, takes_numbers):
 
     def function({params}, name=None):
 """
+# `new` and the three attributes take two thirds of the time of `EagerTensor(array, type)`, which
+# would enter `__init__`.
 _COMPUTE = """
 result = new(EagerTensor)
 if not array_type.fast:
@@ -55,7 +62,7 @@ else:
         result._a = ignored_context.call(compute, {arrays})
     if others:
         # Where several devices are in use, a result remembers where it was made.
-        noted(result)
+        note_origin(result)
 result._t = array_type
 result._k = 0
 stack = active()
@@ -79,6 +86,8 @@ mark(tape, {kind}, name_of_op, ({operands},), (result,), frame)
 continue
 """
 # The layout of a record is that of `core.recording`; its payload that of `VjpProgram.entry`.
+# A record is a tuple display, which takes a quarter of the time of a slotted object and a sixth of
+# a NamedTuple's.
 _RECORD = """
     vjp = slots[{slot}] or op.fill_vjp_slot(slots, array_type, {slot})
     # Declared to have no gradient, such as floor: a mark tells `explain` where it ended.
@@ -117,6 +126,8 @@ def vjp_slot(arity: int, wanted: int, numbers: int, same_shape: bool) -> int:
 
 def vjp_slots(arity: int) -> list[VjpSlot | None]:
     """No pullback made yet."""
+    # Two bits for each operand, wanted and a number, and one for equal shapes: 128 places for
+    # three.
     return [None] * (2 << 2 * arity)
 
 
@@ -213,6 +224,8 @@ class _Template:
                     "else:", *_indented(self._wanted(later, wanted, unknown))]
         if not wanted:
             return unknown.split("\n")
+        # A leaf of the tree of `if`s, one for each set of operands: it knows the masks as numbers,
+        # where a loop would add them up at every call.
         keys = ", ".join(f"k_{p}" for p in wanted)
         return [f"keys = {f'({keys})' if len(wanted) > 1 else keys}", *self._slot(wanted)]
 

@@ -23,25 +23,19 @@ from gtape.core.op import Attrs, Function, Op
 from gtape.core.recording import Recorded, record_general, trace_or_none
 from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec, broadcast_shapes
-from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.tensor import EagerTensor, Tensor, note_origin
 from gtape.opdef import dtype_rules
 from gtape.opdef.blocks import LARGE, Blocked, fits, schedule
 from gtape.opdef.differentiate import expression_vjp
 from gtape.opdef.eager_source import VjpSlot
 from gtape.opdef.elementwise_vjp import VjpProgram, build_vjp_program
-from gtape.opdef.kernel_calls import Launches, mapped
+from gtape.opdef.kernel_calls import Launches, apply_map
 from gtape.opdef.printers.numpy import Printer, define
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute
 
 
 class Elementwise(Op):
     """What scalar ops, scalar functions and their derivatives share."""
-
-    #: No gradient flows through it, by declaration: floor, round.
-    nondifferentiable = False
-    #: False: differentiating it is a LookupError until a gradient is registered.
-    has_gradient = True
-    holomorphic = True
 
     def __init__(self, name: str, params: tuple[str, ...], types: str, doc: str,
                  tf_name: str | None) -> None:
@@ -114,8 +108,10 @@ class Elementwise(Op):
         try:
             return self._vjp_programs[key]
         except KeyError:
-            made = build_vjp_program(self, types, wanted, numbers, same_shape)
-            return self._vjp_programs.setdefault(key, made)
+            program = build_vjp_program(self, types, wanted, numbers, same_shape)
+            # `setdefault`, since threads may have built the same: records name the backward, and
+            # those of one op are to name one.
+            return self._vjp_programs.setdefault(key, program)
 
     def fill_vjp_slot(self, slots: list[VjpSlot | None], array_type: ArrayType, slot: int,
                       ) -> VjpSlot:
@@ -160,7 +156,7 @@ class Elementwise(Op):
             result = emitted[0]
         else:
             try:
-                result = noted(EagerTensor(self._evaluate(out_type, inputs), out_type))
+                result = note_origin(EagerTensor(self._evaluate(out_type, inputs), out_type))
             except MemoryError as error:
                 raise exhausted(self.name, [self._result(out_type, inputs)], error) from error
         record_general(self, tuple(inputs), (result,), ())
@@ -182,15 +178,17 @@ class Elementwise(Op):
         spec = self._result(out_type, inputs)
         if not outgrows([spec], [x.spec for x in inputs]):
             return None
-        return tracer_now().emit(self, inputs, (), [spec], [out_type])  # type: ignore[no-any-return]
+        return tracer_now().emit(self, inputs, (), [spec], [out_type])
 
     def _evaluate(self, out_type: ArrayType, inputs: Sequence[Tensor]) -> Array:
+        # Shapes are looked at when NumPy refuses, not before: it compares them anyway, and to do it
+        # first in Python costs every call as much as a small op.
         arrays = [x._array_() for x in inputs]
         state = ignore()
         try:
             with out_type.device.scope():
-                made = mapped(self, out_type, arrays)
-                return self.compute(out_type, arrays) if made is None else made
+                array = apply_map(self, out_type, arrays)
+                return self.compute(out_type, arrays) if array is None else array
         except (ValueError, TypeError) as error:
             self._result(out_type, inputs)
             raise InvalidArgumentError(f"{self.name}: {error}") from None
@@ -208,18 +206,19 @@ class ScalarGraphOp(Elementwise):
                  tf_name: str | None) -> None:
         super().__init__(name, params, types, doc, tf_name)
         self._functions: dict[ArrayModule, Function] = {}
+        # A list, as None says that no blocks can be made of it, which is looked for once.
         self._blocked: list[Blocked | None] = []
 
     def function(self, xp: ArrayModule) -> Function:
         """The op as a function of `xp`'s arrays."""
-        found = self._functions.get(xp)
-        if found is None:
+        function = self._functions.get(xp)
+        if function is None:
             printer = Printer(xp)
             assigned, (text,) = printer.lines([self.body()])
             lines = "".join(f"    {line}\n" for line in assigned)
             source = f"def formula({', '.join(self.params)}):\n{lines}    return {text}\n"
-            found = self._functions.setdefault(xp, define(source, "formula", printer.names))
-        return found
+            function = self._functions.setdefault(xp, define(source, "formula", printer.names))
+        return function
 
     def compute(self, array_type: ArrayType, arrays: Sequence[Array]) -> Array:
         if array_type.fast and any(
@@ -228,14 +227,16 @@ class ScalarGraphOp(Elementwise):
                 self._blocked.append(schedule(self.body(), self.params))
             if self._blocked[0] is not None:
                 return self._blocked[0].run(arrays)
-        made = self.function(array_type.xp)(*arrays)
+        result = self.function(array_type.xp)(*arrays)
         wanted = array_type.dtype.np_dtype
-        if getattr(made, "dtype", None) != wanted:
-            made = array_type.xp.asarray(made, dtype=wanted)
-        if all(a.shape == made.shape for a in arrays):
-            return made
+        # A formula of constants alone is a Python number, and NumPy's choice of dtype where a
+        # number meets float16 is not ours.
+        if getattr(result, "dtype", None) != wanted:
+            result = array_type.xp.asarray(result, dtype=wanted)
+        if all(a.shape == result.shape for a in arrays):
+            return result
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
-        return made if made.shape == shape else np.broadcast_to(made, shape)
+        return result if result.shape == shape else np.broadcast_to(result, shape)
 
 
 class ElementwiseVjp(ScalarGraphOp):
@@ -267,13 +268,15 @@ class ElementwiseVjp(ScalarGraphOp):
         array = None
         if arrays[0].size < LARGE:
             array = ignored_context.call(self.function(np), *arrays)
+        # What is not of the shape of the operands was stretched, or has lost an operand to
+        # simplification: `compute` knows what to do with that.
         if array is None or getattr(array, "shape", None) != arrays[-1].shape or (
                 array.shape != arrays[0].shape):
             array = ignored_context.call(self.compute, self._out_type, arrays)
-        made = EagerTensor(array, self._out_type)
+        result = EagerTensor(array, self._out_type)
         if active():
-            record_general(self, tuple(values), (made,), ())
-        return made
+            record_general(self, tuple(values), (result,), ())
+        return result
 
     def record(self, mask: int, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
                attrs: Attrs) -> Recorded | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gtape.autodiff.backward import Cotangent, Grads, add_to
 from gtape.autodiff.user_gradients import failing, missing_gradient, override
 from gtape.core.device import Array, ArrayType
+from gtape.core.installed import installed
 from gtape.core.recording import INPUT_KEYS, PAYLOAD, Backward, Recorded, RecordTuple
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.blocks import LARGE, fits, schedule
@@ -24,7 +25,6 @@ from gtape.opdef.scalar_graph import Expr, topological
 
 if TYPE_CHECKING:
     from gtape.opdef.elementwise import Elementwise, ElementwiseVjp
-
 
 
 class _TensorStep(NamedTuple):
@@ -64,6 +64,8 @@ class VjpProgram:
         """The step on bare arrays."""
         build = self._build
         if build is not None:
+            # In this order: a thread that sees no `_build` any more finds the array form in
+            # `_backward`. Two that build at once build the same.
             self._backward = build()
             self._build = None
         return self._backward
@@ -74,6 +76,7 @@ class VjpProgram:
         kept = [v if read else None for v, read in zip((*inputs, y), self.reads)]
         wrt = self._wrt
         in_keys = inputs[wrt[0]]._k if len(wrt) == 1 else tuple([inputs[i]._k for i in wrt])
+        # Of one operand no shape is kept: its cotangent has the shape of the result already.
         if self._arity == 1:
             return backward, in_keys, kept
         shapes: list[tuple[int, ...] | None] = [None] * self._arity
@@ -97,10 +100,10 @@ def build_vjp_program(op: Elementwise, types: tuple[ArrayType, ...], wanted: int
         return VjpProgram(missing_gradient(op), arity, wrt, [False] * (arity + 1))
     complex_ = any(t.dtype.is_complex for t in types)
     try:
-        found = op.input_cotangents(wrt, complex_)
+        cotangents = op.input_cotangents(wrt, complex_)
     except LookupError as error:
         return VjpProgram(failing(error), arity, wrt, [False] * (arity + 1))
-    pairs = [(i, p) for i, p in zip(wrt, found) if p is not None]
+    pairs = [(i, p) for i, p in zip(wrt, cotangents) if p is not None]
     if not pairs:
         return _unconnected(arity, wrt)
     return _Builder(op, types, wrt, pairs, numbers, same_shape).program()
@@ -163,6 +166,8 @@ class _Builder:
             return None
         if not self._same and self._arity > 1:
             return self._launched_apart(maps)
+        # Where the cotangent is g itself (both of x + y) no kernel copies it: arrays are handed on,
+        # since nothing ever writes to a cotangent.
         passed = [i for i, p in self._pairs if p.is_input and p.value == self._g]
         computed = [(i, p) for i, p in self._pairs if i not in passed]
         lines, names = self._kept(), {}
@@ -184,6 +189,8 @@ class _Builder:
             whole = step.on(maps)
             if whole is None:
                 return None
+            # The formula is computed inside the reduction, so that the cotangent of full size,
+            # which would be written and read once more, never is in memory.
             names[f"sum{i}"] = maps.summed(whole)
             call = f"p{i} = sum{i}(r[{PAYLOAD + i}], {', '.join(step.params)})"
             if part.is_input and part.value == self._g:
@@ -219,8 +226,11 @@ class _Builder:
         lines = []
         if self._arity > 1 and not self._same:
             shape = f"r[{PAYLOAD + index}]"
+            # Compared in the text: most operands were not stretched, and a call that finds nothing
+            # to do costs as much as a small tensor's arithmetic.
             lines.append(f"if p{index}.shape != {shape}: p{index} = sum_to(p{index}, {shape})")
         if len(self._wrt) == 1:
+            # `backward_freeing` hands it on to the record before without a detour through `grads`.
             lines.append(f"return p{index}")
         else:
             lines += [f"k = {self._key_text(index)}",
@@ -234,6 +244,7 @@ class _Builder:
     def _guarded(self, body: list[str], printer: Printer) -> list[str]:
         """`body`, with large arrays going block by block where the scalar ops allow it."""
         steps = [n for n in topological([p for _, p in self._pairs]) if n.op is not None]
+        # A formula of one step has no intermediate that could stay in the cache.
         if not self._types[0].fast or len(steps) <= len(self._pairs):
             return body
         schedules = [(i, schedule(p, inputs_read([p])), inputs_read([p])) for i, p in self._pairs]
@@ -242,6 +253,7 @@ class _Builder:
         reads = [n for n in self._names if self._reads[self._names.index(n)]]
         printer.names["fits"] = fits
         every = ", ".join([self._g, *reads])
+        # A schedule has one result, so steps that two cotangents share are computed for each.
         lines = [f"if {self._g}.size >= {LARGE} and fits(({every},)):"]
         for index, blocks, names in schedules:
             printer.names[f"blocks{index}"] = blocks
@@ -249,6 +261,7 @@ class _Builder:
         return [*lines, "else:", *(f"    {line}" for line in body)]
 
     def _tensors(self) -> Backward:
+        # By the type of the cotangent: the host's floats share one program (see `_types_for`).
         prepared: dict[ArrayType, list[_TensorStep]] = {}
 
         def backward(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
@@ -263,7 +276,7 @@ class _Builder:
                 part = g if op is None else op.apply_mixed(
                     [g if at is None else record[at] for at in picks])
                 if shape_at is not None and part.spec.shape != record[shape_at]:
-                    part = _sum_to_tensor(part, record[shape_at])
+                    part = installed.sum_to(part, record[shape_at])
                 add_to(grads, keys[order], part)
 
         backward.tensors = backward  # type: ignore[attr-defined]
@@ -272,6 +285,8 @@ class _Builder:
     def _types_for(self, g_type: ArrayType) -> Sequence[ArrayType]:
         """The input types for a cotangent of `g_type`: programs of host floats serve all of them,
         a condition beside them stays what it is."""
+        # `eager_source` has one list of programs for float16, float32 and float64 on the host,
+        # whose array form is the same NumPy; ops on tensors have types, so they are chosen here.
         floats = {t for t in self._types if t.fast}
         if not g_type.fast or len(floats) != 1:
             return self._types
@@ -297,8 +312,3 @@ def _scoped(backward: Backward, scope: Callable[[], AbstractContextManager[Any]]
 
     return run
 
-
-def _sum_to_tensor(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    from gtape.ops.shape.layout import sum_to as sum_to_op
-
-    return sum_to_op(tensor, shape)

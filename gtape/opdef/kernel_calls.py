@@ -9,7 +9,7 @@ from gtape.core.device import Array, ArrayType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import Function
 from gtape.core.recording import record_general
-from gtape.core.tensor import EagerTensor, noted
+from gtape.core.tensor import EagerTensor, note_origin
 from gtape.opdef.differentiate import inputs_read
 from gtape.opdef.eager_source import vjp_slots
 from gtape.opdef.scalar_graph import Expr
@@ -62,20 +62,20 @@ def map_of(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> Any:
     except KeyError:
         pass
     maps = out.device.maps
-    made = None if maps is None else forward_step(op, types, out).on(maps)
-    return op.maps.setdefault(key, made)
+    kernel = None if maps is None else forward_step(op, types, out).on(maps)
+    return op.maps.setdefault(key, kernel)
 
 
-def mapped(op: Elementwise, out: ArrayType, arrays: Sequence[Array]) -> Array | None:
+def apply_map(op: Elementwise, out: ArrayType, arrays: Sequence[Array]) -> Array | None:
     """The op by a kernel; None where there is none for these arrays."""
     device = out.device
     if device.maps is None:
         return None
-    found = map_of(op, [device.type_of(a.dtype) for a in arrays], out)
-    return None if found is None else found(*arrays)[0]
+    kernel = map_of(op, [device.type_of(a.dtype) for a in arrays], out)
+    return None if kernel is None else kernel(*arrays)[0]
 
 
-def launched(op: Elementwise, like: ArrayType, args: Sequence[Any]) -> Any:
+def launch_op(op: Elementwise, like: ArrayType, args: Sequence[Any]) -> Any:
     """The op on tensors of type `like` and Python numbers, which are not copied to the device.
 
     NotImplemented where an argument is something else, or no kernel serves it.
@@ -91,18 +91,18 @@ def launched(op: Elementwise, like: ArrayType, args: Sequence[Any]) -> Any:
     out = _out_type(op, like)
     if out is None:
         return NotImplemented
-    found = map_of(op, (like,) * len(args), out)
-    if found is None:
+    kernel = map_of(op, (like,) * len(args), out)
+    if kernel is None:
         return NotImplemented
     arrays = [x._a if type(x) is EagerTensor else x for x in args]
     try:
         with like.device.scope():
-            made = noted(EagerTensor(found.short(numbers)(*arrays)[0], out))
+            result = note_origin(EagerTensor(kernel.short(numbers)(*arrays)[0], out))
     except ValueError:
         op.infer([x.spec for x in args if type(x) is EagerTensor])
         raise
-    record_general(op, tuple(args), (made,), ())
-    return made
+    record_general(op, tuple(args), (result,), ())
+    return result
 
 
 def _is_number(value: object, like: ArrayType) -> bool:
@@ -112,7 +112,7 @@ def _is_number(value: object, like: ArrayType) -> bool:
 
 def _out_type(op: Elementwise, like: ArrayType) -> ArrayType | None:
     try:
-        return op.out_type(op.operand_types(like))  # type: ignore[no-any-return]
+        return op.out_type(op.operand_types(like))
     except InvalidArgumentError:
         return None
 
@@ -134,7 +134,7 @@ class Launches:
 
 def add_launches(op: Elementwise, like: ArrayType) -> Launches:
     """The entry of `op.launches` for a type, nothing of it made yet."""
-    return op.launches.setdefault(like, Launches(len(op.params)))  # type: ignore[no-any-return]
+    return op.launches.setdefault(like, Launches(len(op.params)))
 
 
 def find_launch(op: Elementwise, like: ArrayType, numbers: int) -> Launch:
@@ -144,6 +144,8 @@ def find_launch(op: Elementwise, like: ArrayType, numbers: int) -> Launch:
     if like.device.alone and like.device.maps is not None and (
             not numbers or like.dtype.is_floating):
         out = _out_type(op, like)
+        # The printed function gives its result the type of the operands: comparisons go the other
+        # way.
         kernel = map_of(op, op.operand_types(like), out) if out is like else None
         if kernel is not None:
             launch = kernel.short(numbers)

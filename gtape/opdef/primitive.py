@@ -4,22 +4,19 @@
     def reduce_sum(xp, x, *, axis, keepdims):
         return xp.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
 
-    @reduce_sum.infer
-    def _(x, *, axis, keepdims):
-        return Spec(reduced(x.shape, axis, keepdims), x.dtype)
-
-    @reduce_sum.vjp("x")
-    def _(g, x: Spec, *, axis, keepdims):
-        return broadcast_to(reshape(g, …), shape=x.shape)
+    reduce_sum.infer(lambda x, *, axis, keepdims: x.reshaped(reduced(x.shape, axis, keepdims)))
+    reduce_sum.vjp(x=lambda g, x_spec, *, axis: broadcast_in_dim(g, shape=x_spec.shape, axis=axis))
 
 The function serves NumPy and CuPy; positional parameters after `xp` are tensors, keyword-only ones
 are attributes, which must be hashable. Rules are written in gtape ops, so they work at every order.
-A primitive of many tensors takes `*values`; its rule gets and returns a sequence.
+A rule of several lines, or for several inputs, is a function decorated with `op.infer` or
+`op.vjp("a", "b")`. A primitive of many tensors takes `*values`; its rule gets and returns a
+sequence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,16 +26,26 @@ from gtape.core.device import Array, ArrayModule, ArrayType, Device, others
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.fp_errors import ignore, ignored_context, restore
-from gtape.core.op import Attrs, Function, Op, Rule, keyword_names, positional_names, variadic_name
+from gtape.core.op import (
+    VARARGS,
+    Attrs,
+    Function,
+    Op,
+    keyword_names,
+    positional_names,
+    variadic_name,
+)
+from gtape.core.placement import current_device
 from gtape.core.recording import Recorded, record_general, trace_or_none
 from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.tensor import EagerTensor, Tensor, note_origin
 from gtape.opdef.dtype_rules import same_device
 from gtape.opdef.vjp_rules import VjpRecipe, VjpRules
 
+# Some hundred bytes for each set of shapes and attributes. A program has dozens; one whose shapes
+# never repeat would keep them all. Emptied at once: to know the oldest would cost every hit.
 _LIMIT = 4096
-_VARARGS = 4
 
 
 class Shaped:
@@ -48,7 +55,7 @@ class Shaped:
                  "values")
 
     def __init__(self, specs: tuple[Spec, ...], types: tuple[ArrayType, ...], device: Device,
-                 attrs: dict[str, Any], inputs: tuple[Spec, ...]) -> None:
+                 attrs: dict[str, object], inputs: tuple[Spec, ...]) -> None:
         self.specs = specs
         self.types = types
         self.inputs = inputs
@@ -66,12 +73,10 @@ class Shaped:
 class Primitive(Op):
     """An array function with rules. Call it with tensors, and attributes as keywords."""
 
-    nondifferentiable = False
-
     def __init__(self, fn: Function, *, linear: str = "", outputs: str = "y",
                  tf_name: str | None = None, holomorphic: bool = True,
                  nondifferentiable: bool = False) -> None:
-        self.variadic = bool(fn.__code__.co_flags & _VARARGS)
+        self.variadic = bool(fn.__code__.co_flags & VARARGS)
         params = (variadic_name(fn),) if self.variadic else positional_names(fn)[1:]
         super().__init__(fn.__name__, params, fn.__doc__ or "", tf_name)
         self.attr_names = keyword_names(fn)
@@ -80,53 +85,44 @@ class Primitive(Op):
         self.linear = tuple(linear.split())
         self.holomorphic = holomorphic
         self.nondifferentiable = nondifferentiable
+        self.has_gradient = nondifferentiable  # until a rule is declared
         self._fn = fn
         self._infer: Function | None = None
         self._shaped: dict[tuple[object, ...], Shaped] = {}
         self.vjp_rules = VjpRules(self)
+        self.vjp = self.vjp_rules.declare
 
     # -------------------------------------------------------------- declaration
 
     def infer(self, fn: Function) -> Function:
-        """Decorator: specs and attributes -> the spec(s) of the result; raises in words."""
+        """Declare: specs and attributes -> the spec(s) of the result; raises in words."""
         self._infer = fn
         return fn
 
     def defined(self, fn: Function) -> Function:
-        """Decorator: the op written in other ops. It is what the op means; the array function is
+        """Declare: the op written in other ops. It is what the op means; the array function is
         a faster way to the same numbers.
 
         Raises:
             TypeError: at import, when its parameters are not those of the op.
         """
-        if positional_names(fn) != self.params or keyword_names(fn) != self.attr_names:
+        names = (variadic_name(fn),) if self.variadic else positional_names(fn)
+        if names != self.params or keyword_names(fn) != self.attr_names:
             raise TypeError(f"the definition of {self.name} takes {', '.join(self.params)} and, by "
                             f"keyword, {', '.join(self.attr_names) or 'nothing'}")
         self.definition = fn
         return fn
 
-    def vjp(self, *wrt: str) -> Callable[[Function], Function]:
-        """Decorator: the backward rule for the inputs named; see `core.op.Rule`."""
-        def declare(fn: Function) -> Function:
-            self.vjp_rules.add(Rule(fn, self, wrt, self.attr_names))
-            return fn
-
-        return declare
-
-    @property
-    def has_gradient(self) -> bool:
-        return self.nondifferentiable or self.vjp_rules.any
-
     # -------------------------------------------------------------- application
 
-    def __call__(self, *inputs: Tensor, **attrs: Any) -> Any:
+    def __call__(self, *inputs: Tensor, **attrs: object) -> Any:
         if tuple(attrs) == self.attr_names:
             values = tuple(attrs.values())
         else:
             full = self.defaults | attrs
             values = tuple([full[n] for n in self.attr_names])
-        made = self.run(inputs, values)
-        return made[0] if self.single else made
+        results = self.run(inputs, values)
+        return results[0] if self.single else results
 
     @property
     def single(self) -> bool:
@@ -139,6 +135,8 @@ class Primitive(Op):
     def run(self, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, ...]:
         """Check, compute, record."""
         eager = True
+        # What the op checks, and finds out about its results, depends on types, shapes and
+        # attributes alone. So it is worked out once for each, and found by them.
         key: list[object] = [attrs]
         for x in inputs:
             key.append(x._t)
@@ -148,15 +146,17 @@ class Primitive(Op):
                 key.append(x.spec.shape)
                 eager = False
         shaped = self._shaped_for(tuple(key), inputs, attrs)
+        # The common case by itself: no device to enter, no line to remember, nothing to leave to
+        # calls.
         if eager and shaped.plain and not others:
-            arrays = [x._a for x in inputs]  # type: ignore[attr-defined]
+            arrays = [x._a for x in inputs]
             try:
-                made = ignored_context.run(self._fn, np, *arrays, **shaped.attrs)
+                computed = ignored_context.run(self._fn, np, *arrays, **shaped.attrs)
             except RuntimeError:
-                made = ignored_context.call(self._fn, np, *arrays, **shaped.attrs)
+                computed = ignored_context.call(self._fn, np, *arrays, **shaped.attrs)
             except MemoryError as error:
                 raise exhausted(self.name.rstrip("_"), shaped.specs, error) from error
-            outputs: tuple[Tensor, ...] = self._wrapped(made, shaped)
+            outputs: tuple[Tensor, ...] = self._wrapped(computed, shaped)
         elif eager:
             tracer = tracer_now() if shaped.grows else None
             outputs = self._on_device(inputs, shaped) if tracer is None else tracer.emit(
@@ -175,24 +175,24 @@ class Primitive(Op):
                     attrs: Attrs) -> Shaped:
         """The specs and types of the results for these inputs, from the cache if possible."""
         try:
-            found = self._shaped.get(key)
+            shaped = self._shaped.get(key)
         except TypeError:
             raise InvalidArgumentError(
                 f"{self.name}: the attributes must be hashable; got {shown(attrs)}") from None
-        if found is None:
-            found = self._check(inputs, attrs)
+        if shaped is None:
+            shaped = self._check(inputs, attrs)
             if len(self._shaped) >= _LIMIT:
                 self._shaped.clear()
-            self._shaped[key] = found
-        return found
+            self._shaped[key] = shaped
+        return shaped
 
     @staticmethod
-    def _wrapped(made: Array, shaped: Shaped) -> tuple[EagerTensor, ...]:
+    def _wrapped(arrays: Array, shaped: Shaped) -> tuple[EagerTensor, ...]:
         """The arrays that the function gave, one or a sequence, as tensors."""
         types = shaped.types
-        if type(made) is tuple or type(made) is list:
-            return tuple([EagerTensor(_boxed(a), t) for a, t in zip(made, types)])
-        return (EagerTensor(made if type(made) is not bytes else _boxed(made), types[0]),)
+        if type(arrays) is tuple or type(arrays) is list:
+            return tuple([EagerTensor(boxed(a), t) for a, t in zip(arrays, types)])
+        return (EagerTensor(arrays if type(arrays) is not bytes else boxed(arrays), types[0]),)
 
     def _check(self, inputs: tuple[Tensor, ...], attrs: Attrs) -> Shaped:
         if inputs:
@@ -201,8 +201,6 @@ class Primitive(Op):
         for spec in specs:
             check_size(self.name.rstrip("_"), spec)
         if not inputs:
-            from gtape.core.placement import current_device
-
             device = current_device()
         else:
             device = inputs[0]._t.device
@@ -216,19 +214,21 @@ class Primitive(Op):
             InvalidArgumentError: the inputs do not fit.
         """
         assert self._infer is not None, f"{self.name} declares no infer"
-        made = self._infer(*specs, **dict(zip(self.attr_names, attrs)))
-        return (made,) if isinstance(made, Spec) else tuple(made)
+        results = self._infer(*specs, **dict(zip(self.attr_names, attrs)))
+        return (results,) if isinstance(results, Spec) else tuple(results)
 
     def _on_device(self, inputs: tuple[Tensor, ...], shaped: Shaped) -> tuple[EagerTensor, ...]:
         """The array function where a device other than the host may have to be entered first."""
         arrays = [x._a for x in inputs]
-        device, made = shaped.device, None
+        device, results = shaped.device, None
         kernel = None if device.executor is None else self._kernel
+        # The only device: nothing has to be entered, and kernels know nothing of NumPy's error
+        # state.
         if kernel is not None and device.alone:
             try:
-                made = kernel(device.executor, *arrays, **shaped.attrs)
-                if made is not None:
-                    return self._wrapped(made, shaped)
+                results = kernel(device.executor, *arrays, **shaped.attrs)
+                if results is not None:
+                    return self._wrapped(results, shaped)
                 kernel = None
             except MemoryError:
                 # Tried again below, where what fails is reported.
@@ -237,16 +237,16 @@ class Primitive(Op):
         try:
             with device.scope():
                 if kernel is not None:
-                    made = kernel(device.executor, *arrays, **shaped.attrs)
-                if made is None:
-                    made = self._fn(device.xp, *arrays, **shaped.attrs)
+                    results = kernel(device.executor, *arrays, **shaped.attrs)
+                if results is None:
+                    results = self._fn(device.xp, *arrays, **shaped.attrs)
         except MemoryError as error:
             raise exhausted(self.name.rstrip("_"), shaped.specs, error) from error
         finally:
             restore(state)
-        return tuple([noted(x) for x in self._wrapped(made, shaped)])
+        return tuple([note_origin(x) for x in self._wrapped(results, shaped)])
 
-    def value(self, xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
+    def value(self, xp: ArrayModule, *arrays: Array, **attrs: object) -> Array:
         """The bare array function, for other array functions to build on."""
         return self._fn(xp, *arrays, **(self.defaults | attrs))
 
@@ -259,16 +259,16 @@ class Primitive(Op):
         return self.vjp_rules.record(recipe, inputs, outputs, context.values, context.inputs)
 
 
-def _boxed(made: Array) -> Array:
-    """`made` as an array: NumPy hands out one string of an array as bare bytes."""
-    return np.array(made, object) if type(made) is bytes else made
+def boxed(value: Array) -> Array:
+    """`value` as an array: NumPy hands out one string of an array as bare bytes."""
+    return np.array(value, object) if type(value) is bytes else value
 
 
 def primitive(fn: Function | None = None, **options: Any) -> Any:
     """Declare a primitive; usable bare or with the options of `Primitive`."""
     def declare(function: Function) -> Primitive:
-        made = Primitive(function, **options)
-        made.declare()
-        return made
+        op = Primitive(function, **options)
+        op.declare()
+        return op
 
     return declare if fn is None else declare(fn)

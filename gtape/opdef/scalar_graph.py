@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from gtape.core.op import Op
     from gtape.opdef.scalar_ops import ScalarOp
 
 Number: TypeAlias = float | int | bool | complex
@@ -30,19 +31,23 @@ class ScalarGraph:
         return self._shared(("input", name), None, (), name)
 
     def constant(self, value: Number) -> Expr:
+        # So are 1, 1.0 and True, whose texts give different dtypes.
         # 0.0 and -0.0 are equal, and not the same number.
         shown = "" if value else str(value)
         return self._shared(("constant", type(value), value, shown), None, (), value)
 
     def node(self, op: ScalarOp, args: Sequence[Expr | Number]) -> Expr:
         """`op(*args)`, simplified."""
-        found = tuple(a if isinstance(a, Expr) else self.constant(a) for a in args)
-        simpler = op.simplify(found) if op.simplify is not None else None
+        operands = tuple(a if isinstance(a, Expr) else self.constant(a) for a in args)
+        simpler = op.simplify(operands) if op.simplify is not None else None
         if simpler is not None:
             return simpler
-        return self._shared((op, *map(id, found)), op, found, None)
+        # Ids serve as keys because the graph keeps its nodes, and nodes their operands: none is
+        # reused.
+        return self._shared((op, *map(id, operands)), op, operands, None)
 
-    def _shared(self, key: tuple[object, ...], op: Any, args: tuple[Expr, ...], value: Any) -> Expr:
+    def _shared(self, key: tuple[object, ...], op: Op | None, args: tuple[Expr, ...], value: Any,
+                ) -> Expr:
         node = self._nodes.get(key)
         if node is None:
             node = self._nodes[key] = Expr(self, op, args, value)
@@ -106,6 +111,9 @@ def is_expr(args: Sequence[object]) -> bool:
 
 def topological(outputs: Sequence[Expr]) -> list[Expr]:
     """The nodes that `outputs` need, each after its arguments."""
+    if len(outputs) == 1 and all(a.op is None for a in outputs[0].args):  # most formulas
+        return [*dict.fromkeys(outputs[0].args), outputs[0]]
+    # A stack of its own: what the compiler fuses is deeper than Python may recurse.
     order: list[Expr] = []
     seen: set[int] = set()
     stack: list[tuple[Expr, bool]] = [(o, False) for o in reversed(outputs)]
@@ -123,14 +131,14 @@ def topological(outputs: Sequence[Expr]) -> list[Expr]:
 def substitute(outputs: Sequence[Expr], replaced: dict[int, Expr], graph: ScalarGraph,
                ) -> list[Expr]:
     """`outputs` rebuilt in `graph` with some nodes (by id) replaced."""
-    made = dict(replaced)
+    rebuilt = dict(replaced)
     for node in topological(outputs):
-        if id(node) in made:
+        if id(node) in rebuilt:
             continue
         if node.is_input:
-            made[id(node)] = graph.input(node.value)
+            rebuilt[id(node)] = graph.input(node.value)
         elif node.is_constant:
-            made[id(node)] = graph.constant(node.value)
+            rebuilt[id(node)] = graph.constant(node.value)
         else:
-            made[id(node)] = graph.node(node.op, [made[id(a)] for a in node.args])
-    return [made[id(o)] for o in outputs]
+            rebuilt[id(node)] = graph.node(node.op, [rebuilt[id(a)] for a in node.args])
+    return [rebuilt[id(o)] for o in outputs]

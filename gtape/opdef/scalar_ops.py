@@ -115,15 +115,15 @@ class ScalarOp(Elementwise):
     def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
         graph = ScalarGraph()
         args = [graph.input(p) for p in self.params]
-        found = scalar_vjp(self, graph.input("g"), graph.input("y"), args, complex_)
-        return [found[i] for i in wrt]
+        cotangents = scalar_vjp(self, graph.input("g"), graph.input("y"), args, complex_)
+        return [cotangents[i] for i in wrt]
 
     def compute(self, array_type: ArrayType, arrays: Sequence[Array]) -> Array:
-        made = self.on(array_type.xp)(*arrays)
-        if type(made) is bytes:
+        result = self.on(array_type.xp)(*arrays)
+        if type(result) is bytes:
             # What NumPy gives of arrays of one string.
-            return np.array(made, object)
-        return made if made.dtype == array_type.dtype.np_dtype else made.astype(
+            return np.array(result, object)
+        return result if result.dtype == array_type.dtype.np_dtype else result.astype(
             array_type.dtype.np_dtype)
 
 
@@ -143,8 +143,8 @@ class ScalarFunction(ScalarGraphOp):
         self.domain = domain
 
     def expression(self, graph: ScalarGraph, args: Sequence[Expr]) -> Expr:
-        made = self._fn(*args)
-        return made if isinstance(made, Expr) else graph.constant(made)
+        formula = self._fn(*args)
+        return formula if isinstance(formula, Expr) else graph.constant(formula)
 
     def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
         if self._pullback is not None:

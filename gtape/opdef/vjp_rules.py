@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gtape.autodiff.backward import Cotangent, Grads, add_to
-from gtape.autodiff.user_gradients import AppliedOp, lookup, missing_gradient, on_arrays, scatter
-from gtape.core.device import added
+from gtape.autodiff.backward import Cotangent, Grads, add_to, on_arrays
+from gtape.autodiff.user_gradients import AppliedOp, lookup, missing_gradient, scatter
+from gtape.core.device import add_arrays
 from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.installed import installed
 from gtape.core.op import Attrs, Function, Rule
-from gtape.core.placement import current_device, on
 from gtape.core.recording import INPUT_KEYS, OP, PAYLOAD, Recorded, RecordTuple
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, wrap
@@ -58,9 +58,17 @@ class VjpRules:
     def any(self) -> bool:
         return bool(self._rules)
 
-    def add(self, rule: Rule) -> None:
-        for name in rule.wrt:
-            self._rules[name] = rule
+    def declare(self, *wrt: str, **rules: Function) -> Callable[[Function], Function]:
+        """Declare a rule for each input, `vjp(x=lambda g, y: g * y)`, or by a decorator one for
+        several, `@op.vjp("a", "b")`, which gives one part for each; see `core.op.Rule`."""
+        def add(fn: Function, wrt: tuple[str, ...] = wrt) -> Function:
+            self.op.has_gradient = True
+            self._rules |= dict.fromkeys(wrt, Rule(fn, self.op, wrt, self.op.attr_names))
+            return fn
+
+        for name, fn in rules.items():
+            add(fn, (name,))
+        return add
 
     def rule_of(self, position: int) -> Rule | None:
         params = self.op.params
@@ -73,6 +81,7 @@ class VjpRules:
         differentiable = not self.op.nondifferentiable and any(
             o._t.differentiable for o in outputs)
         wrt = [i for i in range(len(inputs)) if mask >> i & 1 and inputs[i]._t.differentiable]
+        # One call for each rule and not for each input: a rule of several inputs shares its work.
         groups: dict[Rule, list[int]] = {}
         for i in wrt if differentiable else ():
             rule = self.rule_of(i)
@@ -89,6 +98,8 @@ class VjpRules:
         The payload is (attributes, complex?, groups), a group laid out as a `RuleGroup`.
         """
         if not recipe.groups:
+            # Recorded all the same: the error is for who asks for the gradient, and a user may have
+            # registered one.
             if recipe.wrt and not self._rules:
                 return self._unregistered(recipe.wrt, inputs, outputs, attrs)
             return None
@@ -108,30 +119,28 @@ class VjpRules:
         return _registered, in_keys, (attrs, list(inputs), list(outputs))
 
 
-def _call(rule: Rule, positions: Sequence[int], cotangent: Cotangent, kept: tuple[Any, ...],
+def _call(rule: Rule, positions: Sequence[int], cotangent: Cotangent, kept: tuple[object, ...],
           attrs: Attrs) -> list[Cotangent]:
     """The parts of the wanted positions, in order."""
     chosen = {n: attrs[i] for n, i in rule.attrs}
     if rule.variadic:
         parts = rule.fn(cotangent, kept, **chosen)
         return [parts[i] for i in positions]
-    made = rule.fn(cotangent, *kept, **chosen)
+    answer = rule.fn(cotangent, *kept, **chosen)
     if len(rule.wrt) == 1:
-        return [made]
+        return [answer]
     params = rule.op.params
-    return [made[rule.wrt.index(params[i])] for i in positions]
+    return [answer[rule.wrt.index(params[i])] for i in positions]
 
 
 def _conj(value: Cotangent) -> Cotangent:
-    from gtape.ops.elementwise.scalars import conj
-
     if isinstance(value, (list, tuple)):
         return [_conj(v) for v in value]
     if value is None or not value.dtype.is_complex:
         return value
     if isinstance(value, IndexedSlices):
-        return value._with(conj(value.values))
-    return conj(value)
+        return value._with(installed.conj(value.values))
+    return installed.conj(value)
 
 
 def _pull(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
@@ -153,13 +162,15 @@ def _pull(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
                 add_to(grads, key, part)
 
 
+_through_tensors = on_arrays(_pull)
+
+
 def run_rules(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
     """The array form of `_pull`."""
+    # The rare cases go through tensors; what follows is the one step of most records, without a
+    # dictionary between.
     if record[IS_COMPLEX] or type(g) is list or type(g) is IndexedSlices:
-        made: Grads = {}
-        _pull(made, _wrapped(g), record)
-        for key, part in made.items():
-            add_to(grads, key, part._a if type(part) is EagerTensor else part)
+        _through_tensors(grads, g, record)
         return
     cotangent = wrap(g)
     attrs = record[ATTRS]
@@ -168,28 +179,10 @@ def run_rules(grads: Grads, g: Cotangent, record: RecordTuple) -> None:
         for key, part in zip(keys, parts):
             if part is not None:
                 array = part._a if type(part) is EagerTensor else part
-                grads[key] = added(grads[key], array) if key in grads else array
-
-
-def _wrapped(g: Cotangent) -> Cotangent:
-    """A cotangent's array, or the list of them, as tensors."""
-    if type(g) is IndexedSlices:
-        return g
-    if type(g) is list:
-        return [None if a is None else wrap(a) for a in g]
-    return wrap(g)
+                grads[key] = add_arrays(grads[key], array) if key in grads else array
 
 
 run_rules.tensors = _pull  # type: ignore[attr-defined]
-
-
-def filled(gs: Sequence[Tensor | None], specs: Sequence[Spec]) -> list[Tensor]:
-    """Cotangents with zeros where nothing arrived."""
-    from gtape.ops.shape.creation import zeros
-
-    place = next((g._t.device for g in gs if g is not None), None)
-    with on(place or current_device()):
-        return [zeros(s.shape, s.dtype) if g is None else g for g, s in zip(gs, specs)]
 
 
 def _apply_registered(grads: Grads, g: Cotangent, record: RecordTuple) -> None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert, convert_like
-from gtape.core.dtypes import DType, as_dtype, string
+from gtape.core.dtypes import DType, as_dtype, int32, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
+from gtape.core.spec import Spec
 from gtape.core.state_ref import Readable
 from gtape.core.symbolic_dim import SymbolicDim
 from gtape.core.tensor import Tensor
 
 
-def host_value(value: Any, what: str) -> np.ndarray:
+def host_value(value: TensorLike, what: str) -> np.ndarray:
     """The numbers of an argument that must be known before computing: a shape, an axis, a count.
 
     Raises:
@@ -43,6 +45,15 @@ def host_value(value: Any, what: str) -> np.ndarray:
     return found
 
 
+def host(tensor: Tensor) -> np.ndarray:
+    """The numbers of a tensor in host memory.
+
+    Raises:
+        NotTraceableError: they are not known while tracing.
+    """
+    return np.asarray(tensor._peek())
+
+
 def as_int(value: Any, what: str) -> int:
     """One integer.
 
@@ -57,16 +68,16 @@ def as_int(value: Any, what: str) -> int:
         raise TypeError(f"{what} must be an integer; got {shown(value)}") from None
 
 
-def as_float(value: Any, what: str) -> float:
+def as_float(value: TensorLike, what: str) -> float:
     """One real number.
 
     Raises:
         InvalidArgumentError: `value` is none.
     """
-    found = host_value(value, what)
-    if found.ndim or (found.dtype.kind not in "fiub" and found.dtype.name != "bfloat16"):
+    array = host_value(value, what)
+    if array.ndim or (array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16"):
         raise InvalidArgumentError(f"{what} must be one real scalar; got {shown(value)}")
-    return float(found)
+    return float(array)
 
 
 def as_items(value: Any, what: str) -> list[Any]:
@@ -81,21 +92,21 @@ def as_items(value: Any, what: str) -> list[Any]:
         raise TypeError(f"{what} must be a list; got {shown(value)}") from None
 
 
-def as_strings(value: Any, what: str) -> Tensor:
+def as_strings(value: TensorLike, what: str) -> Tensor:
     """A tensor of strings, also from an empty list.
 
     Raises:
         InvalidArgumentError: `value` is none.
     """
     empty = isinstance(value, (list, tuple)) and not value
-    found = convert(value, string if empty else None)
-    if found.dtype is not string:
-        raise InvalidArgumentError(f"{what} takes strings; got {found.spec}. Write "
+    x = convert(value, string if empty else None)
+    if x.dtype is not string:
+        raise InvalidArgumentError(f"{what} takes strings; got {x.spec}. Write "
                                    f"tf.strings.as_string(x) for the digits of numbers")
-    return found
+    return x
 
 
-def as_bytes(value: Any, what: str) -> bytes:
+def as_bytes(value: TensorLike, what: str) -> bytes:
     """The bytes of a string: a str is encoded as UTF-8.
 
     Raises:
@@ -112,7 +123,7 @@ def as_bytes(value: Any, what: str) -> bytes:
     return found
 
 
-def as_function(value: Any, what: str) -> Callable[..., Any]:
+def as_function(value: Callable[..., object], what: str) -> Callable[..., Any]:
     """A function, or another object that can be called.
 
     Raises:
@@ -120,7 +131,7 @@ def as_function(value: Any, what: str) -> Callable[..., Any]:
     """
     if not callable(value):
         raise TypeError(f"{what} must be a function; got {shown(value)}")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def as_ints(value: Any, what: str) -> tuple[int, ...]:
@@ -150,7 +161,7 @@ def _cut(value: Tensor, what: str) -> int:
     return as_int(value, what)
 
 
-def as_shape(value: Any, what: str = "shape") -> tuple[int, ...]:
+def as_shape(value: TensorLike, what: str = "shape") -> tuple[int, ...]:
     """A shape without negative lengths.
 
     Raises:
@@ -171,7 +182,7 @@ def axes_of(axis: Any) -> int | tuple[int, ...] | None:
     return as_ints(axis, "axis") if host_value(axis, "axis").ndim else as_int(axis, "axis")
 
 
-def as_tensors(values: Any, name: str) -> list[Tensor]:
+def as_tensors(values: object, name: str) -> list[Tensor]:
     """A list of tensors of one dtype: the first tensor among them sets it, else the first value."""
     if isinstance(values, (Tensor, Readable)):
         raise TypeError(f"{name} takes a list of tensors; got one: {shown(values)}. "
@@ -181,12 +192,12 @@ def as_tensors(values: Any, name: str) -> list[Tensor]:
     like = next((v for v in values if isinstance(v, (Tensor, Readable))), None)
     if like is None:
         values = list(values)
-        made = [convert(values[0])] if values else []
-        return made + [convert_like(v, made[0]._t, name) for v in values[1:]]
+        result = [convert(values[0])] if values else []
+        return result + [convert_like(v, result[0]._t, name) for v in values[1:]]
     return [convert_like(v, like._t, name) for v in values]
 
 
-def one_dtype(name: str, tensors: Sequence[Any]) -> DType:
+def one_dtype(name: str, tensors: tuple[Spec, ...]) -> DType:
     """The common dtype of tensors or specs.
 
     Raises:
@@ -201,23 +212,50 @@ def one_dtype(name: str, tensors: Sequence[Any]) -> DType:
     return first
 
 
-def optional_dtype(dtype: Any) -> DType | None:
+#: What ops take, as their errors say it.
+_TAKEN: dict[str, Callable[[DType], bool]] = {
+    "real floating tensors": lambda dtype: dtype.is_floating,
+    "floating tensors": lambda dtype: dtype.is_differentiable,
+    "floating or complex tensors": lambda dtype: dtype.is_differentiable,
+    "real numbers": lambda dtype: dtype.is_floating or dtype.is_integer,
+    "numbers": lambda dtype: dtype.is_differentiable or dtype.is_integer}
+
+
+def taken(name: str, what: str, x: Spec, hint: str = "") -> Spec:
+    """`x`, of which `name` takes `what`.
+
+    Raises:
+        InvalidArgumentError: it is something else.
+    """
+    if not _TAKEN[what](x.dtype):
+        raise InvalidArgumentError(f"{name} takes {what}; got {x}{hint}")
+    return x
+
+
+def named(function: Callable[..., object], name: str, doc: str,
+          module: str | None = None) -> Callable[..., Any]:
+    """`function`, a member of a family that one function makes, with its own name and text."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module or function.__module__
+    function.__doc__ = doc
+    return function
+
+
+def optional_dtype(dtype: object) -> DType | None:
     return None if dtype is None else as_dtype(dtype)
 
 
-def index_tensor(value: Any, name: str, like: Any) -> Tensor:
+def index_tensor(value: TensorLike, name: str, like: Tensor) -> Tensor:
     """An integer tensor of indices on the device of `like`.
 
     Raises:
         InvalidArgumentError: it does not hold integers.
     """
-    found = convert(value, None, like._t.device)
-    if not found.dtype.is_integer:
-        if not found.spec.shape or 0 not in found.spec.shape:
+    x = convert(value, None, like._t.device)
+    if not x.dtype.is_integer:
+        if not x.spec.shape or 0 not in x.spec.shape:
             raise InvalidArgumentError(
-                f"{name}: indices must be integers; got {found.spec}. "
+                f"{name}: indices must be integers; got {x.spec}. "
                 f"Write tf.cast(indices, tf.int32)")
-        from gtape.core.dtypes import int32
-
-        found = convert(np.zeros(found.spec.shape, np.int32), int32, like._t.device)
-    return found
+        x = convert(np.zeros(x.spec.shape, np.int32), int32, like._t.device)
+    return x

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, bool_, of_numpy
 from gtape.core.state_ref import Readable
@@ -16,7 +17,7 @@ from gtape.ops.control.selection import where
 from gtape.ops.shape.casting import cast
 
 
-def finfo(dtype: Any) -> Any:
+def finfo(dtype: object) -> Any:
     """The limits of a floating dtype: `numpy.finfo`, or that of ml-dtypes for its types.
 
     Raises:
@@ -28,7 +29,7 @@ def finfo(dtype: Any) -> Any:
     return wanted.real_dtype._info()
 
 
-def iinfo(dtype: Any) -> Any:
+def iinfo(dtype: object) -> Any:
     """The limits of an integer dtype: `numpy.iinfo`.
 
     Raises:
@@ -40,7 +41,7 @@ def iinfo(dtype: Any) -> Any:
     return wanted._info()
 
 
-def _wide(value: Any) -> Tensor:
+def _wide(value: TensorLike) -> Tensor:
     """A tensor; Python numbers become int64 and float64, as NumPy's."""
     if isinstance(value, (Tensor, Readable)):
         return convert(value)
@@ -52,7 +53,7 @@ def _common(values: list[Tensor]) -> DType:
     return of_numpy(np.result_type(*[v.dtype.np_dtype for v in values]))
 
 
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
+def select(condlist: TensorLike, choicelist: TensorLike, default: Any = 0) -> Tensor:
     """From each place of the first condition that holds there, the element of its choice.
 
     The choices and `default`, which is taken where no condition holds, are brought to one dtype by
@@ -77,7 +78,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     return made
 
 
-def _weaker(number: Any, values: list[Tensor]) -> bool:
+def _weaker(number: float, values: list[Tensor]) -> bool:
     """Whether the dtypes of the values hold numbers of this kind, as floats do integers."""
     return _rank(of_numpy(np.asarray(number).dtype)) <= max(_rank(v.dtype) for v in values)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gtape._names import lacking as _lacking
 from gtape.summary import experimental
 from gtape.summary.graphs import graph, trace_export, trace_off, trace_on
 from gtape.summary.recording import record_if, should_record_summaries, write
@@ -12,8 +13,4 @@ __all__ = ["SummaryWriter", "audio", "create_file_writer", "create_noop_writer",
            "flush", "graph", "histogram", "image", "record_if", "scalar",
            "should_record_summaries", "text", "trace_export", "trace_off", "trace_on", "write"]
 
-
-def __getattr__(name: str) -> object:
-    from gtape._names import missing
-
-    raise AttributeError(missing("gtape.summary", name, __all__))
+__getattr__ = _lacking("gtape.summary", __all__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from gtape.core import dtypes
 from gtape.core.dtypes import DType
 from gtape.files.messages import Field, Message
 from gtape.files.tensor_protos import encoded
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
 
 #: The first record of an event file says that it is one.
 FILE_VERSION = "brain.Event:2"
@@ -69,7 +72,7 @@ def metadata(plugin: str, description: str | None = None, content: bytes = b"") 
                            summary_description=description or "")
 
 
-def summary_of(tag: str, array: Any, dtype: DType, about: SummaryMetadata | None) -> Summary:
+def summary_of(tag: str, array: TensorLike, dtype: DType, about: SummaryMetadata | None) -> Summary:
     """A Summary of one value."""
     array = np.asarray(array, dtype.np_dtype if dtype is not dtypes.string else object)
     return Summary(value=[SummaryValue(tag=tag, tensor=encoded(array, dtype), metadata=about)])

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from gtape._names import lacking as _lacking
 from gtape.summary.recording import get_step, set_step, summary_scope, write_raw_pb
 
 __all__ = ["get_step", "set_step", "summary_scope", "write_raw_pb"]
 
-
-def __getattr__(name: str) -> object:
-    from gtape._names import missing
-
-    raise AttributeError(missing("gtape.summary.experimental", name, __all__))
+__getattr__ = _lacking("gtape.summary.experimental", __all__)

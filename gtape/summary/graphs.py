@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, SupportsIndex
 
 from gtape.compile.frontend.closed_graph import ClosedGraph, listeners
 from gtape.core.convert import convert
@@ -24,16 +24,16 @@ def graph_def(graph: Graph) -> bytes:
     """A GraphDef of the nodes of a traced function: their names, ops and inputs."""
     names: dict[int, str] = {}
     used: Counter[str] = Counter()
-    made = []
+    nodes = []
     for name, op, inputs, outputs in _nodes(graph, names):
         used[name] += 1
         unique = name if used[name] == 1 else f"{name}_{used[name] - 1}"
         for i, output in enumerate(outputs):
             names[id(output)] = unique if not i else f"{unique}:{i}"
         node = wire.delimited(1, unique.encode()) + wire.delimited(2, op.encode())
-        made.append(wire.delimited(1, node + b"".join(
+        nodes.append(wire.delimited(1, node + b"".join(
             wire.delimited(3, names[id(x)].encode()) for x in inputs if id(x) in names)))
-    return b"".join(made)
+    return b"".join(nodes)
 
 
 def _nodes(graph: Graph, names: dict[int, str]) -> Iterator[tuple[str, str, Any, Any]]:
@@ -48,7 +48,7 @@ def _nodes(graph: Graph, names: dict[int, str]) -> Iterator[tuple[str, str, Any,
         yield op.replace(" ", "_"), op, node.inputs, node.outputs
 
 
-def graph(graph_data: Any) -> Tensor:
+def graph(graph_data: object) -> Tensor:
     """Write the graph of a traced function, as `f.get_concrete_function(...).graph`; True if it was
     written.
 
@@ -60,14 +60,14 @@ def graph(graph_data: Any) -> Tensor:
                         f"tf.function f; got {shown(graph_data)}")
     writer = state.writer.value
     condition = state.condition.value
-    found = condition() if callable(condition) else condition
-    if writer is None or not bool(found):
+    recorded = condition() if callable(condition) else condition
+    if writer is None or not bool(recorded):
         return convert(False)
     writer._put(0, graph_def=graph_def(graph_data))
     return convert(True)
 
 
-def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = None) -> None:
+def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: object = None) -> None:
     """From now on the graphs of functions that are traced are kept for `trace_export`.
 
     Args:
@@ -91,7 +91,8 @@ def trace_off() -> None:
         listeners.remove(_keep)
 
 
-def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> None:
+def trace_export(name: str, step: SupportsIndex | None = None, profiler_outdir: object = None,
+                 ) -> None:
     """Write the graphs of the functions that were traced since `trace_on`, if any, and end it.
 
     Functions that had been traced before are not among them: `graph` writes that of any.
@@ -101,6 +102,6 @@ def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> No
     """
     if not _tracing:
         raise ValueError("Must enable trace before export through tf.summary.trace_on.")
-    graphs = [wire.delimited(4, wire.delimited(2, graph_def(found))) for found in _tracing[0]]
+    graphs = [wire.delimited(4, wire.delimited(2, graph_def(traced))) for traced in _tracing[0]]
     write(name, b"".join(graphs), step, metadata("graph_run_metadata_graph", content=b"1"))
     trace_off()

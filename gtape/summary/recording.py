@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.context import tracer_now
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
@@ -17,7 +18,7 @@ from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
-from gtape.core.variable import name_scope, scope_prefix
+from gtape.core.variable import Variable, name_scope, scope_prefix
 from gtape.ops.arguments import as_int
 from gtape.summary.events import Summary, SummaryMetadata, summary_of
 from gtape.summary.writers import Setting, setting, state
@@ -30,19 +31,19 @@ _NO_STEP = ("No step set. Please specify one either through the `step` argument 
             "tf.summary.experimental.set_step()")
 
 
-def set_step(step: Any) -> None:
+def set_step(step: TensorLike) -> None:
     """Summaries without a step of their own are of this one, a number, a tensor or a Variable,
     whose value counts when a summary is made."""
     state.step = setting(step)
 
 
-def get_step() -> Any:
+def get_step() -> int | Variable:
     """What `set_step`, or the default writer, says; None where neither does."""
     return state.step.value
 
 
 @contextmanager
-def record_if(condition: Any) -> Iterator[None]:
+def record_if(condition: TensorLike) -> Iterator[None]:
     """Summaries within the block are written only if `condition` is true: a bool, a bool tensor, or
     a function that gives one, asked for every summary."""
     before = state.condition
@@ -58,7 +59,7 @@ def should_record_summaries() -> Tensor:
     be. In a traced function, at the moment of the call."""
     inputs, fixed = _settings(None)
 
-    def run(*arrays: Any) -> list[Any]:
+    def run(*arrays: object) -> list[Any]:
         writer, _, records = fixed(arrays)
         return [np.bool_(writer is not None and records)]
 
@@ -67,7 +68,7 @@ def should_record_summaries() -> Tensor:
 
 
 @contextmanager
-def summary_scope(name: str, default_name: str = "summary", values: Any = None,
+def summary_scope(name: str, default_name: str = "summary", values: TensorLike | None = None,
                   ) -> Iterator[tuple[str, str]]:
     """(tag, scope): the tag of a summary of this name below the name scopes around it, and the name
     scope of the block."""
@@ -78,7 +79,8 @@ def summary_scope(name: str, default_name: str = "summary", values: Any = None,
         yield tag, scope
 
 
-def _settings(step: Any) -> tuple[list[Tensor], Callable[[Sequence[Any]], tuple[Any, Any, bool]]]:
+def _settings(step: object,
+              ) -> tuple[list[Tensor], Callable[[Sequence[Any]], tuple[Any, Any, bool]]]:
     """What is in force, as (tensors, function): from the tensors' arrays the function finds the
     writer, the step, and whether summaries are written.
 
@@ -102,7 +104,7 @@ def _settings(step: Any) -> tuple[list[Tensor], Callable[[Sequence[Any]], tuple[
     of_step = hold(state.step if step is None else Setting(step, tracer))
     condition = hold(state.condition)
 
-    def fixed(arrays: Sequence[Any]) -> tuple[Any, Any, bool]:
+    def fixed(arrays: Sequence[TensorLike]) -> tuple[object, object, bool]:
         return (state.writer.value if writer is None else writer(arrays),
                 _now(state.step.value) if of_step is None else of_step(arrays),
                 bool(_now(state.condition.value) if condition is None else condition(arrays)))
@@ -110,13 +112,13 @@ def _settings(step: Any) -> tuple[list[Tensor], Callable[[Sequence[Any]], tuple[
     return inputs, fixed
 
 
-def _now(value: Any) -> Any:
+def _now(value: int) -> int:
     """The value of a setting at this moment."""
     value = value() if callable(value) else value
     return value.numpy() if hasattr(value, "numpy") else value
 
 
-def record(name: str, data: Sequence[Any], make: Make, step: Any) -> Tensor:
+def record(name: str, data: Sequence[TensorLike], make: Make, step: object) -> Tensor:
     """Write the summary that `make` makes of the arrays of `data`; whether one was written.
 
     In a traced function that is a step of its own, at every call.
@@ -128,7 +130,7 @@ def record(name: str, data: Sequence[Any], make: Make, step: Any) -> Tensor:
     settings, fixed = _settings(step)
     count = len(settings)
 
-    def run(*arrays: Any) -> list[Any]:
+    def run(*arrays: object) -> list[Any]:
         writer, when, records = fixed(arrays[:count])
         if writer is None or not records:
             return [np.bool_(False)]
@@ -138,6 +140,7 @@ def record(name: str, data: Sequence[Any], make: Make, step: Any) -> Tensor:
         writer._put(as_int(when, "the step of a summary"), summary=make(*arrays[count:]))
         return [np.bool_(True)]
 
+    # Outside of traces data is brought to the host only if it is written.
     if tracer_now() is None:
         arrays = [v.numpy() for v in settings]
         writer, _, records = fixed(arrays)
@@ -148,8 +151,8 @@ def record(name: str, data: Sequence[Any], make: Make, step: Any) -> Tensor:
                      has_side_effect=True)[0]
 
 
-def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None,
-          name: str | None = None) -> Tensor:
+def write(tag: str, tensor: Any, step: SupportsIndex | None = None,
+          metadata: bytes | SummaryMetadata | None = None, name: str | None = None) -> Tensor:
     """Write a tensor under a tag; True if it was written.
 
     Args:
@@ -192,7 +195,7 @@ def _checked(metadata: Any) -> SummaryMetadata | None:
     return SummaryMetadata.FromString(content)
 
 
-def write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> Tensor:
+def write_raw_pb(tensor: TensorLike, step: int | None = None, name: str | None = None) -> Tensor:
     """Write a Summary message, a scalar of strings with its bytes; True if it was written.
 
     Raises:

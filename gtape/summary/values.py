@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.files.png import png
+from gtape.files.pictures import png
 from gtape.files.wav import wav_bytes
 from gtape.ops.arguments import as_int
 from gtape.ops.image.adjustments import convert_image_dtype
-from gtape.summary.events import metadata, summary_of
+from gtape.summary.events import SummaryMetadata, metadata, summary_of
 from gtape.summary.recording import record, summary_scope
 
+#: TensorBoard's own number.
 _BUCKETS = 30
 #: What TensorBoard's plugin for sounds reads: the encoding 11 is WAV.
 _WAV = b"\x10\x0b"
 
 
-def _record(name: str, default: str, data: Any, dtype: dtypes.DType, array_of: Any, about: Any,
-            step: Any) -> Tensor:
+def _record(name: str, default: str, data: Tensor, dtype: dtypes.DType, array_of: Any,
+            about: SummaryMetadata, step: object) -> Tensor:
     with summary_scope(name, default) as (tag, _):
         return record(default, [data], lambda array: summary_of(tag, array_of(array), dtype, about),
                       step)
 
 
-def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
+def scalar(name: str, data: TensorLike, step: TensorLike | None = None,
+           description: str | None = None) -> Tensor:
     """Write a number, as float32; True if it was written.
 
     Args:
@@ -58,25 +61,25 @@ def buckets_of(values: np.ndarray, count: int) -> np.ndarray:
     Of no values all are zero; of one value, several times, the last bucket has it.
     """
     with room_for("histogram", Spec((count, 3), dtypes.float64)):
-        made = np.zeros((count, 3))
+        buckets = np.zeros((count, 3))
     values = values[np.isfinite(values)]
     if not values.size or not count:
-        return made
+        return buckets
     low, high = values.min(), values.max()
     if low == high:
-        made[:, :2] = low
-        made[-1, 2] = values.size
-        return made
+        buckets[:, :2] = low
+        buckets[-1, 2] = values.size
+        return buckets
     edges = np.linspace(low, high, count + 1)
     width = (high - low) / count
     places = np.minimum(np.floor((values - low) / width), count - 1).astype(np.int64)
-    made[:, 0], made[:, 1] = edges[:-1], edges[1:]
-    made[:, 2] = np.bincount(places, minlength=count)
-    return made
+    buckets[:, 0], buckets[:, 1] = edges[:-1], edges[1:]
+    buckets[:, 2] = np.bincount(places, minlength=count)
+    return buckets
 
 
-def histogram(name: str, data: Any, step: Any = None, buckets: Any = None,
-              description: str | None = None) -> Tensor:
+def histogram(name: str, data: TensorLike, step: TensorLike | None = None,
+              buckets: int | None = None, description: str | None = None) -> Tensor:
     """Write how the values of a tensor are distributed; True if it was written.
 
     Values that are not finite are left out.
@@ -100,7 +103,7 @@ def histogram(name: str, data: Any, step: Any = None, buckets: Any = None,
                    metadata("histograms", description), step)
 
 
-def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3,
+def image(name: str, data: TensorLike, step: SupportsIndex | None = None, max_outputs: int = 3,
           description: str | None = None) -> Tensor:
     """Write images [k, height, width, 1 to 4] as PNG; True if they were written.
 
@@ -120,7 +123,7 @@ def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3,
                          f"{value.ndim}, shape {tuple(value.spec.shape)}")
     most = _most(max_outputs)
 
-    def strings(array: np.ndarray) -> Any:
+    def strings(array: np.ndarray) -> np.ndarray:
         some = np.asarray(convert_image_dtype(array[:most], dtypes.uint8, saturate=True).numpy())
         height, width = array.shape[1:3]
         return np.array([b"%d" % width, b"%d" % height, *[png(i) for i in some if i.size]], object)
@@ -129,11 +132,11 @@ def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3,
                    metadata("images", description), step)
 
 
-def _most(max_outputs: Any) -> int:
+def _most(max_outputs: int) -> int:
     return max(as_int(max_outputs, "max_outputs"), 0)
 
 
-def text(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
+def text(name: str, data: str, step: object = None, description: str | None = None) -> Tensor:
     """Write a tensor of strings; True if it was written. TensorBoard shows it as Markdown, one of
     two axes as a table.
 
@@ -148,7 +151,7 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
                    lambda array: np.asarray(array, object), metadata("text", description), step)
 
 
-def audio(name: str, data: Any, sample_rate: Any, step: Any = None, max_outputs: Any = 3,
+def audio(name: str, data: TensorLike, sample_rate: int, step: object = None, max_outputs: int = 3,
           encoding: str | None = None, description: str | None = None) -> Tensor:
     """Write sounds [k, time, channels] of floats in [-1, 1] as WAV; True if they were written.
 
@@ -171,11 +174,11 @@ def audio(name: str, data: Any, sample_rate: Any, step: Any = None, max_outputs:
                          f"{value.spec}")
     most, rate = _most(max_outputs), as_int(sample_rate, "audio: sample_rate")
 
-    def strings(array: np.ndarray) -> Any:
-        made = np.empty((min(len(array), most), 2), object)
-        for i in range(len(made)):
-            made[i] = wav_bytes(np.asarray(array[i], np.float32), rate), b""
-        return made
+    def strings(array: np.ndarray) -> np.ndarray:
+        pairs = np.empty((min(len(array), most), 2), object)
+        for i in range(len(pairs)):
+            pairs[i] = wav_bytes(np.asarray(array[i], np.float32), rate), b""
+        return pairs
 
     return _record(name, "audio_summary", value, dtypes.string, strings,
                    metadata("audio", description, _WAV), step)

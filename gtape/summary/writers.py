@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from gtape.core.annotations import TensorLike
 from gtape.core.context import tracer_now
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.files.folders import makedirs
+from gtape.files.gfile import makedirs
 from gtape.files.paths import errors, local
 from gtape.files.records import TFRecordWriter
 from gtape.ops.arguments import as_int
@@ -49,7 +50,7 @@ class _State(threading.local):
 state = _State()
 
 
-def setting(value: Any) -> Setting:
+def setting(value: object) -> Setting:
     """A setting that comes into force now."""
     return Setting(value, tracer_now())
 
@@ -60,7 +61,7 @@ class SummaryWriter:
     closed = False
 
     @contextmanager
-    def as_default(self, step: Any = None) -> Iterator[SummaryWriter]:
+    def as_default(self, step: TensorLike | None = None) -> Iterator[SummaryWriter]:
         """Summaries go to this writer within the block; with `step`, a number, tensor or Variable,
         of that step.
 
@@ -78,7 +79,7 @@ class SummaryWriter:
                 state.step = before[1]
             flush(self)
 
-    def set_as_default(self, step: Any = None) -> None:
+    def set_as_default(self, step: TensorLike | None = None) -> None:
         """Summaries go to this writer from now on.
 
         Raises:
@@ -103,7 +104,7 @@ class SummaryWriter:
     def close(self) -> None:
         """End the file."""
 
-    def _put(self, step: int, **content: Any) -> None:
+    def _put(self, step: int, **content: object) -> None:
         """Write an event."""
 
 
@@ -127,6 +128,7 @@ class _FileWriter(SummaryWriter):
         self._most, self._seconds = most, seconds
         self._waiting, self._flushed = 0, time.monotonic()
         self._lock = threading.Lock()
+        # Ends the file also where nobody closes the writer before Python ends.
         self._finish = weakref.finalize(self, self._file.close)
         self._file.write(Event(wall_time=time.time(), file_version=FILE_VERSION,
                                source_metadata=SourceMetadata(writer="gtape.summary"),
@@ -136,7 +138,7 @@ class _FileWriter(SummaryWriter):
     def __repr__(self) -> str:
         return f"<tf.summary.SummaryWriter '{self._path}'>"
 
-    def _put(self, step: int, **content: Any) -> None:
+    def _put(self, step: int, **content: object) -> None:
         self._check()
         event = Event(wall_time=time.time(), step=step, **content).SerializeToString()
         with self._lock:
@@ -160,10 +162,10 @@ class _FileWriter(SummaryWriter):
             self._finish()
 
 
-def create_file_writer(logdir: Any, max_queue: int | None = None, flush_millis: int | None = None,
-                       filename_suffix: Any = None, name: str | None = None,
-                       experimental_trackable: bool = False,
-                       experimental_mesh: Any = None) -> SummaryWriter:
+def create_file_writer(logdir: object, max_queue: int | None = None,
+                       flush_millis: int | None = None, filename_suffix: object = None,
+                       name: str | None = None, experimental_trackable: bool = False,
+                       experimental_mesh: object = None) -> SummaryWriter:
     """A writer of a new event file in the folder `logdir`, which is made if it is missing.
 
     Args:
@@ -200,14 +202,14 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
     Raises:
         TypeError: `writer` is none.
     """
-    found = state.writer.value if writer is None else writer
-    if found is None:
+    target = state.writer.value if writer is None else writer
+    if target is None:
         return
-    if not isinstance(found, SummaryWriter):
-        raise TypeError(f"flush takes a SummaryWriter; got {shown(found)}")
+    if not isinstance(target, SummaryWriter):
+        raise TypeError(f"flush takes a SummaryWriter; got {shown(target)}")
 
     def run() -> list[object]:
-        found.flush()
+        target.flush()
         return []
 
     step("flush_summaries", run, [], [], has_side_effect=True)

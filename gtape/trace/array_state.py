@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.core.context import new_key, tracer_now
 from gtape.core.device import ArrayType
 from gtape.core.state_ref import StateRef
 from gtape.core.tensor import EagerTensor, Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class ArrayState(StateRef):
@@ -35,6 +38,7 @@ class ArrayState(StateRef):
     def _initial_(self) -> EagerTensor:
         """For a trace: a copy of the state at this moment."""
         array_type = self._type()
+        # A copy: the array is written in place, and a tensor never changes.
         return EagerTensor(array_type.xp.array(self._array()), array_type)
 
     @property
@@ -43,7 +47,7 @@ class ArrayState(StateRef):
         return self._initial_() if tracer is None else tracer.read(self)
 
     @_value.setter
-    def _value(self, value: Any) -> None:
+    def _value(self, value: Tensor) -> None:
         tracer = tracer_now()
         if tracer is not None:
             tracer.write(self, value)
@@ -53,10 +57,10 @@ class ArrayState(StateRef):
     def _read_(self) -> Tensor:
         return self._value
 
-    def _commit_(self, value: Any) -> None:
+    def _commit_(self, value: Tensor) -> None:
         """A traced function left this value."""
         self._value = value
 
-    def _buffer_(self, writer: Any) -> Any:
+    def _buffer_(self, writer: object) -> np.ndarray:
         """The array that a compiled program reads, and in which it leaves new values."""
         return self._array()

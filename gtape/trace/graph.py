@@ -10,6 +10,7 @@ from gtape.core.tensor import Tensor
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 
+# Compared by identity: two applications of one op to the same inputs are two nodes.
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
     """One application of an op."""
@@ -22,7 +23,7 @@ class Node:
     @property
     def has_side_effect(self) -> bool:
         """Whether it does something besides making its outputs: it is never left out."""
-        return bool(getattr(self.op, "has_side_effect", False))
+        return self.op.has_side_effect
 
     @property
     def stays(self) -> bool:
@@ -43,7 +44,7 @@ class _HasValues(Protocol):
 _N = TypeVar("_N", bound=_HasValues)
 
 
-def live_nodes(nodes: Sequence[_N], outputs: Iterable[Any], *,
+def live_nodes(nodes: Sequence[_N], outputs: Iterable[object], *,
                stays: Callable[[_N], bool] = lambda node: False,
                key: Callable[[Any], int] = id, known: Container[int] = (),
                ) -> tuple[tuple[_N, ...], set[int]]:
@@ -55,11 +56,12 @@ def live_nodes(nodes: Sequence[_N], outputs: Iterable[Any], *,
         key: tells values apart.
         known: keys of values that are there already: nothing need make them.
     """
+    # One pass from the end is enough: whoever reads a value stands behind the node that makes it.
     needed = set(map(key, outputs))
     live = []
     for node in reversed(nodes):
-        made = map(key, node.outputs)
-        if stays(node) or any(k in needed and k not in known for k in made):
+        keys = map(key, node.outputs)
+        if stays(node) or any(k in needed and k not in known for k in keys):
             live.append(node)
             needed.update(map(key, node.inputs))
     return tuple(reversed(live)), needed
@@ -76,8 +78,9 @@ class Graph:
     def __call__(self, *args: Tensor) -> tuple[Tensor, ...]:
         env: dict[int, Tensor] = {id(v): a for v, a in zip(self.inputs, args)}
         for node in self.nodes:
-            made = node.op.reapply([env.get(id(v), v) for v in node.inputs], node.attrs)
-            env.update({id(v): o for v, o in zip(node.outputs, made)})
+            # What no node made is a constant, and stands for itself.
+            results = node.op.reapply([env.get(id(v), v) for v in node.inputs], node.attrs)
+            env.update({id(v): o for v, o in zip(node.outputs, results)})
         return tuple(env.get(id(v), v) for v in self.outputs)
 
     @property

@@ -8,18 +8,23 @@ is had by running it again under a tape, at every order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gtape.autodiff.backward import Grads, add_to
 from gtape.autodiff.tape import GradientTape
 from gtape.core.context import tracer_now
 from gtape.core.device import ArrayType
+from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.installed import installed
 from gtape.core.op import Op
 from gtape.core.recording import OP, PAYLOAD, record_general
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.trace.symbolic_tensor import SymbolicTensor
+
+if TYPE_CHECKING:
+    from gtape.trace.graph import Graph
+from gtape.core.annotations import TensorLike
 
 Run = Callable[..., Sequence[Tensor]]
 
@@ -44,13 +49,11 @@ class HostCallback(Op):
         rows: `run` for many at once, along a first axis of all arguments and results.
     """
 
-    attr_names: tuple[str, ...] = ()
-    has_gradient = True
     holomorphic = False
 
     def __init__(self, name: str, run: Run, specs: Sequence[Spec], types: Sequence[ArrayType], *,
                  has_side_effect: bool = False, refuses: bool = False, differentiable: bool = True,
-                 parts: Sequence[Any] = (), rows: Run | None = None) -> None:
+                 parts: Sequence[Graph] = (), rows: Run | None = None) -> None:
         super().__init__(name, ("args",), "A step that is Python code.", name)
         self.run = run
         self.specs, self.types = tuple(specs), tuple(types)
@@ -60,7 +63,7 @@ class HostCallback(Op):
         self.parts = tuple(parts)
         self.rows = rows
 
-    def __call__(self, *inputs: Any) -> tuple[Tensor, ...]:
+    def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The results: symbols while a function is traced."""
         tracer = tracer_now()
         if tracer is None:
@@ -69,11 +72,11 @@ class HostCallback(Op):
         record_general(self, tuple(inputs), outputs, ())
         return outputs
 
-    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[object, ...]) -> tuple[Tensor, ...]:
         return self(*inputs)
 
-    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-               attrs: tuple[Any, ...]) -> Any:
+    def record(self, mask: int, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
+               attrs: tuple[object, ...]) -> Any:
         """The (backward, input keys, payload) of a record; None when no gradient flows."""
         if self.nondifferentiable or not any(o._t.differentiable for o in outputs):
             return None
@@ -91,36 +94,38 @@ class HostCallback(Op):
 
         def run(*values: Tensor) -> list[Tensor]:
             with GradientTape() as tape:
+                # New tensors, as one that is given twice has one key: each place has a gradient of
+                # its own.
                 sources = [installed.identity(values[i]) for i in wanted]
                 tape.watch(sources)
                 primals = list(values[:count])
                 for i, source in zip(wanted, sources):
                     primals[i] = source
-                made = self.run(*primals)
-            found = tape.gradient([made[i] for i in given], sources, list(values[count:]),
-                                  unconnected_gradients="zero")
-            return [g.to_dense() if hasattr(g, "to_dense") else g for g in found]
+                results = self.run(*primals)
+            cotangents = tape.gradient([results[i] for i in given], sources, list(values[count:]),
+                                       unconnected_gradients="zero")
+            return [g.to_dense() if isinstance(g, IndexedSlices) else g for g in cotangents]
 
         return HostCallback(f"gradient of {self.name}", run, [inputs[i].spec for i in wanted],
                             [inputs[i]._t for i in wanted], parts=self.parts)
 
 
-def _pull(grads: Grads, g: Any, record: Any) -> None:
+def _pull(grads: Grads, g: TensorLike, record: object) -> None:
     raise AssertionError("a host callback is recorded only while it is traced")
 
 
-def _tensors(grads: Grads, g: Any, record: Any) -> None:
+def _tensors(grads: Grads, g: TensorLike, record: Any) -> None:
     op, kept = record[OP], HostPayload(*record[PAYLOAD:])
     gs = g if type(g) is list else [g]
     given = [i for i, part in enumerate(gs) if part is not None]
-    made = op.gradient(kept.wanted, kept.inputs, given)(*kept.inputs, *[gs[i] for i in given])
-    for key, part in zip(kept.keys, made):
+    cotangents = op.gradient(kept.wanted, kept.inputs, given)(*kept.inputs, *[gs[i] for i in given])
+    for key, part in zip(kept.keys, cotangents):
         add_to(grads, key, part)
 
 
 _pull.tensors = _tensors  # type: ignore[attr-defined]
 
 
-def symbolic(*values: Any) -> bool:
+def symbolic(*values: Tensor) -> bool:
     """Whether a value among these is known only when the traced function runs."""
     return any(type(v) is SymbolicTensor for v in values)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.context import tracer_now
 from gtape.core.convert import convert
 from gtape.core.device import Device
@@ -15,13 +16,13 @@ from gtape.core.errors import NotTraceableError
 from gtape.core.placement import current_device
 from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec
-from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.tensor import EagerTensor, Tensor, note_origin
 from gtape.trace.host_callback import HostCallback, symbolic
 
 Run = Callable[..., Sequence[Any]]
 
 
-def step(name: str, run: Run, inputs: Sequence[Any],
+def step(name: str, run: Run, inputs: Sequence[TensorLike],
          results: Sequence[Spec | DType], home: Device | None = None, *,
          has_side_effect: bool = False, rows: Run | None = None) -> tuple[Tensor, ...]:
     """The arrays that `run(*arrays of the inputs)` gives, as tensors.
@@ -42,8 +43,8 @@ def step(name: str, run: Run, inputs: Sequence[Any],
 
     def called(run: Run) -> Callable[..., list[Tensor]]:
         def call(*values: Any) -> list[Tensor]:
-            made = run(*[x._peek() for x in values])
-            return [_placed(array, device, dtype) for array, dtype in zip(made, dtypes)]
+            arrays = run(*[x._peek() for x in values])
+            return [_placed(array, device, dtype) for array, dtype in zip(arrays, dtypes)]
 
         return call
 
@@ -57,10 +58,11 @@ def step(name: str, run: Run, inputs: Sequence[Any],
                         rows=None if rows is None else called(rows))(*tensors)
 
 
-def _placed(array: Any, device: Device, dtype: DType) -> EagerTensor:
-    found = device.typed(dtype)
+def _placed(array: TensorLike, device: Device, dtype: DType) -> EagerTensor:
+    array_type = device.typed(dtype)
     array = np.require(array, dtype.np_dtype, ["C", "A", "W"])
-    return noted(EagerTensor(array if found.device.is_host else found.device.upload(array), found))
+    home = array_type.device  # strings stay on the host, whatever the device
+    return note_origin(EagerTensor(array if home.is_host else home.upload(array), array_type))
 
 
 def untraceable(name: str) -> NotTraceableError:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
 from gtape.core.context import active, paused, tracer_now
 from gtape.core.convert import convert
 from gtape.core.device import ArrayType
 from gtape.core.formatting import shown
+from gtape.core.installed import installed
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
@@ -40,7 +42,8 @@ class Subgraph:
     values of the states it writes. `structure` is the result with a number for every tensor.
     """
 
-    def __init__(self, fn: Callable[..., Any], types: Sequence[Type], name: str) -> None:
+    def __init__(self, fn: Callable[..., object], types: Sequence[Type], name: str) -> None:
+        # States are read where the body is applied, each time, and not where it is traced.
         tracer = Tracer(tracer_now(), own_states=True)
         arguments = [tracer.symbol(*t) for t in types]
         with paused():
@@ -75,14 +78,17 @@ class Subgraph:
             if self._pure is None:
                 self._pure = self.graph.needed()
             return self._pure(*values)
+        # Node by node, for a tape has to see the ops.
         if active() or tracer_now() is not None:
             return self.graph(*values)
+        # When it first runs unrecorded: a body that is only differentiated is never compiled.
         if self._program is None:
             self._program = subgraph_compiler(self.graph)
         return self._program(*values)
 
 
-def flat_tensors(value: Any, name: str, tracer: Any = None) -> tuple[Any, list[Tensor]]:
+def flat_tensors(value: object, name: str, tracer: Tracer | None = None,
+                 ) -> tuple[Any, list[Tensor]]:
     """A structure with a number in place of every tensor, None left as it is, and the tensors.
 
     Raises:
@@ -90,34 +96,35 @@ def flat_tensors(value: Any, name: str, tracer: Any = None) -> tuple[Any, list[T
     """
     tensors: list[Tensor] = []
 
-    def place(leaf: Any) -> Any:
+    def place(leaf: TensorLike | None) -> Any:
         if leaf is None:
             return None
         if hasattr(leaf, "to_dense"):
             leaf = leaf.to_dense()
         try:
-            made = convert(leaf)
+            tensor = convert(leaf)
         except (ValueError, TypeError) as error:
             raise TypeError(f"{name}: results must be tensors, numbers, arrays, None, and nests of "
                             f"these; got {shown(leaf)} ({error})") from None
-        tensors.append(made if tracer is None else tracer.local(made))
+        tensors.append(tensor if tracer is None else tracer.local(tensor))
         return len(tensors) - 1
 
     return nest.map_structure(place, value), tensors
 
 
-def packed(structure: Any, tensors: Sequence[Any]) -> Any:
+def pack(structure: object, tensors: Sequence[object]) -> Any:
     """`structure` with the tensors in the place of their numbers."""
     return nest.map_structure(lambda at: at if at is None else tensors[at], structure)
 
 
 def _watched(graph: Graph) -> list[EagerTensor]:
     """The constants that a tape knows: gradients may flow to them."""
-    found: dict[int, EagerTensor] = {}
+    # They become inputs, because a tape that looks on sees the step and not what is inside.
+    watched: dict[int, EagerTensor] = {}
     for tensor in (*(t for node in graph.nodes for t in node.inputs), *graph.outputs):
         if type(tensor) is EagerTensor and tensor._k and tensor._t.differentiable:
-            found[id(tensor)] = tensor
-    return list(found.values())
+            watched[id(tensor)] = tensor
+    return list(watched.values())
 
 
 class ClosedOver:
@@ -159,12 +166,12 @@ class ClosedOver:
               state: list[Tensor], again: bool) -> Sequence[Tensor]:
         """The results of a body; `state` becomes what it leaves."""
         shared, states, written = self._places[id(body)]
-        made = body([*arguments, *(captured[i] for i in shared), *(state[i] for i in states)],
-                    again)
+        results = body([*arguments, *(captured[i] for i in shared), *(state[i] for i in states)],
+                       again)
         count = len(body.results)
-        for i, value in zip(written, made[count:]):
+        for i, value in zip(written, results[count:]):
             state[i] = value
-        return made[:count]
+        return results[:count]
 
     def state_types(self) -> list[Type]:
         """The types of the states that are written; a body must keep them.
@@ -172,7 +179,7 @@ class ClosedOver:
         Raises:
             ValueError: it does not.
         """
-        found = []
+        types = []
         for i in self.written:
             key = self.states[i]._k
             uses = [use for body in self.bodies for use in body.states if use.ref._k == key]
@@ -183,8 +190,8 @@ class ClosedOver:
                         f"a Variable that is assigned in a branch or a loop of a traced function "
                         f"must keep its shape: it has {start.spec}, and is given "
                         f"{use.present.spec}")
-            found.append((start.spec, start._t))
-        return found
+            types.append((start.spec, start._t))
+        return types
 
     def store(self, values: Sequence[Tensor]) -> None:
         """Make `values` the state of the states that are written."""
@@ -198,10 +205,8 @@ class ClosedOver:
 
 def _cut(value: Tensor) -> Tensor:
     """The value as a state keeps it: no gradient flows through an assignment."""
-    from gtape.ops.shape.identity import stop_gradient_
-
     with paused():
-        return stop_gradient_(value)
+        return installed.stop_gradient(value)
 
 
 class SubgraphOp(HostCallback):
@@ -222,7 +227,7 @@ class SubgraphOp(HostCallback):
         return pure.gradient(wanted, inputs, given)
 
 
-def depends(fn: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+def depends(fn: Callable[..., object], arguments: Sequence[object]) -> bool:
     """Whether the result of `fn` on these arguments is known only when the traced function runs.
 
     `fn` runs on trial: what it emits or writes is forgotten.
@@ -232,6 +237,7 @@ def depends(fn: Callable[..., Any], arguments: Sequence[Any]) -> bool:
         return False
     trial = Tracer(tracer)
     with paused():
-        made = trial.run(fn, *[trial.local(a) if isinstance(a, Tensor) else a for a in arguments])
+        inner = [trial.local(a) if isinstance(a, Tensor) else a for a in arguments]
+        results = trial.run(fn, *inner)
     trial.finished = True
-    return any(type(leaf) is SymbolicTensor for leaf in nest.flatten(made))
+    return any(type(leaf) is SymbolicTensor for leaf in nest.flatten(results))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec
 from gtape.core.symbolic_dim import SymbolicDim
 from gtape.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gtape.trace.tracer import Tracer
+from gtape.core.annotations import DTypeLike
 
 _ADVICE = {
     "bool()": "Use tf.cond or tf.where for a choice, tf.while_loop for a loop, "
@@ -27,11 +31,12 @@ class SymbolicTensor(Tensor):
 
     __slots__ = ("__dict__", "__weakref__", "_k", "_shown", "_spec", "_t", "_tracer")
 
-    def __init__(self, spec: Spec, array_type: ArrayType, tracer: Any) -> None:
+    def __init__(self, spec: Spec, array_type: ArrayType, tracer: Tracer) -> None:
         self._spec = spec
         self._t = array_type
         self._tracer = tracer
         self._k = 0
+        # Where the lengths of a SymbolicDim's stand-in would mislead: users see None.
         self._shown: TensorShape | None = None
 
     @property
@@ -71,7 +76,7 @@ class SymbolicTensor(Tensor):
     def __format__(self, spec: str) -> str:
         return str(self) if not spec else format(self._exit("format()"), spec)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         raise NotImplementedError(
             f"NumPy cannot use the traced tensor {self._spec}; use the tf function of that name")
 

@@ -17,10 +17,13 @@ from gtape.core.context import init_scope, tracer_now, tracing
 from gtape.core.device import ArrayType
 from gtape.core.errors import InternalError
 from gtape.core.formatting import shown
+from gtape.core.installed import installed
+from gtape.core.op import Op
 from gtape.core.placement import current_device
 from gtape.core.spec import Spec
 from gtape.core.state_ref import StateRef
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.variable import Variable
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
@@ -73,19 +76,19 @@ class Tracer:
     def symbol(self, spec: Spec, array_type: ArrayType | None = None) -> SymbolicTensor:
         return SymbolicTensor(spec, array_type or current_device().typed(spec.dtype), self)
 
-    def emit(self, op: Any, inputs: Sequence[Any], attrs: tuple[Any, ...],
+    def emit(self, op: Op, inputs: Sequence[Tensor], attrs: tuple[Any, ...],
              specs: Sequence[Spec], types: Sequence[ArrayType] | None = None,
              ) -> tuple[SymbolicTensor, ...]:
         """Add a node and give its results."""
-        found = tuple(self.local(t) for t in inputs)
+        operands = tuple(self.local(t) for t in inputs)
         if types is None:
-            device = next((t._t.device for t in found), None) or current_device()
+            device = next((t._t.device for t in operands), None) or current_device()
             types = [device.typed(s.dtype) for s in specs]
         outputs = tuple(SymbolicTensor(s, t, self) for s, t in zip(specs, types))
-        self.nodes.append(Node(op, found, attrs, outputs))
+        self.nodes.append(Node(op, operands, attrs, outputs))
         return outputs
 
-    def local(self, tensor: Any) -> Tensor:
+    def local(self, tensor: Tensor) -> Tensor:
         """`tensor` as a value of this trace.
 
         Raises:
@@ -93,26 +96,28 @@ class Tracer:
         """
         if type(tensor) is not SymbolicTensor or tensor._tracer is self:
             return tensor
-        found = self.captures.get(id(tensor))
-        if found is None:
+        # By id, as tensors have no hash; the entry keeps the tensor, so the id is not used again.
+        capture = self.captures.get(id(tensor))
+        if capture is None:
             if not self._around(tensor._tracer):
                 raise TypeError(
                     f"{tensor!r} is out of scope: it belongs to a function that was traced before "
                     f"or elsewhere, and has no value here. Return it from that function, or keep "
                     f"it in a tf.Variable")
             assert self.outer is not None
+            # Through every trace in between, each of which hands it on as a capture of its own.
             outer = self.outer.local(tensor)
             inner = SymbolicTensor(tensor._spec, tensor._t, self)
             inner._shown = tensor._shown
-            found = self.captures[id(tensor)] = (outer, inner)
-        return found[1]
+            capture = self.captures[id(tensor)] = (outer, inner)
+        return capture[1]
 
     @property
     def outermost(self) -> Tracer:
         """The trace that all others are part of."""
         return self if self.outer is None else self.outer.outermost
 
-    def _around(self, other: Any) -> bool:
+    def _around(self, other: Tracer) -> bool:
         tracer = self.outer
         while tracer is not None and tracer is not other:
             tracer = tracer.outer
@@ -120,30 +125,29 @@ class Tracer:
 
     def filled(self, spec: Spec, array_type: ArrayType, value: int) -> Tensor:
         """A tensor of one number, which takes no memory while it is a symbol."""
-        from gtape.ops.shape.layout import broadcast_to_
-
         one = EagerTensor(np.asarray(value, spec.dtype.np_dtype)[()], array_type)
         if not array_type.device.is_host:
             one = EagerTensor(array_type.xp.asarray(value, spec.dtype.np_dtype), array_type)
         if not spec.shape:
             return one
         tracer = tracer_now() or self
-        return tracer.emit(broadcast_to_, (one,), (spec.shape,), [spec], [array_type])[0]
+        return tracer.emit(installed.broadcast_to, (one,), (spec.shape,), [spec], [array_type])[0]
 
     # ------------------------------------------------------------------ state
 
     def use(self, state: StateRef) -> StateUse:
         """The state in this trace."""
-        found = self.states.get(state._k)
-        if found is None:
+        use = self.states.get(state._k)
+        if use is None:
             if self.outer is None:
+                # Outside of this trace, whose own reading would come back here.
                 with init_scope():
                     value: Tensor = state._initial_()
             else:
                 value = self.outer.use(state).present
             start = self.symbol(value.spec, value._t) if self.own_states else self.local(value)
-            found = self.states[state._k] = StateUse(state, start)
-        return found
+            use = self.states[state._k] = StateUse(state, start)
+        return use
 
     def read(self, state: StateRef) -> Tensor:
         return self.use(state).present
@@ -151,7 +155,7 @@ class Tracer:
     def write(self, state: StateRef, value: Tensor) -> None:
         self.use(state).present = self.local(value)
 
-    def creating(self, variable: Any) -> None:
+    def creating(self, variable: Variable) -> None:
         """A Variable is being created during this trace, and during those around it.
 
         Raises:
@@ -160,13 +164,14 @@ class Tracer:
         tracers = [self]
         while tracers[-1].outer is not None:
             tracers.append(tracers[-1].outer)
+        # All are asked before one is told: a refusal leaves them as they were.
         for tracer in tracers:
             if tracer.no_creation is not None:
                 raise ValueError(tracer.no_creation)
         for tracer in tracers:
             tracer.created.append(variable)
 
-    def lifted(self, value: Any) -> Any:
+    def lifted(self, value: float | Callable[..., object] | Tensor) -> Any:
         """`value`, computed now if it is a symbol.
 
         Raises:
@@ -174,6 +179,8 @@ class Tracer:
         """
         if type(value) is not SymbolicTensor:
             return value
+        # What it needs of the trace is run once, now, outside of it: a glorot-uniform value, for
+        # instance.
         graph = Graph((), tuple(self.nodes), (value,)).needed()
         known = {id(o) for node in graph.nodes for o in node.outputs}
         needed = [value, *(t for node in graph.nodes for t in node.inputs)]
@@ -204,8 +211,8 @@ def trace(fn: Callable[..., Any], specs: Sequence[Spec], *, checked: bool = True
     """
     tracer = Tracer(tracer_now())
     inputs = tuple(tracer.symbol(s) for s in specs)
-    made = tracer.run(fn, *inputs)
-    outputs = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+    results = tracer.run(fn, *inputs)
+    outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
     captured = tuple(symbol for _, symbol in tracer.captures.values())
     graph = Graph((*inputs, *captured), tuple(tracer.nodes), outputs)
     return graph.live() if checked else graph
@@ -215,17 +222,17 @@ def check(graph: Graph) -> None:
     """Infer every node again and compare; every value is made once, before it is read.
 
     Raises:
-        InternalError: the graph contradicts itgraph.
+        InternalError: the graph contradicts itself.
     """
-    made = {id(v) for v in graph.inputs}
+    known = {id(v) for v in graph.inputs}
     for node in graph.nodes:
         for value in node.inputs:
-            if isinstance(value, SymbolicTensor) and id(value) not in made:
+            if isinstance(value, SymbolicTensor) and id(value) not in known:
                 raise InternalError(f"{node.op.name} reads a value before it is made")
         for value in node.outputs:
-            if id(value) in made:
+            if id(value) in known:
                 raise InternalError(f"{node.op.name} makes a value that is there already")
-            made.add(id(value))
+            known.add(id(value))
         if not any(isinstance(v, SymbolicTensor) for v in node.inputs):
             continue
         again = trace(lambda *xs, node=node: node.op.reapply(_refill(node, xs), node.attrs),

@@ -18,10 +18,9 @@ from gtape.files.examples import (
 )
 from gtape.train import experimental
 from gtape.train.checkpoint import Checkpoint
-from gtape.train.listing import latest_checkpoint
-from gtape.train.manager import CheckpointManager
-from gtape.train.random_state import RandomStreams
-from gtape.train.status import RestoreStatus
+from gtape.train.manager import CheckpointManager, latest_checkpoint
+from gtape.train.python_states import RandomStreams
+from gtape.train.restoring import RestoreStatus
 
 __all__ = ["BytesList", "Checkpoint", "CheckpointManager", "Example", "Feature", "FeatureList",
            "FeatureLists", "Features", "FloatList", "Int64List", "RandomStreams", "RestoreStatus",

@@ -15,9 +15,7 @@ from gtape.core.module import Module
 from gtape.core.variable import Variable
 from gtape.train import keras_objects, stored
 from gtape.train.graph import ObjectGraph, ObjectHolder, children, is_trackable
-from gtape.train.restoring import listed, restore
-from gtape.train.status import RestoreStatus
-from gtape.train.targets import Targets
+from gtape.train.restoring import RestoreStatus, Targets, listed, restore
 
 _COUNTER = "save_counter"
 
@@ -46,7 +44,7 @@ class Checkpoint(ObjectHolder):
             dict that holds itself.
     """
 
-    def __init__(self, root: Any = None, **kwargs: Any) -> None:
+    def __init__(self, root: object = None, **kwargs: object) -> None:
         self._objects: dict[str, Any] = {}
         self._root = root
         self._counter: Any = None
@@ -58,7 +56,7 @@ class Checkpoint(ObjectHolder):
         for name, value in kwargs.items():
             setattr(self, name, value)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_"):
             _require_trackable(name, value)
             if hasattr(Checkpoint, name) or "/" in name:
@@ -77,7 +75,7 @@ class Checkpoint(ObjectHolder):
         return {**of_root, **self._objects}
 
     @property
-    def save_counter(self) -> Any:
+    def save_counter(self) -> Variable:
         """How often `save` was called, int64; saved with the rest."""
         return self._count()
 
@@ -86,13 +84,13 @@ class Checkpoint(ObjectHolder):
             self._counter = Variable(np.int64(0), trainable=False, name=_COUNTER)
         return self._counter
 
-    def _everything(self) -> dict[str, Any]:
+    def _everything(self) -> dict[str, object]:
         counted = {} if self._counter is None else {_COUNTER: self._counter}
         return {**self.held(), **counted}
 
     # ------------------------------------------------------------------ writing
 
-    def write(self, file_prefix: Any, options: Any = None) -> str:
+    def write(self, file_prefix: object, options: object = None) -> str:
         """Write the present state to a file, whole or not at all; gives the file's path.
 
         '.safetensors' is added to `file_prefix` unless it ends so; missing folders are made. A
@@ -114,7 +112,7 @@ class Checkpoint(ObjectHolder):
         stored.write(targets.stored(), path)
         return str(path)
 
-    def save(self, file_prefix: Any, options: Any = None) -> str:
+    def save(self, file_prefix: object, options: object = None) -> str:
         """`write` to '<file_prefix>-<n>.safetensors', n counting the calls; gives the path."""
         prefix = stored.named(file_prefix)
         with self.counted() as number:
@@ -150,7 +148,7 @@ class Checkpoint(ObjectHolder):
 
     # ------------------------------------------------------------------ reading
 
-    def read(self, save_path: Any, options: Any = None) -> RestoreStatus:
+    def read(self, save_path: object, options: object = None) -> RestoreStatus:
         """Assign the state in a file to the objects; the status says what matched.
 
         Names, shapes and dtypes are checked first, and Python objects that refuse their state are
@@ -168,12 +166,12 @@ class Checkpoint(ObjectHolder):
             TypeError: the path is neither text nor a path.
         """
         path = stored.with_suffix(save_path)
-        found = stored.read(path)
+        state = stored.read(path)
         counter = self._counter
-        if _COUNTER in found.arrays:
+        if _COUNTER in state.arrays:
             self._count()
         try:
-            match = restore(self._everything(), found, path)
+            match = restore(self._everything(), state, path)
         except BaseException:
             self._counter = counter
             raise
@@ -181,12 +179,12 @@ class Checkpoint(ObjectHolder):
             missing=[name for name in match.missing if name != _COUNTER],
             unbuilt=self._unbuilt(match.unbuilt)))
 
-    def restore(self, save_path: Any, options: Any = None) -> RestoreStatus:
+    def restore(self, save_path: object, options: object = None) -> RestoreStatus:
         """`read`; with None for a path nothing happens, as suits `latest_checkpoint`."""
         return RestoreStatus(None, None) if save_path is None else self.read(save_path)
 
 
-def _require_trackable(name: str, value: Any) -> None:
+def _require_trackable(name: str, value: object) -> None:
     if not is_trackable(value, name):
         raise ValueError(
             f"a Checkpoint cannot save '{name}': {type(value).__name__} {shown(value)}. It takes "

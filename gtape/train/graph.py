@@ -13,7 +13,7 @@ from gtape.core.variable import is_variable
 from gtape.ops.random.generator import Generator
 from gtape.train import keras_objects
 from gtape.train.experimental import PythonState
-from gtape.train.random_state import NumPyState
+from gtape.train.python_states import NumPyState
 
 _SEQUENCES = (list, tuple, deque)
 
@@ -45,7 +45,7 @@ class ObjectGraph:
             path, value = queue.popleft()
             queue.extend((f"{path}/{name}", child) for name, child in self._visit(path, value))
 
-    def _visit(self, path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    def _visit(self, path: str, value: Any) -> Iterator[tuple[str, object]]:
         """Note a value, unless it is known already; what it holds."""
         shared = value._resource_() if is_variable(value) else value
         if id(shared) in self._seen:
@@ -56,7 +56,7 @@ class ObjectGraph:
         if not self._noted(path, value):
             yield from children(value)
 
-    def _noted(self, path: str, value: Any) -> bool:
+    def _noted(self, path: str, value: object) -> bool:
         """Whether a value is saved as one thing; it then has its name."""
         state = python_state(value)
         if is_variable(value):
@@ -95,7 +95,7 @@ class ObjectGraph:
                      if start in self.layers and not self.layers[start].built), path)
 
 
-def python_state(value: Any) -> PythonState | None:
+def python_state(value: object) -> PythonState | None:
     """How a value that is no tensor is saved; None when there is no way."""
     if isinstance(value, PythonState):
         return value
@@ -104,7 +104,7 @@ def python_state(value: Any) -> PythonState | None:
     return None
 
 
-def is_trackable(value: Any, path: str, holders: tuple[Any, ...] = ()) -> bool:
+def is_trackable(value: object, path: str, holders: tuple[object, ...] = ()) -> bool:
     """Whether the value at `path` is something that can be saved, or holds nothing else.
 
     Raises:
@@ -139,17 +139,17 @@ def children(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _numbered(value)
 
 
-def _numbered(items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+def _numbered(items: Iterable[object]) -> Iterator[tuple[str, object]]:
     return ((str(i), item) for i, item in enumerate(items))
 
 
-def _sorted_items(mapping: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+def _sorted_items(mapping: Mapping[Any, Any]) -> list[tuple[str, object]]:
     named = ((str(key).replace("%", "%25").replace("/", "%2F"), value)
              for key, value in mapping.items())
     return sorted(named, key=lambda item: item[0])
 
 
-def _of_keras(value: Any) -> Iterator[tuple[str, Any]]:
+def _of_keras(value: Any) -> Iterator[tuple[str, object]]:
     """The attributes of an object of Keras, then what it tracks and no attribute holds."""
     attributes = keras_objects.attributes(value)
     yield from _sorted_items(attributes)
@@ -158,7 +158,7 @@ def _of_keras(value: Any) -> Iterator[tuple[str, Any]]:
     yield from _sorted_items(keras_objects.others(value, attributes, held))
 
 
-def _gather(value: Any, held: dict[int, Any]) -> None:
+def _gather(value: object, held: dict[int, object]) -> None:
     """What containers hold, at any depth, by identity."""
     if id(value) not in held:
         held[id(value)] = value

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gtape.core.variable import is_variable
-from gtape.train.adapted import Boundaries, Vocabulary
+from gtape.train.python_states import Boundaries, Vocabulary
 
 #: Attributes that list again what others hold, and those that `fit` begins anew.
 _NOT_SAVED = frozenset((
@@ -27,18 +27,18 @@ def _keras() -> Any:
     return None if binding is None else binding.bound()
 
 
-def is_layer(value: Any) -> bool:
+def is_layer(value: object) -> bool:
     """Whether `value` is a layer or a model."""
     keras = _keras()
     return keras is not None and isinstance(value, keras.layers.Layer)
 
 
-def is_optimizer(value: Any) -> bool:
+def is_optimizer(value: object) -> bool:
     keras = _keras()
     return keras is not None and isinstance(value, keras.optimizers.Optimizer)
 
 
-def has_state(value: Any) -> bool:
+def has_state(value: object) -> bool:
     """Whether `value` is an object of Keras that has variables, or may have some later."""
     keras = _keras()
     return keras is not None and isinstance(value, (
@@ -56,7 +56,7 @@ def lacks_weights(layer: Any) -> bool:
                 or build is _keras().Sequential.build or is_of_words_or_bins(layer))
 
 
-def is_of_words_or_bins(layer: Any) -> bool:
+def is_of_words_or_bins(layer: object) -> bool:
     """Whether a layer has a vocabulary or limits of bins, and never any weights."""
     layers = _keras().layers
     return isinstance(layer, (layers.StringLookup, layers.IntegerLookup, layers.TextVectorization,
@@ -71,7 +71,7 @@ def settle(layer: Any) -> None:
         finalize()
 
 
-def attributes(value: Any) -> Mapping[str, Any]:
+def attributes(value: Any) -> Mapping[str, object]:
     """What an object of Keras holds by its attributes, as they are called outside of it."""
     keras = _keras()
     if isinstance(value, keras.metrics.Metric):
@@ -79,49 +79,49 @@ def attributes(value: Any) -> Mapping[str, Any]:
     if isinstance(value, keras.random.SeedGenerator):
         return {"state": value.state}
     own = vars(value)
-    found = {public(name, own): held for name, held in own.items() if name not in _NOT_SAVED}
+    shown = {public(name, own): held for name, held in own.items() if name not in _NOT_SAVED}
     if isinstance(value, (keras.layers.StringLookup, keras.layers.IntegerLookup)):
-        found = {name: held for name, held in found.items() if name not in _OF_VOCABULARIES}
-        found["vocabulary"] = Vocabulary(value)
+        shown = {name: held for name, held in shown.items() if name not in _OF_VOCABULARIES}
+        shown["vocabulary"] = Vocabulary(value)
     if isinstance(value, keras.layers.Discretization):
-        found["bin_boundaries"] = Boundaries(value)
+        shown["bin_boundaries"] = Boundaries(value)
     if "_functional" in own or "_operations" in own:
-        found["layers"] = value.layers
-    return found
+        shown["layers"] = value.layers
+    return shown
 
 
-def public(name: str, others: Mapping[str, Any]) -> str:
+def public(name: str, others: Mapping[str, object]) -> str:
     """`kernel` for the attribute `_kernel`, unless there is another of this name."""
     shown = name.lstrip("_")
     return name if not shown or shown in others else shown
 
 
-def others(value: Any, attributes: Mapping[str, Any], held: Mapping[int, Any],
-           ) -> dict[str, Any]:
+def others(value: Any, attributes: Mapping[str, object], held: Mapping[int, object],
+           ) -> dict[str, object]:
     """The weights of a layer and the layers in it that are not `held` by its attributes."""
-    found: dict[str, Any] = {}
+    missed: dict[str, Any] = {}
     if is_layer(value):
         for variable in (*value._trainable_variables, *value._non_trainable_variables):
             if id(variable) not in held:
                 name = variable.name
-                while name in attributes or name in found:
+                while name in attributes or name in missed:
                     name += "_"
-                found[name] = variable
+                missed[name] = variable
         if "layers" not in attributes:
-            found["layers"] = [layer for layer in value._layers if id(layer) not in held]
-    return found
+            missed["layers"] = [layer for layer in value._layers if id(layer) not in held]
+    return missed
 
 
-def optimizers_in(optimizer: Any) -> list[tuple[str, Any]]:
+def optimizers_in(optimizer: object) -> list[tuple[str, Any]]:
     """(name, optimizer) of those that an optimizer hands its variables to."""
-    found = []
+    inner = []
     for name, value in sorted(vars(optimizer).items()):
         shown = public(name, vars(optimizer))
         if is_optimizer(value):
-            found.append((shown, value))
+            inner.append((shown, value))
         elif isinstance(value, list) and value and all(is_optimizer(item) for item in value):
-            found += [(f"{shown}/{i}", item) for i, item in enumerate(value)]
-    return found
+            inner += [(f"{shown}/{i}", item) for i, item in enumerate(value)]
+    return inner
 
 
 def optimizer_variables(optimizer: Any) -> list[tuple[str, int | None, Any]]:
@@ -131,14 +131,14 @@ def optimizer_variables(optimizer: Any) -> list[tuple[str, int | None, Any]]:
     """
     own = {id(variable): i for i, variable in enumerate(optimizer._variables)}
     count = len(optimizer._trainable_variables)
-    found: list[tuple[str, int | None, Any]] = []
+    named: list[tuple[str, int | None, Any]] = []
     for name, value in sorted(vars(optimizer).items()):
         shown = public(name, vars(optimizer))
         if name in _NOT_SAVED:
             continue
         if is_variable(value) and own.pop(id(value), None) is not None:
-            found.append((shown, None, value))
+            named.append((shown, None, value))
         elif isinstance(value, list) and len(value) == count:
-            found += [(shown, i, item) for i, item in enumerate(value)
+            named += [(shown, i, item) for i, item in enumerate(value)
                       if own.pop(id(item), None) is not None]
-    return found + [(f"variables/{i}", None, optimizer._variables[i]) for i in own.values()]
+    return named + [(f"variables/{i}", None, optimizer._variables[i]) for i in own.values()]

@@ -1,19 +1,91 @@
-"""CheckpointManager: numbered checkpoints in a folder, of which the last few are kept."""
+"""Numbered checkpoints in a folder, and CheckpointManager, which keeps the last few.
+
+The file `checkpoint` lists them in the order in which they were saved. A checkpoint that it does
+not list is younger than all listed, since it is written first; a process killed in between loses
+nothing.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from gtape.core.atomic_files import abandoned
+from gtape.core.atomic_files import abandoned, write_whole
 from gtape.core.formatting import shown
 from gtape.core.locks import lock
-from gtape.train import listing
 from gtape.train.checkpoint import Checkpoint
-from gtape.train.stored import SUFFIX
+from gtape.train.stored import SUFFIX, permitted
+
+#: The name of the file.
+LIST = "checkpoint"
+_NUMBERED = re.compile(r"(.+)-(\d+)" + re.escape(SUFFIX), re.DOTALL | re.ASCII)
+
+
+def name_of(file: Path) -> str:
+    """The name of a checkpoint without its number."""
+    return file.name.rpartition("-")[0]
+
+
+def _number_of(file: Path) -> int:
+    return int(file.name.removesuffix(SUFFIX).rpartition("-")[2])
+
+
+def saved_in(folder: Path, name: str | None = None, list_name: str | None = None) -> list[Path]:
+    """The numbered checkpoints called `name` (None: any name), oldest first.
+
+    Only a folder that is not there has none. One that cannot be listed now may have some.
+
+    Raises:
+        PermissionDeniedError: the folder, or its list, may not be read.
+        OSError: it cannot be read for another reason, or is no folder.
+    """
+    with permitted(f"the checkpoints in '{folder}' cannot be listed"):
+        try:
+            present = {p.name: p for p in folder.iterdir() if _NUMBERED.fullmatch(p.name)}
+        except FileNotFoundError:
+            return []
+        return _ordered(present, _listed(folder / (list_name or LIST)), name)
+
+
+def _ordered(present: dict[str, Path], known: list[str], name: str | None) -> list[Path]:
+    listed = [n for n in known if n in present]
+    unlisted = sorted(present.keys() - set(listed), key=lambda n: (_number_of(present[n]), n))
+    files = [present[n] for n in (*listed, *unlisted)]
+    return [file for file in files if name is None or name_of(file) == name]
+
+
+def _listed(file: Path) -> list[str]:
+    try:
+        names = json.loads(file.read_text("utf-8"))["checkpoints"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        return []
+    return [*dict.fromkeys(n for n in names if isinstance(n, str))] if isinstance(
+        names, list) else []
+
+
+def write_list(folder: Path, files: Iterable[Path]) -> None:
+    """List the checkpoints, oldest first."""
+    text = json.dumps({"checkpoints": [file.name for file in files]}, indent=1)
+    write_whole(folder / LIST, text.encode())
+
+
+def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
+    """The path of the checkpoint saved last in a folder, for `Checkpoint.restore`; or None.
+
+    Args:
+        latest_filename: the name of the file that lists the checkpoints; 'checkpoint' unless given.
+
+    Raises:
+        PermissionDeniedError: the folder is there, and may not be read.
+        OSError: it cannot be read for another reason, or is no folder.
+    """
+    saved = saved_in(Path(checkpoint_dir), list_name=latest_filename)
+    return str(saved[-1]) if saved else None
 
 
 class CheckpointManager:
@@ -77,11 +149,11 @@ class CheckpointManager:
     @property
     def latest_checkpoint(self) -> str | None:
         """The path of the checkpoint saved last, or None. Raises as `checkpoints`."""
-        found = self.checkpoints
-        return found[-1] if found else None
+        saved = self.checkpoints
+        return saved[-1] if saved else None
 
     def _present(self) -> list[Path]:
-        return listing.saved_in(self._folder, self._name)
+        return saved_in(self._folder, self._name)
 
     def save(self, checkpoint_number: Any = None, check_interval: bool = True,
              options: Any = None) -> str | None:
@@ -100,7 +172,7 @@ class CheckpointManager:
             if check_interval and not self._due():
                 return None
             # Before anything is written: what cannot be listed cannot be kept in order.
-            before = listing.saved_in(self._folder)
+            before = saved_in(self._folder)
             with self._checkpoint.counted() as count:
                 file = self._folder / f"{self._name}-{count if given is None else given}{SUFFIX}"
                 self._checkpoint.write(file)
@@ -119,14 +191,14 @@ class CheckpointManager:
 
         In this order, since what is not listed counts as new.
         """
-        ours = [file for file in others if listing.name_of(file) == self._name]
+        ours = [file for file in others if name_of(file) == self._name]
         surplus = 0 if self._keep is None else max(0, len(ours) + 1 - self._keep)
         gone = [file for file in ours[:surplus] if _removed(file)]
         with contextlib.suppress(OSError):
-            for start in (f"{self._name}-", listing.LIST):
+            for start in (f"{self._name}-", LIST):
                 for part in abandoned(self._folder, start):
                     _removed(part)
-        listing.write_list(self._folder, [*(f for f in others if f not in gone), newest])
+        write_list(self._folder, [*(f for f in others if f not in gone), newest])
 
     def restore_or_initialize(self) -> str | None:
         """Restore the checkpoint saved last and give its path; None where there is none.

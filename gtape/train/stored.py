@@ -41,7 +41,7 @@ class Stored:
     optimizers: dict[str, list[str]] = field(default_factory=dict)
 
 
-def named(path: Any) -> str:
+def named(path: object) -> str:
     """A path as text, which must end in a name.
 
     Raises:
@@ -58,7 +58,7 @@ def named(path: Any) -> str:
     return text
 
 
-def with_suffix(path: Any) -> Path:
+def with_suffix(path: object) -> Path:
     """The file of a checkpoint whose path may be given without its ending."""
     path = Path(named(path))
     return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
@@ -125,10 +125,10 @@ def read(path: Path) -> Stored:
 def _verified(path: Path, arrays: dict[str, np.ndarray], metadata: str) -> Stored:
     try:
         header = _typed(json.loads(metadata), dict)
-        made = header["format"]
-        if made != _FORMAT:
-            raise DataLossError(f"the checkpoint '{path}' has format {made!r:.20}; this version of "
-                                f"gtape reads format {_FORMAT}")
+        version = header["format"]
+        if version != _FORMAT:
+            raise DataLossError(f"the checkpoint '{path}' has format {version!r:.20}; this version "
+                                f"of gtape reads format {_FORMAT}")
         checksums = _typed(header["checksums"], dict)
         text = _typed(header["python"], str)
         intact = zlib.crc32(text.encode()) == header["python_checksum"]
@@ -148,7 +148,7 @@ def _verified(path: Path, arrays: dict[str, np.ndarray], metadata: str) -> Store
     return Stored(arrays, states, optimizers)
 
 
-def _typed(value: Any, kind: type) -> Any:
+def _typed(value: object, kind: type) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"{value!r:.40} in the place of a {kind.__name__}")
     return value
@@ -156,7 +156,7 @@ def _typed(value: Any, kind: type) -> Any:
 
 def _others(path: Path) -> str:
     try:
-        found = sorted(p.name for p in path.parent.glob(f"*{SUFFIX}"))
+        files = sorted(p.name for p in path.parent.glob(f"*{SUFFIX}"))
     except OSError:
-        found = []
-    return f"; its folder holds {', '.join(found[-5:])}" if found else ""
+        files = []
+    return f"; its folder holds {', '.join(files[-5:])}" if files else ""

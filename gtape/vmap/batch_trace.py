@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gtape.autodiff.custom_gradient import run_custom
+from gtape.core.annotations import TensorLike
 from gtape.core.context import Recorder, active, recorders, tracer_now, tracing
 from gtape.core.device import ArrayType
 from gtape.core.errors import InternalError, NotTraceableError
+from gtape.core.indexed_slices import IndexedSlices
+from gtape.core.op import Op
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
@@ -26,7 +28,7 @@ from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise
 from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.packing import stack_, unstack_
-from gtape.trace.custom_step import CustomStep
+from gtape.trace.custom_op import CustomStep, apply_custom
 from gtape.trace.graph import Graph, Node
 from gtape.trace.host_callback import HostCallback
 from gtape.trace.symbolic_tensor import SymbolicTensor
@@ -44,11 +46,12 @@ class _Outside(Recorder):
 
     __slots__ = ("_batch", "_recorders")
 
-    def __init__(self, batch: BatchTracer, around: tuple[Any, ...]) -> None:
+    def __init__(self, batch: BatchTracer, around: tuple[Recorder, ...]) -> None:
         self._batch, self._recorders = batch, around
 
-    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                context: Any) -> None:
+    def observe(self, op: Op, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...],
+                context: object) -> None:
+        # What the batch itself emits is recorded when it is applied to all elements.
         if self._recorders and outputs and outputs[0] is not self._batch.emitted:
             token = recorders.set(self._recorders)
             try:
@@ -56,7 +59,7 @@ class _Outside(Recorder):
             finally:
                 recorders.reset(token)
 
-    def _on_read(self, state: Any, value: Tensor) -> None:
+    def _on_read(self, state: object, value: Tensor) -> None:
         for recorder in self._recorders:
             recorder._on_read(state, value)
 
@@ -90,7 +93,7 @@ class BatchTracer(Tracer):
         self._entered.append(symbol)
         return symbol
 
-    def run(self, fn: Callable[..., Any], *args: Any) -> Any:
+    def run(self, fn: Callable[..., object], *args: object) -> Any:
         """`fn(*args)`, where values of the batch stand for all elements."""
         token = recorders.set(self._outside)
         try:
@@ -101,23 +104,29 @@ class BatchTracer(Tracer):
     def results(self, values: Sequence[Tensor], axis: int = 0) -> list[Tensor]:
         """The tensors with the values of all elements along `axis`, and the end of the batch."""
         self.finished = True
+        # Noted first and applied now: what leads to no result would cost `size` times what it does
+        # for one element.
         needed = Graph((), tuple(self.nodes), tuple(values)).live().nodes
         self.nodes.clear()
         self._around_it(lambda: self._apply(needed, values))
-        found = [self._operands.get(id(v)) or Operand(self.local(v), self.size, False)
-                 for v in values]
-        return [x.along(axis) for x in found]
+        operands = [self._operands.get(id(v)) or Operand(self.local(v), self.size, False)
+                    for v in values]
+        return [x.along(axis) for x in operands]
 
     def _apply(self, nodes: Sequence[Node], values: Sequence[Tensor]) -> None:
         """Find the operands of the nodes' results; each is forgotten when nothing needs it."""
         operands, size = self._operands, self.size
+        # The node that reads a value last; behind it the value of all elements, which may be large,
+        # is let go.
         last = {id(x): node for node in nodes for x in node.inputs}
         kept = {id(v) for v in values}
         for node in nodes:
-            found = applied(node.op, [operands.get(id(x)) or Operand(x, size, False)
-                                      for x in node.inputs], node.attrs, node.outputs)
-            for value, made in zip(node.outputs, found, strict=True):
-                operand = made if isinstance(made, Operand) else Operand.of(made)
+            results = apply_to_all(node.op, [operands.get(id(x)) or Operand(x, size, False)
+                                             for x in node.inputs], node.attrs, node.outputs)
+            for value, result in zip(node.outputs, results, strict=True):
+                operand = result if isinstance(result, Operand) else Operand.of(result)
+                # A rule that gives other shapes is found here, with its name, and not as wrong
+                # numbers.
                 if operand.shape != value._spec.shape or operand.size != size:
                     raise InternalError(f"the batching rule of {node.op.name} makes {size} times "
                                         f"{operand.spec}, not {value._spec}")
@@ -128,39 +137,40 @@ class BatchTracer(Tracer):
                 if last[id(x)] is node and id(x) not in kept:
                     operands.pop(id(x), None)
 
-    def _own(self, value: Any) -> bool:
+    def _own(self, value: Tensor) -> bool:
         return type(value) is SymbolicTensor and value._tracer is self
 
     # ------------------------------------------------------------------ what a trace does
 
-    def emit(self, op: Any, inputs: Sequence[Any], attrs: tuple[Any, ...],
+    def emit(self, op: Any, inputs: Sequence[Tensor], attrs: tuple[object, ...],
              specs: Sequence[Spec], types: Sequence[ArrayType] | None = None) -> tuple[Any, ...]:
         """The results of an op: values of the batch if one of the inputs is."""
         own = next((x for x in inputs if self._own(x)), None)
-        found = tuple([self.local(x) for x in inputs])
+        operands = tuple([self.local(x) for x in inputs])
         if own is None:
-            made = tuple(self._around_it(lambda: op.reapply(found, attrs)))
+            results = tuple(self._around_it(lambda: op.reapply(operands, attrs)))
+        # Its ops have rules of their own; one for the whole would say the same once more.
         elif isinstance(op, Composite):
-            made = self._opened(op, inputs, attrs)
+            results = self._opened(op, inputs, attrs)
         else:
             if types is None:
                 types = [own._t.device.typed(s.dtype) for s in specs]
-            made = tuple([SymbolicTensor(s, t, self) for s, t in zip(specs, types)])
-            self.nodes.append(Node(op, found, attrs, made))
-        self.emitted = made[0] if made else None
-        return made
+            results = tuple([SymbolicTensor(s, t, self) for s, t in zip(specs, types)])
+            self.nodes.append(Node(op, operands, attrs, results))
+        self.emitted = results[0] if results else None
+        return results
 
-    def _opened(self, op: Composite, inputs: Sequence[Any], attrs: tuple[Any, ...],
+    def _opened(self, op: Composite, inputs: Sequence[Any], attrs: tuple[object, ...],
                 ) -> tuple[Any, ...]:
         """A composite by its definition."""
         token = recorders.set(self._outside)
         try:
-            made = op.definition(*inputs, **dict(zip(op.attr_names, attrs)))
+            results = op.definition(*inputs, **dict(zip(op.attr_names, attrs)))
         finally:
             recorders.reset(token)
-        return tuple(made) if len(op.outputs) > 1 else (made,)
+        return tuple(results) if len(op.outputs) > 1 else (results,)
 
-    def _around_it(self, fn: Callable[[], Any]) -> Any:
+    def _around_it(self, fn: Callable[[], object]) -> Any:
         """`fn()` as if called around the batch."""
         traced, recorded = tracing.set(self.outer), recorders.set(self._observers)
         try:
@@ -169,7 +179,7 @@ class BatchTracer(Tracer):
             recorders.reset(recorded)
             tracing.reset(traced)
 
-    def local(self, tensor: Any) -> Any:
+    def local(self, tensor: Tensor) -> Tensor:
         """`tensor`, which may belong to the batch, or to a trace around it.
 
         Raises:
@@ -186,56 +196,58 @@ class BatchTracer(Tracer):
             return self.outer.use(state)
         return StateUse(state, self._around_it(state._initial_))
 
-    def write(self, state: Any, value: Tensor) -> None:
+    def write(self, state: object, value: Tensor) -> None:
         raise NotTraceableError("state that changes with every element, such as a Variable that is "
                                 "assigned or a stream of random numbers, has no value for all "
                                 "elements at once")
 
-    def creating(self, variable: Any) -> None:
+    def creating(self, variable: object) -> None:
         raise NotTraceableError("a Variable cannot be created for every element at once")
 
 
-def applied(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
-            outputs: Sequence[Tensor]) -> Sequence[Tensor | Operand]:
+def apply_to_all(op: Any, operands: Sequence[Operand], attrs: tuple[object, ...],
+                 outputs: Sequence[Tensor]) -> Sequence[Tensor | Operand]:
     """The results of `op` for all elements; `outputs` are of the types of those for one."""
     if isinstance(op, Elementwise):
         return [_elementwise(op, operands)]
     if op.batch is not None:
-        made = op.batch(op, operands, dict(zip(op.attr_names, attrs)))
-        if made is not None:
-            return [made] if isinstance(made, (Tensor, Operand)) else made
+        results = op.batch(op, operands, dict(zip(op.attr_names, attrs)))
+        if results is not None:
+            return [results] if isinstance(results, (Tensor, Operand)) else results
     return one_by_one(op, operands, attrs, outputs)
 
 
 def _elementwise(op: Elementwise, operands: Sequence[Operand]) -> Tensor | Operand:
     """Broadcasting does it: axes of length 1 go between the first axis and those of an element."""
-    made = elementwise_diagonal(op, operands)
-    if made is not None:
-        return made
+    diagonal = elementwise_diagonal(op, operands)
+    if diagonal is not None:
+        return diagonal
     rank = max(len(x.shape) for x in operands)
     return op.apply([x.aligned(rank) for x in operands])
 
 
-def one_by_one(op: Any, operands: Sequence[Operand], attrs: tuple[Any, ...],
+def one_by_one(op: Any, operands: Sequence[Operand], attrs: tuple[object, ...],
                outputs: Sequence[Tensor]) -> Sequence[Tensor]:
     """The op applied to one element after another, as one step of the trace around; at once where
     it says how."""
     size = operands[0].size
 
-    def run(*values: Tensor) -> list[Tensor]:
+    def each(*values: Tensor) -> Sequence[Tensor]:
         columns = [unstack_(v, axis=0) if x.batched else (v,) * size
                    for v, x in zip(values, operands)]
         rows = [op.reapply(list(row), attrs) for row in zip(*columns)]
         return [stack_(*column, axis=0) for column in zip(*rows)]
 
     specs = [o.spec.reshaped((size, *o.spec.shape)) for o in outputs]
-    if getattr(op, "rows", None) is not None and all(x.batched for x in operands):
-        run = op.rows
+    run: Callable[..., Sequence[Tensor]] = each
+    parts: Sequence[Any] = ()
+    if isinstance(op, HostCallback):
+        parts = op.parts
+        if op.rows is not None and all(x.batched for x in operands):
+            run = op.rows
     step = HostCallback(f"{op.name} of each element", run, specs, [o._t for o in outputs],
-                        has_side_effect=bool(getattr(op, "has_side_effect", False)),
-                        refuses=op.refuses,
-                        differentiable=not getattr(op, "nondifferentiable", False),
-                        parts=getattr(op, "parts", ()))
+                        has_side_effect=op.has_side_effect, refuses=op.refuses,
+                        differentiable=not op.nondifferentiable, parts=parts)
     return step(*[x.tensor for x in operands])
 
 
@@ -245,20 +257,20 @@ def _custom_gradient(op: Any, xs: Sequence[Operand], attrs: Attrs) -> Any:
     count, end = attrs["count"], attrs["count"] + attrs["size"]
     arguments, captured = xs[:count], xs[end:]
 
-    def pull(upstream: Sequence[Tensor]) -> list[Any]:
+    def pull(upstream: Sequence[Tensor]) -> list[object]:
         batch = BatchTracer(xs[0].size)
         seeds = [batch.enter(u) for u in upstream]
         values = [batch.enter(x) if x.batched else x.tensor for x in captured]
         parts = batch.run(lambda: [_dense(p) for p in op.pulled(seeds, values)])
-        found = iter(batch.results([p for p in parts if p is not None]))
-        return [None if p is None else _of(x, next(found)) for x, p in zip(arguments, parts)]
+        results = iter(batch.results([p for p in parts if p is not None]))
+        return [None if p is None else _of(x, next(results)) for x, p in zip(arguments, parts)]
 
-    return run_custom(op.tf_name, [x.tensor for x in arguments], [x.full() for x in xs[count:end]],
-                      pull)
+    return apply_custom(op.tf_name, [x.tensor for x in arguments],
+                        [x.full() for x in xs[count:end]], pull)
 
 
-def _dense(part: Any) -> Any:
-    return part.to_dense() if hasattr(part, "to_dense") else part
+def _dense(part: TensorLike) -> Any:
+    return part.to_dense() if isinstance(part, IndexedSlices) else part
 
 
 def _of(argument: Operand, part: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.autodiff import gradient_request
 from gtape.autodiff.backward import keys_depending_on, walk
@@ -17,7 +17,7 @@ from gtape.core.context import active
 from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.recording import OP
-from gtape.core.symbolic_dim import known
+from gtape.core.symbolic_dim import require_known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.elementwise import Elementwise
 from gtape.ops.shape.layout import reshape_
@@ -25,8 +25,12 @@ from gtape.ops.shape.packing import concat_, stack_
 from gtape.vmap.batch_trace import BatchTracer
 from gtape.vmap.operand import Operand
 
+if TYPE_CHECKING:
+    from gtape.autodiff.tape import GradientTape
+from gtape.core.annotations import TensorLike
 
-def _single(value: Any, role: str) -> Any:
+
+def _single(value: TensorLike, role: str) -> Any:
     if nest.is_nested(value):
         raise TypeError(f"`{role}` must be one Tensor or Variable; got a {type(value).__name__}. "
                         f"Ask for each, or stack them")
@@ -37,7 +41,7 @@ def _single(value: Any, role: str) -> Any:
     return gradient_request.leaf_state(value, role, 0, 1)
 
 
-def _check_flags(tape: Any, use_pfor: bool) -> None:
+def _check_flags(tape: GradientTape, use_pfor: bool) -> None:
     tape._check_usable()
     if not use_pfor and not tape._persistent:
         raise RuntimeError("with experimental_use_pfor=False the tape must be persistent: "
@@ -51,7 +55,7 @@ def _value(leaf: Any) -> Tensor:
 class _Rows:
     """The rows of jacobians of one target with respect to several sources."""
 
-    def __init__(self, tape: Any, target: Any, sources: list[Any]) -> None:
+    def __init__(self, tape: GradientTape, target: Tensor, sources: list[object]) -> None:
         self.tape = tape
         self.target = target
         self.value = _value(target)
@@ -90,12 +94,12 @@ class _Rows:
         with self.value._t.device.scope():
             return self._all(lead)
 
-    def _all(self, lead: int) -> list[Any]:
-        count = math.prod(known(self.value.spec.shape)[lead:])
+    def _all(self, lead: int) -> list[object]:
+        count = math.prod(require_known(self.value.spec.shape)[lead:])
         if count > 1 and (self.tensors or not self._few(count)):
-            found = self._at_once(lead, count)
-            if found is not None:
-                return found
+            jacobians = self._at_once(lead, count)
+            if jacobians is not None:
+                return jacobians
         seeds = _one_hots(self.value, lead, 0, count)
         rows = [self._pull(EagerTensor(seed, seeds._t), self.tensors) for seed in seeds._a]
         return [_stacked(column, lead, self.tensors) for column in zip(*rows)]
@@ -112,7 +116,7 @@ class _Rows:
         steps = sum(1 if isinstance(record[OP], Elementwise) else 4 for record in records)
         return count * (steps + 1) <= 10 * len(records) + 40
 
-    def _at_once(self, lead: int, count: int) -> list[Any] | None:
+    def _at_once(self, lead: int, count: int) -> list[object] | None:
         """All rows; None where a gradient needs the numbers of each."""
         step = max(_CHUNK // self.largest, 1)
         if step >= count:
@@ -127,22 +131,22 @@ class _Rows:
             parts.append(part)
         return [_joined(column, lead) for column in zip(*parts)]
 
-    def _batched(self, cotangents: Any, lead: int) -> list[Any] | None:
+    def _batched(self, cotangents: Operand, lead: int) -> list[object] | None:
         """The gradients for the cotangents of an Operand."""
         batch = BatchTracer(cotangents.size, lead)
         try:
-            found = batch.run(self._pull, batch.enter(cotangents), True)
+            answers = batch.run(self._pull, batch.enter(cotangents), True)
         except _UNTRACEABLE:
             return None
-        rows = iter(batch.results([a for a in found if a is not None], axis=lead))
-        return [None if a is None else next(rows) for a in found]
+        rows = iter(batch.results([a for a in answers if a is not None], axis=lead))
+        return [None if a is None else next(rows) for a in answers]
 
-    def _pull(self, seed: Tensor, tensors: bool) -> list[Any]:
+    def _pull(self, seed: Tensor, tensors: bool) -> list[object]:
         """The gradients for one cotangent, dense."""
         grads = {self.key: seed if tensors else seed._array_()}
-        walk(self.records, grads, self.wanted, self.useful, False, tensors, IndexedSlices)
-        found = [self.tape._answer(grads, group, tensors) for group in self.groups]
-        return [a.to_dense() if isinstance(a, IndexedSlices) else a for a in found]
+        walk(self.records, grads, self.wanted, self.useful, False, tensors)
+        answers = [self.tape._answer(grads, group, tensors) for group in self.groups]
+        return [a.to_dense() if isinstance(a, IndexedSlices) else a for a in answers]
 
 
 #: What code says that needs the numbers of a tensor which stands for many: a gradient of the
@@ -164,7 +168,7 @@ def _bytes(tensor: Tensor) -> int:
 def _one_hots(like: Tensor, lead: int, start: int, stop: int) -> EagerTensor:
     """Zeros like the target, along a new first axis: each with ones at one of the flat positions
     from `start` to `stop`, not counting the first `lead` axes."""
-    shape, array_type = known(like.spec.shape), like._t
+    shape, array_type = require_known(like.spec.shape), like._t
     xp, count = array_type.xp, stop - start
     with array_type.device.scope():
         hot = xp.eye(count, math.prod(shape[lead:]), start, like.dtype.np_dtype)
@@ -174,7 +178,7 @@ def _one_hots(like: Tensor, lead: int, start: int, stop: int) -> EagerTensor:
         return EagerTensor(hot, array_type)
 
 
-def _stacked(rows: Sequence[Any], axis: int, tensors: bool) -> Any:
+def _stacked(rows: tuple[Tensor | None, ...], axis: int, tensors: bool) -> Any:
     """Rows joined along a new axis; missing rows are zeros. None where all are missing."""
     like = next((r for r in rows if r is not None), None)
     if like is None:
@@ -186,7 +190,7 @@ def _stacked(rows: Sequence[Any], axis: int, tensors: bool) -> Any:
     return stack_(*filled, axis=axis)
 
 
-def _joined(parts: Sequence[Any], axis: int) -> Any:
+def _joined(parts: Sequence[object], axis: int) -> Any:
     """Pieces of rows joined; what connects, connects in every piece."""
     return None if parts[0] is None else concat_(*parts, axis=axis)
 
@@ -201,7 +205,7 @@ def _empty(shape: tuple[int, ...], like: Tensor) -> EagerTensor:
     return EagerTensor(like._t.xp.zeros(shape, like.dtype.np_dtype), like._t)
 
 
-def jacobian(tape: Any, target: Any, sources: Any, unconnected_gradients: Any,
+def jacobian(tape: Any, target: Tensor, sources: object, unconnected_gradients: object,
              use_pfor: bool) -> Any:
     """See `GradientTape.jacobian`."""
     zero = gradient_request.unconnected(unconnected_gradients)
@@ -209,7 +213,7 @@ def jacobian(tape: Any, target: Any, sources: Any, unconnected_gradients: Any,
     ask = gradient_request.GradientRequest.of(target, sources, None, unconnected_gradients)
     _check_flags(tape, use_pfor)
     work = _Rows(tape, leaf, ask.sources)
-    shape = known(work.value.spec.shape)
+    shape = require_known(work.value.spec.shape)
     size = math.prod(shape)
     rows = work.all(0) if size and work.connected() else []
     work.done()
@@ -226,8 +230,8 @@ def jacobian(tape: Any, target: Any, sources: Any, unconnected_gradients: Any,
     return ask.packed(answers)
 
 
-def batch_jacobian(tape: Any, target: Any, source: Any, unconnected_gradients: Any,
-                   use_pfor: bool) -> Any:
+def batch_jacobian(tape: GradientTape, target: Tensor, source: TensorLike,
+                   unconnected_gradients: object, use_pfor: bool) -> Any:
     """See `GradientTape.batch_jacobian`."""
     gradient_request.unconnected(unconnected_gradients)
     leaf, origin = _single(target, "target"), _single(source, "source")
@@ -241,7 +245,7 @@ def batch_jacobian(tape: Any, target: Any, source: Any, unconnected_gradients: A
                          f"of source {x.spec}")
     _check_flags(tape, use_pfor)
     work = _Rows(tape, leaf, [origin])
-    size = math.prod(known(y.spec.shape))
+    size = math.prod(require_known(y.spec.shape))
     rows = work.all(1) if size and work.connected() else [None]
     work.done()
     full = (*y.spec.shape, *x.spec.shape[1:])

@@ -27,13 +27,13 @@ class Operand:
     elsewhere; the tensor is made when it is asked for. `ones`: d holds nothing else.
     """
 
-    __slots__ = ("_axis", "_made", "_tensor", "batched", "diagonal", "lead", "ones", "shape",
+    __slots__ = ("_axis", "_given", "_tensor", "batched", "diagonal", "lead", "ones", "shape",
                  "size")
 
     def __init__(self, tensor: Tensor | None, size: int, batched: bool,
                  diagonal: Tensor | None = None, lead: int = 0, ones: bool = False,
                  axis: int = 0) -> None:
-        self._made = self._tensor = tensor
+        self._given = self._tensor = tensor
         self._axis = axis
         self.size = size
         self.batched = batched
@@ -66,23 +66,25 @@ class Operand:
 
     @property
     def _known(self) -> Tensor:
-        made = self._tensor if self.diagonal is None else self.diagonal
-        assert made is not None
-        return made
+        tensor = self._tensor if self.diagonal is None else self.diagonal
+        assert tensor is not None
+        return tensor
 
     @property
     def tensor(self) -> Tensor:
         """As it is, with the first axis if `batched`."""
         if self._tensor is None:
-            self._tensor = self._made = self._spread()
-        elif self._axis and self._made is self._tensor:
+            self._tensor = self._given = self._spread()
+        elif self._axis and self._given is self._tensor:
             self._tensor = moved(self._tensor, self._axis, 0)
         return self._tensor
 
     def along(self, axis: int) -> Tensor:
         """The full tensor with the elements along `axis`."""
-        if self._axis == axis and self._made is not None and self.batched:
-            return self._made
+        # The form in which it came: a rule that wants the elements elsewhere than in front moves
+        # nothing.
+        if self._axis == axis and self._given is not None and self.batched:
+            return self._given
         return moved(self.full(), 0, axis)
 
     def _spread(self) -> Tensor:
@@ -110,9 +112,9 @@ class Operand:
 
     def reshaped(self, shape: tuple[int, ...]) -> Tensor:
         """The tensor with another shape for one element."""
-        made = (self.size, *shape) if self.batched else shape
+        lengths = (self.size, *shape) if self.batched else shape
         tensor = self.tensor
-        return tensor if tensor.spec.shape == made else reshape_(tensor, shape=made)
+        return tensor if tensor.spec.shape == lengths else reshape_(tensor, shape=lengths)
 
 
 def moved(tensor: Tensor, source: int, target: int) -> Tensor:

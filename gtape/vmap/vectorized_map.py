@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
-from gtape.core.symbolic_dim import known
+from gtape.core.symbolic_dim import require_known
 from gtape.core.tensor import Tensor
 from gtape.ops.indexing.getitem import getitem_
 from gtape.vmap.batch_trace import BatchTracer
@@ -18,7 +19,7 @@ NEEDS_ELEMENTS = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplemen
                   AttributeError)
 
 
-def batch_of(fn: Callable[[Any], Any], elems: Any, leaves: Sequence[Tensor], count: int,
+def batch_of(fn: Callable[[Any], Any], elems: TensorLike, leaves: Sequence[Tensor], count: int,
              ) -> tuple[BatchTracer, list[Tensor], Any]:
     """A batch of the elements of `elems`, whose tensors are `leaves`, with fn's results: flat, and
     as they are.
@@ -26,13 +27,13 @@ def batch_of(fn: Callable[[Any], Any], elems: Any, leaves: Sequence[Tensor], cou
     Raises:
         NEEDS_ELEMENTS: `fn` cannot be applied to all elements at once.
     """
-    (size,) = known((count,))
+    (size,) = require_known((count,))
     batch = BatchTracer(size)
     elements = [getitem_(x, key=(0,)) if x.spec.shape[0] == 1 != size else batch.enter(x)
                 for x in leaves]
-    made = batch.run(fn, nest.pack_sequence_as(elems, elements))
-    return batch, batch.run(lambda: [_tensor(leaf) for leaf in nest.flatten(made)]), made
+    results = batch.run(fn, nest.pack_sequence_as(elems, elements))
+    return batch, batch.run(lambda: [_tensor(leaf) for leaf in nest.flatten(results)]), results
 
 
-def _tensor(leaf: Any) -> Tensor:
+def _tensor(leaf: TensorLike) -> Tensor:
     return convert(leaf.to_dense() if hasattr(leaf, "to_dense") else leaf)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 
-from corpus import NUMBERS, on
+from tests.autograph.corpus import NUMBERS, on
 
 
 @on(*NUMBERS)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from corpus import NUMBERS, on
+from tests.autograph.corpus import NUMBERS, on
 
 total = 0
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from random_programs import python_text
 
 import gtape as tf
 from gtape.autograph import convert, state
@@ -15,6 +14,7 @@ from gtape.core import nest
 from gtape.core.spec import Spec
 from gtape.trace.graph import Graph
 from gtape.trace.tracer import trace
+from tests.random_programs import python_text
 
 _X = (-1.0, 0.0, 2.0, 4.0)
 _XS = ([0.0, 1.0, 2.0], [3.0, -1.0, 0.5])

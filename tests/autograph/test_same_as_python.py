@@ -6,12 +6,14 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import corpus_jumps  # noqa: F401
-import corpus_names  # noqa: F401
 import pytest
-from corpus import CORPUS
 
 from gtape.autograph import convert
+from tests.autograph import (
+    corpus_jumps,  # noqa: F401
+    corpus_names,  # noqa: F401
+)
+from tests.autograph.corpus import CORPUS
 
 
 def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:

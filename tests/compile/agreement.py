@@ -3,8 +3,8 @@
 import numpy as np
 
 import gtape as tf
-from gtape.compile.cpp.program import NativeProgram, compiled
-from gtape.compile.frontend.closed_graph import ClosedGraph, traced
+from gtape.compile.cpp.program import NativeProgram, compile_closed
+from gtape.compile.frontend.closed_graph import ClosedGraph, trace_closed
 from gtape.core.convert import convert
 from gtape.trace.tracer import Tracer
 
@@ -13,7 +13,7 @@ def trace_of(fn, *args) -> ClosedGraph:
     """One trace of `fn` for tensors like `args`."""
     tracer = Tracer()
     symbols = [tracer.symbol(x.spec, x._t) for x in map(convert, args)]
-    return traced(lambda: fn(*symbols), tracer, symbols, "program")
+    return trace_closed(lambda: fn(*symbols), tracer, symbols, "program")
 
 
 def flat(results):
@@ -48,7 +48,7 @@ def agree(fn, *args, variables=(), calls=1, tolerance=1e-6, signs=False, ways=(T
     for fuse in ways:
         for v, start in zip(variables, starts):
             v.assign(start)
-        program = compiled(trace_of(fn, *inputs), fuse=fuse)
+        program = compile_closed(trace_of(fn, *inputs), fuse=fuse)
         assert isinstance(program, NativeProgram)
         for each in want:
             same(flat(program.entry(*inputs)), each, tolerance, signs)

@@ -73,7 +73,7 @@ def test_a_failing_compiler_is_told_where_the_program_would_take_over(
         raise RuntimeError("no program")
 
     monkeypatch.setattr(gradual, "MOST", 3)
-    monkeypatch.setattr(gradual, "prepared", broken)
+    monkeypatch.setattr(gradual, "prepare", broken)
     function, _ = _step()
     function(_batch(0))
     function(_batch(1))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from gtape.compile.cpp.module_source import PythonApi
-from gtape.devices.kernel_source import shipped
+from gtape.devices.kernel_source import read_shipped
 
 
 def test_the_python_api_is_the_struct_of_the_header_field_by_field():
-    (body,) = re.findall(r"struct Python \{(.*?)\n\};", shipped("cpu_program.h"), re.DOTALL)
+    (body,) = re.findall(r"struct Python \{(.*?)\n\};", read_shipped("cpu_program.h"), re.DOTALL)
     body = re.sub(r"//.*", "", body)
     fields = []
     for declaration in body.split(";"):

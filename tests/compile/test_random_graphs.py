@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.cpp.program import compiled
-from gtape.compile.frontend.closed_graph import ClosedGraph, traced
+from gtape.compile.cpp.program import compile_closed
+from gtape.compile.frontend.closed_graph import ClosedGraph, trace_closed
 from gtape.compile.launches.interpreter import InterpretedProgram
 from gtape.core.tensor import Tensor
 from gtape.trace.tracer import Tracer, check
@@ -108,7 +108,7 @@ def _close(got: Any, want: Any) -> None:
 def _traced(fn: Callable[..., Any], tensors: list[Tensor]) -> ClosedGraph:
     tracer = Tracer()
     symbols = [tracer.symbol(t.spec, t._t) for t in tensors]
-    return traced(lambda: fn(*symbols), tracer, symbols, "program")
+    return trace_closed(lambda: fn(*symbols), tracer, symbols, "program")
 
 
 @pytest.mark.parametrize("group", range(6))
@@ -127,7 +127,7 @@ def test_all_ways_agree(group: int) -> None:
     want, after = every(*tensors), [v.numpy() for v in variables]
     graph = _traced(every, tensors)
     check(graph.graph)
-    for make in (compiled, lambda t: compiled(t, fuse=False),
+    for make in (compile_closed, lambda t: compile_closed(t, fuse=False),
                  lambda t: InterpretedProgram(t, "test")):
         for variable in variables:
             variable.assign(start)

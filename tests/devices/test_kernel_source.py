@@ -6,7 +6,7 @@ import pytest
 
 from gtape.core.errors import KernelError
 from gtape.devices import kernel_source
-from gtape.devices.kernel_source import shipped
+from gtape.devices.kernel_source import read_shipped
 
 CHECKOUT = Path(__file__).resolve().parents[2] / "kernels"
 
@@ -17,16 +17,16 @@ def not_installed(monkeypatch):
         raise ModuleNotFoundError(f"No module named {package!r}")
 
     monkeypatch.setattr(kernel_source, "files", files)
-    shipped.cache_clear()
+    read_shipped.cache_clear()
     yield
-    shipped.cache_clear()
+    read_shipped.cache_clear()
 
 
 def test_a_checkout_that_is_not_installed_has_its_kernels(not_installed):
-    assert shipped("cpu_program.h") == (CHECKOUT / "cpu_program.h").read_text("utf-8")
+    assert read_shipped("cpu_program.h") == (CHECKOUT / "cpu_program.h").read_text("utf-8")
 
 
 def test_without_kernels_the_error_says_where_they_belong(not_installed, monkeypatch, tmp_path):
     monkeypatch.setattr(kernel_source, "_CHECKOUT", tmp_path / "kernels")
     with pytest.raises(KernelError, match="install gtape with pip"):
-        shipped("cpu_program.h")
+        read_shipped("cpu_program.h")

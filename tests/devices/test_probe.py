@@ -6,11 +6,11 @@ import importlib.util
 import sys
 from types import ModuleType
 
-import fake_cupy
 import pytest
 
 import gtape as tf
 from gtape.devices import probe
+from tests.fakes import fake_cupy
 
 
 def _unusable() -> str:

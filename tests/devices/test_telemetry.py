@@ -6,11 +6,11 @@ import gc
 import sys
 from types import SimpleNamespace
 
-import fake_cupy
 import numpy as np
 import pytest
 
 import gtape as tf
+from tests.fakes import fake_cupy
 
 MIB = 1 << 20
 

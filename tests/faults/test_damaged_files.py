@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import settings
 
 import gtape as tf
 from gtape import train
 from gtape.train.graph import ObjectGraph
-from gtape.train.targets import Targets
+from gtape.train.restoring import Targets
+from tests.faults import settings
 
 REFUSED = (tf.errors.DataLossError, tf.errors.InvalidArgumentError)
 FITTED = np.array([[1.0, 2.0]], np.float32)

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import forking
 import pytest
 
 from gtape.core.errors import CacheWarning, PassingError, PermissionDeniedError
@@ -19,6 +18,7 @@ from gtape.devices import cache, compiler, ownership
 from gtape.devices.cpu.toolchain import library, why_not
 from gtape.devices.cuda.runtime import cubins
 from gtape.devices.cuda.runtime.kernel import Kernel
+from tests import forking
 
 pytestmark = [
     pytest.mark.native(required=False),

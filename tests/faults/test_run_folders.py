@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import forking
 import pytest
 
 import gtape as tf
 from gtape import train
 from gtape.core import atomic_files, safetensors_files
+from tests import forking
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs the rights of POSIX")
 needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0,
@@ -432,12 +432,12 @@ def test_a_full_disk(tmp_path: Path) -> None:
 def test_a_disk_that_is_full_for_the_list_alone(run: Path,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     """The checkpoint is in place, counts, and is the latest; the next save goes on from there."""
-    from gtape.train import listing
+    from gtape.train import manager as module
 
     _, manager = manager_of(run)
     manager.restore_or_initialize()
     with monkeypatch.context() as patched:
-        patched.setattr(listing, "write_whole", lambda *_: (_ for _ in ()).throw(
+        patched.setattr(module, "write_whole", lambda *_: (_ for _ in ()).throw(
             OSError(errno.ENOSPC, "No space left on device")))
         with pytest.raises(OSError, match="No space"):
             manager.save()

@@ -13,17 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import forking
 import pytest
-import settings
-import stops
 
 import gtape as tf
 from gtape import train
 from gtape.core import atomic_files, safetensors_files
-from gtape.train import checkpoint, listing, manager, stored
+from gtape.train import checkpoint, manager, stored
+from tests import forking
+from tests.faults import settings, stops
 
-MODULES = (atomic_files, safetensors_files, checkpoint, listing, manager, stored)
+MODULES = (atomic_files, safetensors_files, checkpoint, manager, stored)
 posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fork")
 
 

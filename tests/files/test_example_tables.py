@@ -5,8 +5,7 @@ import pytest
 
 import gtape as tf
 from gtape.core import dtypes
-from gtape.files.example_columns import Each
-from gtape.files.example_tables import Table, source
+from gtape.files.example_columns import Each, Table, source
 
 TYPES = {"x": dtypes.float32, "y": dtypes.int64, "s": dtypes.string, "v": dtypes.int64}
 

@@ -11,7 +11,7 @@ import gtape as tf
 from gtape.compile import gradual
 from gtape.compile.cpp.program import NativeProgram
 from gtape.compile.frontend.signature import Arguments
-from tests.native_calls import hosted
+from tests.compile.native_calls import hosted
 
 keras = tf.keras
 layers, optimizers = keras.layers, keras.optimizers

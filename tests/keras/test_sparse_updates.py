@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sparse_updates import fitted, makers, updated
 
 import gtape as tf
 from gtape.compile import gradual
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.errors import EagerFunctionWarning
 from gtape.engine import optimizing
+from tests.keras.sparse_updates import fitted, makers, updated
 
 keras = tf.keras
 optimizers = keras.optimizers

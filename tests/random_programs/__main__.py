@@ -7,6 +7,12 @@
 
 The seed is printed first. What fails is printed as a script that runs alone, cut down to what is
 needed to fail; the status is then 1.
+
+A program is data (`program.py`): what it is given, and lines of ops, conditionals, loops and
+assignments. `generate.py` makes one from a seed, `elaborate.py` writes it as Python text for
+tensors of its shapes, `compare.py` runs the text eagerly, as a native program, as a NumPy program
+and with a compiled forward pass, and compares; `differences.py` holds its gradients against finite
+differences; `reduce.py` makes what failed small.
 """
 
 from __future__ import annotations

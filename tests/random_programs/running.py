@@ -15,8 +15,8 @@ import numpy as np
 
 import gtape as tf
 from gtape.autograph import convert
-from gtape.compile.cpp.program import compiled
-from gtape.compile.frontend.closed_graph import traced
+from gtape.compile.cpp.program import compile_closed
+from gtape.compile.frontend.closed_graph import trace_closed
 from gtape.compile.launches.interpreter import InterpretedProgram
 from gtape.core.errors import NotTraceableError
 from gtape.trace.tracer import Tracer, check
@@ -185,13 +185,14 @@ class _Traced:
             tracer = Tracer()
             symbols = [tracer.symbol(t.spec, t._t) for t in tensors]
             try:
-                self._traced = traced(lambda: self._function(*symbols), tracer, symbols, "program")
+                self._traced = trace_closed(lambda: self._function(*symbols), tracer, symbols,
+                                            "program")
             except NotTraceableError:  # users get the function itself then
                 return self._function(*tensors)
             check(self._traced.graph)
             self._program = (InterpretedProgram(self._traced,
                                                 "test") if self._mode == "applied" else
-                             compiled(self._traced, fuse=False))
+                             compile_closed(self._traced, fuse=False))
         return self._traced.packed(self._program.run(tensors))
 
 

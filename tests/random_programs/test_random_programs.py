@@ -12,16 +12,16 @@ import pytest
 from gtape.compile.ir.nodes import LibraryCall
 from gtape.compile.lowering.indexing import compact
 from gtape.ops.reductions.cumulative import cumsum_
-from random_programs import running
-from random_programs.compare import Finding, bad_index, findings
-from random_programs.differences import difference
-from random_programs.elaborate import Elaborated, Misfit, elaborate
-from random_programs.generate import generate
-from random_programs.hunt import guarded, smallest
-from random_programs.ops import OPS, Op
-from random_programs.program import Given, If, Let, Program
-from random_programs.script import script
-from random_programs.values import DTYPES
+from tests.random_programs import running
+from tests.random_programs.compare import Finding, bad_index, findings
+from tests.random_programs.differences import difference
+from tests.random_programs.elaborate import Elaborated, Misfit, elaborate
+from tests.random_programs.generate import generate
+from tests.random_programs.hunt import guarded, smallest
+from tests.random_programs.ops import OPS, Op
+from tests.random_programs.program import Given, If, Let, Program
+from tests.random_programs.script import script
+from tests.random_programs.values import DTYPES
 
 _SHAPES = ((4,), (3, 1), (4, 4), (2, 3, 4), (2, 6, 4, 3))
 

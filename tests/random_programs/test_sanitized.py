@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from gtape.core.errors import KernelError
-from random_programs import sanitized
+from tests.random_programs import sanitized
 
 pytestmark = [pytest.mark.native, pytest.mark.slow]
 _COPY = "for (long i = 0; i < n; i++) y[i] = x[i]; "

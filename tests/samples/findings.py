@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special as sp
+import pytest
 
 import gtape as tf
 from tests.samples.sample import numpy_dtype
+
+sp = pytest.importorskip("scipy.special")
 
 _NAN, _INF = np.nan, np.inf
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sl
+import pytest
 
 import gtape as tf
 from tests.samples.sample import COMPLEX, FLOATS, WIDE, Sample, of, sample
 
+sl = pytest.importorskip("scipy.linalg")
 _WELL = np.array([[4.0, 0.3, -0.4], [0.5, 3.0, 0.2], [-0.1, 0.6, 2.5]])
 _BATCH = np.stack([_WELL, _WELL.T + np.eye(3)])
 _POSITIVE = _WELL @ _WELL.T

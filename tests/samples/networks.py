@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
+import pytest
 
 import gtape as tf
 from tests.samples.sample import WIDE, Sample, of, sample
 
+sp = pytest.importorskip("scipy.special")
 _IMAGE = of(2, 7, 5, 3)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
+import pytest
 
 import gtape as tf
 from tests.samples.sample import COMPLEX, WIDE, Sample, of, sample
 
+sp = pytest.importorskip("scipy.special")
 _AXES = (((), None, False), ((7,), None, True), ((7,), 0, False), ((1,), -1, False),
          ((2, 3, 5), 1, False), ((2, 3, 5), [0, -1], True), ((3, 1), -1, True), ((2, 3), [], False))
 _EMPTY = (((0,), None, False), ((2, 0, 3), 1, True), ((0, 3), -1, False))

@@ -7,7 +7,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import scipy.special as sp
+import pytest
 
 import gtape as tf
 from tests.samples.sample import (
@@ -20,6 +20,7 @@ from tests.samples.sample import (
     sample,
 )
 
+sp = pytest.importorskip("scipy.special")
 _SHAPES = ((), (1,), (0,), (7,), (2, 0, 3), (3, 5))
 _PAIRS = (((), ()), ((3, 5), (3, 5)), ((3, 1), (5,)), ((2, 1, 3), (1, 4, 1)), ((0, 3), (1, 3)),
           ((), (7,)))

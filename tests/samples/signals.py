@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.fft as sf
+import pytest
 
 import gtape as tf
 from tests.samples.sample import COMPLEX, WIDE, Sample, of, sample
+
+sf = pytest.importorskip("scipy.fft")
 
 
 def samples() -> Iterator[Sample]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gtape.demo.errors import DemoError
+from gtape.demo.environment import DemoError
 from gtape.demo.gpt import command
 
 

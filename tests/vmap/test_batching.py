@@ -195,13 +195,13 @@ def test_a_rule_with_wrong_numbers_is_caught_by_the_comparison(
 
 def _applied_ops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
-    inner = batch_trace.applied
+    inner = batch_trace.apply_to_all
 
     def noted(op: Any, *rest: Any) -> Any:
         found.append(op.name)
         return inner(op, *rest)
 
-    monkeypatch.setattr(batch_trace, "applied", noted)
+    monkeypatch.setattr(batch_trace, "apply_to_all", noted)
     return found
 
 

@@ -15,17 +15,21 @@ It is written for each program, because that is what costs most in a small one:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.compile.cpp.results import Result
 from gtape.core.tensor import EagerTensor
 from gtape.opdef.printers.numpy import define
+
+if TYPE_CHECKING:
+    from gtape.compile.cpp.program import NativeProgram
 
 
 def shown(structure: Any, names: Sequence[str]) -> str | None:
     """A structure of places as Python text; None where it holds other containers."""
     if structure is None:
         return "None"
+    # Exact types: a subclass, such as a named tuple, is more than its items, and `pack` makes it.
     kind = type(structure)
     if kind is int:
         return names[structure]
@@ -49,9 +53,9 @@ def shown(structure: Any, names: Sequence[str]) -> str | None:
     return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
 
 
-def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: int,
+def entry_of(program: NativeProgram, call: Callable[..., object], structure: object, arguments: int,
              results: Sequence[Result], order: Sequence[int],
-             states: int, writes: bool, again: Callable[..., Any]) -> Callable[..., Any]:
+             states: int, writes: bool, again: Callable[..., object]) -> Callable[..., Any]:
     """The function of `arguments` tensors that gives the packed result.
 
     Args:
@@ -66,20 +70,21 @@ def entry_of(program: Any, call: Callable[..., Any], structure: Any, arguments: 
         "call": call, "again": again, "writer": program.writer,
         "new": object.__new__, "Tensor": EagerTensor, "pack": program.traced.packed}
     given = [f"t{i}" for i in range(arguments)]
-    made = [f"o{i}" for i in range(len(results))]
+    outs = [f"o{i}" for i in range(len(results))]
     lines = []
     for i, result in enumerate(results):
-        space[f"d{i}"], space[f"T{i}"], space[f"make{i}"] = (
-            result.dtype, result.array_type, result.make)
-        space["empty"] = result.empty
+        space |= {f"d{i}": result.dtype, f"T{i}": result.array_type, f"make{i}": result.make,
+                  "empty": result.empty}
+        # Small arrays are made in the text: `Result.make` would be a call of Python.
         lines.append(f"o{i} = make{i}()" if result.large else
                      f"o{i} = empty({result.shape!r}, d{i})")
-    arrays = ", ".join([*(f"{t}._a" for t in given), *made])
+    arrays = ", ".join([*(f"{t}._a" for t in given), *outs])
     inner = [f"state = call({arrays})",
-             f"if state is not None: again(state, [{', '.join(given)}], [{', '.join(made)}])"]
+             f"if state is not None: again(state, [{', '.join(given)}], [{', '.join(outs)}])"]
     if writes:
         inner.append("writer.runs += 1")
-    if states:  # another thread may be copying what is written, or writing what is read
+    # Other threads may copy the states that it writes, or write those that it reads.
+    if states:
         lines.append("with writer.lock:")
         inner = [f"    {line}" for line in inner]
     lines += inner

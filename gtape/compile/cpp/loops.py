@@ -17,45 +17,41 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gtape.compile.ir.nodes import Elem, IrNode, Reduce, Value, View, dense, v_root
+from gtape.compile.compile_cost import is_cheap
+from gtape.compile.ir.nodes import Elem, Reduce, Value, dense, v_root
 from gtape.compile.schedule.fuse import FusionGroup
-from gtape.compile.schedule.in_place_parts import Home
-from gtape.core.excess_precision import excess_precision_enabled
+from gtape.compile.schedule.in_place_parts import Access, Home, access
+from gtape.core.modes import Modes
 from gtape.opdef.printers.cuda import C_TYPES, NARROW, CudaPrinter, Known, compute_dtype, rounded
 from gtape.opdef.scalar_graph import topological
 
 #: The most parts that a kernel is cut into for threads.
+#: Scratch memory is laid out for all of them when the text is written, whatever the machine has.
 PARTS = 16
 #: Elements of one pass where the domain has one axis.
+#: 4 KiB of float32: what passes keep of a block stays in the first-level cache.
 BLOCK = 1024
 #: Rows whose columns are added one after another; sums of more rows are added up in double
 #: precision.
+#: Rounding errors of sums in float32 grow with their length, and a block ends before they matter.
+#: To begin the next costs one more pass over the columns in 256.
 ROWS = 256
 #: Domains from this many elements on are shared among threads.
+#: Some microseconds of work, which is what it takes until another thread has begun.
 _SHARED = 1 << 15
 #: Rows from this many elements on are summed in parts, added up in double precision.
+#: Vector instructions add up 8 or 16 sums side by side: in a row of this length 512 numbers each.
 _LONG = 1 << 12
 #: Columns up to which a part adds them up on the stack.
+#: 1 KiB of float32, in the first-level cache; and memory on the stack cannot be anybody else's, as
+#: compilers know, so that few columns stay in registers.
 _NARROW = 256
 #: Bytes of rows that a kernel keeps on the stack of its thread.
+#: Other threads than the first have 512 KiB on some systems, macOS among them.
 _STACK = 1 << 17
 _IDENTITY = {"sum": "0", "prod": "1", "all": "1", "any": "0"}
 #: The operator of a reduction, for clauses of OpenMP and for assignments.
 _CLAUSE = {"sum": "+", "prod": "*", "max": "max", "min": "min", "all": "&", "any": "|"}
-#: Scalar ops that are cheaper to compute again than to keep.
-CHEAP = frozenset((
-    "add", "subtract", "multiply", "negative", "square", "squared_difference", "abs", "maximum",
-    "minimum", "where", "clip", "relu", "relu_gate", "zero", "sign", "equal", "not_equal", "less",
-    "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
-    "logical_not", "conj"))
-
-
-class Access(NamedTuple):
-    """An array that a kernel reads or writes: which value, and its strides along the domain."""
-
-    root: Value
-    strides: tuple[int, ...]
-    offset: int
 
 
 class KernelText(NamedTuple):
@@ -67,15 +63,6 @@ class KernelText(NamedTuple):
     scratch: int
     shared: bool
     finish: str
-
-
-def layout_of(value: Value, homes: Mapping[int, Home]) -> tuple[Value, tuple[int, ...], int]:
-    """The value behind a value, and its strides and offset from the place of that one."""
-    node = value.node
-    if isinstance(node, View):
-        return node.inputs[0], node.layout.strides, node.layout.offset
-    home = homes.get(value.number)
-    return value, dense(value.shape) if home is None else home.layout.strides, 0
 
 
 class LoopKernel:
@@ -94,7 +81,7 @@ class LoopKernel:
         self.stored = stored
         self.in_place = in_place
         self.domain = group.domain or ()
-        self.made = {n.outputs[0].number: n for n in group.nodes}
+        self.makers = {n.outputs[0].number: n for n in group.nodes}
         self._pointers: list[tuple[str, Value]] = []
         self._places: dict[int, int] = {}
         self._axes()
@@ -106,20 +93,14 @@ class LoopKernel:
     # ------------------------------------------------------------------ the shape of the loops
 
     def _access(self, value: Value) -> Access:
-        root, strides, offset = layout_of(value, self.homes)
-        place = self.group.place[value.number]
-        along = [0] * len(self.domain)
-        for n, p, s in zip(value.shape, place, strides):
-            if p is not None and n != 1:
-                along[p] = s
-        return Access(root, tuple(along), offset)
+        return access(self.group, value, self.homes)
 
     def _axes(self) -> None:
         """Join axes that every array runs through like one; find rows."""
         rank = len(self.domain)
         split = self.group.split
         self.rows = split is not None and split < rank
-        reads = [v for n in self.group.nodes for v in n.inputs if v.number not in self.made]
+        reads = [v for n in self.group.nodes for v in n.inputs if v.number not in self.makers]
         every = reads + [n.outputs[0] for n in self.group.nodes
                          if n.outputs[0].number in self.stored or isinstance(n, Reduce)]
         strides = [self._access(v).strides for v in every]
@@ -136,6 +117,7 @@ class LoopKernel:
         inner = sum(1 for axes in self.joined if axes[0] >= (split or 0)) if self.rows else min(
             1, len(self.joined))
         self.outer = len(self.joined) - inner
+        # One long axis has no rows that threads could share: blocks of it take their place.
         self.flat = not self.rows and len(self.joined) == 1 and self.lengths[0] > BLOCK
 
     def _steps(self, access: Access) -> list[int]:
@@ -164,7 +146,7 @@ class LoopKernel:
     def _inner(self, value: Value) -> Value | None:
         """The value of this kernel behind `value`, or None."""
         root = v_root(value)
-        return root if root.number in self.made else None
+        return root if root.number in self.makers else None
 
     def _kept(self) -> None:
         """The values that later passes find in a buffer."""
@@ -186,8 +168,8 @@ class LoopKernel:
             return
         if inner.number in self.kept or inner.number in self.stored:
             return
-        node = self.made[inner.number]
-        if _costly(node) and self.phase[inner.number] < at:
+        node = self.makers[inner.number]
+        if isinstance(node, Elem) and not is_cheap(node.body) and self.phase[inner.number] < at:
             self.kept.add(inner.number)
             return
         for below in node.inputs:
@@ -216,6 +198,8 @@ class LoopKernel:
 
     def _shares(self, size: int) -> bool:
         weight = sum(len(topological([n.body])) for n in self.group.nodes if isinstance(n, Elem))
+        # Four turns at least, or threads would wait for the one that has the last. A formula of
+        # many operations weighs as several elements, eight at most, since the loads are the same.
         return self._count() >= 4 and size * min(8, 1 + weight // 4) >= _SHARED
 
     def _pointer(self, role: str, value: Value) -> str:
@@ -278,13 +262,8 @@ class LoopKernel:
         for phase in range(self.last + 1):
             writer.row_level(phase)
             writer.sweep(phase)
-        writer.finish_row()
+        writer.lines += writer.row_stores
         return writer
-
-
-def _costly(node: IrNode) -> bool:
-    return isinstance(node, Elem) and any(
-        n.op is not None and n.op.name not in CHEAP for n in topological([node.body]))
 
 
 class _Pass:
@@ -315,7 +294,7 @@ class RowWriter:
         #: Names of values that hold for the whole row.
         self.row_names: dict[int, str] = {}
         self._count = 0
-        self._every = not excess_precision_enabled()
+        self._every = not Modes.excess_precision
         self._offsets: dict[Any, str] = {}
         self._buffers: dict[int, str] = {}
         #: The variables of parts of formulas: of the row, and of the present pass.
@@ -324,7 +303,7 @@ class RowWriter:
         #: The bytes of buffers on the stack.
         self._stack = 0
         #: Stores of values that hold for the whole row, which come after all loads as well.
-        self._row_stores: list[str] = []
+        self.row_stores: list[str] = []
 
     # -------------------------------------------------------------- places
 
@@ -376,11 +355,7 @@ class RowWriter:
             elif isinstance(node, Reduce) and self.k.group.kind(node) != "row":
                 continue
             if value.number in self.k.stored and value.number in self.row_names:
-                self._store(value, self.row_names[value.number], self._row_stores)
-
-    def finish_row(self) -> None:
-        """What comes after the last pass."""
-        self.lines += self._row_stores
+                self._store(value, self.row_names[value.number], self.row_stores)
 
     def _rows_sum(self, node: Reduce) -> None:
         """A reduction of numbers that are one for each row."""
@@ -400,8 +375,8 @@ class RowWriter:
     def sweep(self, phase: int) -> None:
         """One pass over the row."""
         self._known = dict(self._row_known)
-        made = _Pass()
-        body = made.body
+        statements = _Pass()
+        body = statements.body
         names: dict[int, str] = {}
         for node in self.k.group.nodes:
             value = node.outputs[0]
@@ -411,7 +386,7 @@ class RowWriter:
                 if kind == "rows" or (at - (kind == "row")) != phase:
                     continue
                 element = self._name(node.inputs[0], names, body, phase)
-                self._reduce(node, kind, element, made)
+                self._reduce(node, kind, element, statements)
                 continue
             if at != phase or (self.k._is_row(value) and self.k.domain):
                 continue
@@ -419,14 +394,14 @@ class RowWriter:
                 continue
             name = self._name(value, names, body, phase)
             if value.number in self.k.stored:
-                self._store(value, name, made.stores)
+                self._store(value, name, statements.stores)
             if value.number in self.k.kept:
                 body.append(f"{self._buffer(value)}[{self._linear()}] = {name};")
-        if body or made.stores:
-            self._loop(made)
-        self.lines += made.closing
+        if body or statements.stores:
+            self._loop(statements)
+        self.lines += statements.closing
 
-    def _loop(self, made: _Pass) -> None:
+    def _loop(self, statements: _Pass) -> None:
         """The loops over a row. Sums of float32 along a long one are taken in parts."""
         lengths = [str(n) for n in self.k.lengths[self.k.outer:]]
         if self.k.flat:
@@ -439,19 +414,19 @@ class RowWriter:
         pad, last, begin, end = "    " * len(ends), len(lengths) - 1, "0", ""
         if lengths:
             end = lengths[-1]
-        if made.opening and int(end) > BLOCK:
+        if statements.opening and int(end) > BLOCK:
             lines += [f"{pad}for (long b = 0; b < {end}; b += {BLOCK}) {{",
                       f"{pad}    const long e = {end} - b < {BLOCK} ? {end} : b + {BLOCK};"]
             ends.insert(0, pad + "}")
             pad, begin, end = pad + "    ", "b", "e"
-        lines += [pad + line for line in made.opening]
+        lines += [pad + line for line in statements.opening]
         if end not in ("", "1"):
             lines.append(pad + " ".join(["#pragma omp simd",
-                                         *(f"reduction({c})" for c in made.clauses)]))
+                                         *(f"reduction({c})" for c in statements.clauses)]))
         lines.append(pad + (f"for (long j{last} = {begin}; j{last} < {end}; j{last}++) {{"
                             if end else "{"))
-        lines += [pad + "    " + line for line in made.body + made.stores]
-        lines += [pad + "}", *(pad + line for line in made.ending), *ends]
+        lines += [pad + "    " + line for line in statements.body + statements.stores]
+        lines += [pad + "}", *(pad + line for line in statements.ending), *ends]
         self.lines += lines
 
     def _buffer(self, value: Value) -> str:
@@ -471,11 +446,11 @@ class RowWriter:
                     f"{_padded(count * 8)}L);")
         return name
 
-    def _reduce(self, node: Reduce, kind: str, element: str, made: _Pass) -> None:
+    def _reduce(self, node: Reduce, kind: str, element: str, statements: _Pass) -> None:
         dtype = compute_dtype(node.outputs[0].dtype)
         if kind == "column":
             at = self._index(self.k._access(node.outputs[0]))
-            made.body.append(combined(node.how, f"{self._column(node)}[{at}]", element))
+            statements.body.append(combined(node.how, f"{self._column(node)}[{at}]", element))
             return
         name = self._fresh("a")
         type_ = "int" if dtype == "bool" else C_TYPES[dtype]
@@ -484,31 +459,32 @@ class RowWriter:
         if not self.k.flat and row > _LONG and node.how == "sum" and dtype == "float32":
             whole = self._fresh("w")
             self.lines.append(f"double {whole} = 0;")
-            made.opening.append(start)
-            made.ending.append(f"{whole} += {name};")
-            made.closing.append(f"const float {name} = (float){whole};")
+            statements.opening.append(start)
+            statements.ending.append(f"{whole} += {name};")
+            statements.closing.append(f"const float {name} = (float){whole};")
         else:
             self.lines.append(start)
         if node.how in ("max", "min") and dtype.startswith("float"):
             nan = self._fresh("nan")
             self.lines.append(f"int {nan} = 0;")
-            made.body.append(f"{nan} |= {element} != {element};")
-            made.clauses.append(f"|:{nan}")
-            made.closing.append(f"if ({nan}) {name} = not_a_number<{type_}>();")
-        made.body.append(combined(node.how, name, element, simd=True))
-        made.clauses.append(f"{_CLAUSE[node.how]}:{name}")
+            # Vectorised comparisons lose a nan among extremes; it is remembered beside them.
+            statements.body.append(f"{nan} |= {element} != {element};")
+            statements.clauses.append(f"|:{nan}")
+            statements.closing.append(f"if ({nan}) {name} = not_a_number<{type_}>();")
+        statements.body.append(combined(node.how, name, element, simd=True))
+        statements.clauses.append(f"{_CLAUSE[node.how]}:{name}")
         if kind == "row":
             value = node.outputs[0]
             if value.number in self.k.rounded:
                 whole, name = name, self._fresh("t")
-                made.closing.append(
+                statements.closing.append(
                     f"const {C_TYPES[dtype]} {name} = {rounded(whole, value.dtype)};")
             self.row_names[value.number] = name
             # What holds for the whole row is stored after all its loads; see `row_level`.
             if value.number in self.k.stored and not self.k._is_row(value):
-                self._store(value, name, made.closing)
+                self._store(value, name, statements.closing)
         else:
-            made.closing.append(combined(node.how, self._total(node), name))
+            statements.closing.append(combined(node.how, self._total(node), name))
 
     # -------------------------------------------------------------- what ends with the kernel
 
@@ -570,6 +546,7 @@ class RowWriter:
         start, self.k.scratch = self.k.scratch, self.k.scratch + 64 * PARTS
         name = self._fresh("s")
         self.before.append(f"{wide} {name} = {identity(node.how, dtype, wide)};")
+        # Each part has a cache line of its own, which no other thread writes to meanwhile.
         self.after.append(f"*({wide}*)(q[SCRATCH] + {start} + part * 64) = {name};")
         each = combined(node.how, "t", f"*({wide}*)(q[SCRATCH] + {start} + s * 64)")
         self.k.finish.append(
@@ -612,7 +589,7 @@ class RowWriter:
             return None
         if self._stands(inner, phase):
             return None
-        node = self.k.made[inner.number]
+        node = self.k.makers[inner.number]
         assert isinstance(node, Elem), node
         return node
 
@@ -670,7 +647,7 @@ class RowWriter:
         return name
 
 
-def _element(value: Value, pointer: str, index: Any) -> str:
+def _element(value: Value, pointer: str, index: int | str) -> str:
     """An element in the type that it is computed in. GCC leaves loops that load a bool and choose
     by it to scalar code, but not those that load a byte."""
     if value.dtype == "bool":

@@ -5,17 +5,22 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from gtape.compile.cpp.loops import PARTS, KernelText
+from gtape.compile.cpp.loops import PARTS, KernelText, LoopKernel
 from gtape.compile.ir.nodes import Hosted, IrNode, LibraryCall, Product, Value
+from gtape.compile.schedule.fuse import FusionGroup
 from gtape.compile.schedule.plan import MemoryPlan, Place, nbytes, numpy_dtype, padded
 from gtape.core.errors import InvalidArgumentError, UntracedBranchError
 from gtape.opdef.printers.cuda import C_TYPES
 
 #: Operations, roughly, from which on other threads of Python run meanwhile: a millisecond.
+#: A thread that lets Python go has to wait until it gets it back, up to a switch interval of 5 ms
+#: where others compute: not worth it for less.
 _LONG = 1 << 24
 #: Products of up to so many multiplications are compiled in line.
+#: Two matrices of 64 by 64. Up to there what the general product does first, packing and choosing a
+#: way, takes longer than the three loops that a compiler makes which knows the sizes.
 _SMALL = 1 << 18
 #: Up to so many products in a sum: a copy of them lies on the stack, 128 bytes for each.
 _DEEP = 1 << 10
@@ -104,6 +109,7 @@ class _Program:
     def loop(self, text: KernelText, last: IrNode) -> list[str]:
         name = self.functions.get(text.body)
         if name is None:
+            # The text is the key: layers of one shape share their kernels, and the compiler's time.
             name = self.functions[text.body] = f"kernel{len(self.functions)}"
         pointers = [self.slots.text(self.plan.places[v.number]) for _, v in text.pointers]
         if text.scratch:
@@ -132,6 +138,8 @@ class _Program:
             return [f"gtape_gemm_{kind}({core});"]
         offsets = [_offsets(batch, v.shape[:-2], s[:-2]) for v, s in zip((a, b), strides)]
         offsets.append([i * m * n for i in range(count)])
+        # Where operands are broadcast or transposed, the matrices of a batch lie at no fixed
+        # distance.
         tables = [f"static const long {name}[] = {{{', '.join(map(str, table))}}};"
                   for name, table in zip(("at_a", "at_b", "at_c"), offsets)]
         return ["{", *("    " + t for t in tables),
@@ -143,6 +151,8 @@ class _Program:
         if node.checks:
             kind = UntracedBranchError if node.premise else InvalidArgumentError
             self.failures.append((kind, node.checks))
+            # No exception passes through native code: the number of the failure is left behind, and
+            # Python raises it when the call returns.
             lines = [f"if (!{lines[0]}) {{ *(int*)P[{self.slots.flag}] = {len(self.failures)}; "
                      f"return false; }}"]
         if not node.scratch:
@@ -151,11 +161,16 @@ class _Program:
         return ["{", f"    char* const scratch = {self.scratch(node, count)};",
                 *("    " + line for line in lines), "}"]
 
-    def node(self, step: Any) -> list[str]:
-        if step.kernel is not None:
-            return self.loop(step.kernel.text(), step.group.nodes[-1])
-        (node,) = step.group.nodes
-        return self.product(node) if isinstance(node, Product) else self.library(node)
+    def group(self, group: FusionGroup) -> list[str]:
+        if group.is_loop:
+            plan = self.plan
+            kernel = LoopKernel(group, plan.stored, plan.in_place, plan.rounded, plan.homes)
+            return self.loop(kernel.text(), group.nodes[-1])
+        (node,) = group.nodes
+        if isinstance(node, Product):
+            return self.product(node)
+        assert isinstance(node, LibraryCall)
+        return self.library(node)
 
     def copy(self, state: int, value: Value) -> str:
         target = self.slots.text(Place("state", state))
@@ -167,11 +182,11 @@ class _Program:
 def _offsets(batch: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
     """Where each matrix of a batch lies."""
     missing = len(batch) - len(shape)
-    made = [0]
+    offsets = [0]
     for i, n in enumerate(batch):
         step = 0 if i < missing or shape[i - missing] == 1 else strides[i - missing]
-        made = [at + j * step for at in made for j in range(n)]
-    return made
+        offsets = [at + j * step for at in offsets for j in range(n)]
+    return offsets
 
 
 def source_of(plan: MemoryPlan, arguments: int, captures: int) -> ProgramSource:
@@ -180,15 +195,17 @@ def source_of(plan: MemoryPlan, arguments: int, captures: int) -> ProgramSource:
     program = _Program(plan, slots)
     pieces: list[list[str]] = [[]]
     hosted: list[list[IrNode]] = [[]]
-    for step in plan.steps:
-        (first, *_) = step.group.nodes
+    for group in plan.groups:
+        first = group.nodes[0]
         if isinstance(first, Hosted):
             hosted[-1].append(first)
             continue
+        # Native code behind a step in Python is a segment of its own, which Python calls
+        # afterwards.
         if hosted[-1]:
             pieces.append([])
             hosted.append([])
-        pieces[-1] += program.node(step)
+        pieces[-1] += program.group(group)
     if plan.copies and hosted[-1]:
         pieces.append([])
         hosted.append([])
@@ -209,6 +226,7 @@ def work(plan: MemoryPlan) -> int:
         for node in group.nodes:
             out = node.outputs[0] if node.outputs else None
             if isinstance(node, Product):
+                # Vector units multiply and add sixteen numbers while memory delivers one.
                 total += 2 * node.outputs[0].size * node.inputs[0].shape[-1] // 16
             elif out is not None:
                 total += max(out.size, *(v.size for v in node.inputs), 0)

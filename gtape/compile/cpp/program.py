@@ -19,7 +19,7 @@ from gtape.compile.cpp.report import described
 from gtape.compile.cpp.results import Result
 from gtape.compile.cpp.zone_checks import Zones
 from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
-from gtape.compile.ir.lower import lowered
+from gtape.compile.ir.lower import lower
 from gtape.compile.ir.nodes import Hosted, IrNode, Value
 from gtape.compile.ir.sparse_updates import sparse_reads, sparse_updates
 from gtape.compile.launches.interpreter import InterpretedProgram, why_not
@@ -33,12 +33,14 @@ from gtape.core.source_location import stack_level
 from gtape.core.tensor import EagerTensor
 from gtape.core.variable_buffer import BufferWriter
 from gtape.devices.compiler import Library
+from gtape.devices.cpu.toolchain import library
 
 #: Held while a program writes to states, and while they are copied; never while Python code runs,
 #: which may wait for another thread that runs a program. The process forks while nobody has it, so
 #: that the child finds no Variable half written.
 _LOCK = threading.RLock()
 #: Memories that a program with steps in Python keeps for later calls.
+#: Calls within calls, or in several threads, each need one; more than a few at a time are rare.
 _SPARE = 4
 
 if hasattr(os, "register_at_fork"):
@@ -63,9 +65,11 @@ class NativeProgram:
         self._shared = self._arrays()
         self._zones = Zones(plan, source, len(traced.arguments), self._shared) if (
             plan.guarded) else None
-        self._memory = self._made()
+        self._memory = self._new_memory()
         hosted = any(source.segments)
         #: Held by the thread that uses the memory, where calls share one.
+        # Programs with steps in Python take a memory for each call (`_apart`): holding a lock while
+        # Python runs might wait for a thread that waits for this one.
         self._turn = None if hosted else lock()
         self._spare = [self._memory] if hosted else []
         #: Takes the arguments as tensors, and gives the result as the traced function does.
@@ -84,11 +88,11 @@ class NativeProgram:
                       for state in plan.states],
             "constants": [kept(c) for c in plan.constants]}
 
-    def _made(self) -> ProgramMemory:
-        made = ProgramMemory(self.source, self._library, self._shared)
+    def _new_memory(self) -> ProgramMemory:
+        memory = ProgramMemory(self.source, self._library, self._shared)
         if self._zones is not None:
-            self._zones.watch(made)
-        return made
+            self._zones.watch(memory)
+        return memory
 
     def inspect(self) -> str:
         """The nodes, the plan, the bytes and the C++ text."""
@@ -104,16 +108,16 @@ class NativeProgram:
                 self._segments(self._memory, tensors, outs)
         else:
             self._apart(tensors, outs)
-        made = [EagerTensor(a, r.array_type) for a, r in zip(outs, self._results)]
-        return tuple([made[i] for i in self._order])
+        results = [EagerTensor(a, r.array_type) for a, r in zip(outs, self._results)]
+        return tuple([results[i] for i in self._order])
 
-    def _apart(self, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
+    def _apart(self, tensors: Sequence[EagerTensor], outs: Sequence[np.ndarray]) -> None:
         """In memory that no other call uses: a step in Python may call the program again, or wait
         for a thread that does."""
         try:
             memory = self._spare.pop()  # in one step: no other thread can take it too
         except IndexError:
-            memory = self._made()
+            memory = self._new_memory()
         try:
             self._segments(memory, tensors, outs)
         finally:
@@ -123,7 +127,8 @@ class NativeProgram:
     def _slow_entry(self, *tensors: EagerTensor) -> Any:
         return self.traced.packed(self.run(tensors))
 
-    def _again(self, state: bool, tensors: Sequence[EagerTensor], outs: list[Any]) -> None:
+    def _again(self, state: bool, tensors: Sequence[EagerTensor], outs: Sequence[np.ndarray],
+               ) -> None:
         """A first segment that did not finish: arrays it cannot read, or bad values."""
         if state:
             self._fail(self._memory)
@@ -138,7 +143,7 @@ class NativeProgram:
         raise kind(text)
 
     def _segments(self, memory: ProgramMemory, tensors: Sequence[EagerTensor],
-                  outs: list[Any]) -> None:
+                  outs: Sequence[np.ndarray]) -> None:
         arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
         last = memory.calls[-1]
         for i, (call, nodes) in enumerate(zip(memory.calls, self.source.segments)):
@@ -151,8 +156,8 @@ class NativeProgram:
             for node in nodes:
                 self._host(node, memory, arrays, outs)
 
-    def _array(self, value: Value, memory: ProgramMemory, arrays: Sequence[Any],
-               outs: Sequence[Any]) -> np.ndarray:
+    def _array(self, value: Value, memory: ProgramMemory, arrays: Sequence[np.ndarray],
+               outs: Sequence[np.ndarray]) -> np.ndarray:
         """A value where it lies."""
         place, strides, offset = self.plan.layout(value)
         dtype = numpy_dtype(value.dtype)
@@ -169,34 +174,33 @@ class NativeProgram:
               outs: Sequence[Any]) -> None:
         assert isinstance(node, Hosted)
         inputs = [self._array(v, memory, arrays, outs) for v in node.inputs]
-        made = hosted(node, inputs)
-        for value, array in zip(node.outputs, made):
+        computed = run_hosted(node, inputs)
+        for value, array in zip(node.outputs, computed):
             np.copyto(self._array(value, memory, arrays, outs), array)
 
 
-def hosted(node: Hosted, inputs: Sequence[np.ndarray]) -> list[Any]:
+def run_hosted(node: Hosted, inputs: Sequence[np.ndarray]) -> list[Any]:
     """The arrays that an op gives in Python."""
     op = node.op
+    # Copies: later steps write to this memory, and a tensor never changes.
     tensors = [EagerTensor(np.array(a), CPU.type_of(a.dtype)) for a in inputs]
-    made = op.reapply(tensors, node.attrs)
-    return [t._a for t in made]
+    results = op.reapply(tensors, node.attrs)
+    return [t._a for t in results]
 
 
-def compiled(traced: ClosedGraph, *, fuse: bool = True) -> CompiledProgram:
+def compile_closed(traced: ClosedGraph, *, fuse: bool = True) -> CompiledProgram:
     """The program of a trace: native where that can be. Without `fuse` every node is a step."""
-    return prepared(traced, fuse=fuse)()
+    return prepare(traced, fuse=fuse)()
 
 
-def prepared(traced: ClosedGraph, *, fuse: bool = True) -> Callable[[], CompiledProgram]:
+def prepare(traced: ClosedGraph, *, fuse: bool = True) -> Callable[[], CompiledProgram]:
     """What gives the program of a trace. All that takes long is done here, which reads no state:
     it may be done in another thread, while this one assigns to Variables."""
-    from gtape.devices.cpu.toolchain import library
-
     reason = why_not(traced)
     if reason:
         interpreter = NumpyProgram if on_host(traced) else InterpretedProgram
         return lambda: interpreter(traced, reason)
-    module = sparse_updates(sparse_reads(lowered(traced)))
+    module = sparse_updates(sparse_reads(lower(traced)))
     module.check()
     plan = MemoryPlan(module, fused=fuse, guarded=guard_zones.wanted())
     source = source_of(plan, len(traced.arguments), len(traced.captured))

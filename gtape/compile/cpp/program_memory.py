@@ -72,6 +72,8 @@ class ProgramMemory:
         method = _MethodDef.from_buffer(memory, at)
         method.name = base + len(memory) - len(_NAME)
         method.function = ctypes.c_void_p.from_buffer(code).value
+        # The convention by which Python hands over a C array of arguments, without a tuple made of
+        # them.
         method.flags = _FASTCALL
         make = ctypes.pythonapi.PyCFunction_NewEx
         make.restype = ctypes.py_object
@@ -84,6 +86,8 @@ def scratch_bytes(source: ProgramSource, library: Library) -> list[int]:
     if not source.scratches:
         return []
     sizes = list((ctypes.c_long * len(source.scratches)).in_dll(library, "gtape_scratch"))
+    # Steps run one after another, so that one memory, of the largest, serves all; with guard zones
+    # each has its own, and what it writes beside it is found.
     return sizes if source.slots.apart else [max(sizes)]
 
 
@@ -102,6 +106,7 @@ def _address(function: Any) -> int | None:
 
 def _aligned(count: int) -> np.ndarray:
     """Zeroed memory that begins at a multiple of 64 bytes."""
+    # A cache line, and the widest vector: aligned loads never cross two lines.
     memory = np.zeros(count + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start: start + count]

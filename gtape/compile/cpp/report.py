@@ -21,9 +21,9 @@ def traffic_bytes(plan: MemoryPlan) -> int:
     total = 0
     by_number = {v.number: v for n in plan.module.nodes for v in n.outputs}
     for group in plan.groups:
-        made = {o.number for n in group.nodes for o in n.outputs}
-        total += sum(nbytes(by_number[n]) for n in group.reads if n not in made)
-        total += sum(nbytes(by_number[n]) for n in made if n in plan.stored)
+        own = {o.number for n in group.nodes for o in n.outputs}
+        total += sum(nbytes(by_number[n]) for n in group.reads if n not in own)
+        total += sum(nbytes(by_number[n]) for n in own if n in plan.stored)
     return total
 
 

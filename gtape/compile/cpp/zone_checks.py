@@ -44,7 +44,7 @@ class Zones:
         memory.calls = [self._watched(memory, call, held, i == 0)
                         for i, call in enumerate(memory.calls)]
 
-    def _watched(self, memory: ProgramMemory, call: Callable[..., Any], held: list[Any],
+    def _watched(self, memory: ProgramMemory, call: Callable[..., object], held: list[Any],
                  first: bool) -> Callable[..., Any]:
         """`held` is what the first native function was given, which later ones use too."""
         def run(*arrays: Any) -> Any:
@@ -68,7 +68,8 @@ class Zones:
         for each in memory.scratch:
             guard_zones.fill(each)
 
-    def _looked(self, memory: ProgramMemory, held: Sequence[Any]) -> Iterator[tuple[str, Damage]]:
+    def _looked(self, memory: ProgramMemory, held: Sequence[np.ndarray],
+                ) -> Iterator[tuple[str, Damage]]:
         """Everything with zones: what it is, and what was written beside it."""
         plan = self._plan
         for value in plan.between:
@@ -85,7 +86,7 @@ class Zones:
                 yield what, guard_zones.damage_around(array)
 
 
-def _readable(array: Any) -> bool:
+def _readable(array: np.generic | np.ndarray) -> bool:
     """Whether a native function takes it as it is."""
     return type(array) is np.ndarray and array.flags.c_contiguous and array.flags.aligned
 

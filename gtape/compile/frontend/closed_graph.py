@@ -14,6 +14,7 @@ from gtape.core.convert import convert
 from gtape.core.formatting import shown
 from gtape.core.recording import Record
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.ops.shape.layout import identity_
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
 from gtape.trace.tracer import StateUse, Tracer
@@ -48,7 +49,7 @@ class ClosedGraph:
     )
 
     def __init__(self, arguments: Sequence[SymbolicTensor], tracer: Tracer,
-                 results: Sequence[Tensor], structure: Any) -> None:
+                 results: Sequence[Tensor], structure: object) -> None:
         self.arguments = tuple(arguments)
         self.captured = [outer for outer, _ in tracer.captures.values()]
         uses = list(tracer.states.values())
@@ -66,10 +67,10 @@ class ClosedGraph:
         inner = [symbol for _, symbol in tracer.captures.values()]
         inputs = (*arguments, *inner, *(use.start for use in self.states))
         self.graph = Graph(inputs, graph.nodes, outputs)  # type: ignore[arg-type]
-        made = {id(v) for node in graph.nodes for v in node.outputs}
+        computed = {id(v) for node in graph.nodes for v in node.outputs}
         #: Places of the results that are no values of their own: arguments, constants, one twice.
         self.borrowed = frozenset(i for i, v in enumerate(results)
-                                  if id(v) not in made or any(v is w for w in results[:i]))
+                                  if id(v) not in computed or any(v is w for w in results[:i]))
 
     def loosen(self, given: set[int]) -> None:
         """Hold the states with these ids weakly: they are arguments, which every call holds, and
@@ -87,22 +88,21 @@ class ClosedGraph:
 
     def apply(self, arguments: Sequence[Tensor]) -> Any:
         """The result, by applying the nodes one by one: recorded by tapes, inlined by traces."""
+        # What the call adds to each tape begins here.
         tapes = [(r, len(r._records)) for r in active() if r.is_tape]
         values = [use.ref._read_() for use in self.states]
-        made = self.graph(*arguments, *self.captured, *values)
+        outputs = self.graph(*arguments, *self.captured, *values)
         for tape, start in tapes:
             _refuse(tape._records[start:])
-        for use, value in zip(self.written, made[self.results:]):
+        for use, value in zip(self.written, outputs[self.results:]):
             use.ref._commit_(value)
-        return self.packed(self.owned(made))
+        return self.packed(self.owned(outputs))
 
-    def owned(self, made: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def owned(self, outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The results among the outputs of the graph, none of them a tensor that others hold: to
         watch a result must not be to watch an argument."""
-        from gtape.ops.shape.layout import identity_
-
         return tuple([identity_(value) if i in self.borrowed else value
-                      for i, value in enumerate(made[: self.results])])
+                      for i, value in enumerate(outputs[: self.results])])
 
 
 class CompiledProgram(Protocol):
@@ -123,11 +123,12 @@ class CompiledProgram(Protocol):
 def _settled(tracer: Tracer, written: Sequence[StateUse]) -> list[Tensor]:
     """What states are left with, before it was cut from what it was computed from: states cut it
     themselves, and only those who read it again have to know."""
-    made = {id(o): node for node in tracer.nodes for o in node.outputs}
+    makers = {id(o): node for node in tracer.nodes for o in node.outputs}
     values = []
     for use in written:
         value = use.present
-        while (node := made.get(id(value))) is not None and node.op.name in _CUTS:
+        # The cut is a copy that the program would make for nothing.
+        while (node := makers.get(id(value))) is not None and node.op.name in _CUTS:
             value = node.inputs[0]
         values.append(value)
     return values
@@ -153,20 +154,20 @@ class _Composite:
 
     __slots__ = ("frame", "kind", "parts")
 
-    def __init__(self, kind: type[CompositeTensor], frame: Any, parts: list[int]) -> None:
+    def __init__(self, kind: type[CompositeTensor], frame: object, parts: list[int]) -> None:
         self.kind = kind
         self.frame = frame
         self.parts = parts
 
 
-def _rebuilt(at: Any, results: Sequence[Any]) -> Any:
+def _rebuilt(at: object, results: Sequence[object]) -> Any:
     if not isinstance(at, _Composite):
         return at
     return at.kind._of_(at.frame, [results[i] for i in at.parts])
 
 
-def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicTensor],
-           name: str) -> ClosedGraph:
+def trace_closed(fn: Callable[..., object], tracer: Tracer, arguments: Sequence[SymbolicTensor],
+                 name: str) -> ClosedGraph:
     """Run `fn()`, which uses `arguments`, as part of `tracer`.
 
     Raises:
@@ -174,7 +175,7 @@ def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicT
     """
     results: list[Tensor] = []
 
-    def place(leaf: Any) -> Any:
+    def place(leaf: object) -> Any:
         if leaf is None:
             return None
         if isinstance(leaf, CompositeTensor):
@@ -193,10 +194,10 @@ def traced(fn: Callable[..., Any], tracer: Tracer, arguments: Sequence[SymbolicT
             _DEEPEST, fn(), f"the result of {name}")))
     finally:
         tracer.finished = True
-    made = ClosedGraph(arguments, tracer, results, structure)
+    closed = ClosedGraph(arguments, tracer, results, structure)
     for listener in listeners:
-        listener(made)
-    return made
+        listener(closed)
+    return closed
 
 
 def pure(inputs: Sequence[Any], nodes: Sequence[Node], outputs: Sequence[Tensor],
@@ -205,6 +206,6 @@ def pure(inputs: Sequence[Any], nodes: Sequence[Node], outputs: Sequence[Tensor]
     another program computes again, or reads."""
     tracer = Tracer()
     tracer.nodes = list(nodes)
-    made = ClosedGraph(inputs, tracer, outputs, tuple(range(len(outputs))))
-    made.shared = shared
-    return made
+    closed = ClosedGraph(inputs, tracer, outputs, tuple(range(len(outputs))))
+    closed.shared = shared
+    return closed

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from gtape.compile.frontend.signature import (
     Arguments,
-    described,
-    fitted,
+    describe,
+    fit_to_spec,
     is_tensor_argument,
     named_leaves,
 )
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.tensor import Tensor
 from gtape.core.type_specs import CompositeSpec, TensorSpec
@@ -51,31 +52,31 @@ class ConcreteFunction:
             TypeError: too many or too few, or one of another dtype or shape.
         """
         given = self._ordered([v for arg in args for v in _values(arg)], kwargs)
-        tensors = [fitted(value, spec, name, self.name)
+        tensors = [fit_to_spec(value, spec, name, self.name)
                    for value, spec, name in zip(given, self._specs, self._names)]
         filled, named = self._arguments.replaced(tensors)
         return self._function(*filled, **named)
 
-    def _ordered(self, values: list[Any], named: dict[str, Any]) -> list[Any]:
+    def _ordered(self, values: list[object], named: dict[str, Any]) -> list[object]:
         wanted = len(self._specs)
         if len(values) > wanted:
             raise TypeError(f"{self.name} takes the tensors {self._signature()} and nothing else; "
                             f"got {len(values)} values")
-        found = list(values)
+        ordered = list(values)
         for name, spec in zip(self._names[len(values):], self._specs[len(values):]):
             key = name if name in named else spec.name
             if key not in named:
                 raise TypeError(f"{self.name} takes the tensors {self._signature()}; '{name}' is "
                                 f"missing")
-            found.append(named.pop(key))
+            ordered.append(named.pop(key))
         if named:
             raise TypeError(f"{self.name} takes the tensors {self._signature()}; got {list(named)} "
                             f"as well")
-        return found
+        return ordered
 
     def _signature(self) -> str:
-        found = [f"{name}: {described(spec)}" for name, spec in zip(self._names, self._specs)]
-        return f"({', '.join(found)})"
+        parameters = [f"{name}: {describe(spec)}" for name, spec in zip(self._names, self._specs)]
+        return f"({', '.join(parameters)})"
 
     # ------------------------------------------------------------------ questions
 
@@ -124,20 +125,21 @@ class ConcreteFunction:
         return [*map(_itself, self._traced.states), *constants.values()]
 
     @property
-    def variables(self) -> tuple[Any, ...]:
+    def variables(self) -> tuple[Variable, ...]:
         """The Variables that the trace reads or writes."""
         return tuple(_itself(u) for u in self._traced.states if isinstance(u.ref, Variable))
 
     @property
-    def trainable_variables(self) -> tuple[Any, ...]:
+    def trainable_variables(self) -> tuple[Variable, ...]:
         return tuple(v for v in self.variables if v.trainable)
 
     def __repr__(self) -> str:
         return f"<tf.function {self.name}{self._signature()}>"
 
 
-def _values(argument: Any) -> list[Any]:
+def _values(argument: TensorLike) -> list[object]:
     """What becomes one tensor each: the leaves, and nests of numbers as they are."""
+    # A list of numbers is one tensor, and a list of tensors several.
     leaves = nest.flatten(argument)
     return [argument] if all(isinstance(v, (int, float, complex)) for v in leaves) else leaves
 

@@ -10,6 +10,7 @@ from gtape.core.context import tracer_now
 from gtape.core.variable import ResourceVariable
 
 #: How often a trace for rare shapes is applied node by node before a program is worth its making.
+#: To compile takes about a second (see `compile_cost`), which most of such shapes never earn back.
 _RARE_CALLS = 100
 
 
@@ -69,14 +70,12 @@ class Executable:
 
     def _begin(self) -> None:
         """Compute by NumPy while the program is compiled, where that takes its time."""
-        from gtape.compile.gradual import of_step
-        from gtape.compile.launches.interpreter import never
-        from gtape.devices.cpu import options
+        from gtape.compile import gradual
 
-        if never(self.traced) or options.switched_off():
-            self.compile()
+        if gradual.native(self.traced):
+            self.entry = gradual.of_step(self.traced, self._take_over, self.gradual).run
         else:
-            self.entry = of_step(self.traced, self._take_over, self.gradual).run
+            self.compile()
 
     def _take_over(self, program: CompiledProgram) -> None:
         self.program, self.entry = program, program.entry
@@ -92,9 +91,10 @@ class Executable:
     def compile(self) -> CompiledProgram:
         """Make the program, where there is none yet."""
         if self.program is None:
-            from gtape.compile.cpp.program import compiled
+            from gtape.compile.cpp.program import compile_closed
 
-            made = compiled(self.traced)
-            self.entry = made.entry  # first: another thread asks for the program, then calls this
-            self.program = made
+            program = compile_closed(self.traced)
+            # First: another thread asks whether there is a program, and then calls the entry.
+            self.entry = program.entry
+            self.program = program
         return self.program

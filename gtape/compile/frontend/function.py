@@ -22,33 +22,29 @@ from gtape.compile.frontend.signature import (
     Arguments,
     ObjectKey,
     object_key,
-    taken_apart,
+    take_apart,
 )
 from gtape.compile.frontend.trace_cache import TraceCache
+from gtape.core.annotations import TensorLike
 from gtape.core.context import active, tracer_now
 from gtape.core.errors import EagerFunctionWarning, UntracedBranchError
 from gtape.core.formatting import shown
+from gtape.core.modes import Modes
 from gtape.core.placement import _scoped
 from gtape.core.source_location import stack_level
-from gtape.core.tensor import EagerTensor
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import TensorSpec
 from gtape.trace.graph import Graph
 
 _scope = _scoped.get
 
 
-class Mode:
-    """Whether functions are traced at all: `tf.config.run_functions_eagerly`."""
-
-    eager = False
-
-
 class Function:
     """What `tf.function` makes of a Python function: see there."""
 
-    def __init__(self, python_function: Callable[..., Any], input_signature: Any = None,
+    def __init__(self, python_function: Callable[..., object], input_signature: Any = None,
                  autograph: bool = True, reduce_retracing: bool = False, *,
-                 owner: ObjectKey | None = None, gradual: Any = None) -> None:
+                 owner: ObjectKey | None = None, gradual: object = None) -> None:
         if not callable(python_function):
             raise TypeError(f"tf.function takes a function; got {shown(python_function)}")
         self.python_function = python_function
@@ -74,9 +70,12 @@ class Function:
 
     # ------------------------------------------------------------------ calls
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         fast = None
-        if not (active() or tracer_now() or Mode.eager):
+        if not (active() or tracer_now() or Modes.eager_functions):
+            # A steady call is this function and the program's entry, two calls of Python. So the
+            # key is put together here, and is not yet that of a trace: no default is filled in, no
+            # argument bound. What it does not tell apart (floats, objects, nests) goes another way.
             parts: list[Any] = [_scope()]
             add = parts.append
             for value in args:
@@ -97,71 +96,75 @@ class Function:
                 add(type(item[1]))
                 add(item)
             key = tuple(parts)
-            found = self._fast.get(key)
-            if found is not None:
-                found.calls += 1
+            executable = self._fast.get(key)
+            if executable is not None:
+                executable.calls += 1
                 try:
-                    if found.tensors_only:
-                        return found.entry(*args)
-                    return found.entry(*[v for v in args if type(v) is EagerTensor])
+                    if executable.tensors_only:
+                        return executable.entry(*args)
+                    return executable.entry(*[v for v in args if type(v) is EagerTensor])
+                # Python runs outside of the handler: what it raises then has no other error behind
+                # it.
                 except UntracedBranchError as error:
                     why = str(error)
                 return self._untraced(args, kwargs, why)
             fast = key, [v for v in args if type(v) is EagerTensor]
         return self._called(args, kwargs, fast)
 
-    def _nested(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _nested(self, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
         """A call with tuples, lists or dicts among its arguments."""
         parts: list[Any] = [_scope()]
         tensors: list[Any] = []
-        if kwargs or not all(taken_apart(value, parts, tensors) for value in args):
+        if kwargs or not all(take_apart(value, parts, tensors) for value in args):
             return self._called(args, kwargs)
         key = tuple(parts)
-        found = self._fast.get(key)
-        if found is None:
+        executable = self._fast.get(key)
+        if executable is None:
             return self._called(args, kwargs, (key, tensors))
-        found.calls += 1
+        executable.calls += 1
         try:
-            return found.entry(*tensors)
+            return executable.entry(*tensors)
         except UntracedBranchError as error:
             why = str(error)
         return self._untraced(args, kwargs, why)
 
-    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: Any = None) -> Any:
-        if Mode.eager:
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, object], fast: object = None) -> Any:
+        if Modes.eager_functions:
             return self._python()(*args, **kwargs)
         if FED and tracer_now() is None and any(type(v) in FED for v in args):
             return fed(self, args, kwargs)
         arguments = Arguments(*self._binding(args, kwargs))
         self._refuse_specs(arguments)
-        found = self._cache.find(arguments)
-        if found is None:
+        executable = self._cache.find(arguments)
+        if executable is None:
             return self._python()(*arguments.args, **arguments.kwargs)
-        found.calls += 1
+        executable.calls += 1
         if tracer_now() is not None:
-            return found.traced.apply(arguments.tensors)
+            return executable.traced.apply(arguments.tensors)
         try:
             if active():
-                return found.recorded(arguments.tensors, self._name)
-            made = found.result(arguments.tensors)
+                return executable.recorded(arguments.tensors, self._name)
+            result = executable.result(arguments.tensors)
         except UntracedBranchError as error:
             why = str(error)
         else:
-            self._remember(found, args, arguments, fast)
-            return made
+            self._remember(executable, args, arguments, fast)
+            return result
         return self._untraced(args, kwargs, why)
 
-    def _remember(self, found: Executable, args: tuple[Any, ...], arguments: Arguments,
+    def _remember(self, executable: Executable, args: tuple[Any, ...], arguments: Arguments,
                   fast: Any) -> None:
         """Let later calls like this one find the executable the fast way."""
-        if fast is not None and found.lasts():
+        # Where a variable may change its shape, or a value was captured, the next call has to look
+        # again.
+        if fast is not None and executable.lasts():
             key, tensors = fast
             # A signature makes tensors of numbers, and defaults may be tensors: not the fast way.
             if len(tensors) == len(arguments.tensors) and all(map(is_, tensors, arguments.tensors)):
-                found.tensors_only = len(tensors) == len(args)
-                self._fast[key] = found
+                executable.tensors_only = len(tensors) == len(args)
+                self._fast[key] = executable
 
-    def _untraced(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
+    def _untraced(self, args: tuple[Tensor, ...], kwargs: dict[str, object], why: str) -> Any:
         """The result of a call that takes a branch which its trace does not have."""
         if not self._told:
             self._told = True
@@ -196,33 +199,33 @@ class Function:
 
     # ------------------------------------------------------------------ methods
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         if instance is None:
             return self
-        found = self._methods.get(id(instance))
-        if found is None or found._object() is not instance:
-            found = self._method(object_key(instance))
-        return Method(found, instance)
+        function = self._methods.get(id(instance))
+        if function is None or function._object() is not instance:
+            function = self._method(object_key(instance))
+        return Method(function, instance)
 
     def _method(self, key: ObjectKey) -> Function:
         """The function for one object: traces of others are of no use to it."""
-        made = Function(self.python_function, self.input_signature, self._autograph,
-                        self._reduce_retracing, owner=key)
+        new = Function(self.python_function, self.input_signature, self._autograph,
+                       self._reduce_retracing, owner=key)
         place = id(key.target)
-        found = self._methods.setdefault(place, made)
-        if found._owner is not key:
+        function = self._methods.setdefault(place, new)
+        if function._owner is not key:
             # The one there is of an object that is gone and had the same id.
-            found = self._methods[place] = made
+            function = self._methods[place] = new
         key.watchers.add(self)
-        return found
+        return function
 
     def forget(self, gone: ObjectKey) -> None:
         """An object is no more."""
-        for place, made in list(self._methods.items()):
-            if made._owner is gone:
+        for place, function in list(self._methods.items()):
+            if function._owner is gone:
                 self._methods.pop(place, None)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+    def __deepcopy__(self, memo: dict[int, object]) -> Function:
         return Function(copy.deepcopy(self.python_function, memo), self.input_signature,
                         self._autograph, self._reduce_retracing)
 
@@ -244,7 +247,7 @@ class Function:
             trace.entry.calls = trace.calls
         return RetraceLog(self._name, [t.entry for t in traces])
 
-    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+    def get_concrete_function(self, *args: object, **kwargs: object) -> ConcreteFunction:
         """The trace for these arguments, tensors or `tf.TensorSpec`s, as a function of tensors.
 
         Raises:
@@ -256,9 +259,9 @@ class Function:
         specs = [TensorSpec(dims, t.dtype, getattr(t, "name", None))
                  for dims, t in zip(arguments.shapes, arguments.tensors)]
         names = self._binding.names(len(arguments.args))
-        made = ConcreteFunction(self, arguments, specs, list(tensor_names(names, arguments)))
+        concrete = ConcreteFunction(self, arguments, specs, list(tensor_names(names, arguments)))
         self._cache.prepare(arguments)
-        return made
+        return concrete
 
     def traced_for(self, arguments: Arguments) -> ClosedGraph:
         """The trace for arguments that may be specs.
@@ -266,13 +269,13 @@ class Function:
         Raises:
             ValueError: there is none yet, or there can be none.
         """
-        found = self._cache.prepare(arguments)
-        if found is None:
+        closed = self._cache.prepare(arguments)
+        if closed is None:
             raise ValueError(f"{self._name} has no one graph for these arguments: it cannot be "
                              f"traced, or needs the lengths that are open; give full shapes")
-        return found
+        return closed
 
-    def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
+    def inspect(self, *args: object, **kwargs: object) -> Inspection:
         """What a call with these arguments runs; printing it shows the nodes, the plan, the source
         and the bytes.
 
@@ -283,10 +286,10 @@ class Function:
         if any(dims is None or None in dims for dims in arguments.shapes):
             raise ValueError(f"{self._name} has a program for every length: inspect it with full "
                              f"shapes; got {', '.join(map(str, arguments.tensors))}")
-        found = self._cache.find(arguments)
-        if found is None:
+        executable = self._cache.find(arguments)
+        if executable is None:
             raise ValueError(f"{self._name} runs eagerly for these arguments: it cannot be traced")
-        return Inspection(found.traced.graph, found.compile().inspect())
+        return Inspection(executable.traced.graph, executable.compile().inspect())
 
     def __repr__(self) -> str:
         return f"<tf.function {self._name}>"
@@ -310,11 +313,11 @@ class Method:
 
     __slots__ = ("__func__", "__self__", "__weakref__")
 
-    def __init__(self, function: Function, instance: Any) -> None:
+    def __init__(self, function: Function, instance: object) -> None:
         self.__func__ = function
         self.__self__ = instance
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         return self.__func__(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -336,11 +339,12 @@ class Method:
         return f"<tf.function {self.__func__.name} of {shown(self.__self__)}>"
 
 
-def function(func: Callable[..., Any] | None = None, input_signature: Any = None,
-             autograph: bool = True, jit_compile: Any = None, reduce_retracing: bool = False,
-             experimental_implements: Any = None, experimental_autograph_options: Any = None,
-             experimental_attributes: Any = None, experimental_relax_shapes: bool | None = None,
-             experimental_compile: Any = None, experimental_follow_type_hints: Any = None) -> Any:
+def function(func: Callable[..., Any] | None = None, input_signature: TensorLike | None = None,
+             autograph: bool = True, jit_compile: bool | None = None,
+             reduce_retracing: bool = False, experimental_implements: object = None,
+             experimental_autograph_options: object = None, experimental_attributes: object = None,
+             experimental_relax_shapes: bool | None = None, experimental_compile: object = None,
+             experimental_follow_type_hints: object = None) -> Any:
     """Decorator: trace a Python function once for each kind of arguments, then run the trace.
 
     The Python code runs while tracing only. A call with tensors of other shapes or dtypes, with
@@ -360,13 +364,13 @@ def function(func: Callable[..., Any] | None = None, input_signature: Any = None
     The other parameters are accepted and without effect, but for experimental_relax_shapes, an
     older name of reduce_retracing.
     """
-    def made(python_function: Callable[..., Any]) -> Any:
+    def decorate(python_function: Callable[..., object]) -> Any:
         if isinstance(python_function, (staticmethod, classmethod)):
-            return type(python_function)(made(python_function.__func__))
+            return type(python_function)(decorate(python_function.__func__))
         return Function(python_function, input_signature, bool(autograph),
                         bool(reduce_retracing or experimental_relax_shapes))
 
-    return made if func is None else made(func)
+    return decorate if func is None else decorate(func)
 
 
 subgraph_programs.install()

@@ -9,13 +9,18 @@ more are fetched, and it is traced again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.context import active, tracer_now
 from gtape.core.errors import NotTraceableError, OutOfRangeError
 from gtape.core.placement import _scoped
 from gtape.core.tensor import EagerTensor
+
+if TYPE_CHECKING:
+    from gtape.compile.frontend.function import Function
+    from gtape.data.iterators import OwnedIterator
+from gtape.core.annotations import TensorLike
 
 #: The classes of iterators; they have `_peek(count)`, `_drop(count)`, `_leaves`, `_form`.
 FED: set[type] = set()
@@ -26,6 +31,7 @@ _MOST = 64
 _END = "End of sequence"
 
 
+# No `Exception`, which the traced code might catch as its own.
 class More(BaseException):
     """A trace takes more elements than were fetched."""
 
@@ -42,17 +48,17 @@ class IteratorArgument:
     #: Its elements are arguments themselves.
     _walked_ = True
 
-    def __init__(self, elements: Sequence[Any], ended: bool, source: Any) -> None:
+    def __init__(self, elements: Sequence[TensorLike], ended: bool, source: OwnedIterator) -> None:
         self.elements = tuple(elements)
         self.ended = ended
         self.source = source
         self.taken = 0
 
-    def replaced(self, elements: Sequence[Any]) -> IteratorArgument:
+    def replaced(self, elements: tuple[TensorLike, ...]) -> IteratorArgument:
         """The same with symbols in the place of tensors."""
-        made = stand_in[0](elements, self.ended, self.source)
-        made.counted = self
-        return made
+        argument = stand_in[0](elements, self.ended, self.source)
+        argument.counted = self
+        return argument
 
     def take(self) -> Any:
         """The next element, in a trace.
@@ -85,21 +91,21 @@ class IteratorArguments:
         self.taken: dict[Any, tuple[int, ...]] = {}
 
 
-def fed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def fed(function: Function, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     """The result of a call of a traced function with iterators among its arguments."""
     if tracer_now() is not None:
         return function._called(args, kwargs)
     feeds = function._feeds
     while True:
         packs, key, tensors = _packed(args, feeds.wanted)
-        found = None if kwargs or key is None or active() else feeds.fast.get(key)
-        if found is None:
+        executable = None if kwargs or key is None or active() else feeds.fast.get(key)
+        if executable is None:
             try:
                 return _traced(function, feeds, args, kwargs, packs, key)
             except More:
                 feeds.wanted += 1
                 continue
-        entry, taken = found
+        entry, taken = executable
         for (source, _), count in zip(packs, taken):
             source._drop(count)
         if entry is None:
@@ -133,7 +139,8 @@ def _packed(args: tuple[Any, ...], wanted: int) -> tuple[list[Any], Any, list[An
     return packs, tuple(parts), tensors
 
 
-def _rest(args: tuple[Any, ...], packs: list[Any], wanted: int) -> tuple[list[Any], Any, list[Any]]:
+def _rest(args: tuple[Any, ...], packs: list[Any], wanted: int,
+          ) -> tuple[list[object], object, list[object]]:
     """The packs of a call that is not found the fast way."""
     known = {id(source) for source, _ in packs}
     for value in args:
@@ -142,34 +149,34 @@ def _rest(args: tuple[Any, ...], packs: list[Any], wanted: int) -> tuple[list[An
     return packs, None, []
 
 
-def _traced(function: Any, feeds: IteratorArguments, args: tuple[Any, ...], kwargs: dict[str, Any],
-            packs: Sequence[Any], key: Any) -> Any:
+def _traced(function: Function, feeds: IteratorArguments, args: tuple[object, ...],
+            kwargs: dict[str, object], packs: Sequence[Any], key: Any) -> Any:
     """The result of a call for which nothing is known yet, or which recorders look on."""
     waiting = iter(packs)
-    made = [IteratorArgument(elements, len(elements) < feeds.wanted, source)
-            for source, elements in (next(waiting) for v in args if type(v) in FED)]
-    given = iter(made)
+    stand_ins = [IteratorArgument(elements, len(elements) < feeds.wanted, source)
+                 for source, elements in (next(waiting) for v in args if type(v) in FED)]
+    given = iter(stand_ins)
     arguments = Arguments(*function._binding(
         tuple([next(given) if type(v) in FED else v for v in args]), kwargs))
     try:
-        found = function._cache.find(arguments)
+        executable = function._cache.find(arguments)
     except OutOfRangeError:
         for source, elements in packs:
             source._drop(len(elements))
         if key is not None:
             feeds.fast[key] = None, tuple([len(elements) for _, elements in packs])
         raise
-    if found is None:
+    if executable is None:
         return function._python()(*args, **kwargs)
     if arguments.pattern not in feeds.taken:
-        feeds.taken[arguments.pattern] = tuple([f.taken for f in made])
+        feeds.taken[arguments.pattern] = tuple([f.taken for f in stand_ins])
     taken = feeds.taken[arguments.pattern]
-    found.calls += 1
+    executable.calls += 1
     for (source, _), count in zip(packs, taken):
         source._drop(count)
     if active():
-        return found.recorded(arguments.tensors, function.name)
-    result = found.result(arguments.tensors)
-    if key is not None and found.lasts():
-        feeds.fast[key] = found.entry, taken
+        return executable.recorded(arguments.tensors, function.name)
+    result = executable.result(arguments.tensors)
+    if key is not None and executable.lasts():
+        feeds.fast[key] = executable.entry, taken
     return result

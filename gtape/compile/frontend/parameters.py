@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gtape.compile.frontend.signature import fitted
+from gtape.compile.frontend.signature import fit_to_spec
 from gtape.core import nest
 from gtape.core.formatting import shown
 from gtape.core.type_specs import TypeSpec
@@ -30,10 +30,11 @@ class Binding:
         self.name = name
         self.input_signature = input_signature
         try:
-            found = inspect.signature(function)
+            signature = inspect.signature(function)
+        # Some callables of C have no signature that Python can tell.
         except (TypeError, ValueError):
-            found = inspect.signature(lambda *args, **kwargs: None)
-        parameters = list(found.parameters.values())[int(bound):]
+            signature = inspect.signature(lambda *args, **kwargs: None)
+        parameters = list(signature.parameters.values())[int(bound):]
         self.signature = inspect.Signature(parameters)
         self._simple = len(parameters) if all(
             p.kind in _POSITIONAL for p in parameters) else -1
@@ -73,16 +74,17 @@ class Binding:
         Raises:
             TypeError: they do not fit the parameters or the input_signature.
         """
+        # The usual call: all parameters by position, and nothing to bind, which takes microseconds.
         if self.input_signature is None and not kwargs and len(args) == self._simple:
             return args, kwargs
         try:
-            found = self.signature.bind(*args, **kwargs)
+            bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.name}{self.signature}: {error}") from None
-        found.apply_defaults()
+        bound.apply_defaults()
         if self.input_signature is None:
-            return found.args, found.kwargs
-        return self._fitted(found.args, found.kwargs), found.kwargs
+            return bound.args, bound.kwargs
+        return self._fitted(bound.args, bound.kwargs), bound.kwargs
 
     def _fitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         names, count = self.names(len(args))[self._left_out:], len(self.input_signature)
@@ -95,20 +97,20 @@ class Binding:
         if extra:
             raise TypeError(f"{self.name}: input_signature describes {count} arguments; got "
                             f"'{extra[0]}' as well")
-        fit = [fitted(value, spec, name, self.name)
+        fit = [fit_to_spec(value, spec, name, self.name)
                for value, spec, name in zip(args, self.input_signature, names)]
         return (*left_out, *fit, *args[count:])
 
     def _default(self, name: str) -> Any:
-        found = self.signature.parameters.get(name)
-        return inspect.Parameter.empty if found is None else found.default
+        parameter = self.signature.parameters.get(name)
+        return inspect.Parameter.empty if parameter is None else parameter.default
 
     def names(self, count: int) -> list[str]:
         """The names of `count` positional arguments."""
-        found: list[str] = []
+        names: list[str] = []
         for p in self.signature.parameters.values():
             if p.kind in _POSITIONAL:
-                found.append(p.name)
+                names.append(p.name)
             elif p.kind is p.VAR_POSITIONAL:
-                found += [f"{p.name}[{i}]" for i in range(count - len(found))]
-        return found[:count]
+                names += [f"{p.name}[{i}]" for i in range(count - len(names))]
+        return names[:count]

@@ -11,13 +11,18 @@ Nobody asked for a trace, so that it is made only where it cannot differ:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from operator import is_
 from typing import Any
 
+from gtape.compile.frontend.closed_graph import ClosedGraph
+from gtape.compile.frontend.executable import Executable
+from gtape.compile.frontend.function import Function
 from gtape.compile.frontend.signature import Arguments
-from gtape.compile.gradual import GradualProgram, traced_once
+from gtape.compile.gradual import GradualProgram
 from gtape.core.errors import UntracedBranchError
+from gtape.core.tensor import Tensor
 from gtape.ops.control.premises import has_premises
 
 #: Calls that change nothing in Python, before a trace is made.
@@ -36,7 +41,7 @@ class AlikeCalls:
 
     __slots__ = ("_held", "program", "quiet")
 
-    def __init__(self, held: Sequence[Any]) -> None:
+    def __init__(self, held: Sequence[object]) -> None:
         self._held = held  # their ids are in the key
         self.program: GradualProgram | Excepted | None = None
         self.quiet = 0
@@ -53,19 +58,20 @@ class RepeatedCalls:
         self.known: dict[Any, AlikeCalls] = {}
         self.traces = 0
 
-    def find(self, arguments: Arguments, named: Sequence[Any]) -> AlikeCalls:
+    def find(self, arguments: Arguments, named: Sequence[object]) -> AlikeCalls:
         """The calls like one with these arguments, where `named` are the same objects."""
         if self._seen is not None and not self._seen.hold():
             self._changed()
         key = (arguments.pattern, arguments.shapes, *map(id, named))
-        found = self.known.get(key)
-        if found is None:
+        alike = self.known.get(key)
+        if alike is None:
             if len(self.known) == _KINDS:
                 self.known.clear()
-            found = self.known[key] = AlikeCalls(named)
-        return found
+            alike = self.known[key] = AlikeCalls(named)
+        return alike
 
-    def run(self, alike: AlikeCalls, arguments: Arguments, procedure: Callable[..., Any]) -> None:
+    def run(self, alike: AlikeCalls, arguments: Arguments, procedure: Callable[..., object],
+            ) -> None:
         """Do what `procedure(*args, **kwargs)` does with the arguments, for calls that have no
         program yet."""
         if alike.quiet == _QUIET:
@@ -95,17 +101,29 @@ class RepeatedCalls:
             return None
         self.traces += 1
 
-        def again(*tensors: Any) -> None:
+        def again(*tensors: Tensor) -> None:
             args, kwargs = arguments.replaced(tensors)
             procedure(*args, **kwargs)
 
         before = self._look()
-        made = traced_once(again, arguments.tensors)
-        if made is None or before != self._look():
+        closed = _traced_once(again, arguments.tensors)
+        if closed is None or before != self._look():
             return None
         self._seen = before
-        gradual = GradualProgram(made)
-        return Excepted(gradual, again) if has_premises(made.graph) else gradual
+        gradual = GradualProgram(closed)
+        return Excepted(gradual, again) if has_premises(closed.graph) else gradual
+
+
+def _traced_once(fn: Callable[..., None], tensors: Sequence[object]) -> ClosedGraph | None:
+    """The trace of a function that worked without one; None where there is none, or where it serves
+    one call only."""
+    arguments = Arguments(tuple(tensors), {})
+    function = Function(functools.partial(fn), autograph=False)
+    try:
+        closed = function._cache._run(arguments, arguments.shapes)
+    except Exception:
+        return None
+    return closed if not closed.created and Executable(closed).lasts() else None
 
 
 class Excepted:
@@ -117,7 +135,7 @@ class Excepted:
         self._program = program
         self._procedure = procedure
 
-    def run(self, *tensors: Any) -> None:
+    def run(self, *tensors: Tensor) -> None:
         try:
             self._program.run(*tensors)
             return
@@ -139,7 +157,7 @@ class AttributeWatch:
 
     __slots__ = ("_seen",)
 
-    def __init__(self, owner: Any, followed: tuple[type, ...]) -> None:
+    def __init__(self, owner: object, followed: tuple[type, ...]) -> None:
         self._seen = [
             (space, tuple(space), tuple(space.values()), tuple(map(_size, space.values())))
             for space in _spaces(owner, followed, {})]
@@ -151,39 +169,39 @@ class AttributeWatch:
                 return False
         return True
 
-    def named(self, name: str) -> list[Any]:
+    def named(self, name: str) -> list[object]:
         """The values of the attribute `name` of every object that has one."""
         return [values[names.index(name)] for _, names, values, _ in self._seen if name in names]
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, AttributeWatch) and len(self._seen) == len(other._seen)
                 and all(a is b and names == others and sizes == lengths
-                        and all(map(_alike, values, found))
-                        for (a, names, values, sizes), (b, others, found, lengths) in zip(
+                        and all(map(_alike, values, theirs))
+                        for (a, names, values, sizes), (b, others, theirs, lengths) in zip(
                             self._seen, other._seen)))
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     return len(value) if isinstance(value, _SIZED) else 0
 
 
-def _alike(a: Any, b: Any) -> bool:
+def _alike(a: object, b: object) -> bool:
     return a is b or (type(a) is type(b) and type(a) in (int, float, str) and a == b)
 
 
-def _spaces(owner: Any, followed: tuple[type, ...], found: dict[int, Any],
-            ) -> Iterator[dict[str, Any]]:
+def _spaces(owner: object, followed: tuple[type, ...], seen: dict[int, object],
+            ) -> Iterator[dict[str, object]]:
     """The attributes of an object, and of those that it holds; each object once."""
     space = vars(owner)
-    if id(space) in found:
+    if id(space) in seen:
         return
-    found[id(space)] = space
+    seen[id(space)] = space
     yield space
     for value in tuple(space.values()):
         parts = value.values() if isinstance(value, dict) else (
             value if isinstance(value, (list, tuple)) else (value,))
         for part in parts:
             if isinstance(part, followed):
-                yield from _spaces(part, followed, found)
+                yield from _spaces(part, followed, seen)

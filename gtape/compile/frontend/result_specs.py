@@ -25,7 +25,7 @@ _STAND_INS = (257, 263)
 _SMALL = (2, 3)
 
 
-def specs(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def specs(fn: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """The specs of what `fn(*args, **kwargs)` gives, without computing it.
 
         tf.inspect.specs(tf.matmul, tf.TensorSpec([None, 3]), tf.TensorSpec([3, 4]))
@@ -51,7 +51,7 @@ def specs(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     fn, env = callee(fn), ShapeEnv()
 
-    def found(length: Callable[[int], Any]) -> Any:
+    def traced_specs(length: Callable[[int], object]) -> Any:
         tracer = Tracer(tracer_now())
 
         def run() -> Any:
@@ -63,25 +63,27 @@ def specs(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         with paused():
             return tracer.run(run)
 
+    # First with lengths left open, which says how results depend on them; code that needs a number
+    # gets two of them instead.
     with suppress(ConcreteDimNeeded):
-        made = found(lambda i: env.length(i, _STAND_INS[i]))
+        result = traced_specs(lambda i: env.length(i, _STAND_INS[i]))
         if not env.needed:
-            return made
-    return common(*(found(lengths.__getitem__) for lengths in (_STAND_INS, _STAND_INS[::-1])))
+            return result
+    return common(*(traced_specs(n.__getitem__) for n in (_STAND_INS, _STAND_INS[::-1])))
 
 
-def computed(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def computed(fn: Callable[..., object], args: object, kwargs: object) -> Any:
     """`specs` where shapes depend on numbers: those of what `fn` computes of zeros. It runs twice,
     with small lengths in the place of open ones, and what then differs is None."""
-    def found(length: int) -> Any:
+    def of_zeros(length: int) -> Any:
         given, named = nest.map_structure(lambda x: _zeros(x, length), (args, kwargs))
         with paused(), init_scope():
             return specs_of(fn(*given, **named))
 
-    return common(*map(found, _SMALL))
+    return common(*map(of_zeros, _SMALL))
 
 
-def _zeros(spec: Any, length: int) -> Any:
+def _zeros(spec: object, length: int) -> Any:
     """Zeros that fit a spec; of a sparse tensor a single one."""
     if not isinstance(spec, (TensorSpec, SparseTensorSpec)):
         return spec
@@ -102,12 +104,12 @@ def _symbolic(tracer: Tracer, spec: TypeSpec, length: Callable[[int], Any]) -> A
             tracer.symbol(Spec((length(1), *part.shape[1:]), part.dtype))
             for part in spec._part_specs_())
         return SparseTensor._of_(lengths, (indices, values))
-    made = tracer.symbol(Spec(lengths, spec.dtype))
-    made._shown = spec.shape
-    return made
+    symbol = tracer.symbol(Spec(lengths, spec.dtype))
+    symbol._shown = spec.shape
+    return symbol
 
 
-def specs_of(result: Any) -> Any:
+def specs_of(result: object) -> Any:
     """`result` with a spec in the place of every tensor."""
     def described(x: Any) -> Any:
         if isinstance(x, CompositeTensor):
@@ -117,7 +119,8 @@ def specs_of(result: Any) -> Any:
     return nest.map_structure(described, result)
 
 
-def common(first: Any, second: Any) -> Any:
+def common(first: TypeSpec | tuple[TypeSpec, TypeSpec, TypeSpec, TypeSpec],
+           second: TypeSpec | tuple[TypeSpec, TypeSpec, TypeSpec, TypeSpec]) -> Any:
     """What two results of `specs_of` have in common: lengths that differ are None."""
     return nest.map_structure(
         lambda a, b: a.most_specific_common_supertype([b]) if isinstance(a, TypeSpec) else a,

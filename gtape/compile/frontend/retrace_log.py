@@ -1,4 +1,12 @@
-"""The diary of a function's traces: what each was made for, and why the one before did not do."""
+"""The diary of a function's traces: what each was made for, and why the one before did not do.
+
+    1. x: float32[2,3]
+       traced at model.py:12: step(x); called 3 times
+    2. x: float32[4,3]
+       traced at model.py:12: step(x); called 1 time
+       changed since 1: argument 'x': shape (2, 3) -> (4, 3)
+       instead: give input_signature with None for that length, …
+"""
 
 from __future__ import annotations
 
@@ -44,7 +52,7 @@ class ArgumentLeaf(NamedTuple):
         return f"{self.name}: {self.text}"
 
 
-def _lengths(dims: Any) -> str:
+def _lengths(dims: tuple[int, ...]) -> str:
     return "unknown" if dims is None else str(tuple(dims))
 
 
@@ -66,7 +74,7 @@ def _leaf(name: str, value: Any) -> ArgumentLeaf:
     return ArgumentLeaf(name, OBJECT, f"{type(value).__name__} object")
 
 
-def noted(names: Sequence[str], arguments: Arguments) -> tuple[ArgumentLeaf, ...]:
+def note_leaves(names: Sequence[str], arguments: Arguments) -> tuple[ArgumentLeaf, ...]:
     """The arguments, as the diary keeps them."""
     return tuple([_leaf(name, value) for name, value in named_leaves(names, arguments)])
 
@@ -102,19 +110,19 @@ def _described(leaf: ArgumentLeaf, beside: ArgumentLeaf | None = None) -> str:
 
 
 def _tensor_changes(old: ArgumentLeaf, new: ArgumentLeaf, where: str) -> list[ArgumentChange]:
-    found = []
+    changes = []
     if old.dtype != new.dtype:
-        found.append(ArgumentChange(f"{where}dtype {old.dtype} -> {new.dtype}",
-                                    _ADVICE["dtype"].format(name=new.name, dtype=old.dtype)))
+        changes.append(ArgumentChange(f"{where}dtype {old.dtype} -> {new.dtype}",
+                                      _ADVICE["dtype"].format(name=new.name, dtype=old.dtype)))
     if old.dims != new.dims:
         open_ = None if (old.dims is None or new.dims is None or len(old.dims) != len(new.dims)
                          ) else [a if a == b else None for a, b in zip(old.dims, new.dims)]
-        found.append(ArgumentChange(f"{where}shape {_lengths(old.dims)} -> {_lengths(new.dims)}",
-                                    _ADVICE["shape"].format(spec=f"{open_}, tf.{new.dtype}")))
+        changes.append(ArgumentChange(f"{where}shape {_lengths(old.dims)} -> {_lengths(new.dims)}",
+                                      _ADVICE["shape"].format(spec=f"{open_}, tf.{new.dtype}")))
     if old.device and new.device and old.device != new.device:
-        found.append(ArgumentChange(f"{where}device {old.device} -> {new.device}",
-                                    _ADVICE["device"]))
-    return found
+        changes.append(ArgumentChange(f"{where}device {old.device} -> {new.device}",
+                                      _ADVICE["device"]))
+    return changes
 
 
 def compared(old: Sequence[ArgumentLeaf], new: Sequence[ArgumentLeaf]) -> list[ArgumentChange]:
@@ -151,11 +159,12 @@ class RetraceEntry:
 
     def compare(self, earlier: Sequence[RetraceEntry]) -> None:
         """Note what changed from the most similar of the earlier traces, the latest of equals."""
+        # The most similar, since what changed from it is most likely what its user could have kept.
         best: list[ArgumentChange] | None = None
         for other in reversed(earlier):
-            found = compared(other.leaves, self.leaves)
-            if best is None or len(found) < len(best):
-                best, self.nearest = found, other.number
+            changes = compared(other.leaves, self.leaves)
+            if best is None or len(changes) < len(best):
+                best, self.nearest = changes, other.number
         self.changes = [_ANOTHER] if best == [] else best or []
 
     def __str__(self) -> str:

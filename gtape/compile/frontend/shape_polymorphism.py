@@ -1,4 +1,13 @@
-"""Open lengths: a trace made once for stand-ins, and again for other lengths without Python."""
+"""Open lengths: a trace made once for stand-ins, and again for other lengths without Python.
+
+Of `reshape(x * 2, [-1])`, x of the shape [None, 3], the trace holds
+
+    multiply    float32[n, 3]
+    reshape     float32[3 n], of the attribute (3 n,)      and the guard n != 1
+
+and for 8 rows both are applied again: float32[8, 3], and float32[24] of the attribute (24,). For
+one row, where broadcasting is another, Python runs.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +35,8 @@ from gtape.trace.symbolic_tensor import SymbolicTensor
 from gtape.trace.tracer import StateUse, Tracer
 
 #: What stands in for open lengths: numbers larger than what programs compare lengths with.
+#: Apart from each other, and none of the first nine a multiple of another: lengths that are equal
+#: or divide each other by chance would be noted as guards that no call holds.
 _FIRST, _STEP = 1009, 104
 
 
@@ -69,13 +80,14 @@ class PolymorphicGraph:
 
     # ------------------------------------------------------------------ other lengths
 
-    def at(self, shapes: Sequence[Any]) -> ClosedGraph | None:
+    def at(self, shapes: tuple[tuple[int, ...], ...]) -> ClosedGraph | None:
         """The trace for other shapes; None where the Python code might have done otherwise."""
         lengths = [shapes[tensor][axis] for tensor, axis in self.open_axes]
         if not self.env.hold(lengths):
             return None
         with paused():
             try:
+                # Node by node: none of the function's Python runs, and nothing is computed.
                 return _resized(self.traced, lengths)
             except Exception:
                 # The function itself will say it better.
@@ -93,7 +105,7 @@ def _can_be_applied(node: Node) -> bool:
         type(e.value) is SymbolicDim for e in topological([op.body()])))
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether an attribute is something in which every SymbolicDim is found."""
     if isinstance(value, (tuple, frozenset)):
         return all(_is_plain(v) for v in value)
@@ -106,10 +118,10 @@ def _resized(traced: ClosedGraph, lengths: Sequence[int]) -> ClosedGraph | None:
     tracer = Tracer()
     values: dict[int, Tensor] = {}
 
-    def fresh(old: Any) -> SymbolicTensor:
-        made = tracer.symbol(Spec(_at(old.spec.shape, lengths), old.dtype), old._t)
-        values[id(old)] = made
-        return made
+    def fresh(old: Tensor) -> SymbolicTensor:
+        new = tracer.symbol(Spec(_at(old.spec.shape, lengths), old.dtype), old._t)
+        values[id(old)] = new
+        return new
 
     arguments = [fresh(symbol) for symbol in traced.arguments]
     starts = [fresh(use.start) for use in traced.states]
@@ -127,13 +139,13 @@ def _resized(traced: ClosedGraph, lengths: Sequence[int]) -> ClosedGraph | None:
 
 def _again(node: Node, values: dict[int, Tensor], lengths: Sequence[int]) -> bool:
     """Apply a node for other lengths; whether the results have the shapes that were foretold."""
-    made = node.op.reapply([values.get(id(v), v) for v in node.inputs], _at(node.attrs, lengths))
-    values.update({id(v): o for v, o in zip(node.outputs, made)})
-    return len(made) == len(node.outputs) and all(
-        o.spec.shape == _at(v.spec.shape, lengths) for v, o in zip(node.outputs, made))
+    results = node.op.reapply([values.get(id(v), v) for v in node.inputs], _at(node.attrs, lengths))
+    values.update({id(v): o for v, o in zip(node.outputs, results)})
+    return len(results) == len(node.outputs) and all(
+        o.spec.shape == _at(v.spec.shape, lengths) for v, o in zip(node.outputs, results))
 
 
-def _at(value: Any, lengths: Sequence[int]) -> Any:
+def _at(value: object, lengths: Sequence[int]) -> Any:
     """An attribute for these open lengths."""
     if type(value) is SymbolicDim:
         return value.at(lengths)
@@ -144,7 +156,8 @@ def _at(value: Any, lengths: Sequence[int]) -> Any:
     return value
 
 
-def alike(shapes: Sequence[Any], open_axes: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+def alike(shapes: Sequence[tuple[int | None, ...]], open_axes: Sequence[tuple[int, int]],
+          ) -> tuple[int, ...]:
     """For every open length the first that is equal to it: equal ones may have to be."""
     lengths = [shapes[tensor][axis] for tensor, axis in open_axes]
     return tuple([lengths.index(n) for n in lengths])

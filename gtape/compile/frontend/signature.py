@@ -3,6 +3,11 @@ else, which a trace is made for.
 
 The key of a trace has two parts. The pattern: the structure of the arguments, the device and dtype
 of every tensor, the value of everything that is no tensor. And the shapes of the tensors.
+
+The arguments `(x, 2, [w, 1.5])`, with float32 tensors of the shapes [2, 3] and [3, 4], have
+
+    pattern  (CPU:0, float32 on CPU:0, int, 2, list, 2, float32 on CPU:0, float, '0x1.8p+0')
+    shapes   ((2, 3), (3, 4))
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from gtape.core.type_specs import CompositeSpec, TensorSpec
 from gtape.core.variable import is_variable
 
 #: Types whose values are compared by `==`; a value of another of these types is another key.
+#: Floats are none of them: 0.0 == -0.0, which are other numbers, and nan is not equal to itself.
 PLAIN = frozenset({int, bool, str, bytes, type(None), type(...)})
 
 #: How deep an argument may nest: well below what ends Python's stack.
@@ -40,7 +46,7 @@ class Arguments:
 
     __slots__ = ("args", "kwargs", "pattern", "shapes", "tensors")
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, object]) -> None:
         self.args = args
         self.kwargs = kwargs
         pattern: list[Any] = [current_device()]
@@ -76,7 +82,7 @@ class Arguments:
         return [opened.get(id(t)) or TensorSpec(dims, t.dtype)
                 for dims, t in zip(self.shapes, self.tensors)]
 
-    def replaced(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def replaced(self, tensors: Sequence[object]) -> tuple[tuple[object, ...], dict[str, object]]:
         """The arguments with other tensors in the place of theirs."""
         fresh = iter(tensors)
         args = tuple([_replaced(value, fresh) for value in self.args])
@@ -89,18 +95,18 @@ def _dims(tensor: Any) -> Any:
         tensor.shape.dims if isinstance(tensor, TensorSpec) else tensor.spec.shape)
 
 
-def is_tensor_argument(value: Any) -> bool:
+def is_tensor_argument(value: object) -> bool:
     """Whether an argument is a tensor to a trace: a tensor, what becomes one, or a spec of one."""
     return isinstance(value, (Tensor, TensorSpec)) or array_like(value)
 
 
-def array_like(value: Any) -> bool:
+def array_like(value: object) -> bool:
     """Whether an argument becomes a tensor: NumPy's arrays and scalars, arrays on other devices."""
     return isinstance(value, (np.ndarray, np.generic)) or (
         bool(others) and any(device.owns(value) for device in others))
 
 
-def _walk(value: Any, pattern: list[Any], tensors: list[Any], depth: int = 0) -> None:
+def _walk(value: Any, pattern: list[object], tensors: list[object], depth: int = 0) -> None:
     """Add what `value` says to the pattern and to the tensors.
 
     Raises:
@@ -152,7 +158,7 @@ def _walk(value: Any, pattern: list[Any], tensors: list[Any], depth: int = 0) ->
         pattern += _exact(value)
 
 
-def _exact(value: Any) -> tuple[Any, ...]:
+def _exact(value: Any) -> tuple[object, ...]:
     """The key of a Python object with its type: its value where its class compares values, else its
     identity. What `==` takes for equal, 1 and 1.0, or 0.0 and -0.0, has different keys."""
     kind = type(value)
@@ -160,6 +166,7 @@ def _exact(value: Any) -> tuple[Any, ...]:
         return kind, value.hex()
     if kind is complex:
         return kind, value.real.hex(), value.imag.hex()
+    # Compared or hashed by identity, and so is its key.
     if kind.__eq__ is object.__eq__ or kind.__hash__ is object.__hash__:
         return kind, object_key(value)
     try:
@@ -174,7 +181,7 @@ def _exact(value: Any) -> tuple[Any, ...]:
     return kind, value
 
 
-def _replaced(value: Any, fresh: Iterator[Any]) -> Any:
+def _replaced(value: Any, fresh: Iterator[object]) -> Any:
     """`value` with the next of `fresh` wherever `_walk` finds a tensor."""
     if isinstance(value, (Tensor, TensorSpec)):
         return next(fresh)
@@ -196,7 +203,7 @@ def _replaced(value: Any, fresh: Iterator[Any]) -> Any:
     return next(fresh) if array_like(value) else value
 
 
-def named_leaves(names: Sequence[str], arguments: Arguments) -> Iterator[tuple[str, Any]]:
+def named_leaves(names: Sequence[str], arguments: Arguments) -> Iterator[tuple[str, object]]:
     """Every leaf of the arguments with what users call it: x, x[0], x['a']."""
     for name, value in zip(names, arguments.args):
         yield from _leaves(name, value)
@@ -218,7 +225,7 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def fitted(value: Any, spec: Any, path: str, owner: str) -> Any:
+def fit_to_spec(value: Any, spec: Any, path: str, owner: str) -> Any:
     """`value` as the tensors that a nest of TensorSpecs describes.
 
     Raises:
@@ -237,33 +244,34 @@ def fitted(value: Any, spec: Any, path: str, owner: str) -> Any:
         if set(spec) != set(value):
             raise TypeError(f"{owner}: argument '{path}' must have the keys {sorted(spec)}; got "
                             f"{sorted(value)}")
-        return type(value)((k, fitted(value[k], spec[k], f"{path}[{k!r}]", owner)) for k in value)
+        return type(value)(
+            (k, fit_to_spec(value[k], spec[k], f"{path}[{k!r}]", owner)) for k in value)
     if len(spec) != len(value):
         raise TypeError(f"{owner}: argument '{path}' must have {len(spec)} items; got "
                         f"{len(value)}")
-    items = [fitted(v, s, f"{path}[{i}]", owner) for i, (v, s) in enumerate(zip(value, spec))]
+    items = [fit_to_spec(v, s, f"{path}[{i}]", owner) for i, (v, s) in enumerate(zip(value, spec))]
     return nest.pack_sequence_as(spec, nest.flatten(items))
 
 
-def _fitted_tensor(value: Any, spec: TensorSpec, path: str, owner: str) -> Any:
+def _fitted_tensor(value: object, spec: TensorSpec, path: str, owner: str) -> Any:
     if isinstance(value, TensorSpec):
-        made: Any = value
+        tensor: Any = value
     else:
         try:
-            made = convert(value, None if isinstance(value, (Tensor, Readable))
-                           else spec.dtype)
+            tensor = convert(value, None if isinstance(value, (Tensor, Readable))
+                             else spec.dtype)
         except (ValueError, TypeError) as error:
-            raise TypeError(f"{owner}: argument '{path}' must be {described(spec)}; got "
+            raise TypeError(f"{owner}: argument '{path}' must be {describe(spec)}; got "
                             f"{shown(value)} ({error})") from None
-    if made.dtype is not spec.dtype or not spec.shape.is_compatible_with(_dims(made)):
+    if tensor.dtype is not spec.dtype or not spec.shape.is_compatible_with(_dims(tensor)):
         advice = ("; write tf.cast(value, tf." + spec.dtype.name + ")"
-                  if made.dtype is not spec.dtype else "")
-        raise TypeError(f"{owner}: argument '{path}' must be {described(spec)}; "
-                        f"got {described(made)}{advice}")
-    return made
+                  if tensor.dtype is not spec.dtype else "")
+        raise TypeError(f"{owner}: argument '{path}' must be {describe(spec)}; "
+                        f"got {describe(tensor)}{advice}")
+    return tensor
 
 
-def described(value: Any) -> str:
+def describe(value: Any) -> str:
     """The dtype and shape of a tensor or spec, for messages."""
     dims = _dims(value)
     return f"{value.dtype.name} {'of any shape' if dims is None else list(dims)}"
@@ -271,13 +279,13 @@ def described(value: Any) -> str:
 
 def specs_of(signature: Any) -> list[TensorSpec]:
     """The TensorSpecs of an input_signature, in the order in which `_walk` finds the tensors."""
-    found: list[TensorSpec] = []
+    specs: list[TensorSpec] = []
     for spec in nest.flatten(list(signature)):
         if isinstance(spec, TensorSpec):
-            found.append(spec)
+            specs.append(spec)
         elif isinstance(spec, CompositeSpec):
-            found += spec._part_specs_()
-    return found
+            specs += spec._part_specs_()
+    return specs
 
 
 #: The identities in use, by the id of their object.
@@ -292,7 +300,7 @@ class ObjectKey:
 
     __slots__ = ("__weakref__", "reference", "watchers")
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: object) -> None:
         self.watchers: weakref.WeakSet[Any] = weakref.WeakSet()
         key = id(target)
 
@@ -314,12 +322,13 @@ class ObjectKey:
         return self.reference()
 
 
-def object_key(value: Any) -> ObjectKey:
+def object_key(value: object) -> ObjectKey:
     """The key of `value`: the same one every time."""
-    found = _known.get(id(value))
-    if found is None or found.target is not value:
-        found = _known[id(value)] = ObjectKey(value)
-    return found
+    key = _known.get(id(value))
+    # An id is used again when its object is gone.
+    if key is None or key.target is not value:
+        key = _known[id(value)] = ObjectKey(value)
+    return key
 
 
 CONTAINERS = frozenset({tuple, list, dict})
@@ -327,7 +336,7 @@ CONTAINERS = frozenset({tuple, list, dict})
 _FAST_DEPTH = 8
 
 
-def taken_apart(value: Any, parts: list[Any], tensors: list[Any], depth: int = 0) -> bool:
+def take_apart(value: Any, parts: list[object], tensors: list[object], depth: int = 0) -> bool:
     """Append what tells `value` from other arguments to `parts`, and its tensors to `tensors`.
 
     Returns:
@@ -347,13 +356,14 @@ def taken_apart(value: Any, parts: list[Any], tensors: list[Any], depth: int = 0
         parts.append(kind)
         parts.append(len(value))
         for item in value:
-            if not taken_apart(item, parts, tensors, depth + 1):
+            if not take_apart(item, parts, tensors, depth + 1):
                 return False
+    # Of other keys, 1 and 1.0 and True would be one here.
     elif kind is dict and all(type(name) is str for name in value):
         parts.append(kind)
         parts.append(tuple(value))
         for name in nest.sorted_keys(value):
-            if not taken_apart(value[name], parts, tensors, depth + 1):
+            if not take_apart(value[name], parts, tensors, depth + 1):
                 return False
     else:
         return False

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gtape.compile.frontend import retrace_log
-from gtape.compile.frontend.closed_graph import ClosedGraph, traced
+from gtape.compile.frontend.closed_graph import ClosedGraph, trace_closed
 from gtape.compile.frontend.executable import Executable
 from gtape.compile.frontend.iterator_arguments import IteratorArgument
 from gtape.compile.frontend.parameters import Binding
@@ -18,7 +18,7 @@ from gtape.core.errors import EagerFunctionWarning, NotTraceableError, RetraceWa
 from gtape.core.locks import lock, trace_lock
 from gtape.core.source_location import here, stack_level
 from gtape.core.spec import Spec
-from gtape.core.symbolic_dim import comparable, is_open
+from gtape.core.symbolic_dim import SymbolicDim, comparable, is_open
 from gtape.core.type_specs import TensorSpec
 from gtape.ops.control.premises import check_premises
 from gtape.trace.tracer import Tracer
@@ -65,27 +65,30 @@ class TraceCache:
         if tracer is not None:
             if any(map(is_open, arguments.shapes)):
                 return self._inlined(arguments)
+            # A trace that captured values of the one around it is of use in that one alone.
             if (self, key) in tracer.inlined:
                 return tracer.inlined[self, key]
-        found = self._executables.get(key, missing)
-        if found is None or (found is not missing and found.fits()):
-            return found
+        # Without the lock, which traces hold for seconds; it is looked for again inside, since
+        # another thread may have made it meanwhile.
+        executable = self._executables.get(key, missing)
+        if executable is None or (executable is not missing and executable.fits()):
+            return executable
         with trace_lock(self._lock):
-            found = self._executables.get(key, missing)
-            if found is None or (found is not missing and found.fits()):
-                return found
+            executable = self._executables.get(key, missing)
+            if executable is None or (executable is not missing and executable.fits()):
+                return executable
             return self._make(arguments, tracer)
 
     def prepare(self, arguments: Arguments) -> ClosedGraph | None:
         """The trace for arguments that may be specs, made before any call, if there can be one."""
         if all(dims is not None and None not in dims for dims in arguments.shapes):
-            found = self.find(arguments)
-            return None if found is None else found.traced
+            executable = self.find(arguments)
+            return None if executable is None else executable.traced
         with trace_lock(self._lock):
             trace = self._trace(arguments)
-            made = trace.general(lambda shapes: self._run(arguments, shapes))
+            closed = trace.general(lambda shapes: self._run(arguments, shapes))
             self._add(trace)
-            return made
+            return closed
 
     # ------------------------------------------------------------------ making
 
@@ -98,7 +101,8 @@ class TraceCache:
             self._executables[arguments.key] = None
             return None
         try:
-            made = trace.executable(arguments.shapes, lambda shapes: self._run(arguments, shapes))
+            executable = trace.executable(
+                arguments.shapes, lambda shapes: self._run(arguments, shapes))
         except NotTraceableError as error:
             if tracer is not None:
                 raise
@@ -108,14 +112,14 @@ class TraceCache:
             self._executables[arguments.key] = None
             return None
         self._add(trace)
-        if tracer is not None and made.traced.captured:
-            tracer.inlined[self, arguments.key] = made
+        if tracer is not None and executable.traced.captured:
+            tracer.inlined[self, arguments.key] = executable
         else:
-            self._executables[arguments.key] = made
+            self._executables[arguments.key] = executable
             for part in arguments.pattern:
                 if isinstance(part, ObjectKey):
                     part.watchers.add(self)
-        return made
+        return executable
 
     def _inlined(self, arguments: Arguments) -> Executable:
         """The executable for open lengths of the trace around the call: of use only there."""
@@ -137,7 +141,7 @@ class TraceCache:
             specs = specs_of(self._binding.input_signature)
         elif self._reduce:
             specs = self._widened(arguments.pattern, specs)
-        entry = retrace_log.RetraceEntry(retrace_log.noted(names, arguments), *here())
+        entry = retrace_log.RetraceEntry(retrace_log.note_leaves(names, arguments), *here())
         return Specialisation(arguments.pattern, specs, entry, rare, self._gradual)
 
     def _widened(self, pattern: Any, specs: list[TensorSpec]) -> list[TensorSpec]:
@@ -163,13 +167,16 @@ class TraceCache:
 
     # ------------------------------------------------------------------ tracing
 
-    def _run(self, arguments: Arguments, shapes: Sequence[Any]) -> ClosedGraph:
+    def _run(self, arguments: Arguments, shapes: Sequence[tuple[int | SymbolicDim, ...]],
+             ) -> ClosedGraph:
         """Run the Python function on symbols. After a first time that creates Variables, again."""
-        made = self._run_once(arguments, shapes, _LATE if self._traced_before else None)
-        if made.created and not self._traced_before:
-            made = self._run_once(arguments, shapes, _LATE)
+        closed = self._run_once(arguments, shapes, _LATE if self._traced_before else None)
+        # As in TensorFlow: the first trace made Variables, which later calls find, so that their
+        # code is another (`if self.v is None`). The trace to keep is one of those.
+        if closed.created and not self._traced_before:
+            closed = self._run_once(arguments, shapes, _LATE)
         self._traced_before = True
-        return made
+        return closed
 
     def _run_once(self, arguments: Arguments, shapes: Sequence[Any], no_creation: str | None,
                   ) -> ClosedGraph:
@@ -191,16 +198,18 @@ class TraceCache:
         args, kwargs = arguments.replaced(symbols)
         body = self._body()
         with paused():
-            made = traced(lambda: body(*args, **kwargs), tracer, symbols, self.name)
+            closed = trace_closed(lambda: body(*args, **kwargs), tracer, symbols, self.name)
         if tracer.outer is None:
-            check_premises(made.graph, tracer.replaceable)
-        made.loosen({id(part.target) for part in arguments.pattern if isinstance(part, ObjectKey)})
-        return made
+            check_premises(closed.graph, tracer.replaceable)
+        closed.loosen({id(p.target) for p in arguments.pattern if isinstance(p, ObjectKey)})
+        return closed
 
     # ------------------------------------------------------------------ forgetting
 
     def forget(self, gone: ObjectKey) -> None:
         """An object is no more: no call can mean it again."""
+        # Called by a finalizer, at any moment and in any thread: it takes no lock, and an append is
+        # one step.
         self._dead.append(gone)
 
     def _purge(self) -> None:

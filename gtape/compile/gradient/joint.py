@@ -15,7 +15,7 @@ from gtape.core.context import paused
 from gtape.core.recording import Record
 from gtape.core.tensor import Tensor
 from gtape.ops.shape.layout import identity_
-from gtape.trace.custom_step import CustomStep
+from gtape.trace.custom_op import CustomStep
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
 from gtape.trace.tracer import Tracer
@@ -41,6 +41,7 @@ class Joint:
 
     def __init__(self, graph: Graph, wanted: Sequence[int]) -> None:
         self._tracer = Tracer()
+        # Persistent, for there is a walk for each set of outputs that cotangents arrive at.
         self._tape = GradientTape(persistent=True)
         self.inputs = tuple(self._tracer.symbol(v.spec, v._t) for v in graph.inputs)
         self._sources = [self.inputs[i] for i in wanted]
@@ -53,17 +54,18 @@ class Joint:
 
     def reach(self) -> list[int]:
         """For each output which of the wanted inputs it has a gradient for, as bits."""
-        found = {source._k: 1 << i for i, source in enumerate(self._sources)}
+        reached = {source._k: 1 << i for i, source in enumerate(self._sources)}
         for record in map(Record.of, self._tape._records):
             bits = 0
             for key in record.inputs:
-                bits |= found.get(key, 0)
+                bits |= reached.get(key, 0)
             for key in record.outputs:
-                found[key] = found.get(key, 0) | bits
-        return [found.get(v._k, 0) if v._t.differentiable else 0 for v in self.outputs]
+                reached[key] = reached.get(key, 0) | bits
+        return [reached.get(v._k, 0) if v._t.differentiable else 0 for v in self.outputs]
 
     def walk(self, given: Sequence[int]) -> JointWalk:
         """The walk for cotangents of the outputs at the positions `given`."""
+        # Walks follow each other in one trace; each takes the nodes behind those that were there.
         tracer, start = self._tracer, len(self._tracer.nodes)
         targets = [self.outputs[i] for i in given]
         seeds = tuple(tracer.symbol(t.spec, t._t) for t in targets)
@@ -77,8 +79,8 @@ def _bare(node: Node) -> list[Node]:
     if not isinstance(node.op, CustomStep):
         return [node]
     count = node.attrs[0]
-    return [Node(identity_, (value,), (), (made,))
-            for value, made in zip(node.inputs[count:], node.outputs)]
+    return [Node(identity_, (value,), (), (result,))
+            for value, result in zip(node.inputs[count:], node.outputs)]
 
 
 def tensors_of(part: Any) -> tuple[Tensor, ...]:

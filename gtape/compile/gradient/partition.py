@@ -2,6 +2,14 @@
 
 Both are functions of tensors alone: a Variable's value is one that was read before, and what the
 forward program makes is never written to again.
+
+For `reduce_sum(exp(tanh(x @ w)) * 2)` and the gradient of w:
+
+    forward   x, w -> the sum, tanh(…), exp(…)      2 exp(…) is cheap, and not kept
+    backward  x, tanh(…), exp(…), g -> xᵀ @ (((g * 2) * exp(…)) * (1 - tanh(…)²))
+
+The operands of `backward` are inputs, outputs that it reads (`kept`), and cotangents; w is not
+among them, for no derivative here reads it.
 """
 
 from __future__ import annotations
@@ -9,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gtape.compile.cpp.program import compile_closed
 from gtape.compile.frontend.closed_graph import pure
 from gtape.compile.gradient.joint import Joint, JointWalk, tensors_of
 from gtape.compile.gradient.saved_activations import saved
@@ -36,6 +45,7 @@ class ForwardBackward:
         self.count = len(joint.outputs)
         #: Of each output, the inputs that it has a gradient for, as bits among those wanted.
         self.reach = joint.reach()
+        # What to save is settled by the walk from all outputs: walks from fewer read no more.
         whole = joint.walk([i for i in range(results) if self.reach[i]])
         needed = _read(whole)
         own = {id(v): i for i, v in enumerate(joint.outputs) if type(v) is SymbolicTensor}
@@ -56,15 +66,15 @@ class ForwardBackward:
 
         It takes the inputs, the outputs `kept`, and the cotangents.
         """
-        found = self._backward.get(given)
-        if found is None:
+        program = self._backward.get(given)
+        if program is None:
             with trace_lock(self._lock):
-                found = self._backward.get(given)
-                if found is None:
-                    found = Backward(self._joint, self._joint.walk(given), self._held,
-                                     self._shared)
-                    self._backward[given] = found
-        return found
+                program = self._backward.get(given)
+                if program is None:
+                    program = Backward(self._joint, self._joint.walk(given), self._held,
+                                       self._shared)
+                    self._backward[given] = program
+        return program
 
 
 def _read(walk: JointWalk) -> set[int]:
@@ -77,18 +87,16 @@ def _shared(joint: Joint, needed: set[int]) -> frozenset[int]:
     """The ids of the values before a walk that are read more than once, by it or by each other: a
     backward program that computes them again may read them once, and they are the same there."""
     once: set[int] = set()
-    found: set[int] = set()
+    shared: set[int] = set()
     for numbers in (needed, *({id(v) for v in node.inputs} for node in joint.nodes)):
-        found |= numbers & once
+        shared |= numbers & once
         once |= numbers
-    return frozenset(found)
+    return frozenset(shared)
 
 
 def _entry(traced: Any) -> Callable[..., Sequence[Tensor]]:
-    from gtape.compile.cpp.program import compiled
-
     with paused():
-        return compiled(traced).entry
+        return compile_closed(traced).entry
 
 
 class Backward:

@@ -1,4 +1,8 @@
-"""Which values a forward program leaves for the backward program, and which are computed again."""
+"""Which values a forward program leaves for the backward program, and which are computed again.
+
+Of sin(tanh(x @ w) * 2), whose backward reads tanh(…) and tanh(…) * 2, the first is left: the other
+is one multiplication of it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.cpp.loops import CHEAP
+from gtape.compile.compile_cost import is_cheap
+from gtape.core.tensor import Tensor
 from gtape.opdef.elementwise import Elementwise
-from gtape.opdef.scalar_graph import topological
 from gtape.trace.graph import Node
 
 #: Ops that move elements, or repeat them.
@@ -25,11 +29,14 @@ def saved(nodes: Sequence[Node], needed: set[int], there: set[int]) -> list[Any]
     computed again.
     """
     needed = set(needed)
+    # Backwards, so that a chain of moves ends at the value that was moved first.
     for node in reversed(nodes):
-        made = node.outputs
-        if node.op.name in _MOVES and id(made[0]) in needed and id(made[0]) not in there and (
-                _size(node.inputs[0]) <= _size(made[0])):
+        results = node.outputs
+        # A value that was broadcast is the larger one: then it is the operand that is kept.
+        if node.op.name in _MOVES and id(results[0]) in needed and id(results[0]) not in there and (
+                _size(node.inputs[0]) <= _size(results[0])):
             needed.add(id(node.inputs[0]))
+    # Forward order: whether a formula is cheap depends on whether its operands are there.
     known = set(there)
     computed = {id(v) for node in nodes for v in node.outputs}
     kept = []
@@ -44,7 +51,7 @@ def saved(nodes: Sequence[Node], needed: set[int], there: set[int]) -> list[Any]
     return kept
 
 
-def _size(tensor: Any) -> int:
+def _size(tensor: Tensor) -> int:
     return math.prod(tensor.spec.shape)
 
 
@@ -52,5 +59,4 @@ def _cheap(node: Node) -> bool:
     op = node.op
     if op.name in _MOVES:
         return True
-    return isinstance(op, Elementwise) and all(
-        n.op is None or n.op.name in CHEAP for n in topological([op.body()]))
+    return isinstance(op, Elementwise) and is_cheap(op.body())

@@ -8,7 +8,7 @@ under a tape, node by node, and differentiated: right at every order.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from gtape.autodiff.tape import GradientTape
 from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.gradient.partition import ForwardBackward
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
 from gtape.core.context import active, new_key, paused
 from gtape.core.locks import lock, trace_lock
 from gtape.core.op import Op
@@ -32,10 +33,7 @@ from gtape.trace.host_callback import HostCallback
 class Application(Op):
     """A whole traced function, as tapes see it: one op."""
 
-    nondifferentiable = False
-    has_gradient = True
     holomorphic = False
-    attr_names: tuple[str, ...] = ()
 
     def __init__(self, name: str, graph: Graph, nodes: Sequence[Node],
                  constants: Sequence[Tensor], wanted: Sequence[int], results: int) -> None:
@@ -64,7 +62,7 @@ class Differentiable:
     `plain(tensors)` runs it unrecorded.
     """
 
-    def __init__(self, traced: ClosedGraph, plain: Any, name: str) -> None:
+    def __init__(self, traced: ClosedGraph, plain: Callable[..., object], name: str) -> None:
         self._traced, self._plain, self._name = traced, plain, name
         graph = traced.graph
         self._nodes, _ = live_nodes(graph.nodes, graph.outputs)
@@ -79,6 +77,8 @@ class Differentiable:
     def __call__(self, tensors: Sequence[Tensor]) -> Any:
         """The result. Raises as `ClosedGraph.apply`."""
         stack = active()
+        # Forward accumulators and batches need the ops: there is no pushing forward through a
+        # program.
         if self._one_by_one or not all(r.is_tape for r in stack):
             return self._traced.apply(tensors)
         traced = self._traced
@@ -98,25 +98,25 @@ class Differentiable:
             return traced.apply(tensors)
         inputs += op.constants
         with paused():
-            made = op.pair.forward(*inputs)
-        held = (*inputs, *[made[i] for i in op.pair.kept])
+            outputs = op.pair.forward(*inputs)
+        held = (*inputs, *[outputs[i] for i in op.pair.kept])
         frame = user_frame(sys._getframe(1))
         for tape, bits in zip(stack, known):
             seen = self._seen.get((wanted, bits)) or self._sees(op, wanted, bits)
-            _record(tape, op, seen, inputs, made, held, frame)
-        for use, value in zip(traced.written, made[traced.results:]):
+            _record(tape, op, seen, inputs, outputs, held, frame)
+        for use, value in zip(traced.written, outputs[traced.results:]):
             use.ref._commit_(value)
-        return traced.packed(made[: traced.results])
+        return traced.packed(outputs[: traced.results])
 
     def _unwatched(self, tensors: Sequence[Tensor], inputs: tuple[Tensor, ...],
-                   stack: tuple[Any, ...]) -> Any:
+                   stack: tuple[GradientTape, ...]) -> Any:
         """The result of a call none of whose inputs a tape knows."""
         with paused():
-            made = self._plain(tensors)
-        results = tuple(v for v in nest.flatten(made) if isinstance(v, Tensor))
+            result = self._plain(tensors)
+        results = tuple(v for v in nest.flatten(result) if isinstance(v, Tensor))
         for tape in stack:
             mark(tape, UNKNOWN, self._name, inputs, results, user_frame(sys._getframe(1)))
-        return made
+        return result
 
     def _op(self, wanted: int) -> Application | None:
         """What is recorded where tapes know these inputs; None: the nodes one by one."""
@@ -146,15 +146,15 @@ class Differentiable:
         of_tape = sum(1 << i for i in sources)
         connected = tuple(i for i, reach in enumerate(pair.reach) if reach & of_tape)
         others = tuple(i for i in range(pair.count) if not pair.reach[i] & of_tape)
-        found = self._seen[wanted, bits] = Seen(sources, connected, others)
-        return found
+        seen = self._seen[wanted, bits] = Seen(sources, connected, others)
+        return seen
 
 
 def _constants(graph: Graph) -> tuple[EagerTensor, ...]:
     """The tensors from outside that a tape may watch."""
-    found = {id(t): t for t in (*(t for node in graph.nodes for t in node.inputs), *graph.outputs)
-             if type(t) is EagerTensor and t._t.differentiable}
-    return tuple(found.values())
+    every = (*(t for node in graph.nodes for t in node.inputs), *graph.outputs)
+    return tuple({id(t): t for t in every
+                  if type(t) is EagerTensor and t._t.differentiable}.values())
 
 
 def _bits(known: set[int], tensors: Sequence[Tensor]) -> int:
@@ -171,16 +171,16 @@ def _places(bits: int) -> list[int]:
 
 
 def _record(tape: Any, op: Application, seen: Seen, inputs: tuple[Tensor, ...],
-            made: Sequence[Tensor], held: tuple[Tensor, ...], frame: Any) -> None:
+            outputs: Sequence[Tensor], held: tuple[Tensor, ...], frame: Any) -> None:
     if seen.others:
         mark(tape, CUT if seen.sources else UNKNOWN, op.name,
              tuple(inputs[op.pair.wanted[i]] for i in seen.sources),
-             tuple(made[i] for i in seen.others), frame)
+             tuple(outputs[i] for i in seen.others), frame)
     if not seen.connected:
         return
     keys = []
     for i in seen.connected:
-        tensor = made[i]
+        tensor = outputs[i]
         if not tensor._k:
             tensor._k = new_key()
         keys.append(tensor._k)
@@ -191,14 +191,14 @@ def _record(tape: Any, op: Application, seen: Seen, inputs: tuple[Tensor, ...],
          sources[0] if len(sources) == 1 else sources, seen, sources, held))
 
 
-def _given(g: Any, seen: Seen) -> dict[int, Any]:
+def _given(g: TensorLike, seen: Seen) -> dict[int, Any]:
     """The cotangents that arrived, by the output's position."""
     if type(g) is not list:
         return {seen.connected[0]: g}
     return {i: part for i, part in zip(seen.connected, g) if part is not None}
 
 
-def _arrays(grads: Grads, g: Any, record: Any) -> None:
+def _arrays(grads: Grads, g: TensorLike, record: Any) -> None:
     op, (seen, keys, held) = record[OP], record[PAYLOAD:]
     given = _given(g, seen)
     seeds = [wrap(np.asarray(a) if isinstance(a, np.generic) else a) for a in given.values()]
@@ -209,7 +209,7 @@ def _arrays(grads: Grads, g: Any, record: Any) -> None:
             add_to(grads, key, part._a if isinstance(part, EagerTensor) else part)
 
 
-def _tensors(grads: Grads, g: Any, record: Any) -> None:
+def _tensors(grads: Grads, g: TensorLike, record: Any) -> None:
     """Differentiate the graph itself, in view of other recorders."""
     op, (seen, keys, held) = record[OP], record[PAYLOAD:]
     given = _given(g, seen)
@@ -220,8 +220,8 @@ def _tensors(grads: Grads, g: Any, record: Any) -> None:
         values[at] = source
     with GradientTape() as tape:
         tape.watch(sources)
-        made = op.definition(*values)
-    parts = tape.gradient([made[i] for i in given], sources, list(given.values()),
+        results = op.definition(*values)
+    parts = tape.gradient([results[i] for i in given], sources, list(given.values()),
                           on_none="ignore")
     for key, part in zip(keys, parts):
         if part is not None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.compile.compile_cost import is_cheap
 from gtape.compile.ir.nodes import (
     Elem,
     Hosted,
@@ -28,18 +29,21 @@ from gtape.compile.ir.nodes import (
     dense,
 )
 from gtape.compile.ir.strides import moved, restrided, same_axes
-from gtape.core.dtypes import as_dtype
+from gtape.compile.ir.target import Target
+from gtape.core.dtypes import FLOATS, INTEGERS, as_dtype
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import Op
 from gtape.core.spec import Spec
-from gtape.opdef.printers.cuda import NARROW, compute_dtype, servable
-from gtape.opdef.scalar_graph import Expr, ScalarGraph, topological
+from gtape.opdef.printers.cuda import NARROW, compute_dtype
+from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute, topological
 from gtape.ops.shape.layout import identity_
 
 
 class Builder:
-    """Collects nodes."""
+    """Collects nodes for a target."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.nodes: list[IrNode] = []
         self._known: dict[Any, tuple[Value, ...]] = {}
         self._count = 0
@@ -47,7 +51,7 @@ class Builder:
         self.scalar_graph = ScalarGraph()
 
     def add(self, node: IrNode, specs: Sequence[tuple[Shape, str]],
-            key: Any = None) -> tuple[Value, ...]:
+            key: object = None) -> tuple[Value, ...]:
         """A node; the one that is there already where `key` was used before."""
         if key is not None:
             found = self._known.get(key)
@@ -65,7 +69,7 @@ class Builder:
 
     # ------------------------------------------------------------------ sources
 
-    def source(self, role: str, what: Any, shape: Shape, dtype: str, key: Any) -> Value:
+    def source(self, role: str, what: object, shape: Shape, dtype: str, key: object) -> Value:
         return self.add(InputNode(role, what), [(shape, dtype)], (role, key))[0]
 
     def constant(self, array: Any, dtype: str) -> Value:
@@ -110,10 +114,29 @@ class Builder:
         body = expression(self.scalar_graph, args)
         if not isinstance(body, Expr):
             body = self.scalar_graph.constant(body)
+        if self.target.shares_parts and any(a.op is not None for a in body.args) and all(
+                v.dtype == dtype for v in kept):
+            body, names, kept = self._parted(body, names, kept, dtype)
         body, names, kept = _trimmed(body, names, kept)
         if body.is_input and kept[0].dtype == dtype:
             return self.stretched(kept[0], whole)
         return self._elem(name, body, names, kept, whole, dtype)
+
+    def _parted(self, body: Expr, names: list[str], inputs: list[Value], dtype: str,
+                ) -> tuple[Expr, list[str], list[Value]]:
+        """A formula whose costly parts are values of their own."""
+        names, inputs = list(names), list(inputs)
+        made: dict[int, Expr] = {}
+        for part in () if is_cheap(body) else topological([body])[:-1]:
+            (inner,) = substitute([part], made, self.scalar_graph)
+            inner, own, read = _trimmed(inner, names, inputs)
+            if read and not is_cheap(inner) and not part.op.makes_bool:
+                value = self._elem(part.op.name, inner, own, read, broadcast(
+                    [v.shape for v in read]), dtype)
+                names.append(_called(value))
+                inputs.append(value)
+                made[id(part)] = self.scalar_graph.input(_called(value))
+        return substitute([body], made, self.scalar_graph)[0] if made else body, names, inputs
 
     def _elem(self, name: str, body: Expr, names: Sequence[str], inputs: Sequence[Value],
               shape: Shape, dtype: str) -> Value:
@@ -139,7 +162,7 @@ class Builder:
         if number is not None and dtype in _NUMBERS:
             return self.splat(np.asarray(number, x.dtype).astype(dtype).item(), x.shape, dtype)
         made = self._elem(f"cast {dtype}", body, (name,), (x,), x.shape, dtype)
-        if dtype in _FLOATS and _cut_off(x):
+        if dtype in FLOATS and _cut_off(x):
             # GCC makes one cut of both casts, which keeps the sign of what becomes 0.
             return self.elem("add", lambda s, a: a[0] + 0.0, [made], dtype)
         return made
@@ -172,6 +195,10 @@ class Builder:
         shape = tuple(shape)
         if shape == x.shape:
             return x
+        if math.prod(shape) != x.size:  # a trace for other lengths, which the op refuses here
+            raise InvalidArgumentError(
+                f"reshape: {x.size} elements, shape {list(x.shape)}, do not fit shape "
+                f"{list(shape)}")
         number = number_of(x)
         if number is not None:
             return self.splat(number, shape, x.dtype)
@@ -291,7 +318,7 @@ class Builder:
     def _without_repeats(self, x: Value, axes: Sequence[int]) -> Value | None:
         """Σ over axes along which x only repeats, with the axes kept; None where there are none."""
         repeated = [a for a in axes if x.shape[a] > 1 and _repeats(x, a)]
-        if not repeated or x.dtype not in _FLOATS:
+        if not repeated or x.dtype not in FLOATS:
             return None
         count = math.prod(x.shape[a] for a in repeated)
         short = self.sliced(x, [0] * len(x.shape), [1] * len(x.shape),
@@ -307,9 +334,10 @@ class Builder:
         shape = (*batch, a.shape[-2], b.shape[-1])
         if a.shape[-1] == 1:
             return self.elem("multiply", _times, [a, b], a.dtype)
-        if len(shape) == 2 and shape[1] == 1:
+        vectors = self.target.fuses_vectors
+        if vectors and len(shape) == 2 and shape[1] == 1:
             return self.reshaped(self._by_vector(a, b), shape)
-        if len(shape) == 2 and shape[0] == 1:
+        if vectors and len(shape) == 2 and shape[0] == 1:
             return self.reshaped(
                 self._by_vector(self.transposed(b, (1, 0)), self.transposed(a, (1, 0))), shape)
         key = ("product", a.number, b.number)
@@ -339,9 +367,7 @@ def _times(scope: ScalarGraph, args: Sequence[Expr]) -> Expr:
     return product * args[1]
 
 
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
-_NUMBERS = (*_FLOATS, "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-            "bool")
+_NUMBERS = (*FLOATS, *INTEGERS, "bool")
 
 
 def _uniform(array: np.ndarray) -> bool:
@@ -364,11 +390,6 @@ def number_of(value: Value) -> Any:
     return node.body.value if isinstance(node, Elem) and node.body.is_constant else None
 
 
-def spelled(body: Expr, names: Sequence[str], dtypes: Sequence[str]) -> bool:
-    """Whether a formula has C++ text for these dtypes."""
-    return servable([body], dict(zip(names, dtypes)))
-
-
 def _trimmed(body: Expr, names: list[str], inputs: list[Value]) -> tuple[Expr, Any, Any]:
     """Without the inputs that the formula does not read."""
     read = {n.value for n in topological([body]) if n.is_input}
@@ -380,7 +401,7 @@ def _cut_off(x: Value) -> bool:
     """Whether a value is floats cast to integers, or a view of them."""
     node = x.node.inputs[0].node if isinstance(x.node, View) else x.node
     return (isinstance(node, Elem) and node.name == f"cast {x.dtype}"
-            and x.dtype in ("int32", "int64") and node.inputs[0].dtype in _FLOATS)
+            and x.dtype in ("int32", "int64") and node.inputs[0].dtype in FLOATS)
 
 
 def _repeats(x: Value, axis: int) -> bool:
@@ -395,7 +416,7 @@ def elementwise(builder: Builder, op: Any, *values: Value) -> Value:
     return builder.elem(op.name, op.expression, list(values), dtype)
 
 
-def formula(builder: Builder, name: str, fn: Callable[..., Any], *values: Value,
+def formula(builder: Builder, name: str, fn: Callable[..., object], *values: Value,
             dtype: str | None = None) -> Value:
     """A formula in Python's operators and scalar ops on expressions."""
     return builder.elem(name, lambda scope, args: fn(*args), list(values),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.tensor import Tensor
 from gtape.ops.elementwise.scalars import add
 from gtape.ops.linalg.contraction import einsum_
 from gtape.ops.linalg.linear import linear_, linear_gelu_, weight_gradients_
@@ -46,12 +47,12 @@ class _Readers:
     def of(self, tensor: Any) -> list[Node]:
         return self._nodes.get(id(tensor), [])
 
-    def only(self, tensor: Any) -> Node | None:
+    def only(self, tensor: Tensor) -> Node | None:
         """The one node that reads a tensor, which is no result."""
         found = self.of(tensor)
         return found[0] if len(found) == 1 and id(tensor) not in self._kept else None
 
-    def there(self, tensor: Any, node: Node) -> bool:
+    def there(self, tensor: Tensor, node: Node) -> bool:
         """Whether a tensor is made before `node`."""
         return self._made.get(id(tensor), -1) < self.place[id(node)]
 
@@ -104,7 +105,7 @@ def _backward(node: Node, readers: _Readers) -> dict[int, tuple[Node, ...]]:
     return {id(first): (both,), id(second): ()}
 
 
-def _of_weights(node: Node) -> tuple[Any, Any] | None:
+def _of_weights(node: Node) -> tuple[Tensor, ...] | None:
     """(x, dz), where the node is x^T dz over all axes but the last."""
     if node.op is matmul_:
         x, dz = node.inputs

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from typing import Any
 
 from gtape.compile import lowering  # noqa: F401  (attaches the rules to the ops)
 from gtape.compile.frontend.closed_graph import ClosedGraph
-from gtape.compile.ir.builder import Builder, spelled
+from gtape.compile.ir.builder import Builder
 from gtape.compile.ir.nodes import (
     Hosted,
     InputNode,
@@ -19,22 +18,20 @@ from gtape.compile.ir.nodes import (
     dense,
     v_root,
 )
-from gtape.compile.ir.rounding import exact
+from gtape.compile.ir.target import CPP, Target
 from gtape.core.context import init_scope, paused
-from gtape.core.excess_precision import excess_precision_enabled
 from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise
-from gtape.opdef.printers.cuda import C_TYPES, NARROW
-from gtape.trace.graph import Graph
+from gtape.trace.graph import Graph, Node
 from gtape.trace.tracer import trace
 
 
-def lowered(program: ClosedGraph) -> IrModule:
+def lower(program: ClosedGraph, target: Target = CPP) -> IrModule:
     """The whole program: results, and what its states become."""
-    builder = Builder()
+    builder = Builder(target)
     env: dict[int, Value] = {}
     graph = program.graph
     count = len(program.arguments)
@@ -95,7 +92,7 @@ def _spec(tensor: Tensor) -> tuple[tuple[int, ...], str]:
     return tuple(int(n) for n in spec.shape), spec.dtype.name
 
 
-def _value(builder: Builder, env: dict[int, Value], tensor: Any) -> Value:
+def _value(builder: Builder, env: dict[int, Value], tensor: Tensor) -> Value:
     found = env.get(id(tensor))
     if found is None:
         found = env[id(tensor)] = builder.constant(tensor._a, tensor.dtype.name)
@@ -110,40 +107,26 @@ def _nodes(builder: Builder, graph: Graph, env: dict[int, Value]) -> None:
             env[id(tensor)] = value
 
 
-def _node(builder: Builder, node: Any, inputs: list[Value], specs: list[Spec]) -> Sequence[Value]:
-    op = node.op
-    made: Any = None
+def _node(builder: Builder, node: Node, inputs: list[Value], specs: list[Spec],
+          ) -> Sequence[Value]:
+    op, target = node.op, builder.target
     if isinstance(op, Composite):
         return _opened(builder, op, node, inputs)
-    if isinstance(op, Elementwise):
-        made = _elementwise(builder, op, inputs, specs[0])
-    if made is None and op.lower is not None:
-        made = op.lower(builder, inputs, dict(zip(op.attr_names, node.attrs)), specs)
-    if made is None and op.definition is not None and all(map(_opens, inputs)):
+    if isinstance(op, Elementwise) and target.spells(node, inputs, specs[0]):
+        return [builder.elem(op.name, op.expression, inputs, specs[0].dtype.name,
+                             tuple(specs[0].shape))]
+    rule = target.rule(op, inputs)
+    made = None if rule is None else rule(
+        builder, inputs, dict(zip(op.attr_names, node.attrs)), specs)
+    if made is not None:
+        return [made] if isinstance(made, Value) else made
+    if op.definition is not None and target.opens(op, inputs):
         return _opened(builder, op, node, inputs)
-    if made is None:
-        return builder.add(Hosted(op, node.attrs, inputs),
-                           [(tuple(s.shape), s.dtype.name) for s in specs])
-    return [made] if isinstance(made, Value) else made
+    return builder.add(Hosted(op, node.attrs, inputs),
+                       [(tuple(s.shape), s.dtype.name) for s in specs])
 
 
-def _opens(value: Value) -> bool:
-    """Whether an op of this value is what its definition gives. Array functions compute floats of
-    two bytes in float32 and round once, and know what there is of no elements."""
-    return value.size > 0 and value.dtype in C_TYPES and value.dtype not in NARROW
-
-
-def _elementwise(builder: Builder, op: Elementwise, inputs: list[Value], spec: Spec,
-                 ) -> Value | None:
-    dtypes = [v.dtype for v in inputs]
-    if not spelled(op.body(), op.params, dtypes) or spec.dtype.name.startswith("complex"):
-        return None
-    if not excess_precision_enabled() and not exact(op.body(), [*dtypes, spec.dtype.name]):
-        return None
-    return builder.elem(op.name, op.expression, inputs, spec.dtype.name, tuple(spec.shape))
-
-
-def _opened(builder: Builder, op: Op, node: Any, inputs: list[Value]) -> list[Value]:
+def _opened(builder: Builder, op: Op, node: Node, inputs: list[Value]) -> list[Value]:
     """The nodes of an op's definition."""
     graph = definition(op, node.attrs, tuple(t.spec for t in node.inputs))
     env = {id(symbol): value for symbol, value in zip(graph.inputs, inputs)}
@@ -154,7 +137,7 @@ def _opened(builder: Builder, op: Op, node: Any, inputs: list[Value]) -> list[Va
 # An entry is a graph of a dozen nodes. A network has a few dozen kinds and shapes of such ops, and
 # its trace with the gradient, and those of other lengths, ask for them again.
 @lru_cache(1024)
-def definition(op: Op, attrs: tuple[Any, ...], specs: tuple[Spec, ...]) -> Graph:
+def definition(op: Op, attrs: tuple[object, ...], specs: tuple[Spec, ...]) -> Graph:
     assert op.definition is not None
     written = partial(op.definition, **dict(zip(op.attr_names, attrs)))
     with init_scope(), paused():

@@ -149,7 +149,7 @@ class LibraryCall(IrNode):
                  "takes_place")
 
     def __init__(self, name: str, inputs: Sequence[Value], key: Any, headers: Sequence[str],
-                 emit: Any, scratch: Any = 0, checks: str = "") -> None:
+                 emit: Any, scratch: object = 0, checks: str = "") -> None:
         super().__init__(inputs)
         self.name = name
         self.key = key
@@ -190,7 +190,7 @@ class Hosted(IrNode):
 
     @property
     def has_side_effect(self) -> bool:  # type: ignore[override]
-        return bool(getattr(self.op, "has_side_effect", False)) or self.op.refuses
+        return self.op.has_side_effect or self.op.refuses
 
 
 class IrModule(NamedTuple):

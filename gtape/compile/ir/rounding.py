@@ -4,7 +4,7 @@ Formulas compute these types in float32. A value that anything looks into is a n
 type, the same for all that read it: one that is stored or given out, cast, compared, reduced, or
 read more than once. Only what one formula takes from another on the way through a chain of
 arithmetic keeps the digits of float32, as in XLA and inductor. Without excess precision
-(`gtape.core.excess_precision`) every step is rounded.
+(`gtape.core.modes`) every step is rounded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gtape.compile.ir.nodes import (
     View,
     dense,
 )
-from gtape.core.excess_precision import excess_precision_enabled
+from gtape.core.modes import Modes
 from gtape.opdef.printers.cuda import NARROW, looked_at
 from gtape.opdef.scalar_graph import Expr, topological
 
@@ -51,7 +51,7 @@ def rounded_values(module: IrModule) -> frozenset[int]:
     """The numbers of the values that are rounded before anything reads them."""
     made = [v for node in module.nodes if isinstance(node, Elem) or _is_sum(node)
             for v in node.outputs if v.dtype in NARROW]
-    if not made or not excess_precision_enabled():
+    if not made or not Modes.excess_precision:
         return frozenset(v.number for v in made)
     twin = _twins(module)
     found = {twin(n) for n in module.shared | _read(module)}
@@ -131,7 +131,7 @@ def _form(node: IrNode, twin: Callable[[int], int]) -> Any:
     """What a node computes, of what; None for sources and for what cannot be compared."""
     inputs = tuple(twin(v.number) for v in node.inputs)
     if isinstance(node, Elem):
-        return "elem", _ops_of(node, inputs)
+        return "elem", ops_of(node, inputs)
     if isinstance(node, Reduce):
         return "reduce", inputs, node.how, node.axes
     if isinstance(node, View):
@@ -143,7 +143,7 @@ def _form(node: IrNode, twin: Callable[[int], int]) -> Any:
     return (type(node).__name__, inputs) if inputs else None
 
 
-def _ops_of(node: Elem, inputs: Sequence[int]) -> tuple[Any, ...]:
+def ops_of(node: Elem, inputs: Sequence[object]) -> tuple[object, ...]:
     """A formula without the names of its inputs."""
     named = dict(zip(node.names, inputs))
     places: dict[int, int] = {}

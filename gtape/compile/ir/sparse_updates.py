@@ -195,7 +195,7 @@ class _Reads:
         (body,) = substitute([old.body], renamed, graph)
         return self._made(Elem(old.name, body, names, inputs), out)
 
-    def _rows(self, table: Value, gather: Any) -> Value:
+    def _rows(self, table: Value, gather: LibraryCall) -> Value:
         """The rows of a table that `gather` reads of another."""
         indices = gather.inputs[1]
         key = (table.number, indices.number)

@@ -3,15 +3,15 @@
 For devices without compiled programs. A GPU runs one kernel for each formula that is left, and
 NumPy goes over large arrays block by block, so that what lies between stays in the cache. Of floats
 of two bytes a joined formula rounds what its scalar ops look into and its result, unless excess
-precision is off (`gtape.core.excess_precision`): then each formula stays one, and is rounded.
+precision is off (`gtape.core.modes`): then each formula stays one, and is rounded.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from gtape.core.excess_precision import excess_precision_enabled
-from gtape.core.tensor import EagerTensor
+from gtape.core.modes import Modes
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.elementwise import Elementwise, ElementwiseVjp
 from gtape.opdef.printers.cuda import NARROW
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute, topological
@@ -65,12 +65,12 @@ def joinable(node: Node) -> bool:
     if not isinstance(op, Elementwise) or not node.outputs[0].dtype.is_floating:
         return False
     kind = node.outputs[0]._t
-    if kind.dtype.name in NARROW and (kind.device.is_host or not excess_precision_enabled()):
+    if kind.dtype.name in NARROW and (kind.device.is_host or not Modes.excess_precision):
         return False  # NumPy rounds each step, but for numbers beside bfloat16: there none
     return all(t._t is node.outputs[0]._t for t in node.inputs)
 
 
-def _inside(tensor: Any, node: Node, uses: dict[int, int], kept: set[int]) -> bool:
+def _inside(tensor: Tensor, node: Node, uses: dict[int, int], kept: set[int]) -> bool:
     """Whether only `node` reads a tensor, in its own shape."""
     count = sum(t is tensor for t in node.inputs)
     return (uses[id(tensor)] == count and id(tensor) not in kept
@@ -95,7 +95,7 @@ def _of(node: Node, scope: ScalarGraph, formulas: dict[int, _Formula], uses: dic
     return _Formula(node.op.expression(scope, args), inputs)
 
 
-def number_or_input(tensor: Any, scope: ScalarGraph, inputs: dict[str, Any]) -> Expr:
+def number_or_input(tensor: Tensor, scope: ScalarGraph, inputs: dict[str, Tensor]) -> Expr:
     """A tensor in an expression: one number is a constant, any other one of `inputs`."""
     if type(tensor) is EagerTensor and not tensor.spec.shape:
         return scope.constant(tensor._peek()[()].item())

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from gtape.compile.ir.linear_products import with_linear_products
 from gtape.compile.launches.formulas import fused, joinable, number_or_input
+from gtape.core.device import ArrayType
 from gtape.core.op import Op
-from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.tensor import EagerTensor, Tensor, note_origin
 from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute, topological
 from gtape.trace.graph import Graph, Node
@@ -276,7 +277,7 @@ def _made(members: Sequence[_Member]) -> Launch | None:
 class Launch(Op):
     """One launch: `run(arrays)` gives all results, which have the type `kind`."""
 
-    def __init__(self, name: str, run: Any, kind: Any) -> None:
+    def __init__(self, name: str, run: Any, kind: ArrayType) -> None:
         super().__init__(name, ())
         self._run = run
         self._kind = kind
@@ -285,4 +286,4 @@ class Launch(Op):
                 ) -> tuple[Tensor, ...]:
         with self._kind.device.scope():
             made = self._run([x._array_() for x in inputs])
-        return tuple([noted(EagerTensor(a, self._kind)) for a in made])
+        return tuple([note_origin(EagerTensor(a, self._kind)) for a in made])

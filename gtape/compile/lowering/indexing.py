@@ -33,6 +33,8 @@ def compact(b: Builder, x: Value) -> Value:
 def within(b: Builder, indices: Value, limit: int | None, what: str, *,
            low: int | None = 0) -> None:
     """A test at run time that all indices lie in [low, limit); None is no bound."""
+    # Before any step that uses the indices, in a pass of its own: those then go without bounds, and
+    # nothing is written when one is wrong.
     flat = compact(b, indices)
     bounds = ["-__LONG_MAX__ - 1" if low is None else f"{low}L",
               "__LONG_MAX__" if limit is None else f"{limit}L"]
@@ -89,12 +91,14 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     return _gathered(b, table, indices, 0, specs[0].shape, True)
 
 
-_ADDED = ("float32", "float64", "int32", "int64")
+#: What the functions of cpu_indexing.h add.
+ADDED = ("float32", "float64", "int32", "int64")
 
 
 def _scattered(b: Builder, value: Value, indices: Value, shape: Sequence[int]) -> Value:
     """Rows added up in zeros of `shape`."""
     rows, inner, count = shape[0], math.prod(shape[1:]), indices.size
+    # As the eager op does, so that both round alike: see `numerics.scatter`.
     wide = value.dtype == "float32" and count > CROWD and count >= DENSE * rows
 
     def emit(program: Any, node: LibraryCall) -> str:
@@ -113,7 +117,7 @@ def _scattered(b: Builder, value: Value, indices: Value, shape: Sequence[int]) -
 @lowers(gathering.scatter_rows_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     value, indices = x
-    if not indices_fit(indices) or value.dtype not in _ADDED or not value.size:
+    if not indices_fit(indices) or value.dtype not in ADDED or not value.size:
         return None
     rows = attrs["rows"]
     within(b, indices, rows, f"the indices of rows to add must be below {rows}", low=None)
@@ -152,7 +156,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     indices, value = x
     shape = tuple(specs[0].shape)
-    if not indices_fit(indices) or value.dtype not in _ADDED or not value.size:
+    if not indices_fit(indices) or value.dtype not in ADDED or not value.size:
         return None
     rows = flat_rows(b, indices, shape, "scatter_nd")
     depth = indices.shape[-1]
@@ -163,7 +167,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 # ---------------------------------------------------------------- arrays put together
 
 def placed(b: Builder, name: str, parts: Sequence[tuple[Value, StridedLayout]],
-           shape: Sequence[int], dtype: str, fill: Any) -> Value:
+           shape: Sequence[int], dtype: str, fill: float | None) -> Value:
     """An array of `parts`, each at its layout, over a background of `fill` (None: all is
     covered)."""
     kind = C_TYPES[dtype]
@@ -175,6 +179,7 @@ def placed(b: Builder, name: str, parts: Sequence[tuple[Value, StridedLayout]],
         if fill is not None:
             lines.append(f"for (long i = 0; i < {size}; i++) y[i] = ({kind})({_number(fill)});")
         for value, (_, layout) in zip(node.inputs, parts):
+            # The part was computed in its place here, and nothing is left to copy.
             if program.plan.is_home(node.outputs[0], value):
                 continue
             _, strides, _ = program.plan.layout(value)

@@ -9,14 +9,14 @@ from typing import Any
 from gtape.compile.ir.builder import Builder, elementwise, lowers, number_of
 from gtape.compile.ir.nodes import LibraryCall, Value
 from gtape.compile.lowering.indexing import compact
+from gtape.core.dtypes import INTEGERS
 from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.ops.checks import numerics
-from gtape.ops.elementwise import bitwise, scalars
+from gtape.ops.elementwise import scalars
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_integers.h",)
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
 def _divided(op: Op, struct: str) -> None:
@@ -24,7 +24,7 @@ def _divided(op: Op, struct: str) -> None:
     def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
         (spec,) = specs
         shape, kind = tuple(spec.shape), spec.dtype.name
-        if kind not in _INTEGERS or 0 in shape or any(v.dtype != kind for v in x):
+        if kind not in INTEGERS or 0 in shape or any(v.dtype != kind for v in x):
             return None
         both = [compact(b, v if v.size == 1 else b.stretched(v, shape)) for v in x]
         steps = ", ".join("0" if v.size == 1 else "1" for v in both)
@@ -50,17 +50,18 @@ _divided(scalars.truncatemod.op, "TruncatedRest")
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     base, exponent = x
     count = number_of(exponent)
-    if base.dtype not in _INTEGERS or not isinstance(count, int) or not 0 <= count < 64:
+    if base.dtype not in INTEGERS or not isinstance(count, int) or not 0 <= count < 64:
         return None
     shape = tuple(specs[0].shape)
-    made, square = b.splat(1, shape, base.dtype), b.stretched(base, shape)
+    power, square = b.splat(1, shape, base.dtype), b.stretched(base, shape)
+    # By squaring: 2 log2(n) products at most, where C has no power of integers.
     while count:
         if count % 2:
-            made = elementwise(b, scalars.multiply, made, square)
+            power = elementwise(b, scalars.multiply, power, square)
         count //= 2
         if count:
             square = elementwise(b, scalars.multiply, square, square)
-    return made
+    return power
 
 
 def integer_mean(b: Builder, x: Value, axes: Sequence[int], shape: tuple[int, ...]) -> Value:
@@ -70,8 +71,8 @@ def integer_mean(b: Builder, x: Value, axes: Sequence[int], shape: tuple[int, ..
     wide = x.dtype if x.dtype in ("int64", "uint64") else "int64"
     parts = [x]
     if wide == x.dtype:
-        parts = [elementwise(b, bitwise.right_shift, x, b.splat(32, x.shape, wide)),
-                 elementwise(b, bitwise.bitwise_and, x, b.splat(2**32 - 1, x.shape, wide))]
+        parts = [elementwise(b, scalars.right_shift, x, b.splat(32, x.shape, wide)),
+                 elementwise(b, scalars.bitwise_and, x, b.splat(2**32 - 1, x.shape, wide))]
     sums = [compact(b, b.reduced("sum", b.cast(p, wide), axes, True)) for p in parts]
 
     def emit(program: Any, node: LibraryCall) -> str:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder, elementwise, formula, iota, lowers
+from gtape.compile.ir.builder import Builder, elementwise, iota, lowers
 from gtape.compile.ir.nodes import LibraryCall, StridedLayout, Value, dense
 from gtape.compile.lowering.indexing import compact, placed
 from gtape.compile.schedule.plan import nbytes
@@ -22,26 +22,6 @@ Attrs = dict[str, Any]
 
 def _ready(*values: Value) -> bool:
     return all(v.dtype in C_TYPES and v.size for v in values)
-
-
-@lowers(arranging.tile_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    (value,), multiples = x, attrs["multiples"]
-    if not _ready(value) or 0 in multiples:
-        return None
-    apart = b.reshaped(value, tuple(n for length in value.shape for n in (1, length)))
-    wide = tuple(n for pair in zip(multiples, value.shape) for n in pair)
-    return b.reshaped(b.stretched(apart, wide), tuple(specs[0].shape))
-
-
-@lowers(arranging.repeat_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    (value,), axis, repeats = x, attrs["axis"], attrs["repeats"]
-    if not _ready(value) or not repeats:
-        return None
-    before, behind = value.shape[:axis + 1], value.shape[axis + 1:]
-    wide = b.stretched(b.reshaped(value, (*before, 1, *behind)), (*before, repeats, *behind))
-    return b.reshaped(wide, tuple(specs[0].shape))
 
 
 @lowers(arranging.roll_)
@@ -86,6 +66,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if not _ready(value):
         return None
     rows, columns = value.shape[-2:]
+    # How far an element is from the diagonal, computed where it is used: no mask in memory.
     step = elementwise(b, scalars.subtract, iota(b, columns, "int32"),
                        b.reshaped(iota(b, rows, "int32"), (rows, 1)))
     zero = b.splat(0, value.shape, value.dtype)
@@ -134,25 +115,6 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
         return None
     parts = [(value, StridedLayout(dense(value.shape))), (diagonal, _diagonal(value.shape, low)[1])]
     return placed(b, "set diag", parts, value.shape, value.dtype, None)
-
-
-@lowers(diagonals.cross_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    if not _ready(*x):
-        return None
-    shape = (*x[0].shape[:-1], 1)
-    last = len(shape) - 1
-
-    def part(value: Value, at: int) -> Value:
-        return b.sliced(value, [0] * last + [at], [1] * len(shape), shape)
-
-    parts = []
-    for i in range(3):
-        j, k = (i + 1) % 3, (i + 2) % 3
-        made = formula(b, "cross", lambda p, q, r, s: p * q - r * s, part(x[0], j), part(x[1], k),
-                       part(x[0], k), part(x[1], j))
-        parts.append((made, StridedLayout(dense(x[0].shape), i)))
-    return placed(b, "cross", parts, x[0].shape, x[0].dtype, None)
 
 
 @lowers(casting.bitcast_)

@@ -22,6 +22,7 @@ def _(b: Builder, x: list[Value], attrs: dict[str, Any], specs: Sequence[Spec]) 
 
     node = LibraryCall("premise", (compact(b, held),), (expected, attrs["why"]), (), emit,
                    checks=attrs["why"])
+    # As a check that fails, but the call is then run by Python and is no error.
     node.premise = True
     b.library(node, ())
     return held

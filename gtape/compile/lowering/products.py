@@ -11,7 +11,7 @@ from gtape.compile.ir.nodes import StridedLayout, Value, dense
 from gtape.core.spec import Spec
 from gtape.numerics.contraction import order_of
 from gtape.ops.elementwise import scalars
-from gtape.ops.linalg import contraction, linear, products
+from gtape.ops.linalg import contraction, products
 
 Attrs = dict[str, Any]
 _REAL = ("float32", "float64")
@@ -24,6 +24,7 @@ def _swapped(b: Builder, x: Value) -> Value:
 
 def product(b: Builder, x: Value, y: Value) -> Value:
     """x @ y; where y is one matrix, the batch axes of x are more rows."""
+    # One large product is faster than a batch of small ones, and its weights are packed once.
     if len(y.shape) == 2 and len(x.shape) > 2:
         rows = math.prod(x.shape[:-1])
         flat = b.product(b.reshaped(x, (rows, x.shape[-1])), y)
@@ -41,17 +42,6 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if attrs["transpose_b"]:
         right = _swapped(b, right)
     return product(b, left, right)
-
-
-@lowers(linear.weight_gradients_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[Value] | None:
-    value, dz = x
-    if value.dtype not in _REAL or not value.size or not dz.size:
-        return None
-    rows = math.prod(value.shape[:-1])
-    flat = b.reshaped(value, (rows, value.shape[-1]))
-    slope = b.reshaped(dz, (rows, dz.shape[-1]))
-    return [b.product(_swapped(b, flat), slope), b.reduced("sum", slope, (0,), False)]
 
 
 @lowers(contraction.einsum_)
@@ -86,11 +76,11 @@ def _pair(b: Builder, first: str, x: Value, second: str, y: Value, others: str,
     right = _arranged(b, second, y, batch, inner, columns)
     sizes = dict(zip(first, x.shape)) | dict(zip(second, y.shape))
     if inner:
-        made = b.product(left, right)
+        product = b.product(left, right)
     else:
-        made = elementwise(b, scalars.multiply, left, right)
+        product = elementwise(b, scalars.multiply, left, right)
     term = "".join([*batch, *rows, *columns])
-    return term, b.reshaped(made, tuple(sizes[s] for s in term))
+    return term, b.reshaped(product, tuple(sizes[s] for s in term))
 
 
 def _diagonal(b: Builder, term: str, x: Value) -> tuple[str, Value]:

@@ -11,6 +11,7 @@ import numpy as np
 from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import LibraryCall, Value
 from gtape.compile.lowering.indexing import compact
+from gtape.core.dtypes import FLOATS
 from gtape.core.spec import Spec
 from gtape.numerics.error_function_tables import CENTRE
 from gtape.opdef.printers.cuda import C_TYPES, compute_dtype
@@ -19,7 +20,6 @@ from gtape.ops.random import draws, generator
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_random.h",)
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def _drawn(b: Builder, position: Value, spec: Spec, distribution: str, numbers: Sequence[str], *,
@@ -39,7 +39,7 @@ def _drawn(b: Builder, position: Value, spec: Spec, distribution: str, numbers: 
 
 def _floats(spec: Spec, *numbers: Any) -> list[str] | None:
     """Numbers in the dtype that `spec` is computed in; None where they are not finite."""
-    if spec.dtype.name not in _FLOATS or not all(math.isfinite(n) for n in numbers):
+    if spec.dtype.name not in FLOATS or not all(math.isfinite(n) for n in numbers):
         return None
     return [number_text(float(n), compute_dtype(spec.dtype.name)) for n in numbers]
 
@@ -52,15 +52,16 @@ def _declare(distribution: str, numbers: Callable[..., list[str] | None], struct
         (spec,) = specs
         if not math.prod(spec.shape):
             return None
-        made = numbers(spec, **dict(attrs["parameters"]))
+        value = numbers(spec, **dict(attrs["parameters"]))
         kind = struct.format(C_TYPES[spec.dtype.name])
-        return None if made is None else _drawn(b, x[0], spec, kind, made, counted=counted)
+        return None if value is None else _drawn(b, x[0], spec, kind, value, counted=counted)
 
 
 def _uniform(spec: Spec, low: float = 0.0, high: float = 1.0) -> list[str] | None:
-    if spec.dtype.name not in _FLOATS or not (math.isfinite(low) and math.isfinite(high)):
+    if spec.dtype.name not in FLOATS or not (math.isfinite(low) and math.isfinite(high)):
         return None
     of = np.dtype(spec.dtype.np_dtype).type
+    # In the dtype, as the eager draw computes them: both give the same bits.
     end = of(high)
     with np.errstate(over="ignore"):
         return _floats(spec, of(high - low), of(low), end, np.nextafter(end, of(low)))
@@ -71,8 +72,8 @@ def _normal(spec: Spec, mean: float = 0.0, stddev: float = 1.0) -> list[str] | N
 
 
 def _truncated_normal(spec: Spec, mean: float = 0.0, stddev: float = 1.0) -> list[str] | None:
-    made = _floats(spec, mean, stddev)
-    return None if made is None else [*made, f"{{{', '.join(map(repr, CENTRE))}}}"]
+    floats = _floats(spec, mean, stddev)
+    return None if floats is None else [*floats, f"{{{', '.join(map(repr, CENTRE))}}}"]
 
 
 def _bernoulli(spec: Spec, probability: float) -> list[str]:

@@ -6,16 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from gtape.compile.ir.builder import Builder, elementwise, lowers
+from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import LibraryCall, Value
-from gtape.compile.lowering.indexing import compact, indices_fit
+from gtape.compile.lowering.indexing import compact
 from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.numerics.running_sums import SHORT
 from gtape.opdef.printers.cuda import C_TYPES
-from gtape.ops.elementwise import scalars
 from gtape.ops.indexing import sorting
 from gtape.ops.reductions import cumulative
 
@@ -37,11 +34,12 @@ def _scan(op: Op, struct: str, dtypes: Sequence[str]) -> None:
         if any(v.dtype not in dtypes or not v.size or v.shape != last.shape for v in x):
             return None
         back = "true" if attrs["reverse"] else "false"
+        # As the eager op does, so that both round alike: see `numerics.running_sums`.
         how = f"Wide{struct}" if struct == "Sums" and shape[axis] > SHORT else struct
 
         def emit(program: Any, node: LibraryCall) -> str:
-            made = ", ".join(program.pointer(v) for v in node.inputs)
-            return (f"scan({how}<{C_TYPES[last.dtype]}>{{{made}}}, "
+            pointers = ", ".join(program.pointer(v) for v in node.inputs)
+            return (f"scan({how}<{C_TYPES[last.dtype]}>{{{pointers}}}, "
                     f"{program.pointer(node.outputs[0])}, {_sizes(shape, axis)}, {back});")
 
         node = LibraryCall(f"running {struct.lower()}", [compact(b, v) for v in x],
@@ -70,22 +68,3 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     node = LibraryCall("argmax" if attrs["largest"] else "argmin", (compact(b, value),), axis,
                        _HEADER, emit)
     return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
-
-
-@lowers(sorting.in_top_k_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    scores, target = x
-    if scores.dtype not in _REAL or not scores.size or not indices_fit(target):
-        return None
-    shape, classes = target.shape, scores.shape[1]
-    zero = b.splat(0.0, scores.shape, scores.dtype)
-    chosen = elementwise(b, scalars.equal, b.reshaped(target, (*target.shape, 1)),
-                         b.constant(np.arange(classes, dtype=target.dtype), target.dtype))
-    own = b.reduced("sum", elementwise(b, scalars.where, chosen, scores, zero), (1,), True)
-    above = b.cast(elementwise(b, scalars.greater, scores, own), "int32")
-    few = elementwise(b, scalars.less, b.reduced("sum", above, (1,), False),
-                      b.splat(attrs["k"], shape, "int32"))
-    finite = b.reduced("all", elementwise(b, scalars.is_finite, scores), (1,), False)
-    inside = b.reduced("any", chosen, (1,), False)
-    usable = elementwise(b, scalars.logical_and, few, finite)
-    return elementwise(b, scalars.logical_and, usable, inside)

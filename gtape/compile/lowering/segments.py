@@ -10,7 +10,7 @@ import numpy as np
 
 from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import LibraryCall, Value
-from gtape.compile.lowering.indexing import compact, indices_fit, within
+from gtape.compile.lowering.indexing import ADDED, compact, indices_fit, within
 from gtape.core.dtypes import int64
 from gtape.core.op import Op
 from gtape.core.spec import Spec
@@ -21,7 +21,6 @@ from gtape.ops.shape import arranging
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_indexing.h",)
-_NUMBERS = ("float32", "float64", "int32", "int64")
 
 
 def _called(b: Builder, function: str, inputs: Sequence[Value], spec: Spec, arguments: str,
@@ -64,9 +63,9 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     moved = b.transposed(value, order)
     batch, steps, *rest = moved.shape
     within(b, lengths, steps + 1, f"reverse_sequence: seq_lengths must lie in [0, {steps + 1})")
-    made = _called(b, "reverse_starts", (moved, lengths), Spec(moved.shape, specs[0].dtype),
-                   f"{batch}L, {steps}L, {math.prod(rest)}L")
-    return b.transposed(made, tuple(order.index(i) for i in range(rank)))
+    turned = _called(b, "reverse_starts", (moved, lengths), Spec(moved.shape, specs[0].dtype),
+                     f"{batch}L, {steps}L, {math.prod(rest)}L")
+    return b.transposed(turned, tuple(order.index(i) for i in range(rank)))
 
 
 # ---------------------------------------------------------------- segments
@@ -81,7 +80,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 @lowers(segments.sizes_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (ids,), (spec,) = x, specs
-    if not indices_fit(ids) or not attrs["count"] or spec.dtype.name not in _NUMBERS:
+    if not indices_fit(ids) or not attrs["count"] or spec.dtype.name not in ADDED:
         return None
     counts = _called(b, "count_indices", x, Spec(spec.shape, int64),
                      f"{ids.size}L, {attrs['count']}L, 1")
@@ -92,7 +91,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     (value, ids), (spec,) = x, specs
     count, largest = attrs["count"], attrs["largest"]
-    if value.dtype not in _NUMBERS or not value.size or not indices_fit(ids) or not count:
+    if value.dtype not in ADDED or not value.size or not indices_fit(ids) or not count:
         return None
     kind = np.dtype(spec.dtype.np_dtype)
     limits: Any = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gtape.compile.ir.builder import Builder, lowers
@@ -13,6 +13,7 @@ from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import C_TYPES
 from gtape.ops.indexing import scattering, slice_assignment, variable_scatter
+from gtape.ops.indexing.getitem import WHOLE_AXIS
 
 Attrs = dict[str, Any]
 _HEADER = ("cpu_indexing.h", "cpu_updates.h")
@@ -26,28 +27,31 @@ _PIECES = {"assign": "Replaced", "assign_add": "LastAdded", "assign_sub": "LastS
 
 def _chain_bytes(count: int) -> int:
     """The memory of `chained` in kernels/cpu_updates.h."""
+    # Room for the rows in a hash table that is at most half full, and links between equal ones.
     slots = 8
     while slots < 2 * count:
         slots *= 2
     return 4 * slots + 5 * count
 
 
-def _written(b: Builder, name: str, base: Value, inputs: Sequence[Value], key: Any, text: Any,
-             scratch: int = 0) -> Value:
+def _written(b: Builder, name: str, base: Value, inputs: Sequence[Value], key: object,
+             text: Callable[..., object], scratch: int = 0) -> Value:
     """`base` after `text(target, pointers of the inputs)`."""
     def emit(program: Any, node: LibraryCall) -> str:
         old, *pointers = [program.pointer(v) for v in node.inputs]
         (out,) = node.outputs
         target = program.pointer(out)
+        # The planner gives the result the place of the old array where nothing else reads that one:
+        # a row written into a large Variable then costs the row, and no copy of the table.
         copy = "" if old == target else (
             f"__builtin_memcpy({target}, {old}, sizeof({C_TYPES[out.dtype]}) * {out.size}L); ")
         return f"{{ {copy}{text(target, pointers)} }}"
 
     kept, others = compact(b, base), [compact(b, v) for v in inputs]
-    made = LibraryCall(name, (kept, *others), key, _HEADER, emit, scratch)
+    call = LibraryCall(name, (kept, *others), key, _HEADER, emit, scratch)
     if all(v is not kept for v in others):
-        made.takes_place = kept.number
-    return b.library(made, [(base.shape, base.dtype)])[0]
+        call.takes_place = kept.number
+    return b.library(call, [(base.shape, base.dtype)])[0]
 
 
 def _rows_written(b: Builder, struct: str, base: Value, rows: Value, values: Value, depth: int,
@@ -148,7 +152,6 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 
 
 # ---------------------------------------------------------------- variable[…].assign
-_ALL = ("slice", None, None, None)
 
 
 class _Slice(NamedTuple):
@@ -161,33 +164,34 @@ class _Slice(NamedTuple):
     shape: list[int]
 
 
-def _slice_at(shape: Sequence[int], key: Sequence[Any], indices: Sequence[Value]) -> _Slice | None:
+def _slice_at(shape: Sequence[int], key: Sequence[object], indices: Sequence[Value],
+              ) -> _Slice | None:
     """What a key of slices, numbers, None and scalar indices means; None for other keys."""
-    made = _Slice([], [], [], [])
+    where = _Slice([], [], [], [])
     entries = list(key)
     if Ellipsis not in entries:
         entries.append(Ellipsis)
     at = entries.index(Ellipsis)
     missing = len(shape) - sum(e is not None for e in entries) + 1
-    for entry in [*entries[:at], *[_ALL] * missing, *entries[at + 1:]]:
+    for entry in [*entries[:at], *[WHOLE_AXIS] * missing, *entries[at + 1:]]:
         if entry is None:
-            made.shape.append(1)
+            where.shape.append(1)
             continue
-        n = shape[len(made.starts)]
+        n = shape[len(where.starts)]
         span = range(1)
         if hasattr(entry, "number"):
-            made.starts.append(indices[entry.number])
+            where.starts.append(indices[entry.number])
         elif type(entry) is int and -n <= entry < n:
-            made.starts.append(entry % n)
+            where.starts.append(entry % n)
         elif type(entry) is tuple:
             span = range(*slice(*entry[1:]).indices(n))
-            made.starts.append(span.start)
-            made.shape.append(len(span))
+            where.starts.append(span.start)
+            where.shape.append(len(span))
         else:
             return None
-        made.steps.append(span.step)
-        made.lengths.append(len(span))
-    return made
+        where.steps.append(span.step)
+        where.lengths.append(len(span))
+    return where
 
 
 @lowers(slice_assignment.changed_piece_)
@@ -199,7 +203,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if all(not i.shape for i in indices):
         return _slice_written(b, base, update, indices, key, attrs["how"])
     if not update.size or len(indices) > 1 or not hasattr(key[0], "number") or any(
-            e is not Ellipsis and e != _ALL for e in key[1:]):
+            e is not Ellipsis and e != WHOLE_AXIS for e in key[1:]):
         return None
     (where,) = indices
     rows = _wrapped(b, where, base.shape[0], attrs["how"])
@@ -219,26 +223,26 @@ def _wrapped(b: Builder, indices: Value, length: int, how: str) -> Value:
 
 
 def _slice_written(b: Builder, base: Value, update: Value, indices: Sequence[Value],
-                   key: Sequence[Any], how: str) -> Value | None:
+                   key: Sequence[object], how: str) -> Value | None:
     """A slice whose shape is known, at a place that may depend on scalar indices."""
-    found = _slice_at(base.shape, key, indices)
-    if found is None:
+    where = _slice_at(base.shape, key, indices)
+    if where is None:
         return None
     strides = dense(base.shape)
-    places = [(s, d) for s, d in zip(found.starts, strides) if isinstance(s, int)]
+    places = [(s, d) for s, d in zip(where.starts, strides) if isinstance(s, int)]
     offset = sum(s * d for s, d in places)
-    moved = [(_wrapped(b, s, n, how), d) for s, n, d in zip(found.starts, base.shape, strides)
+    moved = [(_wrapped(b, s, n, how), d) for s, n, d in zip(where.starts, base.shape, strides)
              if not isinstance(s, int)]
-    if 0 in found.lengths:
+    if 0 in where.lengths:
         return base
-    wide = b.reshaped(b.stretched(update, tuple(found.shape)), tuple(found.lengths))
+    wide = b.reshaped(b.stretched(update, tuple(where.shape)), tuple(where.lengths))
     kind = C_TYPES[base.dtype]
 
     def text(target: str, pointers: Sequence[str]) -> str:
         at = "".join(f" + *{p} * {d}L" for p, (_, d) in zip(pointers[1:], moved))
-        loops = copied("y", [p * d for p, d in zip(found.steps, strides)], pointers[0],
+        loops = copied("y", [p * d for p, d in zip(where.steps, strides)], pointers[0],
                        dense(wide.shape), wide.shape, kind, _LETTERS[how])
         return " ".join([f"{kind}* y = {target} + {offset}L{at};", *loops])
 
-    key_ = (offset, tuple(found.steps), wide.shape, tuple(d for _, d in moved), how)
+    key_ = (offset, tuple(where.steps), wide.shape, tuple(d for _, d in moved), how)
     return _written(b, "write slice", base, (wide, *(r for r, _ in moved)), key_, text)

@@ -38,6 +38,8 @@ def _geometry(x: Shape, y: Shape, window: Sequence[int], attrs: Attrs, channels:
              "DW": dw, "TOP": top, "LEFT": left, "OH": oh, "OW": ow}
     if channels is not None:
         sizes["O"] = channels
+    # Constants of the template, so that loops over filter cells can be unrolled, and divisions by
+    # strides become shifts or multiplications.
     return "static constexpr long " + ", ".join(f"{k} = {n}" for k, n in sizes.items()) + ";"
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.numpy.values import ArrayFunction, ArrayValue
+from gtape.compile.ir.nodes import Value
+from gtape.compile.schedule.plan import numpy_dtype
 from gtape.numerics.sums import total
 
 
@@ -22,7 +23,6 @@ class Names:
             "concatenate": np.concatenate, "zero": np.float64(0), "inf": math.inf, "nan": math.nan}
         self._bound: dict[Any, str] = {}
         self._values: dict[int, str] = {}
-        self._kept: list[Any] = []
         self._counts: dict[str, int] = {}
 
     def fresh(self, letter: str) -> str:
@@ -33,57 +33,54 @@ class Names:
 
     def bound(self, thing: Any, wanted: str) -> str:
         """The global name of an object: the wanted one, if that is free."""
-        found = self._bound.get(id(thing))
-        if found is None:
+        known = self._bound.get(id(thing))
+        if known is None:
             name = wanted if wanted.isidentifier() and not keyword.iskeyword(wanted) else "f"
             while name in self.space or hasattr(builtins, name) or name[1:].isdigit():
                 name = f"{name}_"
-            found = self._bound[id(thing)] = name
+            known = self._bound[id(thing)] = name
             self.space[name] = thing
-        return found
+        return known
 
     def numbered(self, thing: Any, letter: str) -> str:
         """The global name of an object: a letter or word, and a number."""
-        found = self._bound.get(id(thing))
-        if found is None:
-            found = self._bound[id(thing)] = self.fresh(letter)
-            self.space[found] = thing
-        return found
-
-    def function(self, function: ArrayFunction) -> str:
-        return self.bound(function.call, function.name)
+        known = self._bound.get(id(thing))
+        if known is None:
+            known = self._bound[id(thing)] = self.fresh(letter)
+            self.space[known] = thing
+        return known
 
     def dtype(self, dtype: np.dtype) -> str:
         return self.bound(dtype, f"{dtype.name}_")
 
-    def called(self, value: ArrayValue, name: str) -> str:
+    def called(self, value: Value, name: str) -> str:
         """Give a value a name."""
-        self._values[id(value)] = name
-        self._kept.append(value)
+        self._values[value.number] = name
         return name
 
-    def give(self, value: ArrayValue) -> str:
+    def give(self, value: Value) -> str:
         """A fresh name for a value."""
         return self.called(value, self.fresh("v"))
 
-    def text(self, value: ArrayValue, beside_arrays: bool = True) -> str:
-        """A value; a number as an array without axes beside arrays, else as NumPy's scalar.
+    def of(self, value: Value) -> str | None:
+        """The name of a value that is there already."""
+        return self._values.get(value.number)
 
-        Each is what NumPy is fastest with.
-        """
-        found = self._values.get(id(value))
-        if found is not None:
-            return found
-        assert value.place is not None and value.place[0] == "constant", "a value is not made yet"
-        array = value.place[1]
-        if beside_arrays or value.dtype.kind == "O":
-            return self._constant(array, array)
-        return self._constant(array, array[()])
-
-    def _constant(self, array: Any, shown: Any) -> str:
-        key = (id(array), type(shown))
+    def number(self, number: object, dtype: np.dtype, beside_arrays: bool) -> str:
+        """A number as an array without axes beside arrays, else as NumPy's scalar: each is what
+        NumPy is fastest with."""
+        array = np.asarray(number, dtype)
+        key = (dtype, array.tobytes(), beside_arrays)
         if key not in self._bound:
             self._bound[key] = self.fresh("k")
-            self.space[self._bound[key]] = shown
-            self._kept.append(array)
+            self.space[self._bound[key]] = array if beside_arrays else array[()]
         return self._bound[key]
+
+    def constant(self, value: Value) -> str:
+        """An array that is one number everywhere."""
+        dtype = numpy_dtype(value.dtype)
+        number = value.node.body.value  # type: ignore[attr-defined]
+        if not value.shape:
+            return self.number(number, dtype, False)
+        array = np.broadcast_to(np.asarray(number, dtype), value.shape)
+        return self.called(value, self.numbered(array, "c"))

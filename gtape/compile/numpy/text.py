@@ -1,8 +1,7 @@
-"""A program as the text of one Python function that calls NumPy."""
+"""A plan as the text of one Python function that calls NumPy."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,35 +9,25 @@ import numpy as np
 
 from gtape.compile.cpp.entry import shown
 from gtape.compile.frontend.closed_graph import ClosedGraph
-from gtape.compile.numpy.blocks import Piece, written
-from gtape.compile.numpy.clusters import Cluster, JoinedClusters, Unit, units_of
-from gtape.compile.numpy.joining import joined_lines
-from gtape.compile.numpy.lower import Steps
+from gtape.compile.ir.lower import lower
+from gtape.compile.ir.nodes import Elem, Hosted, InputNode, Product, Value, View, v_root
+from gtape.compile.numpy import blocks
 from gtape.compile.numpy.names import Names
-from gtape.compile.numpy.pools import pools_of, take
-from gtape.compile.numpy.values import (
-    ArrayCall,
-    ArrayProduct,
-    ArrayValue,
-    ArrayView,
-    NumpyStep,
-    Spread,
-    Sum,
-    TensorStep,
-    UfuncStep,
-)
+from gtape.compile.numpy.plan import Arenas, NumpyPlan
+from gtape.compile.numpy.steps import Statements, Step, Steps, reading
+from gtape.compile.numpy.target import NUMPY
+from gtape.compile.numpy.views import view_text
+from gtape.compile.schedule.fuse import FusionGroup
+from gtape.compile.schedule.joining import JoinedGroups
+from gtape.compile.schedule.plan import numpy_dtype
 from gtape.core.device import CPU
 from gtape.core.fp_errors import ignore, restore
 from gtape.core.tensor import EagerTensor
-from gtape.numerics.sums import BLOCK
+from gtape.opdef.primitive import Primitive, boxed
 from gtape.opdef.printers.numpy import define
-from gtape.ops.shape.layout import broadcast_to_
 
 #: Names of larger arrays are deleted when nothing reads them any more.
 _DELETED = 1 << 12
-#: Sums of no more terms than these along rows are products with ones, which BLAS adds in lanes:
-#: faster, and as exact.
-_SUMMED = 1 << 10
 
 
 class NumpyWriter:
@@ -46,11 +35,13 @@ class NumpyWriter:
 
     def __init__(self, traced: ClosedGraph) -> None:
         self._traced, self._names = traced, Names()
-        self._made = made = Steps(traced)
-        self._units = units_of(made.steps, made.outputs)
+        self._module = lower(traced, NUMPY)
+        self._plan = NumpyPlan(self._module)
         self._lines: list[str] = []
-        alone = not any(isinstance(s, TensorStep) for u in self._units for s in u.steps)
-        self._last = "" if alone else "if errors is not None: "
+        #: By the number of a value, the names of views of it.
+        self._views: dict[int, list[str]] = {}
+        self._quiet = all(isinstance(n.op, Primitive) for n in self._module.nodes
+                          if isinstance(n, Hosted))
         self._names.space.update(
             Tensor=EagerTensor, ignore=ignore, restore=restore, pack=traced.packed)
         self._inputs()
@@ -60,187 +51,214 @@ class NumpyWriter:
     def function(self, structure: Any) -> Callable[..., Any]:
         """The program as a function of tensors, whose result has a structure of places."""
         traced, names = self._traced, self._names
-        results = [f"Tensor({self._result(v)}, {self._type(v)})"
-                   for v in self._made.outputs[: traced.results]]
+        results = [f"Tensor({self._ready(v)}, {self._type(v)})" for v in self._module.results]
         packed = shown(structure, results)
         if packed is None or _repeats(structure):
             packed = f"pack([{', '.join(results)}])"
         lines = [*self._lines, f"return {packed}"]
         body = "".join(f"        {line}\n" for line in lines)
         tensors = ", ".join(f"t{i}" for i in range(len(traced.arguments)))
+        last = "" if self._quiet else "if errors is not None: "
         source = (f"def program({tensors}):\n    errors = ignore()\n    try:\n{body}"
-                  f"    finally:\n        {self._last}restore(errors)\n")
+                  f"    finally:\n        {last}restore(errors)\n")
         return define(source, "program", names.space)
 
     # ------------------------------------------------------------------ begin and end
 
     def _inputs(self) -> None:
-        """Names for the arguments, captures and states that are read."""
-        names, traced = self._names, self._traced
-        read = {id(v) for u in self._units for v in u.reads}
-        read |= {id(v) for v in self._made.outputs}
-        for value in self._made.inputs:
-            kind, at = value.place  # type: ignore[misc]
-            if id(value) not in read:
-                continue
-            if kind == "argument":
-                text = f"t{at}._a"
-            elif kind == "capture":
-                text = names.numbered(traced.captured[at]._a, "c")
-            else:
-                text = names.numbered(traced.states[at].ref, "state") + "._initial_()._a"
-            if value.shape and text.isidentifier():
-                names.called(value, text)
-            else:
-                self._lines.append(f"{names.give(value)} = {text}{_scalar(value)}")
+        """Names for the arguments, captures, states and constants."""
+        for node in self._module.nodes:
+            if isinstance(node, InputNode):
+                self._input(node, node.outputs[0])
+
+    def _input(self, node: InputNode, value: Value) -> None:
+        names, traced, at = self._names, self._traced, node.what
+        if node.role == "constant":
+            names.called(value, names.numbered(at[()] if _scalar(value) else at, "c"))
+            return
+        if node.role == "argument":
+            text = f"t{at}._a"
+        elif node.role == "capture":
+            text = names.numbered(traced.captured[at]._a, "c")
+        else:
+            text = names.numbered(at, "state") + "._initial_()._a"
+        if value.shape and text.isidentifier():
+            names.called(value, text)
+        else:
+            self._lines.append(f"{names.give(value)} = {text}{_scalar(value)}")
 
     def _stores(self) -> None:
-        """The new values go to their states."""
-        for use, value in zip(self._traced.written, self._made.outputs[self._traced.results:]):
-            state = self._names.numbered(use.ref, "state")
-            self._lines.append(f"{state}._commit_(Tensor({self._result(value)}, "
+        """The new values go to their states, and the arena to the next call."""
+        for ref, value in self._module.writes:
+            state = self._names.numbered(ref, "state")
+            self._lines.append(f"{state}._commit_(Tensor({self._ready(value)}, "
                                f"{self._type(value)}))")
+        for value in self._module.results:
+            self._ready(value)
+        if self._plan.taken:
+            self._lines.append("arenas.append(arena)")
 
-    def _result(self, value: ArrayValue) -> str:
-        return self._names.text(value)
-
-    def _type(self, value: ArrayValue) -> str:
-        found = CPU.type_of(value.dtype)
-        return self._names.bound(found, f"{found.dtype.name}_type")
+    def _type(self, value: Value) -> str:
+        kind = CPU.type_of(numpy_dtype(value.dtype))
+        return self._names.bound(kind, f"{kind.dtype.name}_type")
 
     # ------------------------------------------------------------------ units
 
     def _body(self) -> None:
-        last: dict[int, int] = {}
-        for at, unit in enumerate(self._units):
-            for value in unit.reads:
-                last[id(value)] = at
-        outside = {id(v) for v in self._made.outputs}
-        self._pools = pools_of(self._units, outside)
-        for at, unit in enumerate(self._units):
-            self._lines += self._unit(unit, {*last, *outside})
-            gone = [v for v in unit.reads if last[id(v)] == at and v.size >= _DELETED
-                    and v.step is not None and id(v) not in outside]
-            self._lines += [f"{self._pool(v)}.append({self._names.text(v)})"
-                            for v in gone if id(v) in self._pools]
-            if gone:
-                self._lines.append(f"del {', '.join(self._names.text(v) for v in gone)}")
+        taken = self._plan.taken
+        if taken:
+            arenas = Arenas([(v.shape, numpy_dtype(v.dtype), self._plan.places[v.number].at)
+                             for v in taken.values()], self._plan.arena)
+            self._names.space["arenas"] = arenas
+            self._lines.append("arena = arenas.take()")
+            self._lines.append(f"{', '.join(f'a{i}' for i in range(len(taken)))}, = arena")
+        self._arrays = {number: f"a{i}" for i, number in enumerate(taken)}
+        last = {number: at for at, unit in enumerate(self._plan.groups) for number in unit.reads}
+        needed = {v_root(v).number for v in self._module.needed()}
+        roots = {o.number: o for n in self._module.nodes for o in n.outputs}
+        for at, unit in enumerate(self._plan.groups):
+            self._unit(unit)
+            gone = [roots[n] for n in unit.reads if last[n] == at and n in roots
+                    and n not in needed]
+            names = [name for value in gone if value.size >= _DELETED and not isinstance(
+                value.node, InputNode) and not _is_constant(value) for name in self._all(value)]
+            if names:
+                self._lines.append(f"del {', '.join(dict.fromkeys(names))}")
 
-    def _pool(self, value: ArrayValue) -> str:
-        return self._names.numbered(self._pools[id(value)], "pool")
+    def _all(self, value: Value) -> list[str]:
+        """The names of a value and its views."""
+        name = self._names.of(value)
+        return [*self._views.get(value.number, ()), *([name] if name is not None else [])]
 
-    def _take(self, value: ArrayValue) -> str:
-        """What gives an array of a value's shape and dtype to write to."""
-        names = self._names
-        return (f"{names.bound(take, 'take')}({self._pool(value)}, {value.shape!r}, "
-                f"{names.dtype(value.dtype)})")
+    def _ready(self, value: Value) -> str:
+        """The name of a value; a view gets one where it is first read."""
+        name, node, names = self._names.of(value), value.node, self._names
+        if name is not None:
+            return name
+        if not isinstance(node, View):
+            return names.constant(value)
+        root = self._ready(node.inputs[0])
+        text = view_text(names, node, value.shape, root)
+        if text == root:
+            return names.called(value, root)
+        name = names.give(value)
+        self._lines.append(f"{name} = {text}{_scalar(value)}")
+        self._views.setdefault(node.inputs[0].number, []).append(name)
+        return name
 
-    def _unit(self, unit: Unit, used: set[int]) -> list[str]:
-        if isinstance(unit, JoinedClusters):
-            return joined_lines(self._names, unit, used)
-        if isinstance(unit, Cluster) or isinstance(unit.steps[0], UfuncStep):
-            shape = unit.steps[0].outputs[0].shape
-            made = {id(v) for v in unit.makes if id(v) in used}
-            taken = {id(v): self._take(v) for v in unit.makes if id(v) in self._pools}
-            return written(Piece(self._names, unit.steps, shape, made, taken))
-        (step,) = unit.steps
-        return self._single(step)
-
-    def _single(self, step: NumpyStep) -> list[str]:
-        names = self._names
-        args = [names.text(v) for v in step.inputs]
-        if isinstance(step, TensorStep):
-            return self._applied(step, args)
-        if isinstance(step, ArrayCall):
-            text = self._call(step, args)
-        elif isinstance(step, ArrayView):
-            text = step.text.format(*args)
-        elif isinstance(step, Spread):
-            text = self._spread(step, args[0])
-        elif isinstance(step, Sum):
-            text = self._sum(step, args[0])
+    def _unit(self, unit: FusionGroup) -> None:
+        if isinstance(unit, JoinedGroups):
+            self._joined(unit)
+            return
+        node = unit.nodes[0]
+        if unit.is_loop:
+            stored = self._plan.stored
+            self._loop(unit, [o for n in unit.nodes for o in n.outputs if o.number in stored])
+        elif isinstance(node, Product):
+            self._product(node)
         else:
-            assert isinstance(step, ArrayProduct)
-            text = self._product(step, args)
-        if len(step.outputs) == 1 and not (isinstance(step, ArrayCall) and step.op.many):
-            value = step.outputs[0]
-            return [f"{names.give(value)} = {text}{_scalar(value)}"]
-        made = [names.give(v) for v in step.outputs]
-        lines = [f"{', '.join(made)}, = {text}"] if made else [text]
-        return lines + [f"{names.text(v)} = {names.text(v)}[()]" for v in step.outputs
+            assert isinstance(node, Hosted)
+            self._hosted(node)
+
+    def _loop(self, group: FusionGroup, stored: Sequence[Value]) -> None:
+        values = [v for v in stored if not _is_constant(v)]
+        loop = blocks.looped(group)
+        steps = Steps(group.nodes, lambda value: value.shape) if loop is None else loop[1]
+        for value in steps.reads:
+            self._ready(value)
+        for value in values:
+            same = steps.of[value.number]
+            if isinstance(same, Value):
+                self._names.called(value, reading(self._names, same))
+        values = [v for v in values if isinstance(steps.of[v.number], Step)]
+        taken = {v.number: self._arrays[v.number] for v in values if v.number in self._arrays}
+        if loop is None:
+            self._lines += Statements(self._names, steps, values, taken).lines
+        elif values:
+            self._lines += blocks.Loop(self._names, *loop, values, taken).lines()
+
+    def _joined(self, unit: JoinedGroups) -> None:
+        names = self._names
+        for whole, parts in unit.laid:
+            texts = [self._ready(v) if len(v.shape) == 1 else f"{self._ready(v)}.ravel()"
+                     for v in parts]
+            self._lines.append(f"{names.give(whole)} = concatenate(({', '.join(texts)}))")
+        self._loop(unit.whole, [whole for whole, _ in unit.cut])
+        for whole, parts in unit.cut:
+            start = 0
+            for value in parts:
+                end = start + value.size
+                shape = "" if len(value.shape) == 1 else f".reshape({value.shape!r})"
+                self._lines.append(f"{names.give(value)} = {names.of(whole)}[{start}:{end}]{shape}")
+                start = end
+
+    def _product(self, node: Product) -> None:
+        args = [self._ready(v) for v in node.inputs]
+        value = node.outputs[0]
+        if value.number in self._arrays:
+            args.append(self._arrays[value.number])
+        text = f"{args[0]}.dot({', '.join(args[1:])})" if all(
+            len(v.shape) == 2 for v in node.inputs) else (
+            f"{self._names.bound(np.matmul, 'matmul')}({', '.join(args)})")
+        self._lines.append(f"{self._names.give(value)} = {text}")
+
+    # ------------------------------------------------------------------ ops by themselves
+
+    def _hosted(self, node: Hosted) -> None:
+        args = [self._ready(v) for v in node.inputs]
+        if not isinstance(node.op, Primitive):
+            self._applied(node, args)
+            return
+        text, many = self._call(node.op, node, args), node.op.many
+        if len(node.outputs) == 1 and not many:
+            value = node.outputs[0]
+            if value.dtype == "string":
+                text = f"{self._names.bound(boxed, 'boxed')}({text})"
+            self._lines.append(f"{self._names.give(value)} = {text}{_scalar(value)}")
+            return
+        given = [self._names.give(v) for v in node.outputs]
+        self._lines.append(f"{', '.join(given)}, = {text}" if given else text)
+        self._lines += [f"{name} = {name}[()]" for name, v in zip(given, node.outputs)
                         if _scalar(v)]
 
-    def _call(self, step: ArrayCall, args: Sequence[str]) -> str:
-        names, op = self._names, step.op
-        given = [f"{k}={self._attribute(v)}" for k, v in step.attrs.items()]
-        text = f"{names.bound(op._fn, op.name.rstrip('_'))}({', '.join(['np', *args, *given])})"
-        if len(step.outputs) == 1 and step.outputs[0].dtype.kind == "O" and not op.many:
-            return f"{names.bound(_boxed, 'boxed')}({text})"
-        return text
+    def _call(self, op: Primitive, node: Hosted, args: Sequence[str]) -> str:
+        given = [f"{k}={self._attribute(v)}" for k, v in zip(op.attr_names, node.attrs)]
+        function = self._names.bound(op._fn, op.name.rstrip("_"))
+        return f"{function}({', '.join(['np', *args, *given])})"
 
     def _attribute(self, value: Any) -> str:
         plain = value is None or type(value) in (bool, int, str) or (
             type(value) is tuple and all(type(v) in (bool, int) for v in value))
         return repr(value) if plain else self._names.numbered(value, "attribute")
 
-    def _applied(self, step: TensorStep, args: Sequence[str]) -> list[str]:
+    def _applied(self, node: Hosted, args: Sequence[str]) -> None:
         """An op in Python, where NumPy's warnings are as they are outside."""
         names = self._names
-        tensors = ", ".join(f"Tensor({a}, {names.bound(t, t.dtype.name + '_type')})"
-                            for a, t in zip(args, step.types))
-        call = f"{names.bound(step.op.reapply, names.fresh('apply'))}([{tensors}], " \
-               f"{self._attribute(step.attrs)})"
-        made = [names.give(v) for v in step.outputs]
-        lines = ["restore(errors)", "errors = None",
-                 f"{', '.join(made)}, = {call}" if made else call, "errors = ignore()"]
-        return lines + [f"{n} = {n}._a{_scalar(v)}" for n, v in zip(made, step.outputs)]
-
-    def _spread(self, step: Spread, text: str) -> str:
-        value, shape = step.inputs[0], step.outputs[0].shape
-        fn, names = broadcast_to_._fn, self._names
-        if value.number is not None:
-            return names.numbered(fn(np, value.number, shape=shape), "c")
-        return f"{names.bound(fn, 'broadcast_to')}(np, {text}, shape={shape!r})"
-
-    def _sum(self, step: Sum, text: str) -> str:
-        value, axes = step.inputs[0], step.axes
-        count = math.prod(value.shape[a] for a in axes)
-        if step.total and count <= _SUMMED:
-            flat = text if len(value.shape) == 1 else f"{text}.ravel()"
-            return f"{flat}.dot({self._ones(count, value.dtype)})"
-        if len(value.shape) == 2 and count <= (BLOCK if axes == (0,) else _SUMMED):
-            ones = self._ones(count, value.dtype)
-            return f"{ones}.dot({text})" if axes == (0,) else f"{text}.dot({ones})"
-        return f"total({text}, {axes!r})"
-
-    def _ones(self, count: int, dtype: np.dtype) -> str:
-        name = f"ones{count}_{dtype.name}"
-        self._names.space.setdefault(name, np.ones(count, dtype))
-        return name
-
-    def _product(self, step: ArrayProduct, args: Sequence[str]) -> str:
-        flat = all(len(v.shape) == 2 for v in step.inputs)
-        turned = ".T" if flat else ".swapaxes(-1, -2)"
-        given = [f"{text}{turned}" if t else text for text, t in zip(args, step.transposed)]
-        if id(step.outputs[0]) in self._pools:
-            given.append(self._take(step.outputs[0]))
-        if flat:
-            return f"{given[0]}.dot({', '.join(given[1:])})"
-        return f"{self._names.bound(np.matmul, 'matmul')}({', '.join(given)})"
+        tensors = ", ".join(f"Tensor({a}, {self._type(v)})" for a, v in zip(args, node.inputs))
+        call = (f"{names.bound(node.op.reapply, names.fresh('apply'))}([{tensors}], "
+                f"{self._attribute(node.attrs)})")
+        given = [names.give(v) for v in node.outputs]
+        self._lines += ["restore(errors)", "errors = None",
+                        f"{', '.join(given)}, = {call}" if given else call, "errors = ignore()"]
+        self._lines += [f"{n} = {n}._a{_scalar(v)}" for n, v in zip(given, node.outputs)]
 
 
-def _scalar(value: ArrayValue) -> str:
+def _scalar(value: Value) -> str:
     """What makes NumPy's scalar of an array without axes."""
-    return "[()]" if not value.shape and value.dtype.kind != "O" else ""
+    return "[()]" if not value.shape and value.dtype != "string" else ""
+
+
+def _is_constant(value: Value) -> bool:
+    return isinstance(value.node, Elem) and value.node.body.is_constant
 
 
 def _repeats(structure: Any) -> bool:
     """Whether a place is in a structure twice: there, one tensor is meant."""
-    found: list[int] = []
+    places: list[int] = []
 
     def collect(part: Any) -> None:
         if type(part) is int:
-            found.append(part)
+            places.append(part)
         elif isinstance(part, dict):
             for value in part.values():
                 collect(value)
@@ -249,9 +267,4 @@ def _repeats(structure: Any) -> bool:
                 collect(value)
 
     collect(structure)
-    return len(set(found)) < len(found)
-
-
-def _boxed(made: Any) -> Any:
-    """`made` as an array: NumPy hands out one string of an array as bare bytes."""
-    return np.array(made, object) if type(made) is bytes else made
+    return len(set(places)) < len(places)

@@ -5,7 +5,7 @@ What stacks or joins arrays copies them, unless each is written where it belongs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import NamedTuple
 
 from gtape.compile.ir.nodes import (
@@ -17,6 +17,7 @@ from gtape.compile.ir.nodes import (
     Reduce,
     StridedLayout,
     Value,
+    View,
     dense,
 )
 from gtape.compile.schedule.fuse import FusionGroup
@@ -32,6 +33,33 @@ class Home(NamedTuple):
         """Whether the value's elements lie there as in an array of its own."""
         return all(n == 1 or s == d for n, s, d in zip(
             value.shape, self.layout.strides, dense(value.shape)))
+
+
+class Access(NamedTuple):
+    """An array that a loop reads or writes: which value, and its strides along the domain."""
+
+    root: Value
+    strides: tuple[int, ...]
+    offset: int
+
+
+def layout_of(value: Value, homes: Mapping[int, Home]) -> tuple[Value, tuple[int, ...], int]:
+    """The value behind a value, and its strides and offset from the place of that one."""
+    node = value.node
+    if isinstance(node, View):
+        return node.inputs[0], node.layout.strides, node.layout.offset
+    home = homes.get(value.number)
+    return value, dense(value.shape) if home is None else home.layout.strides, 0
+
+
+def access(group: FusionGroup, value: Value, homes: Mapping[int, Home]) -> Access:
+    """How a loop goes over a value."""
+    root, strides, offset = layout_of(value, homes)
+    along = [0] * len(group.domain or ())
+    for n, p, s in zip(value.shape, group.place[value.number], strides):
+        if p is not None and n != 1:
+            along[p] = s
+    return Access(root, tuple(along), offset)
 
 
 def homes(module: IrModule, maker: Callable[[Value], FusionGroup | None], placed: Container[int],

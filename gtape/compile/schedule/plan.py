@@ -9,17 +9,29 @@ that may fail comes afterwards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gtape.compile.cpp.loops import LoopKernel, layout_of
-from gtape.compile.ir.nodes import Elem, InputNode, IrModule, LibraryCall, Value, v_root
+from gtape.compile.ir.nodes import (
+    Elem,
+    InputNode,
+    IrModule,
+    LibraryCall,
+    Reduce,
+    Value,
+    v_root,
+)
 from gtape.compile.ir.rounding import rounded_values
 from gtape.compile.schedule.fuse import Fuser, FusionGroup
-from gtape.compile.schedule.in_place_parts import homes
+from gtape.compile.schedule.in_place_parts import access, homes, layout_of
 from gtape.core.dtypes import as_dtype
 from gtape.core.guard_zones import ZONE
+
+if TYPE_CHECKING:
+    from gtape.core.variable import Variable
+    from gtape.ops.random.streams import StreamState
 
 #: Bytes at whose multiples values begin.
 ALIGNMENT = 64
@@ -33,15 +45,8 @@ class Place(NamedTuple):
     at: int
 
 
-class PlanStep(NamedTuple):
-    """A group and, where it is a kernel of loops, what writes its text."""
-
-    group: FusionGroup
-    kernel: LoopKernel | None
-
-
 class MemoryPlan:
-    """The steps, and the places of all values by number.
+    """The groups in order, and the places of all values by number.
 
     With `guarded` no two values of the arena share a place, and a guard zone lies before and behind
     each.
@@ -50,8 +55,7 @@ class MemoryPlan:
     def __init__(self, module: IrModule, *, fused: bool = True, guarded: bool = False) -> None:
         self.module = module
         self.guarded = guarded
-        self._fuser = Fuser(module, fused=fused)
-        self._fuser.run()
+        self._fuser = self._fused(fused)
         self._urgent = self._fuser.urgent()
         self.constants: list[Any] = []
         self.states: list[Any] = []
@@ -60,18 +64,23 @@ class MemoryPlan:
         #: The values of the arena, where it is guarded.
         self.between: list[Value] = []
         self._sources()
-        self._rounded = rounded_values(module)
+        self.rounded = rounded_values(module)
         #: States whose new value lies elsewhere at the end, and has to be copied: (state, value).
         self.copies: list[tuple[int, Value]] = []
         self._results()
         self._writes()
-        self.groups = self._fuser.ordered()
+        self.groups = self._ordered()
         self.stored = self._stored()
         self.homes = homes(module, lambda v: self._fuser.of.get(v.number), self.places)
         self.arena = self._arena()
-        self.steps = [PlanStep(g, LoopKernel(g, self.stored, self.in_place, self._rounded,
-                                             self.homes)
-                               if g.is_loop else None) for g in self.groups]
+
+    def _fused(self, fused: bool) -> Fuser:
+        fuser = Fuser(self.module, fused=fused)
+        fuser.run()
+        return fuser
+
+    def _ordered(self) -> list[FusionGroup]:
+        return self._fuser.ordered()
 
     # ------------------------------------------------------------------ given places
 
@@ -88,7 +97,7 @@ class MemoryPlan:
             else:
                 self.places[number] = Place(node.role, node.what)
 
-    def _state(self, state: Any) -> int:
+    def _state(self, state: Variable | StreamState) -> int:
         for i, known in enumerate(self.states):
             if known is state:
                 return i
@@ -144,19 +153,17 @@ class MemoryPlan:
             (node,) = group.nodes
             return isinstance(node, LibraryCall) and node.takes_place == old.number and sum(
                 v_root(v) is old for v in node.inputs) == 1
-        kernel = LoopKernel(group, {value.number}, {}, frozenset(), {})
-        if kernel.last or not isinstance(value.node, Elem) or len(
-                kernel.group.place[value.number]) != len(value.shape):
+        if any(isinstance(n, Reduce) and group.kind(n) == "row" for n in group.nodes) or (
+                not isinstance(value.node, Elem)) or (
+                len(group.place[value.number]) != len(value.shape)):
             return False
-        target = kernel._access(value)
+        target = access(group, value, {})
         for node in group.nodes:
             for read in node.inputs:
                 if v_root(read) is old and read is not old:
                     return False
-                if read is old:
-                    access = kernel._access(read)
-                    if (access.strides, access.offset) != (target.strides, target.offset):
-                        return False
+                if read is old and access(group, read, {})[1:] != target[1:]:
+                    return False
         return True
 
     # ------------------------------------------------------------------ memory
@@ -173,10 +180,8 @@ class MemoryPlan:
             stored.add(v_root(value).number)
         for group in self.groups:
             for node in group.nodes:
-                out = node.outputs[0] if node.outputs else None
-                if out is not None and group.is_loop and type(node).__name__ == "Reduce" and (
-                        group.kind(node) != "row"):  # type: ignore[arg-type]
-                    stored.add(out.number)
+                if isinstance(node, Reduce) and group.kind(node) != "row":
+                    stored.add(node.outputs[0].number)
         return stored
 
     def _arena(self) -> int:
@@ -188,7 +193,8 @@ class MemoryPlan:
         for position, group in enumerate(self.groups):
             for node in group.nodes:
                 for out in node.outputs:
-                    if out.number in self.stored and out.number not in self.places:
+                    if out.number in self.stored and out.number not in self.places and (
+                            self._lies(out)):
                         made[out.number] = out
                         first.setdefault(self._whole(out.number), position)
                         last[self._whole(out.number)] = position
@@ -207,6 +213,10 @@ class MemoryPlan:
                 at = layout.offset * numpy_dtype(value.dtype).itemsize
                 self.places[value.number] = Place("arena", self.places[whole.number].at + at)
         return total
+
+    def _lies(self, value: Value) -> bool:
+        """Whether a value that is stored, and has no place yet, lies in the arena."""
+        return True
 
     def _over(self, made: dict[int, Value], last: dict[int, int]) -> dict[int, int]:
         """The values that are made over one that nothing reads any more, with what was the first
@@ -279,6 +289,7 @@ def padded(count: int) -> int:
     return -(-count // ALIGNMENT) * ALIGNMENT
 
 
+@cache
 def numpy_dtype(name: str) -> np.dtype:
     """NumPy's dtype of the name of one of ours."""
     return np.dtype(as_dtype(name).as_numpy_dtype)

@@ -14,13 +14,10 @@ import numpy as np
 
 import gtape as tf
 from gtape.core.atomic_files import write_whole
-from gtape.demo.device import require_device, scope
-from gtape.demo.errors import DemoError
-from gtape.demo.files import writable_folder
+from gtape.demo.environment import DemoError, Interrupts, require_device, scope, writable_folder
 from gtape.demo.gpt import data, report, sampling, training
 from gtape.demo.gpt.model import GPT, Size
-from gtape.demo.gpt.record import TrainingPlan, TrainingRecord
-from gtape.demo.interrupts import Interrupts
+from gtape.demo.gpt.training import TrainingPlan, TrainingRecord
 from gtape.demo.progress import Progress, progress
 from gtape.demo.step import make_step
 
@@ -62,7 +59,7 @@ class GptOutcome:
     report: Path | None
 
 
-class _Run:
+class _GptRun:
     """A model in training, its checkpoints, and what has been seen of it."""
 
     def __init__(self, plan: TrainingPlan, text: data.Text, folder: Path, eager: bool) -> None:
@@ -152,7 +149,7 @@ def _planned(options: GptOptions, text: data.Text, latest: str | None) -> Traini
     return saved
 
 
-def _details(options: GptOptions, run: _Run) -> list[tuple[str, str]]:
+def _details(options: GptOptions, run: _GptRun) -> list[tuple[str, str]]:
     plan, text = run.plan, run.text
     words = ["python -m gtape demo gpt", f"--out {shlex.quote(str(options.out))}",
              f"--seed {plan.seed}", f"--steps {plan.steps}"]
@@ -169,7 +166,7 @@ def _details(options: GptOptions, run: _Run) -> list[tuple[str, str]]:
                          f"Python {python_version()}")]
 
 
-def _page(options: GptOptions, run: _Run, held_out: float, sample: str) -> str:
+def _page(options: GptOptions, run: _GptRun, held_out: float, sample: str) -> str:
     tiles = [("held-out loss", f"{held_out:.3f}"),
              ("bits per character", f"{held_out / math.log(2):.2f}"),
              ("parameters", f"{run.model.count_params():,}")]
@@ -191,7 +188,7 @@ def run(options: GptOptions) -> GptOutcome:
     text = data.prepared(data.packaged())
     with scope(options.device):
         latest = _latest(folder) if options.resume else None
-        training = _Run(_planned(options, text, latest), text, folder, options.eager)
+        training = _GptRun(_planned(options, text, latest), text, folder, options.eager)
         if latest is not None:
             try:
                 training.restore(latest)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gtape.demo.errors import DemoError
+from gtape.demo.environment import DemoError
 
 #: With this order of the pages, characters are about as hard to guess in both parts.
 _SPLIT_SEED = 5

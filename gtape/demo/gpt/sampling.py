@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import gtape as tf
 from gtape.demo.gpt.data import Text
 from gtape.demo.gpt.model import GPT
+
+if TYPE_CHECKING:
+    from gtape.core.tensor import Tensor
 
 
 def write(model: GPT, text: Text, start: str, length: int, *, temperature: float = 0.8,
@@ -20,7 +23,7 @@ def write(model: GPT, text: Text, start: str, length: int, *, temperature: float
     context = model.size.context
     kept = min(top_k, len(text.characters))
 
-    def logits_at(window: Any, last: Any) -> Any:
+    def logits_at(window: Tensor, last: Tensor) -> Tensor:
         return tf.gather(model(window)[0], last)
 
     compiled = logits_at if eager else tf.function(logits_at)

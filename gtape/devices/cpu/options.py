@@ -64,7 +64,7 @@ def _machine() -> str:
         text = Path("/proc/cpuinfo").read_text("utf-8").split("\n\n", 1)[0]
     except OSError:
         return platform.processor()
-    return "\n".join(found[0] for found in _IDENTITY.finditer(text))
+    return "\n".join(line[0] for line in _IDENTITY.finditer(text))
 
 
 @cache

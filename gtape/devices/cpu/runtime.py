@@ -10,7 +10,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.devices.compiler import function, load
 from gtape.devices.cpu.cores import MOST, wanted
 from gtape.devices.cpu.options import recipe
-from gtape.devices.kernel_source import expanded
+from gtape.devices.kernel_source import expand_file
 
 
 class _Threads:
@@ -27,7 +27,7 @@ def runtime() -> ctypes.CDLL:
         KernelError: native code is switched off, or there is no C++ compiler that works.
     """
     # -O2 compiles in half the time of -O3; vectors are written out, so nothing is lost.
-    library = load("cpu", expanded("cpu_runtime.cpp"), recipe("-O2", "-ffp-contract=fast"),
+    library = load("cpu", expand_file("cpu_runtime.cpp"), recipe("-O2", "-ffp-contract=fast"),
                    name="cpu_runtime", mode=ctypes.RTLD_GLOBAL)
     function(library, "gtape_set_threads")(threads())
     return library

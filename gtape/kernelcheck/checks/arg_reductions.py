@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
-from gtape.core.dtypes import as_dtype
+from gtape.core.dtypes import FLOATS, as_dtype
 from gtape.devices.cuda.kernels.arg_reductions import arg_extreme
 from gtape.devices.cuda.kernels.reductions import SERVED
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, Wrong
+from gtape.kernelcheck.checks.bench import Bench, Check, Wrong
 from gtape.kernelcheck.checks.reductions import values
 
 #: Lone elements, lanes, edges off the vector width, columns; the last ones take several blocks.
@@ -29,7 +28,7 @@ def checks() -> Iterator[Check]:
     yield Check("transposed", _transposed)
 
 
-def _compare(bench: Bench, array: Any, x: np.ndarray, axis: int, largest: bool,
+def _compare(bench: Bench, array: np.ndarray, x: np.ndarray, axis: int, largest: bool,
              dtype: str) -> None:
     got = arg_extreme(bench.gpu, array, axis, largest, as_dtype(dtype))
     wanted = (np.argmax if largest else np.argmin)(x, axis=axis)

@@ -7,12 +7,13 @@ from functools import partial
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels.batch_norm import (
     batch_norm,
     batch_norm_backward,
     batch_norm_training,
 )
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn, meant
+from gtape.kernelcheck.checks.bench import Bench, Check, drawn, meant
 from gtape.ops.nn import normalization as ops
 
 _EPS = 1e-3
@@ -50,8 +51,8 @@ def _compare(bench: Bench, x: np.ndarray, dtype: str, misaligned: bool = False,
     bench.same(f"{x.shape} variance", variance, statistics[1].reshape(cols), tolerance)
     bench.same(f"{x.shape} y", y, right, tolerance)
     got = batch_norm_backward(bench.gpu, c, d, s, mean, variance, _EPS)
-    for name, found, right in zip(("x", "scale", "shift"), got, grads, strict=True):
-        bench.same(f"{x.shape} gradient of {name}", found, right, tolerance)
+    for name, gradient, right in zip(("x", "scale", "shift"), got, grads, strict=True):
+        bench.same(f"{x.shape} gradient of {name}", gradient, right, tolerance)
     positive = drawn(cols, 5, 0.5, 2.0, dtype)
     inferred = batch_norm(bench.gpu, d, b, bench.array(positive, dtype), s, b, _EPS)
     bench.same(f"{x.shape} inference", inferred,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,13 @@ from gtape.core.op import Op
 from gtape.core.placement import on
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
+
 #: Allowed difference, relative to the largest reference value, where the arithmetic is float32.
+#: Two units in the last place of the short dtypes, which are rounded once, at the end; sixteen of
+#: float32, whose sums round on the way; more of float64, in which the reference is computed too.
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "float64": 1e-13}
-FLOATS = ("float32", "float64", "float16", "bfloat16")
 
 
 class Wrong(AssertionError):
@@ -55,29 +59,32 @@ class Bench:
 
     def host(self, array: Any) -> np.ndarray:
         """An array as float64, or as it is where it holds no floats."""
-        found = self._download(array)
-        return found if found.dtype.kind in "iub" else found.astype(np.float64)
+        copied = self._download(array)
+        return copied if copied.dtype.kind in "iub" else copied.astype(np.float64)
 
-    def same(self, what: str, got: Any, reference: Any, tolerance: float | None = None) -> None:
+    def same(self, what: str, got: Any, reference: TensorLike, tolerance: float | None = None,
+             ) -> None:
         """Raises Wrong: `got` differs from the float64 `reference` by more than its dtype's
         tolerance (times the largest reference value), in shape, or in where it is nan."""
         dtype = got.dtype.name
-        found, wanted = self.host(got), np.asarray(reference)
-        if found.shape != wanted.shape:
-            raise Wrong(f"{what}: shape {found.shape}, and the reference {wanted.shape}")
-        if found.dtype.kind in "iub":
-            bad = found != wanted
+        computed, wanted = self.host(got), np.asarray(reference)
+        if computed.shape != wanted.shape:
+            raise Wrong(f"{what}: shape {computed.shape}, and the reference {wanted.shape}")
+        if computed.dtype.kind in "iub":
+            bad = computed != wanted
         else:
             finite = wanted[np.isfinite(wanted)]
+            # Relative to the largest: an element that is nearly 0 as a difference of large ones has
+            # their error.
             scale = max(1e-30, float(np.abs(finite).max(initial=0)))
             allowed = (TOLERANCE[dtype] if tolerance is None else tolerance) * scale
             with np.errstate(invalid="ignore"):
-                near = np.abs(found - wanted) <= allowed
-            bad = ~(near | (found == wanted) | (np.isnan(found) & np.isnan(wanted)))
+                near = np.abs(computed - wanted) <= allowed
+            bad = ~(near | (computed == wanted) | (np.isnan(computed) & np.isnan(wanted)))
         if bad.any():
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             raise Wrong(f"{what} ({dtype}): {int(bad.sum())} of {bad.size} values are wrong; the "
-                        f"first at {at}: {found[at]!r}, and the reference {wanted[at]!r}")
+                        f"first at {at}: {computed[at]!r}, and the reference {wanted[at]!r}")
 
 
 def drawn(shape: Any, seed: int = 0, low: float = -2.0, high: float = 2.0,

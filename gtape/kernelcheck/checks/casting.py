@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from gtape.core.dtypes import as_dtype
+from gtape.core.dtypes import FLOATS, as_dtype
 from gtape.devices.cuda.kernels.casting import cast, instances
 from gtape.devices.cuda.runtime.executor import numpy_dtype
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check
+from gtape.kernelcheck.checks.bench import Bench, Check
 from gtape.opdef.printers.cuda import C_TYPES
 
 
@@ -29,6 +29,6 @@ def _check(bench: Bench, source: str) -> None:
         fits = host if source in ("bool", dtype) or not dtype.startswith("uint") else abs(host)
         wanted = fits.astype(numpy_dtype(dtype))
         for misaligned in (False, True):
-            made = cast(bench.gpu, bench.array(fits, source, misaligned), as_dtype(dtype))
+            got = cast(bench.gpu, bench.array(fits, source, misaligned), as_dtype(dtype))
             exact = wanted.astype(np.float64) if dtype in FLOATS else wanted
-            bench.same(f"{source} to {dtype}", made, exact, 0.0)
+            bench.same(f"{source} to {dtype}", got, exact, 0.0)

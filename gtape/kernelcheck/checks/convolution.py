@@ -108,9 +108,9 @@ def _convolution(dtype: str, multiprocessors: int, misaligned: bool, bench: Benc
         given = [bench.array(a, dtype, misaligned) for a in (x, filters, g)]
         how = (case.strides, case.dilations, case.pads, case.groups)
         with _as_with(bench.gpu, multiprocessors):
-            made = (convolution.convolve(bench.gpu, given[0], given[1], *how),
-                    convolution.input_gradient(bench.gpu, given[2], given[1], case.x, *how),
-                    convolution.filter_gradient(bench.gpu, given[0], given[2], case.filters[:-2],
-                                                *how))
-        for what, got, reference in zip(("", ", input", ", filter"), made, wanted):
+            results = (convolution.convolve(bench.gpu, given[0], given[1], *how),
+                       convolution.input_gradient(bench.gpu, given[2], given[1], case.x, *how),
+                       convolution.filter_gradient(bench.gpu, given[0], given[2], case.filters[:-2],
+                                                   *how))
+        for what, got, reference in zip(("", ", input", ", filter"), results, wanted):
             bench.same(f"convolution{what} {case}", got, reference, tolerance)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS, INTEGERS
 from gtape.devices.cuda.kernels import cross_entropy as kernels
 from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS
 from gtape.devices.cuda.runtime.executor import numpy_dtype
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn, meant
+from gtape.kernelcheck.checks.bench import Bench, Check, drawn, meant
 from gtape.kernelcheck.checks.rows import extremes, scores, shapes
 from gtape.ops.nn.cross_entropy import (
     cross_entropy_grad_,
@@ -22,7 +22,6 @@ from gtape.ops.nn.cross_entropy import (
 from gtape.ops.nn.softmax import log_softmax_, softmax_
 
 Array = np.ndarray
-INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
 
 
 def checks() -> Iterator[Check]:
@@ -67,18 +66,18 @@ def _dense(bench: Bench, dtype: str, misaligned: bool) -> None:
 
 
 def _all_forms(bench: Bench, dtype: str, misaligned: bool, x: Array, dense: Array,
-               labels: Any) -> None:
+               labels: object) -> None:
     losses, probs = meant(softmax_cross_entropy_, x, dense)
     there, what = bench.array(x, dtype, misaligned), str(x.shape)
     bench.same(f"{what} loss", kernels.cross_entropy_loss(bench.gpu, there, labels), losses)
-    loss, made = kernels.cross_entropy(bench.gpu, there, labels)
+    loss, probabilities = kernels.cross_entropy(bench.gpu, there, labels)
     bench.same(f"{what} loss beside probabilities", loss, losses)
-    bench.same(f"{what} probabilities", made, probs)
+    bench.same(f"{what} probabilities", probabilities, probs)
     weights = drawn(x.shape[:1], 5, dtype=dtype)
-    loss, made = kernels.cross_entropy_and_gradient(
+    loss, gradient = kernels.cross_entropy_and_gradient(
         bench.gpu, there, labels, bench.array(weights, dtype), scale=0.5)
     bench.same(f"{what} loss beside the gradient", loss, losses)
-    bench.same(f"{what} gradient", made,
+    bench.same(f"{what} gradient", gradient,
                meant(cross_entropy_grad_, 0.5 * weights, probs, dense))
 
 
@@ -101,9 +100,9 @@ def _in_place(bench: Bench, dtype: str) -> None:
             x, labels = scores(shape, dtype), _classes(shape[:1], shape[1])
             losses, probs = meant(sparse_softmax_cross_entropy_, x, labels)
             there, ones = bench.array(x, dtype), np.ones(shape[:1])
-            loss, made = kernels.cross_entropy_and_gradient(
+            loss, gradient = kernels.cross_entropy_and_gradient(
                 bench.gpu, there, bench.array(labels, "int64"), in_place=True)
-            assert made is there
+            assert gradient is there
             bench.same(f"{shape} loss", loss, losses)
             bench.same(f"{shape} gradient over the logits", there,
                        meant(sparse_cross_entropy_grad_, ones, probs, labels))
@@ -115,13 +114,13 @@ def _extremes(bench: Bench, dtype: str) -> None:
         labels = np.array([0, 0, 1, 1, 2, 3])
         logs, probs = meant(log_softmax_, x, axis=1), meant(softmax_, x, axis=1)
         there = bench.array(x, dtype)
-        loss, made = kernels.cross_entropy(bench.gpu, there, bench.array(labels, "int32"))
+        loss, second = kernels.cross_entropy(bench.gpu, there, bench.array(labels, "int32"))
         bench.same(f"[{cols}] loss", loss, -logs[np.arange(6), labels])
-        bench.same(f"[{cols}] probabilities", made, probs)
+        bench.same(f"[{cols}] probabilities", second, probs)
         ones = np.ones_like(x)
-        loss, made = kernels.cross_entropy(bench.gpu, there, bench.array(ones, dtype))
+        loss, second = kernels.cross_entropy(bench.gpu, there, bench.array(ones, dtype))
         bench.same(f"[{cols}] loss of dense labels", loss, -logs.sum(axis=-1))
-        bench.same(f"[{cols}] probabilities of dense labels", made, probs)
+        bench.same(f"[{cols}] probabilities of dense labels", second, probs)
 
 
 def _no_class(bench: Bench, dtype: str) -> None:
@@ -131,11 +130,11 @@ def _no_class(bench: Bench, dtype: str) -> None:
         wrong = np.array([True, True, False, True])
         losses, probs = meant(sparse_softmax_cross_entropy_, x, np.full(4, 2))
         there, classes = bench.array(x, dtype), bench.array(labels, "int64")
-        loss, made = kernels.cross_entropy(bench.gpu, there, classes)
+        loss, second = kernels.cross_entropy(bench.gpu, there, classes)
         bench.same(f"[{cols}] loss", loss, np.where(wrong, np.nan, losses))
-        bench.same(f"[{cols}] probabilities", made, np.where(wrong[:, None], np.nan, probs))
-        _, made = kernels.cross_entropy_and_gradient(bench.gpu, there, classes)
-        bench.same(f"[{cols}] gradient", made, np.where(
+        bench.same(f"[{cols}] probabilities", second, np.where(wrong[:, None], np.nan, probs))
+        _, second = kernels.cross_entropy_and_gradient(bench.gpu, there, classes)
+        bench.same(f"[{cols}] gradient", second, np.where(
             wrong[:, None], np.nan, probs - _one_hot(np.full(4, 2), cols)))
 
 

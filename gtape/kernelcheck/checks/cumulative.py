@@ -35,11 +35,11 @@ def _reference(x: np.ndarray, axis: int, operation: str, reverse: bool,
                exclusive: bool) -> np.ndarray:
     moved = np.moveaxis(x, axis, 0)
     moved = moved[::-1] if reverse else moved
-    made = _FOLD[operation].accumulate(moved, axis=0) if moved.shape[0] else moved
+    running = _FOLD[operation].accumulate(moved, axis=0) if moved.shape[0] else moved
     if exclusive and moved.shape[0]:
         start = {"sum": 0, "product": 1, "logsumexp": -np.inf}[operation]
-        made = np.concatenate([np.full_like(moved[:1], start), made[:-1]])
-    return np.moveaxis(made[::-1] if reverse else made, 0, axis)
+        running = np.concatenate([np.full_like(moved[:1], start), running[:-1]])
+    return np.moveaxis(running[::-1] if reverse else running, 0, axis)
 
 
 def _drawn(shape: tuple[int, ...], operation: str, dtype: str) -> np.ndarray:

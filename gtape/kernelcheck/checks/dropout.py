@@ -7,10 +7,11 @@ from functools import partial
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels import dropout as kernels
 from gtape.devices.cuda.kernels.random_numbers import uniform
 from gtape.devices.cuda.runtime.executor import numpy_dtype
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn
+from gtape.kernelcheck.checks.bench import Bench, Check, drawn
 
 KEY = (0xDEADBEEF, 7)
 #: A counter whose lower half overflows within the draw.

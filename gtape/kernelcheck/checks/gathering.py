@@ -39,8 +39,8 @@ def _gather(dtype: str, index: str, misaligned: bool, bench: Bench) -> None:
         x = bench.array(table, dtype, misaligned)
         got = gathering.gather(bench.gpu, x, bench.array(rows, index, misaligned), axis)
         wanted = _reference(_host(bench, x), rows, axis)
-        found = _host(bench, got)
-        if found.shape != wanted.shape or not np.array_equal(found, wanted):
+        taken = _host(bench, got)
+        if taken.shape != wanted.shape or not np.array_equal(taken, wanted):
             raise Wrong(f"gather {shape} along {axis} at {picked} ({dtype}): the rows are not "
                         f"those of the table")
 
@@ -54,9 +54,9 @@ def _gather_nd(index: str, bench: Bench) -> None:
         sizes = np.array(shape[:picked[-1]])
         valid = ((tuples >= 0) & (tuples < sizes)).all(-1)
         clipped = np.clip(tuples, 0, sizes - 1)
-        found = np.broadcast_to(table[tuple(np.moveaxis(clipped, -1, 0))],
+        taken = np.broadcast_to(table[tuple(np.moveaxis(clipped, -1, 0))],
                                 (*picked[:-1], *shape[picked[-1]:]))
-        wanted = found * valid.reshape(valid.shape + (1,) * (found.ndim - valid.ndim))
+        wanted = taken * valid.reshape(valid.shape + (1,) * (taken.ndim - valid.ndim))
         got = gathering.gather_nd(bench.gpu, bench.array(table, "float32"),
                                   bench.array(tuples, index))
         bench.same(f"gather_nd {shape} at {picked}", got, wanted)
@@ -72,9 +72,9 @@ def _host(bench: Bench, array: Any) -> np.ndarray:
 
 def _reference(table: np.ndarray, rows: np.ndarray, axis: int) -> np.ndarray:
     moved = np.moveaxis(table, axis, 0)
-    made = np.zeros((rows.size, *moved.shape[1:]), table.dtype)
+    values = np.zeros((rows.size, *moved.shape[1:]), table.dtype)
     for i, row in enumerate(rows.reshape(-1)):
         if 0 <= row < moved.shape[0]:
-            made[i] = moved[row]
-    back = np.moveaxis(made, 0, axis)
+            values[i] = moved[row]
+    back = np.moveaxis(values, 0, axis)
     return back.reshape(*table.shape[:axis], *rows.shape, *table.shape[axis + 1:])

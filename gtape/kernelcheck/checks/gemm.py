@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
 from gtape.devices.cuda.gemm.epilogue import auxiliary
 from gtape.devices.cuda.gemm.gemm import matmul
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, Wrong, drawn
+from gtape.kernelcheck.checks.bench import Bench, Check, Wrong, drawn
 
 #: The emulator has no cuBLASLt.
 NEEDS_GPU = True
@@ -40,15 +41,15 @@ def checks() -> Iterator[Check]:
         yield from _epilogues(dtype)
 
 
-def _check(name: str, dtype: str, run: Callable[..., None], *args: Any) -> Check:
+def _check(name: str, dtype: str, run: Callable[..., None], *args: object) -> Check:
     return Check(f"matmul {name} {dtype}", lambda bench: run(bench, dtype, *args))
 
 
-def served(made: Any) -> Any:
-    """`made`, which must not be None."""
-    if made is None:
+def served(result: object) -> Any:
+    """`result`, which must not be None."""
+    if result is None:
         raise Wrong("cuBLASLt does not serve this product, or it was not found")
-    return made
+    return result
 
 
 # ---------------------------------------------------------------- products
@@ -172,9 +173,9 @@ def _relu_and_back(bench: Bench, dtype: str, epilogue: Epilogue, bias_gradient: 
     wanted = (g @ w.T) * (z > 0)
     back = Epilogue.DRELU_BGRAD if bias_gradient else Epilogue.DRELU
     total = {"bias": gpu.empty((n,), one.dtype)} if bias_gradient else {}
-    made = matmul(gpu, bench.array(g, dtype), bench.array(w, dtype), transpose_b=True,
-                  epilogue=back, aux=mask, **total)
-    bench.same(back.name, served(made), wanted)
+    gradient = matmul(gpu, bench.array(g, dtype), bench.array(w, dtype), transpose_b=True,
+                      epilogue=back, aux=mask, **total)
+    bench.same(back.name, served(gradient), wanted)
     if bias_gradient:
         bench.same("the bias's gradient", total["bias"], wanted.sum(0))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.gemm.einsum import einsum
 from gtape.devices.cuda.gemm.linear import linear_backward, linear_forward
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn
+from gtape.kernelcheck.checks.bench import Bench, Check, drawn
 from gtape.kernelcheck.checks.gemm import gelu, served
 
 #: The emulator has no cuBLASLt.
@@ -33,7 +33,7 @@ def checks() -> Iterator[Check]:
             yield _check(f"einsum {equation}", dtype, _contracted, equation, first, second)
 
 
-def _check(name: str, dtype: str, run: Callable[..., None], *args: Any) -> Check:
+def _check(name: str, dtype: str, run: Callable[..., None], *args: object) -> Check:
     return Check(f"{name} {dtype}", lambda bench: run(bench, dtype, *args))
 
 
@@ -64,6 +64,6 @@ def _backward(bench: Bench, dtype: str, shape: tuple[int, ...], units: int) -> N
 def _contracted(bench: Bench, dtype: str, equation: str, first: tuple[int, ...],
                 second: tuple[int, ...]) -> None:
     a, b = drawn(first, 7, dtype=dtype), drawn(second, 8, dtype=dtype)
-    made = einsum(bench.gpu, bench.array(a, dtype), bench.array(b, dtype),
-                  equation=equation)
-    bench.same(equation, served(made), np.einsum(equation, a, b))
+    contracted = einsum(bench.gpu, bench.array(a, dtype), bench.array(b, dtype),
+                        equation=equation)
+    bench.same(equation, served(contracted), np.einsum(equation, a, b))

@@ -17,7 +17,7 @@ def checks() -> Iterator[Check]:
     return row_norm_checks("layer_norm", _run, _reference)
 
 
-def _run(bench: Bench, x: Any, scale: Any, shift: Any, g: Any) -> Any:
+def _run(bench: Bench, x: object, scale: Any, shift: object, g: object) -> Any:
     y, mean, factor = layer_norm(bench.gpu, x, scale, shift, EPS)
     return y, (mean, factor), layer_norm_backward(bench.gpu, g, x, scale, mean, factor)
 

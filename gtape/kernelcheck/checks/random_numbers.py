@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels import random_numbers as kernels
 from gtape.devices.cuda.runtime.executor import numpy_dtype
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn
+from gtape.kernelcheck.checks.bench import Bench, Check, drawn
 
 SIZES = (0, 1, 3, 31, 33, 1001)
 KEY = (0x243F6A88, 0x85A308D3)
@@ -57,8 +58,8 @@ def _known_answers(bench: Bench) -> None:
 
 def _words(start: int, count: int) -> np.ndarray:
     """uint64: the 32-bit words of the counters start, start + 1, ... under KEY."""
-    made = [_scrambled((start + i) % 2**128) for i in range(-(-count // 4))]
-    return np.array(made, np.uint64).reshape(-1)[:count]
+    words = [_scrambled((start + i) % 2**128) for i in range(-(-count // 4))]
+    return np.array(words, np.uint64).reshape(-1)[:count]
 
 
 def _scrambled(counter: int) -> list[int]:

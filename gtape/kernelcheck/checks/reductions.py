@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels import reductions
 from gtape.devices.cuda.kernels.reduction_geometry import Form, stage
 from gtape.devices.cuda.kernels.reductions import SERVED, kernel_of
 from gtape.devices.cuda.runtime.executor import numpy_dtype
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, Wrong, drawn
+from gtape.kernelcheck.checks.bench import Bench, Check, Wrong, drawn
 
 #: Shapes and axes: lone elements, lanes of a row, edges off the vector width, columns, both.
 SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
@@ -76,7 +77,7 @@ def _shapes(operation: str, dtype: str) -> Callable[[Bench], None]:
     return run
 
 
-def _compare(bench: Bench, operation: str, dtype: str, array: Any, x: np.ndarray,
+def _compare(bench: Bench, operation: str, dtype: str, array: object, x: np.ndarray,
              axes: tuple[int, ...], keepdims: bool = False) -> None:
     got = reductions.reduce(bench.gpu, array, operation, axes, keepdims)
     wanted = reference(operation, dtype, x, axes)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn
+from gtape.core.dtypes import FLOATS
+from gtape.kernelcheck.checks.bench import Bench, Check, drawn
 
 Array = np.ndarray
 #: (bench, x, scale, shift, g) -> (y, statistics, gradients), by the kernels or by the reference.
@@ -48,10 +49,10 @@ def _compare(bench: Bench, kernels: Runs, reference: Runs, x: Array, dtype: str,
         wanted = reference(bench, *given)
     what = f"{x.shape}"
     bench.same(f"{what} y", got[0], wanted[0], tolerance)
-    for index, (found, right) in enumerate(zip(got[1], wanted[1], strict=True)):
-        bench.same(f"{what} statistic {index}", found, right, tolerance)
-    for index, (found, right) in enumerate(zip(got[2], wanted[2], strict=True)):
-        bench.same(f"{what} gradient {index}", found, right, tolerance)
+    for index, (value, right) in enumerate(zip(got[1], wanted[1], strict=True)):
+        bench.same(f"{what} statistic {index}", value, right, tolerance)
+    for index, (value, right) in enumerate(zip(got[2], wanted[2], strict=True)):
+        bench.same(f"{what} gradient {index}", value, right, tolerance)
 
 
 def _shapes(bench: Bench, kernels: Runs, reference: Runs, dtype: str, misaligned: bool) -> None:

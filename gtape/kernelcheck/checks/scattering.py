@@ -49,11 +49,11 @@ def _drawn(case: tuple[tuple[int, ...], int, int], dtype: str,
 
 def _reference(x: np.ndarray, ids: np.ndarray, rows: int, reduction: str,
                empty: float) -> np.ndarray:
-    made = np.full((rows, *x.shape[1:]), empty, x.dtype)
+    table = np.full((rows, *x.shape[1:]), empty, x.dtype)
     for row in range(rows):
         if (ids == row).any():
-            made[row] = _FOLD[reduction].reduce(x[ids == row], axis=0)
-    return made
+            table[row] = _FOLD[reduction].reduce(x[ids == row], axis=0)
+    return table
 
 
 def _tolerance(dtype: str, count: int) -> float | None:

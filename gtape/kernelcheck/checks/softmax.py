@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels import softmax as kernels
 from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS
 from gtape.devices.cuda.runtime.executor import numpy_dtype
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn, meant
+from gtape.kernelcheck.checks.bench import Bench, Check, drawn, meant
 from gtape.kernelcheck.checks.rows import extremes, scores, shapes
 from gtape.ops.nn.softmax import log_softmax_, log_softmax_grad_, softmax_, softmax_grad_
-from gtape.ops.reductions.more_reductions import reduce_logsumexp_
+from gtape.ops.reductions.log_sum_exp import reduce_logsumexp_
 
 Array = np.ndarray
 
@@ -36,15 +37,15 @@ def checks() -> Iterator[Check]:
 
 
 def _shares(x: Array) -> Array:
-    return meant(softmax_, x, axis=x.ndim - 1)  # type: ignore[no-any-return]
+    return meant(softmax_, x, axis=x.ndim - 1)
 
 
 def _logs(x: Array) -> Array:
-    return meant(log_softmax_, x, axis=x.ndim - 1)  # type: ignore[no-any-return]
+    return meant(log_softmax_, x, axis=x.ndim - 1)
 
 
 def _sums(x: Array) -> Array:
-    return meant(reduce_logsumexp_, x, axis=(x.ndim - 1,), keepdims=False)  # type: ignore[no-any-return]
+    return meant(reduce_logsumexp_, x, axis=(x.ndim - 1,), keepdims=False)
 
 
 def _forward(bench: Bench, dtype: str, misaligned: bool, run: Callable[..., Any],
@@ -66,7 +67,7 @@ def _logsumexp(bench: Bench, dtype: str, misaligned: bool) -> None:
     _forward(bench, dtype, misaligned, kernels.logsumexp, _sums)
 
 
-def _backward(bench: Bench, dtype: str, misaligned: bool, run: Callable[..., Any],
+def _backward(bench: Bench, dtype: str, misaligned: bool, run: Callable[..., object],
               result: Callable[[Array], Array],
               reference: Callable[[Array, Array], Array]) -> None:
     for shape in shapes(bench.gpu, dtype, TWO_ROWS):

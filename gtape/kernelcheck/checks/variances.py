@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels.variances import variance
-from gtape.kernelcheck.checks.bench import FLOATS, Bench, Check, drawn, meant
+from gtape.kernelcheck.checks.bench import Bench, Check, drawn, meant
 from gtape.kernelcheck.checks.reductions import LONG, SHAPES
-from gtape.ops.reductions.more_reductions import reduce_variance_
+from gtape.ops.reductions.moments import reduce_variance_
 
 
 def checks() -> Iterator[Check]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gtape.core.errors import KernelError
 from gtape.devices.compiler import Compiler, Recipe, compiler, load, output
-from gtape.devices.kernel_source import expand, expanded
+from gtape.devices.kernel_source import expand, expand_file
 
 _STRICT = ("-std=c++17", "-fPIC", "-w", "-fsigned-char", "-fno-strict-aliasing",
            "-ffp-contract=off")
@@ -66,7 +66,7 @@ def library(text: str, entries: tuple[str, ...], *, sanitize: bool = False) -> E
     """
     runtime(sanitize)
     listed = ",\n".join(f"gtape_emulator::entry<{entry}>()" for entry in entries)
-    program = "".join((expanded("emulator.h"), _neutral(text), '\n#line 1 "entries"',
+    program = "".join((expand_file("emulator.h"), _neutral(text), '\n#line 1 "entries"',
                        _ENTRIES.format(entries=listed)))
     loaded = _loaded(program, sanitize)
     table = (KernelEntry * len(entries)).in_dll(loaded, "gtape_entries")
@@ -86,7 +86,7 @@ def runtime(sanitize: bool = False) -> ctypes.CDLL:
     if sanitize and "libasan" not in os.environ.get("LD_PRELOAD", ""):
         raise KernelError("sanitize=True needs AddressSanitizer in the process from its start: run "
                           "python -m gtape kernels --run --sanitize")
-    return _loaded(expanded("emulator.cpp"), sanitize, runtime=True)
+    return _loaded(expand_file("emulator.cpp"), sanitize, runtime=True)
 
 
 @cache
@@ -103,11 +103,11 @@ def sanitized_environment() -> dict[str, str]:
     """The environment in which a Python process can use `sanitize=True`: AddressSanitizer must be
     loaded before everything else."""
     command = _compiler().command
-    found = [output(*command, f"-print-file-name={name}").strip()
-             for name in ("libasan.so", "libubsan.so")]
-    if any(not os.path.isabs(path) for path in found):
+    libraries = [output(*command, f"-print-file-name={name}").strip()
+                 for name in ("libasan.so", "libubsan.so")]
+    if any(not os.path.isabs(path) for path in libraries):
         raise KernelError(f"{command[0]} has no AddressSanitizer; install it, or set CXX=g++")
-    return {**os.environ, "LD_PRELOAD": " ".join(found), "PYTHONMALLOC": "malloc",
+    return {**os.environ, "LD_PRELOAD": " ".join(libraries), "PYTHONMALLOC": "malloc",
             # Python never frees all it has, and each library of kernels defines the same names.
             "ASAN_OPTIONS": "detect_leaks=0:detect_odr_violation=0:detect_stack_use_after_return=0",
             "UBSAN_OPTIONS": "print_stacktrace=1"}

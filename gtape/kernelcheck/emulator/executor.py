@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,14 @@ from gtape.core.errors import InternalError, InvalidArgumentError, KernelError
 from gtape.devices.cuda.runtime.addresses import address
 from gtape.devices.cuda.runtime.executor import Executor, Function, Grid
 from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.kernelcheck import SCHEDULES
 from gtape.kernelcheck.checks.bench import Bench
 from gtape.kernelcheck.emulator.build import EmulatorLibrary, KernelEntry, library, runtime
 from gtape.kernelcheck.emulator.memory import DeviceMemory, damage
 
-SCHEDULES = ("ascending", "descending", "random")
+if TYPE_CHECKING:
+    from gtape.core.annotations import IntsLike
+
 #: What a block of a Hopper GPU can have, so that the larger tiles run.
 _SHARED_BYTES = 227 * 1024
 _LETTERS = {"long long": "q", "double": "d"}
@@ -67,6 +70,8 @@ class Emulator:
             if (kernel.text, kernel.entry) not in self._prepared:
                 texts.setdefault(kernel.text, []).append(kernel.entry)
         for text, entries in texts.items():
+            # One library for all kernels of a text: reading it takes the compiler longer than a
+            # kernel more does.
             built = library(text, tuple(dict.fromkeys(entries)), sanitize=self.sanitize)
             self._prepared.update(((text, entry), built) for entry in entries)
 
@@ -78,7 +83,7 @@ class Emulator:
         _agree(kernel, entry)
         launch = runtime(self.sanitize).gtape_emulator_launch
 
-        def run(grid: Grid, block: Grid, args: tuple[Any, ...], smem: int, stream: None) -> None:
+        def run(grid: Grid, block: Grid, args: tuple[object, ...], smem: int, stream: None) -> None:
             values = [_value(kernel, i, arg) for i, arg in enumerate(args)]
             places = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
             message = ctypes.create_string_buffer(2048)
@@ -89,11 +94,11 @@ class Emulator:
                     entry.body, ctypes.addressof(places), grid, block, smem,
                     self.seed * 1_000_003 + self._launches, SCHEDULES.index(self.schedule),
                     self.seconds, built.shared, ctypes.addressof(message), len(message))))
-            found = damage(zip((p.name for p in kernel.params), args), _indirect(kernel))
-            if failed or found:
+            harm = damage(zip((p.name for p in kernel.params), args), _indirect(kernel))
+            if failed or harm:
                 said = message.value.decode(errors="replace")
                 raise KernelError(f"the kernel {kernel.entry}, grid {grid}, block {block}: "
-                                  + "; ".join(filter(None, (said, found))))
+                                  + "; ".join(filter(None, (said, harm))))
 
         return run
 
@@ -101,7 +106,7 @@ class Emulator:
         """The CPU has no streams: a launch has ended when it returns."""
 
 
-def _value(kernel: Kernel, index: int, arg: Any) -> Any:
+def _value(kernel: Kernel, index: int, arg: object) -> Any:
     param = kernel.params[index]
     if param.kind == "array":
         return ctypes.c_void_p(address(arg))
@@ -133,7 +138,7 @@ class EmulatedExecutor(Executor):
         self._memory = DeviceMemory(loader.sanitize)
         super().__init__(np, self._memory.empty, loader, multiprocessors, _SHARED_BYTES)
 
-    def zeros(self, shape: Any, dtype: Any) -> Any:
+    def zeros(self, shape: IntsLike, dtype: Any) -> Any:
         array = self.empty(shape, dtype)
         array[...] = 0
         return array

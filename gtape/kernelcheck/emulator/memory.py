@@ -40,7 +40,7 @@ class DeviceMemory:
     def __init__(self, sanitize: bool = False) -> None:
         self._sanitizer = ctypes.CDLL(None) if sanitize else None
 
-    def empty(self, shape: Any, dtype: Any) -> np.ndarray:
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
         """An array of NaN (odd integers where the dtype is no float)."""
         kind = numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -57,26 +57,26 @@ class DeviceMemory:
             _forbid(self._sanitizer, raw)
         return raw[raw.contents:raw.contents + size].view(np.ndarray).view(kind).reshape(shape)
 
-    def copy(self, array: Any) -> np.ndarray:
+    def copy(self, array: np.ndarray) -> np.ndarray:
         """`array` in memory of its own, C-contiguous."""
         new = self.empty(array.shape, array.dtype)
         new[...] = array
         return new
 
 
-def damage(arrays: Iterable[tuple[str, Any]], everywhere: bool) -> str:
+def damage(arrays: Iterable[tuple[str, object]], everywhere: bool) -> str:
     """What was written into guard zones of the named arrays, or of all arrays in use; empty where
     nothing was."""
     for name, array in arrays:
         block = _block(array)
-        found = "" if block is None else _written(block)
-        if found:
-            return f"wrote outside the array {name}: {found}"
+        harm = "" if block is None else _written(block)
+        if harm:
+            return f"wrote outside the array {name}: {harm}"
     if everywhere:
         for block in list(_BLOCKS.values()):
-            found = _written(block)
-            if found:
-                return f"wrote outside an array that is no argument: {found}"
+            harm = _written(block)
+            if harm:
+                return f"wrote outside an array that is no argument: {harm}"
     return ""
 
 
@@ -90,7 +90,7 @@ def _forbid(sanitizer: ctypes.CDLL, raw: _Block) -> None:
                          ctypes.c_size_t(size))
 
 
-def _block(array: Any) -> Any:
+def _block(array: object) -> Any:
     while isinstance(array, np.ndarray):
         if id(array) in _BLOCKS:
             return array

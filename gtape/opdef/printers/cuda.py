@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from gtape.core.dtypes import FLOATS
 from gtape.opdef.scalar_graph import Expr, Number, topological
 
 #: The C++ name of each dtype in kernels.
@@ -26,7 +27,6 @@ C_SIZES = {c: 1 if name == "bool" else int("".join(filter(str.isdigit, name))) /
            for name, c in C_TYPES.items()}
 #: The floats of two bytes, which are computed as float.
 NARROW = ("float16", "bfloat16")
-_FLOATS = (*NARROW, "float32", "float64")
 _NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:[eE][-+]?\d+)?")
 
 
@@ -43,6 +43,8 @@ def rounded(text: str, dtype: str) -> str:
 def single(text: str, given: str, dtype: str) -> str:
     """A C++ number of the dtype `given` such that narrowing it to float, and on to `dtype`, rounds
     as narrowing it at once does. bfloat16 is rounded twice, as in ml_dtypes and TensorFlow."""
+    # Rounded to odd, the float remembers in its last bit that something was cut off, so that the
+    # second rounding sees no false tie. That takes two bits more than the result has: 24 for 11.
     return f"to_odd({text})" if (given, dtype) == ("float64", "float16") else text
 
 
@@ -61,7 +63,7 @@ def servable(outputs: Sequence[Expr], dtypes: Mapping[str, str]) -> bool:
         if node.op is None:
             continue
         operands = [kinds[id(a)] for a in node.args]
-        whole = any(d is not None and d not in _FLOATS and d != "bool" for d in operands)
+        whole = any(d is not None and d not in FLOATS and d != "bool" for d in operands)
         if not node.op.cuda or (whole and not node.op.integers):
             return False
     return True
@@ -69,42 +71,42 @@ def servable(outputs: Sequence[Expr], dtypes: Mapping[str, str]) -> bool:
 
 def _dtypes_of(order: Sequence[Expr], inputs: Mapping[str, str]) -> dict[int, str | None]:
     """The compute dtype of each node; None for a constant, which takes its neighbours'."""
-    found: dict[int, str | None] = {}
+    kinds: dict[int, str | None] = {}
     for node in order:
         if node.is_input:
-            found[id(node)] = compute_dtype(inputs[node.value])
+            kinds[id(node)] = compute_dtype(inputs[node.value])
         elif node.op is None:
-            found[id(node)] = None
+            kinds[id(node)] = None
         elif node.op.makes_bool:
-            found[id(node)] = "bool"
+            kinds[id(node)] = "bool"
         else:
-            found[id(node)] = _operand_dtype(node, found)
-    return found
+            kinds[id(node)] = _operand_dtype(node, kinds)
+    return kinds
 
 
-def _operand_dtype(node: Expr, found: Mapping[int, str | None]) -> str | None:
+def _operand_dtype(node: Expr, kinds: Mapping[int, str | None]) -> str | None:
     """The dtype that a node's operands share; the condition of a choice is not one of them."""
     operands = node.args[1:] if node.op.types == "select" else node.args
-    return next((found[id(a)] for a in operands if found[id(a)] is not None), None)
+    return next((kinds[id(a)] for a in operands if kinds[id(a)] is not None), None)
 
 
 def _narrow_of(order: Sequence[Expr], inputs: Mapping[str, str], default: str) -> dict[int, str]:
     """The dtype of each node that is one of `NARROW`."""
-    found: dict[int, str] = {}
+    narrow: dict[int, str] = {}
     for node in order:
         dtype = inputs[node.value] if node.is_input else None
         if node.op is not None and not node.op.makes_bool:
-            dtype = _narrow_operand(node, found)
+            dtype = _narrow_operand(node, narrow)
             if dtype is None and all(a.is_constant for a in node.args):
                 dtype = default
         if dtype in NARROW:
-            found[id(node)] = dtype
-    return found
+            narrow[id(node)] = dtype
+    return narrow
 
 
-def _narrow_operand(node: Expr, found: Mapping[int, str]) -> str | None:
+def _narrow_operand(node: Expr, narrow: Mapping[int, str]) -> str | None:
     """The dtype of two bytes that an op's operands have, if they do."""
-    return next((found[id(a)] for a in node.args if id(a) in found), None)
+    return next((narrow[id(a)] for a in node.args if id(a) in narrow), None)
 
 
 #: The variables of nodes that were written before: by id, and whether they are rounded.
@@ -138,26 +140,26 @@ class CudaPrinter:
     def _looked_at(self, outputs: Sequence[Expr]) -> set[int]:
         """The nodes that ops take rounded, and the outputs that other nodes read."""
         read = {id(a) for n in self._order for a in n.args}
-        found = {id(a) for n in self._order if n.op is not None and n.op.jumps
-                 for a in n.args}
-        return found | (read & {id(o) for o in outputs})
+        inspected = {id(a) for n in self._order if n.op is not None and n.op.jumps
+                     for a in n.args}
+        return inspected | (read & {id(o) for o in outputs})
 
     def lines(self) -> list[str]:
         """The statements, in order."""
-        made: list[str] = []
+        statements: list[str] = []
         for node in self._order:
             key = id(node), id(node) in self._rounded
             if key in self._known:
                 self._names[id(node)] = self._known[key]
             elif node.op is not None:
-                name = f"{self._prefix}{len(made)}"
+                name = f"{self._prefix}{len(statements)}"
                 dtype = self._dtypes[id(node)] or self._default
                 text = self._applied(node)
                 if key[1]:
                     text = rounded(text, self._narrow[id(node)])
-                made.append(f"const {C_TYPES[dtype]} {name} = {text};")
+                statements.append(f"const {C_TYPES[dtype]} {name} = {text};")
                 self._names[id(node)] = self._known[key] = name
-        return made
+        return statements
 
     def results(self, dtypes: Sequence[str]) -> list[str]:
         """The text of each output, which is narrowed to one of `dtypes`; after `lines`."""
@@ -172,6 +174,8 @@ class CudaPrinter:
         for i, (param, arg) in enumerate(zip(op.params, node.args)):
             wanted = "bool" if op.types == "select" and i == 0 else operand
             args[param] = self._text(arg, wanted, narrow)
+        # A bare 0.5 is a double in C++, and would drag the whole expression with it: GPUs
+        # that are not made for data centres compute doubles at 1/64 of the speed of floats.
         text = _NUMBER.sub(lambda m: f"({C_TYPES[operand]})({m[0]})", op.cuda)
         half = self._narrow.get(id(node))
         text = text.replace("nearest(", f"rounded<{C_TYPES[half]}>(" if half else "(")

@@ -61,6 +61,8 @@ class Printer:
                 texts[id(node)] = (node.value if node.is_input else number_text(node.value))
                 continue
             text = self.call(node.op, [texts[id(a)] for a in node.args])
+            # What is read once is written in its place: Python stores no name, and NumPy can reuse
+            # the temporary.
             if uses.get(id(node), 0) > 1:
                 name = f"t{len(assigned)}"
                 assigned.append(f"{name} = {text}")
@@ -69,6 +71,7 @@ class Printer:
         return assigned, [texts[id(o)] for o in outputs]
 
 
+# To compile even five lines takes 0.05 ms, the time of fifty small ops.
 @functools.lru_cache(maxsize=512)
 def _code(source: str, name: str) -> CodeType:
     """Python's code of a source: the same text is printed again for every pass over a dataset."""
@@ -79,6 +82,6 @@ def define(source: str, name: str, names: dict[str, Any]) -> Function:
     """The function `name` that `source`, printed by this package, defines."""
     space = dict(names)
     exec(_code(source, name), space)
-    made = space[name]
-    made.__source__ = source
-    return made
+    function = space[name]
+    function.__source__ = source
+    return function

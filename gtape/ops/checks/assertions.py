@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.context import paused, tracer_now
 from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.eager_functions import operands
+from gtape.ops.arguments import as_int, as_items, named
 from gtape.ops.elementwise import scalars as s
+from gtape.ops.elementwise.operators import absolute
 from gtape.trace.host_callback import HostCallback, symbolic
 
 
@@ -24,7 +27,7 @@ def _failed(message: str | None, text: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"{message}: {text}" if message else text)
 
 
-def _shown(value: Any, summarize: int | None) -> str:
+def _shown(value: Tensor, summarize: int | None) -> str:
     """The first elements of a value as text."""
     array = np.asarray(value._peek() if isinstance(value, EagerTensor) else value)
     flat = array.reshape(-1)
@@ -33,18 +36,18 @@ def _shown(value: Any, summarize: int | None) -> str:
     return f"[{' '.join(str(v) for v in flat[:limit])}{more}]"
 
 
-def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None,
-           ) -> None:
+def Assert(condition: TensorLike, data: TensorLike, summarize: int | None = None,
+           name: str | None = None) -> None:
     """Check a bool scalar; `data` is shown when it is false.
 
     Raises:
         InvalidArgumentError: the condition is false, or no scalar.
     """
-    found = convert(condition)
-    if found.ndim:
-        raise InvalidArgumentError(f"Assert: the condition must be a scalar; got {found.spec}. "
+    x = convert(condition)
+    if x.ndim:
+        raise InvalidArgumentError(f"Assert: the condition must be a scalar; got {x.spec}. "
                                    f"Write tf.reduce_all(condition)")
-    if isinstance(found, EagerTensor) and bool(found._peek()):
+    if isinstance(x, EagerTensor) and bool(x._peek()):
         return
     values = [v if isinstance(v, str) else convert(v)
               for v in (data if isinstance(data, (list, tuple)) else [data])]
@@ -56,7 +59,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
                               for v in values)
             raise InvalidArgumentError(f"the asserted condition is false; data: {shown}")
 
-    _at_every_call("Assert", check, found, *(v for v in values if not isinstance(v, str)))
+    _at_every_call("Assert", check, x, *(v for v in values if not isinstance(v, str)))
 
 
 def _at_every_call(name: str, check: Callable[..., None], *tensors: Tensor) -> None:
@@ -77,9 +80,9 @@ def _at_every_call(name: str, check: Callable[..., None], *tensors: Tensor) -> N
 
 
 # ---------------------------------------------------------------- two values
-def _compared(name: str, relation: str, compare: Callable[..., Any], x: Any, y: Any,
+def _compared(name: str, relation: str, compare: Callable[..., Any], x: TensorLike, y: TensorLike,
               message: str | None, summarize: int | None) -> None:
-    def check(held: Any, a: Any, b: Any) -> None:
+    def check(held: Any, a: Tensor, b: Tensor) -> None:
         if held._t.xp.all(held._a):
             return
         ok = np.asarray(held._peek())
@@ -96,8 +99,8 @@ def _compared(name: str, relation: str, compare: Callable[..., Any], x: Any, y: 
         _at_every_call(name, check, compare(left, right), left, right)
 
 
-def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
-                 name: str | None = None) -> None:
+def assert_equal(x: TensorLike, y: TensorLike, message: str | None = None,
+                 summarize: int | None = None, name: str | None = None) -> None:
     """Check x = y element by element, broadcast.
 
     Raises:
@@ -106,37 +109,41 @@ def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | No
     _compared("assert_equal", "==", s.equal, x, y, message, summarize)
 
 
-def assert_none_equal(x: Any, y: Any, summarize: int | None = None, message: str | None = None,
+def assert_none_equal(x: float, y: float, summarize: int | None = None, message: str | None = None,
                       name: str | None = None) -> None:
     """Check x ≠ y element by element, broadcast. Raises as `assert_equal`."""
     _compared("assert_none_equal", "!=", s.not_equal, x, y, message, summarize)
 
 
-def assert_less(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
-                name: str | None = None) -> None:
-    """Check x < y element by element, broadcast. Raises as `assert_equal`."""
-    _compared("assert_less", "<", s.less, x, y, message, summarize)
+def _ordered(public: str, relation: str, compare: Callable[..., object]) -> Callable[..., None]:
+    def check(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+              name: str | None = None) -> None:
+        _compared(public, relation, compare, x, y, message, summarize)
+
+    return named(check, public, f"Check x {relation} y element by element, broadcast. Raises as "
+                                f"`assert_equal`.")
 
 
-def assert_less_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
-                      name: str | None = None) -> None:
-    """Check x <= y element by element, broadcast. Raises as `assert_equal`."""
-    _compared("assert_less_equal", "<=", s.less_equal, x, y, message, summarize)
+def _signed(public: str, relation: str, compare: Callable[..., object]) -> Callable[..., None]:
+    def check(x: object, message: str | None = None, summarize: int | None = None,
+              name: str | None = None) -> None:
+        _compared(public, relation, compare, convert(x), 0, message, summarize)
+
+    return named(check, public, f"Check x {relation} 0 everywhere. Raises InvalidArgumentError.")
 
 
-def assert_greater(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
-                   name: str | None = None) -> None:
-    """Check x > y element by element, broadcast. Raises as `assert_equal`."""
-    _compared("assert_greater", ">", s.greater, x, y, message, summarize)
+assert_less = _ordered("assert_less", "<", s.less)
+assert_less_equal = _ordered("assert_less_equal", "<=", s.less_equal)
+assert_greater = _ordered("assert_greater", ">", s.greater)
+assert_greater_equal = _ordered("assert_greater_equal", ">=", s.greater_equal)
+assert_negative = _signed("assert_negative", "<", s.less)
+assert_positive = _signed("assert_positive", ">", s.greater)
+assert_non_negative = _signed("assert_non_negative", ">=", s.greater_equal)
+assert_non_positive = _signed("assert_non_positive", "<=", s.less_equal)
 
 
-def assert_greater_equal(x: Any, y: Any, message: str | None = None,
-                         summarize: int | None = None, name: str | None = None) -> None:
-    """Check x >= y element by element, broadcast. Raises as `assert_equal`."""
-    _compared("assert_greater_equal", ">=", s.greater_equal, x, y, message, summarize)
-
-
-def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str | None = None,
+def assert_near(x: float, y: float, rtol: SupportsFloat | None = None,
+                atol: SupportsFloat | None = None, message: str | None = None,
                 summarize: int | None = None, name: str | None = None) -> None:
     """Check |x - y| < atol + rtol |y| element by element; both are 10 machine epsilons by default.
 
@@ -147,10 +154,8 @@ def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str
         if not a.dtype.is_differentiable:
             raise InvalidArgumentError(f"assert_near takes floating tensors; got {a.spec}. Use "
                                        f"tf.debugging.assert_equal")
-        from gtape.ops.elementwise.operators import absolute
-
         tolerance = 10 * float(np.finfo(a.dtype.real_dtype.np_dtype).eps)
-        gap = absolute(a - b)  # type: ignore[operator]
+        gap = absolute(a - b)
         relative = convert_like(tolerance if rtol is None else rtol, gap._t, "assert_near")
         allowed = s.add(s.multiply(absolute(b), relative), tolerance if atol is None else atol)
         return s.less(gap, allowed)
@@ -158,85 +163,50 @@ def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str
     _compared("assert_near", "≈", near, x, y, message, summarize)
 
 
-# ---------------------------------------------------------------- one value and zero
-def _signed(name: str, relation: str, compare: Callable[..., Any], x: Any, message: str | None,
-            summarize: int | None) -> None:
-    _compared(name, relation, compare, convert(x), 0, message, summarize)
-
-
-def assert_negative(x: Any, message: str | None = None, summarize: int | None = None,
-                    name: str | None = None) -> None:
-    """Check x < 0 everywhere. Raises InvalidArgumentError."""
-    _signed("assert_negative", "<", s.less, x, message, summarize)
-
-
-def assert_positive(x: Any, message: str | None = None, summarize: int | None = None,
-                    name: str | None = None) -> None:
-    """Check x > 0 everywhere. Raises InvalidArgumentError."""
-    _signed("assert_positive", ">", s.greater, x, message, summarize)
-
-
-def assert_non_negative(x: Any, message: str | None = None, summarize: int | None = None,
-                        name: str | None = None) -> None:
-    """Check x >= 0 everywhere. Raises InvalidArgumentError."""
-    _signed("assert_non_negative", ">=", s.greater_equal, x, message, summarize)
-
-
-def assert_non_positive(x: Any, message: str | None = None, summarize: int | None = None,
-                        name: str | None = None) -> None:
-    """Check x <= 0 everywhere. Raises InvalidArgumentError."""
-    _signed("assert_non_positive", "<=", s.less_equal, x, message, summarize)
-
-
 # ---------------------------------------------------------------- ranks
-def _rank_in(name: str, x: Any, accepts: Callable[[int], bool], wanted: str,
+def _rank_in(name: str, x: TensorLike, accepts: Callable[[int], bool], wanted: str,
              message: str | None) -> Tensor:
-    found = convert(x)
-    if not accepts(found.ndim):
-        text = f"{name}: the rank must be {wanted}; got {found.spec} of rank {found.ndim}"
+    tensor = convert(x)
+    if not accepts(tensor.ndim):
+        text = f"{name}: the rank must be {wanted}; got {tensor.spec} of rank {tensor.ndim}"
         raise ValueError(f"{message}: {text}" if message else text)
-    return found
+    return tensor
 
 
-def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_rank(x: TensorLike, rank: int, message: str | None = None, name: str | None = None,
+                ) -> None:
     """Check the number of axes.
 
     Raises:
         ValueError: there are more or fewer.
     """
-    from gtape.ops.arguments import as_int
-
     wanted = as_int(rank, "assert_rank: rank")
     _rank_in("assert_rank", x, lambda n: n == wanted, str(wanted), message)
 
 
-def assert_rank_at_least(x: Any, rank: Any, message: str | None = None,
+def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None,
                          name: str | None = None) -> None:
     """Check that there are at least `rank` axes.
 
     Raises:
         ValueError: there are fewer.
     """
-    from gtape.ops.arguments import as_int
-
     wanted = as_int(rank, "assert_rank_at_least: rank")
     _rank_in("assert_rank_at_least", x, lambda n: n >= wanted, f"at least {wanted}", message)
 
 
-def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | None = None,
-                   ) -> None:
+def assert_rank_in(
+        x: TensorLike, ranks: object, message: str | None = None, name: str | None = None) -> None:
     """Check that the number of axes is one of `ranks`.
 
     Raises:
         ValueError: it is not.
     """
-    from gtape.ops.arguments import as_int, as_items
-
     wanted = [as_int(r, "assert_rank_in: rank") for r in as_items(ranks, "assert_rank_in: ranks")]
     _rank_in("assert_rank_in", x, lambda n: n in wanted, f"one of {wanted}", message)
 
 
-def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> Tensor:
+def assert_scalar(tensor: float, message: str | None = None, name: str | None = None) -> Tensor:
     """`tensor`, which must have no axes.
 
     Raises:

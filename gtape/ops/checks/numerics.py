@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
+from gtape.core.annotations import TensorLike
 from gtape.core.context import Recorder, active, push, remove
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.op import case
+from gtape.core.op import Op, case
 from gtape.core.source_location import here, resolve
-from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
+from gtape.ops.arguments import taken
 
 
-def _found(xp: Any, array: Any) -> str:
+def _faults(xp: ArrayModule, array: Array) -> str:
     """What is wrong with an array: 'NaN', 'Inf', both, or nothing."""
     if bool(xp.isfinite(array).all()):
         return ""
@@ -25,33 +26,24 @@ def _found(xp: Any, array: Any) -> str:
 
 
 @primitive(linear="x", tf_name="CheckNumerics")
-def check_numerics_(xp: Any, x: Any, *, message: str) -> Any:
+def check_numerics_(xp: ArrayModule, x: Array, *, message: str) -> Array:
     """y = x, where every element is finite."""
-    found = _found(xp, x)
-    if found:
-        raise InvalidArgumentError(f"{message} : Tensor had {found} values "
+    faults = _faults(xp, x)
+    if faults:
+        raise InvalidArgumentError(f"{message} : Tensor had {faults} values "
                                    f"(shape {list(x.shape)}, {x.dtype})")
     return x
 
 
-@check_numerics_.infer
-def _(x: Spec, *, message: str) -> Spec:
-    if not x.dtype.is_differentiable:
-        raise InvalidArgumentError(f"check_numerics takes floating tensors; got {x}")
-    return x
-
-
-@check_numerics_.vjp("x")
-def _(g: Any, *, message: str) -> Any:
-    return check_numerics_(g, message=f"not finite in the gradient. {message}")
-
-
+check_numerics_.infer(lambda x, **_: taken("check_numerics", "floating tensors", x))
+check_numerics_.vjp(x=lambda g, *, message:
+                    check_numerics_(g, message=f"not finite in the gradient. {message}"))
 #: A traced function checks even if nobody needs the result.
 check_numerics_.has_side_effect = True
 check_numerics_.cases = [case((2, 3), message="x")]
 
 
-def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """`tensor`, where every element is finite; its gradient is checked too.
 
     Raises:
@@ -60,30 +52,30 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
     return check_numerics_(convert(tensor), message=str(message))
 
 
-def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
+def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
     """`check_numerics`."""
     return check_numerics(x, message)
 
 
 class _FiniteCheck(Recorder):
-    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                context: Any) -> None:
+    def observe(self, op: Op, inputs: tuple[object, ...], outputs: tuple[Tensor, ...],
+                context: object) -> None:
         for tensor in outputs:
             if not isinstance(tensor, EagerTensor) or not tensor._t.differentiable:
                 continue
             with tensor._t.device.scope():
-                found = _found(tensor._t.xp, tensor._a)
-            if found:
+                faults = _faults(tensor._t.xp, tensor._a)
+            if faults:
                 described = ", ".join(str(x.spec) if isinstance(x, Tensor) else repr(x)
                                       for x in inputs)
                 raise InvalidArgumentError(
-                    f"check_numerics: {op.name}({described}) made {found} values in its result "
+                    f"check_numerics: {op.name}({described}) made {faults} values in its result "
                     f"{tensor.spec} at {resolve(*here())}")
 
 
 class _PlacementLog(Recorder):
-    def observe(self, op: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                context: Any) -> None:
+    def observe(self, op: Op, inputs: tuple[object, ...], outputs: tuple[Tensor, ...],
+                context: object) -> None:
         for tensor in outputs[:1]:
             logging.getLogger("gtape").warning("%s runs on %s", op.name, tensor.device)
 

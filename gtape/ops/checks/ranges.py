@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
-from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 
-def check_rows(xp: Any, indices: Any, rows: int, name: str) -> None:
+def check_rows(xp: ArrayModule, indices: Any, rows: int, name: str) -> None:
     """Raises InvalidArgumentError for an index outside [0, rows), in host memory.
 
     On a GPU the test would wait for the device; rows out of range give zeros there.
@@ -27,7 +27,7 @@ def check_rows(xp: Any, indices: Any, rows: int, name: str) -> None:
 
 
 @primitive(nondifferentiable=True)
-def within_(xp: Any, x: Any, *, low: int | None, high: int | None, what: str) -> Any:
+def within_(xp: ArrayModule, x: Array, *, low: int | None, high: int | None, what: str) -> Array:
     """x, whose integers are checked to lie in [low, high)."""
     if x.size:
         least, most = int(x.min()), int(x.max())
@@ -41,16 +41,12 @@ def within_(xp: Any, x: Any, *, low: int | None, high: int | None, what: str) ->
     return x
 
 
-@within_.infer
-def _(x: Spec, *, low: int | None, high: int | None, what: str) -> Spec:
-    return x
-
-
+within_.infer(lambda x, **_: x)
 within_.refuses = True
 within_.cases = [case(ints(4, below=5), low=0, high=5, what="indices")]
 
 
-def within(x: Any, low: int | None, high: int | None, what: str) -> Tensor:
+def within(x: Tensor, low: int | None, high: int | None, what: str) -> Tensor:
     """`x`, whose integers are checked to lie in [low, high): in a traced function at every call.
 
     Raises:
@@ -62,7 +58,7 @@ def within(x: Any, low: int | None, high: int | None, what: str) -> Tensor:
     return x
 
 
-def checked_rows(index: Any, rows: int, name: str) -> Tensor:
+def checked_rows(index: Tensor, rows: int, name: str) -> Tensor:
     """`index`, by `check_rows`: now, or in a traced function at every call."""
     if type(index) is SymbolicTensor:
         on_host = index._t.device.is_host

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.formatting import shown
@@ -16,11 +17,11 @@ from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_items
 
 
-def _typed(value: Any) -> Any:
+def _typed(value: object) -> Any:
     return value if is_tensor(value) else convert(value)
 
 
-def assert_type(tensor: Any, tf_type: Any, message: str | None = None,
+def assert_type(tensor: TensorLike, tf_type: DType, message: str | None = None,
                 name: str | None = None) -> None:
     """Check the dtype.
 
@@ -33,19 +34,19 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None,
                         f"{found!r}. Write tf.cast(x, tf.{wanted.name})")
 
 
-def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
     """Check that the dtype is an integer type.
 
     Raises:
         TypeError: it is not.
     """
-    found = _typed(x).dtype
-    if not found.is_integer:
+    kind = _typed(x).dtype
+    if not kind.is_integer:
         raise TypeError(f"{message + ': ' if message else ''}the tensor must be of an integer "
-                        f"type; got {found!r}. Write tf.cast(x, tf.int32)")
+                        f"type; got {kind!r}. Write tf.cast(x, tf.int32)")
 
 
-def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
+def assert_same_float_dtype(tensors: TensorLike | None = None, dtype: object = None) -> DType:
     """The one floating dtype of `tensors` (None entries are left out); float32 for none.
 
     Raises:
@@ -55,18 +56,18 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
     for tensor in () if tensors is None else as_items(tensors, "assert_same_float_dtype: tensors"):
         if tensor is None:
             continue
-        found = _typed(tensor).dtype
+        kind = _typed(tensor).dtype
         if wanted is None:
-            wanted = found
-        elif found is not wanted:
-            raise ValueError(f"the tensors must all be {wanted!r}; got {found!r}")
+            wanted = kind
+        elif kind is not wanted:
+            raise ValueError(f"the tensors must all be {wanted!r}; got {kind!r}")
     wanted = wanted or float32
     if not wanted.is_floating:
         raise ValueError(f"the dtype must be real and floating; got {wanted!r}")
     return wanted
 
 
-def assert_proper_iterable(values: Any) -> None:
+def assert_proper_iterable(values: TensorLike) -> None:
     """Check that `values` is a list of things: no tensor, array or string.
 
     Raises:
@@ -80,14 +81,14 @@ def assert_proper_iterable(values: Any) -> None:
         raise TypeError(f"expected a list of values; got {type(values).__name__}")
 
 
-def is_numeric_tensor(tensor: Any) -> bool:
+def is_numeric_tensor(tensor: TensorLike) -> bool:
     """Whether `tensor` is a Tensor of numbers; bools and strings are none."""
     return isinstance(tensor, Tensor) and (
         tensor.dtype.is_differentiable or tensor.dtype.is_integer)
 
 
 # ---------------------------------------------------------------- shapes
-def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
+def assert_shapes(shapes: TensorLike, data: TensorLike | None = None, summarize: int | None = None,
                   message: str | None = None, name: str | None = None) -> None:
     """Check the shapes of several tensors, and that lengths of one name are equal.
 
@@ -112,20 +113,20 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
                      f"{message}: " if message else "")
 
 
-def _entries(wanted: Any) -> tuple[Any, ...]:
+def _entries(wanted: Any) -> tuple[object, ...]:
     if isinstance(wanted, (int, np.integer)) or wanted is None:
         return (wanted,)
     return tuple(wanted)
 
 
-def _check_shape(found: tuple[int, ...], wanted: tuple[Any, ...], what: str,
+def _check_shape(shape: tuple[int, ...], wanted: tuple[object, ...], what: str,
                  known: dict[Any, tuple[int, str]], prefix: str) -> None:
     open_front = bool(wanted) and (wanted[0] is Ellipsis or wanted[0] == "*")
     named = wanted[1:] if open_front else wanted
-    if len(found) < len(named) or (len(found) > len(named) and not open_front):
+    if len(shape) < len(named) or (len(shape) > len(named) and not open_front):
         least = "at least " if open_front else ""
         raise ValueError(f"{prefix}{what} must have {least}{len(named)} axes, as {list(wanted)}")
-    for axis, (length, entry) in enumerate(zip(found[len(found) - len(named):], named)):
+    for axis, (length, entry) in enumerate(zip(shape[len(shape) - len(named):], named)):
         if entry is None or entry == ".":
             continue
         number = _number(entry)

@@ -67,6 +67,6 @@ def computed_both(pred: Tensor, inputs: ClosedOver) -> list[Tensor]:
         held = cast(reshape_(pred, shape=()), bool_)
         for body in inputs.bodies:
             after = list(state)
-            made = inputs.apply(body, (), captured, after, False)
-            ends.append([*made, *(after[i] for i in inputs.written)])
+            result = inputs.apply(body, (), captured, after, False)
+            ends.append([*result, *(after[i] for i in inputs.written)])
         return [where(held, a, b) for a, b in zip(*ends)]

@@ -20,10 +20,10 @@ from gtape.ops.reductions.reductions import reduce_sum
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import reshape_
 from gtape.ops.shape.packing import stack_
-from gtape.trace.subgraph import ClosedOver, Subgraph, SubgraphOp, packed
+from gtape.trace.subgraph import ClosedOver, Subgraph, SubgraphOp, pack
 
 
-def choose(name: str, chosen: Tensor, functions: Sequence[Callable[[], Any]],
+def choose(name: str, chosen: Tensor, functions: Sequence[Callable[[], object]],
            at: Callable[[Any], int], labels: Sequence[str]) -> Any:
     """The result of `functions[at(number)]()`, where `chosen` has the number at every call.
 
@@ -35,7 +35,8 @@ def choose(name: str, chosen: Tensor, functions: Sequence[Callable[[], Any]],
     return _left(inputs, _one(name, chosen, inputs, at))
 
 
-def _traced(name: str, functions: Sequence[Callable[[], Any]], labels: Sequence[str]) -> ClosedOver:
+def _traced(name: str, functions: Sequence[Callable[[], object]], labels: Sequence[str],
+            ) -> ClosedOver:
     bodies = [Subgraph(fn, (), f"{name}: {label}") for fn, label in zip(functions, labels)]
     for body, label in zip(bodies[1:], labels[1:]):
         _check_alike(name, (bodies[0], labels[0]), (body, label))
@@ -47,11 +48,11 @@ def _one(name: str, chosen: Tensor, inputs: ClosedOver,
     """What the body that is chosen gives and leaves, by a step in Python."""
     types = [*((t.spec, t._t) for t in inputs.bodies[0].results), *inputs.state_types()]
 
-    def run(values: Sequence[Any], again: bool) -> list[Tensor]:
+    def run(values: tuple[Tensor, ...], again: bool) -> list[Tensor]:
         captured, state = inputs.split(values[1:])
         body = inputs.bodies[at(np.asarray(values[0]._peek()).reshape(-1)[0])]
-        made = inputs.apply(body, (), captured, state, again)
-        return [*made, *(state[i] for i in inputs.written)]
+        result = inputs.apply(body, (), captured, state, again)
+        return [*result, *(state[i] for i in inputs.written)]
 
     return SubgraphOp(name, run, types, inputs)(chosen, *inputs.values())
 
@@ -61,7 +62,7 @@ def _left(inputs: ClosedOver, made: Sequence[Tensor]) -> Any:
     first = inputs.bodies[0]
     count = len(first.results)
     inputs.store(made[count:])
-    return packed(first.structure, made[:count])
+    return pack(first.structure, made[:count])
 
 
 def _check_alike(name: str, one: tuple[Subgraph, str], other: tuple[Subgraph, str]) -> None:
@@ -88,7 +89,7 @@ def _check_alike(name: str, one: tuple[Subgraph, str], other: tuple[Subgraph, st
                                        f"returns {p._t}, {second} {q._t}")
 
 
-def chosen_cond(pred: Tensor, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
+def chosen_cond(pred: Tensor, true_fn: Callable[[], object], false_fn: Callable[[], object]) -> Any:
     """`true_fn()` at the calls for which `pred` holds, else `false_fn()`.
 
     Raises:
@@ -103,13 +104,13 @@ def chosen_cond(pred: Tensor, true_fn: Callable[[], Any], false_fn: Callable[[],
             return other()
     _check_alike("cond", (bodies[0], "true_fn"), (bodies[1], "false_fn"))
     inputs = ClosedOver(bodies)
-    made = computed_both(pred, inputs) if both_ways(pred, inputs) else (
+    result = computed_both(pred, inputs) if both_ways(pred, inputs) else (
         _one("cond", pred, inputs, lambda held: 0 if held else 1))
-    return _left(inputs, made)
+    return _left(inputs, result)
 
 
-def chosen_case(preds: Sequence[Any], functions: Sequence[Callable[[], Any]], default: Any,
-                exclusive: bool) -> Any:
+def chosen_case(preds: Sequence[object], functions: Sequence[Callable[[], object]],
+                default: Callable[..., object] | None, exclusive: bool) -> Any:
     """The result of the first function whose condition holds at a call, else of `default`.
 
     Raises:
@@ -135,11 +136,12 @@ def chosen_case(preds: Sequence[Any], functions: Sequence[Callable[[], Any]], de
 def _first(held: Tensor, exclusive: bool) -> Tensor:
     """The position of the first 1, their number if there is none, -1 if there must not be two."""
     total = reduce_sum(held)
-    made = where(total > 0, argmax(held, 0, int32), held.spec.shape[0])  # type: ignore[operator]
-    return where(total > 1, -1, made) if exclusive else made  # type: ignore[operator]
+    result = where(total > 0, argmax(held, 0, int32), held.spec.shape[0])
+    return where(total > 1, -1, result) if exclusive else result
 
 
-def chosen_switch(index: Tensor, functions: Sequence[Callable[[], Any]], default: Any) -> Any:
+def chosen_switch(index: Tensor, functions: Sequence[Callable[[], Any]],
+                  default: Callable[..., object] | None) -> Any:
     """The result of `functions[index]()`; out of range that of `default`, or of the last."""
     every = [*functions, *([] if default is None else [default])]
 

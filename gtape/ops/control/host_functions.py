@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.context import tracer_now
 from gtape.core.convert import convert
 from gtape.core.device import ArrayType
@@ -23,7 +24,7 @@ from gtape.ops.arguments import as_function, as_items
 from gtape.trace.host_callback import HostCallback
 
 
-def _typed(made: Any, wanted: Any, name: str) -> Any:
+def _typed(result: object, wanted: object, name: str) -> Any:
     """The results as tensors of the dtypes asked for.
 
     Raises:
@@ -31,22 +32,23 @@ def _typed(made: Any, wanted: Any, name: str) -> Any:
     """
     if wanted is None or isinstance(wanted, (list, tuple)):
         dtypes = [_dtype(d) for d in wanted or ()]
-        results = [] if made is None else list(made) if isinstance(made, (list, tuple)) else [made]
+        results = [] if result is None else (
+            list(result) if isinstance(result, (list, tuple)) else [result])
         if len(results) != len(dtypes):
             raise ValueError(f"{name}: Tout names {len(dtypes)} results, the function returned "
                              f"{len(results)}")
         return [convert(r, d) for r, d in zip(results, dtypes)]
-    if made is None:
+    if result is None:
         raise InvalidArgumentError(f"{name}: Tout names one result, the function returned None; "
                                    f"return it, or write Tout=[]")
-    return convert(made, _dtype(wanted))
+    return convert(result, _dtype(wanted))
 
 
-def _dtype(wanted: Any) -> DType:
+def _dtype(wanted: object) -> DType:
     return as_dtype(getattr(wanted, "dtype", wanted))
 
 
-class _Place:
+class _Slot:
     """Where a tensor stood in a structure."""
 
     __slots__ = ("number",)
@@ -62,7 +64,7 @@ def _types(wanted: Any, name: str) -> list[tuple[Spec, ArrayType]]:
         NotTraceableError: `wanted` does not say their shapes.
     """
     given = wanted if isinstance(wanted, (list, tuple)) else [] if wanted is None else [wanted]
-    found = []
+    types = []
     for spec in given:
         shape = getattr(spec, "shape", None)
         if shape is None or not shape.is_fully_defined():
@@ -71,11 +73,11 @@ def _types(wanted: Any, name: str) -> list[tuple[Spec, ArrayType]]:
                 f"call; give them in Tout, as in Tout=tf.TensorSpec([3], tf.float32), to have the "
                 f"function around it compiled")
         dtype = as_dtype(spec.dtype)
-        found.append((Spec(tuple(shape.as_list()), dtype), current_device().typed(dtype)))
-    return found
+        types.append((Spec(tuple(shape.as_list()), dtype), current_device().typed(dtype)))
+    return types
 
 
-def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wanted: Any, *,
+def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wanted: object, *,
             has_side_effect: bool, differentiable: bool) -> Any:
     """`call(*tensors)` at every call of the traced function, its results of the types wanted."""
     types = _types(wanted, name)
@@ -83,12 +85,12 @@ def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wante
 
     def run(*tensors: Tensor) -> list[Tensor]:
         made = call(*tensors)
-        found = [made] if single else made or []
-        for result, (spec, _) in zip(found, types):
+        results = [made] if single else made or []
+        for result, (spec, _) in zip(results, types):
             if result.spec != spec:
                 raise InvalidArgumentError(f"{name}: Tout says {spec}, the function returned "
                                            f"{result.spec}")
-        return found
+        return results
 
     op = HostCallback(name, run, [s for s, _ in types], [t for _, t in types],
                       has_side_effect=has_side_effect, differentiable=differentiable)
@@ -96,11 +98,11 @@ def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wante
     return made[0] if single else made
 
 
-def _inputs(name: str, given: Any) -> list[Tensor]:
+def _inputs(name: str, given: TensorLike) -> list[Tensor]:
     return [convert(x) for x in (() if given is None else as_items(given, f"{name}: inp"))]
 
 
-def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None,
+def numpy_function(func: Callable[..., object] | None = None, inp: Any = None, Tout: object = None,
                    stateful: bool = True, name: str | None = None) -> Any:
     """func(*inp as NumPy arrays), its results as tensors. No gradient flows: use `py_function`.
 
@@ -120,10 +122,10 @@ def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout
     inputs = _inputs("numpy_function", inp)
 
     def call(*tensors: Tensor) -> Any:
-        made = func(*[x.numpy() for x in tensors])
-        if made is None and not Tout:
+        result = func(*[x.numpy() for x in tensors])
+        if result is None and not Tout:
             return None
-        return _typed(made, Tout, "numpy_function")
+        return _typed(result, Tout, "numpy_function")
 
     if tracer_now() is None:
         return call(*inputs)
@@ -131,7 +133,7 @@ def numpy_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout
                    differentiable=False)
 
 
-def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None,
+def py_function(func: Callable[..., object] | None = None, inp: Any = None, Tout: object = None,
                 name: str | None = None) -> Any:
     """func(*inp as tensors), its results as tensors; gradients flow through it.
 
@@ -162,7 +164,7 @@ def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: A
     return _hosted("py_function", call, inputs, Tout, has_side_effect=True, differentiable=True)
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     """A number in the fewest digits that say it: 6 or 9 of a float, 15 or 17 of a double."""
     if isinstance(value, (bytes, str)):
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
@@ -190,7 +192,7 @@ def array_text(array: np.ndarray, edge: int, depth: int = 0) -> str:
     return "[" + between.join(parts) + "]"
 
 
-def _text(value: Any, edge: int) -> str:
+def _text(value: object, edge: int) -> str:
     if isinstance(value, (Tensor, Readable)):
         tensor = value._read_() if isinstance(value, Readable) else value
         return array_text(np.asarray(tensor._peek()), edge)
@@ -204,7 +206,7 @@ def _text(value: Any, edge: int) -> str:
     return repr(value)
 
 
-def _write(text: str, stream: Any) -> None:
+def _write(text: str, stream: object) -> None:
     if isinstance(stream, str):
         if not stream.startswith("file://"):
             raise ValueError(f"print: output_stream must be a stream, a function of the text, or "
@@ -220,7 +222,7 @@ def _write(text: str, stream: Any) -> None:
                          f"'file://path'; got {shown(stream)}")
 
 
-def print_(*inputs: Any, output_stream: Any = None, summarize: int | None = 3, sep: str = " ",
+def print_(*inputs: object, output_stream: object = None, summarize: int | None = 3, sep: str = " ",
            end: str = "\n", name: str | None = None) -> None:
     """Print values; tensors show their numbers, also inside lists, tuples and dicts.
 
@@ -236,7 +238,7 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int | None = 3, s
     """
     edge = 3 if summarize is None else summarize
 
-    def run(*values: Any) -> list[Tensor]:
+    def run(*values: object) -> list[Tensor]:
         parts = [v if isinstance(v, str) else _text(v, edge) for v in values]
         _write(sep.join(parts) + end, sys.stderr if output_stream is None else output_stream)
         return []
@@ -248,13 +250,13 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int | None = 3, s
     places = _swapped(list(inputs), lambda v: isinstance(v, (Tensor, Readable)),
                       lambda v: _noted(v, tensors))
     HostCallback("print", lambda *given: run(*_swapped(
-        places, lambda v: type(v) is _Place, lambda v: given[v.number])), (), (),
+        places, lambda v: type(v) is _Slot, lambda v: given[v.number])), (), (),
         has_side_effect=True, differentiable=False)(*tensors)
 
 
-def _noted(value: Any, tensors: list[Tensor]) -> _Place:
+def _noted(value: TensorLike, tensors: list[Tensor]) -> _Slot:
     tensors.append(convert(value))
-    return _Place(len(tensors) - 1)
+    return _Slot(len(tensors) - 1)
 
 
 def _swapped(value: Any, wanted: Callable[[Any], bool], swap: Callable[[Any], Any]) -> Any:

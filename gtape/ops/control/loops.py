@@ -7,7 +7,7 @@ large; otherwise they are unrolled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
@@ -20,15 +20,22 @@ from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_function, as_int, as_items
 from gtape.ops.control.traced_loops import traced_scan, traced_while
+from gtape.ops.shape.creation import zeros
+from gtape.ops.shape.identity import stop_gradient
 from gtape.ops.shape.packing import stack_, unstack_
 from gtape.trace.subgraph import depends
 from gtape.trace.symbolic_tensor import SymbolicTensor
+
+if TYPE_CHECKING:
+    from gtape.ops.ragged.ragged_tensor import RaggedTensor
+from gtape.core.annotations import DTypeLike, TensorLike
+from gtape.core.type_specs import TypeSpec
 
 #: Longer loops over elements are one step in a traced function.
 _UNROLLED = 32
 
 
-def _length(name: str, elems: Any, broadcast: bool = False) -> tuple[list[Any], int]:
+def _length(name: str, elems: object, broadcast: bool = False) -> tuple[list[Any], int]:
     """The leaves of `elems`, composites as lists of their rows, and the one length of their first
     axes."""
     leaves: list[Any] = [
@@ -46,7 +53,7 @@ def _length(name: str, elems: Any, broadcast: bool = False) -> tuple[list[Any], 
     return leaves, counts.pop()
 
 
-def _elements(name: str, elems: Any, broadcast: bool = False) -> list[Any]:
+def _elements(name: str, elems: object, broadcast: bool = False) -> list[object]:
     """`elems` cut along the first axis of every leaf: one structure for each element."""
     leaves, count = _length(name, elems, broadcast)
     parts = [leaf if type(leaf) is list else unstack_(leaf, axis=0) for leaf in leaves]
@@ -54,7 +61,7 @@ def _elements(name: str, elems: Any, broadcast: bool = False) -> list[Any]:
                                           for p in parts]) for i in range(count)]
 
 
-def _scanned(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any, elems: Any,
+def _scanned(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: TensorLike, elems: Any,
              broadcast: bool = False, backwards: bool = False) -> tuple[Any, Any] | None:
     """What `traced_scan` gives; None where the loop is to be unrolled, as also one is whose
     accumulator changes its dtype or shape."""
@@ -70,7 +77,7 @@ def _scanned(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any, e
         return None
 
 
-def _joined(name: str, results: list[Any], ragged: Sequence[int] | None = None) -> Any:
+def _joined(name: str, results: list[object], ragged: Sequence[int] | None = None) -> Any:
     """Structures of tensors as one structure of stacks.
 
     Args:
@@ -78,23 +85,23 @@ def _joined(name: str, results: list[Any], ragged: Sequence[int] | None = None) 
     """
     for other in results[1:]:
         nest.assert_same_structure(results[0], other)
-    made: list[Any] = []
+    parts: list[Any] = []
     for i, column in enumerate(zip(*[nest.flatten(r) for r in results])):
         wanted = ragged[i] if ragged else 0
         composite = next((v for v in column if isinstance(v, CompositeTensor)
                           and not isinstance(v, IndexedSlices)), None)
         if wanted or composite is not None:
-            made.append(_stacked(column, composite, wanted))
+            parts.append(_stacked(column, composite, wanted))
             continue
         tensors = [convert(v) for v in column]
         if any(t.spec != tensors[0].spec for t in tensors):
             raise InvalidArgumentError(f"{name}: every result must have one shape and dtype; got "
                                        f"{', '.join(sorted({str(t.spec) for t in tensors}))}")
-        made.append(stack_(*tensors, axis=0))
-    return nest.pack_sequence_as(results[0], made)
+        parts.append(stack_(*tensors, axis=0))
+    return nest.pack_sequence_as(results[0], parts)
 
 
-def _stacked(column: Sequence[Any], composite: Any, ragged_rank: int) -> Any:
+def _stacked(column: Sequence[Any], composite: object, ragged_rank: int) -> Any:
     """Results of which some are no tensors, or which may have different lengths, side by side."""
     from gtape.ops.ragged import conversions, joining
     from gtape.ops.sparse import layout
@@ -104,7 +111,8 @@ def _stacked(column: Sequence[Any], composite: Any, ragged_rank: int) -> Any:
     return conversions.of_dense(joining.stack(list(column)), ragged_rank)
 
 
-def _ragged_ranks(signature: Any, elems: Any, results: list[Any]) -> list[int]:
+def _ragged_ranks(signature: object, elems: object,
+                  results: Sequence[Tensor | RaggedTensor | tuple[Tensor, Tensor]]) -> list[int]:
     """How many ragged axes each result has: as the signature says; without one as many as the
     elements, where the results are of different lengths."""
     if signature is not None:
@@ -116,36 +124,34 @@ def _ragged_ranks(signature: Any, elems: Any, results: list[Any]) -> list[int]:
             for column in columns]
 
 
-def _detached(value: Any, back_prop: bool) -> Any:
+def _detached(value: TensorLike | CompositeTensor, back_prop: bool) -> Any:
     if back_prop:
         return value
-    from gtape.ops.shape.identity import stop_gradient
-
     return nest.map_structure(stop_gradient, value)
 
 
-def _typed(value: Any, signature: Any) -> Any:
+def _typed(value: object, signature: object) -> Any:
     """The results as tensors of the dtypes in `signature`."""
-    def one(leaf: Any, wanted: Any) -> Any:
+    def one(leaf: object, wanted: object) -> Any:
         if isinstance(leaf, CompositeTensor):
             if leaf.dtype is not wanted.dtype:  # type: ignore[attr-defined]
                 raise InvalidArgumentError(f"map_fn: fn_output_signature says {wanted!r}, fn gave "
                                            f"{leaf!r}")
             return leaf
         dtype: DType = as_dtype(getattr(wanted, "dtype", wanted))
-        made = convert(leaf, None if isinstance(leaf, Tensor) else dtype)
-        if made.dtype is not dtype:
+        x = convert(leaf, None if isinstance(leaf, Tensor) else dtype)
+        if x.dtype is not dtype:
             raise InvalidArgumentError(f"map_fn: fn_output_signature says {dtype!r}, fn gave "
-                                       f"{made.spec}; write tf.cast(result, tf.{dtype.name})")
-        return made
+                                       f"{x.spec}; write tf.cast(result, tf.{dtype.name})")
+        return x
 
     return nest.map_structure(one, value, signature, check_types=False)
 
 
-def map_fn(fn: Callable[[Any], Any], elems: Any, dtype: Any = None,
+def map_fn(fn: Callable[[Any], Any], elems: Any, dtype: DTypeLike | None = None,
            parallel_iterations: int | None = None, back_prop: bool = True,
            swap_memory: bool = False, infer_shape: bool = True, name: str | None = None,
-           fn_output_signature: Any = None) -> Any:
+           fn_output_signature: DType | TypeSpec | tuple[DType, DType] | None = None) -> Any:
     """fn(elems[i]) for every i along the first axis, the results stacked.
 
     Args:
@@ -161,24 +167,22 @@ def map_fn(fn: Callable[[Any], Any], elems: Any, dtype: Any = None,
     as_function(fn, "map_fn: fn")
     signature = fn_output_signature if fn_output_signature is not None else dtype
 
-    def typed(result: Any) -> Any:
+    def typed(result: TensorLike) -> Any:
         return result if signature is None else _typed(result, signature)
 
     scanned = _scanned("map_fn", lambda a, x: (a, typed(fn(x))), (), elems)
     if scanned is not None:
         return _detached(scanned[1], back_prop)
-    found = _elements("map_fn", elems)
-    if not found:
+    elements = _elements("map_fn", elems)
+    if not elements:
         return _empty("map_fn", fn, elems)
-    results = [typed(fn(e)) for e in found]
+    results = [typed(fn(e)) for e in elements]
     ranks = _ragged_ranks(signature, elems, results)
     return _detached(_joined("map_fn", results, ranks), back_prop)
 
 
-def _empty(name: str, fn: Callable[[Any], Any], elems: Any) -> Any:
+def _empty(name: str, fn: Callable[[Any], Any], elems: Tensor) -> Any:
     """The result for no elements: its shape is that of `fn` applied to zeros."""
-    from gtape.ops.shape.creation import zeros
-
     blank = nest.map_structure(lambda x: zeros(x.shape[1:], x.dtype),
                                nest.map_structure(convert, elems))
     with paused():
@@ -213,32 +217,33 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
     if count == 0:
         return _empty("vectorized_map", fn, elems)
     try:
-        batch, flat, made = batch_of(fn, elems, leaves, count)
+        batch, flat, structure = batch_of(fn, elems, leaves, count)
     except NEEDS_ELEMENTS:
         if not fallback_to_while_loop:
             raise
     else:
-        return nest.pack_sequence_as(made, batch.results(flat))
+        return nest.pack_sequence_as(structure, batch.results(flat))
     scanned = _scanned("vectorized_map", lambda a, x: (a, fn(x)), (), elems, broadcast=True)
     if scanned is not None:
         return scanned[1]
-    found = _elements("vectorized_map", elems, broadcast=True)
-    return _joined("vectorized_map", [fn(e) for e in found])
+    elements = _elements("vectorized_map", elems, broadcast=True)
+    return _joined("vectorized_map", [fn(e) for e in elements])
 
 
-def _started(name: str, elems: Any, initializer: Any, backwards: bool) -> tuple[Any, list[Any]]:
+def _started(name: str, elems: Tensor, initializer: TensorLike | None, backwards: bool,
+             ) -> tuple[object, list[object]]:
     """The first accumulator and the elements still to come."""
-    found = _elements(name, elems)
+    elements = _elements(name, elems)
     if backwards:
-        found.reverse()
+        elements.reverse()
     if initializer is not None:
-        return initializer, found
-    if not found:
+        return initializer, elements
+    if not elements:
         raise InvalidArgumentError(f"{name}: elems are empty; give an initializer")
-    return found[0], found[1:]
+    return elements[0], elements[1:]
 
 
-def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
+def scan(fn: Callable[[Any, Any], Any], elems: Tensor, initializer: TensorLike | None = None,
          parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
          infer_shape: bool = True, reverse: bool = False, name: str | None = None) -> Any:
     """aᵢ = fn(aᵢ₋₁, elems[i]) along the first axis; all aᵢ stacked.
@@ -252,9 +257,9 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
     """
     as_function(fn, "scan: fn")
     if initializer is not None:
-        def step(total: Any, element: Any) -> tuple[Any, Any]:
-            made = fn(total, element)
-            return made, made
+        def step(total: Tensor, element: Tensor) -> tuple[Any, Any]:
+            result = fn(total, element)
+            return result, result
 
         scanned = _scanned("scan", step, initializer, elems, backwards=reverse)
         if scanned is not None:
@@ -266,13 +271,11 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
         total = fn(total, element)
         results.append(total)
     if not results:
-        from gtape.ops.shape.creation import zeros
-
         return nest.map_structure(lambda a: zeros((0, *a.shape), a.dtype), total)
     return _detached(_joined("scan", results[::-1] if reverse else results), back_prop)
 
 
-def _folded(name: str, fn: Callable[[Any, Any], Any], elems: Any, initializer: Any,
+def _folded(name: str, fn: Callable[[Any, Any], Any], elems: Tensor, initializer: TensorLike | None,
             backwards: bool, back_prop: bool) -> Any:
     as_function(fn, f"{name}: fn")
     if initializer is not None:
@@ -286,7 +289,7 @@ def _folded(name: str, fn: Callable[[Any, Any], Any], elems: Any, initializer: A
     return _detached(nest.map_structure(convert, total), back_prop)
 
 
-def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
+def foldl(fn: Callable[[Any, Any], Any], elems: Tensor, initializer: TensorLike | None = None,
           parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
           name: str | None = None) -> Any:
     """fn(… fn(fn(initializer, elems[0]), elems[1]) …): `scan`, of which the last result is kept.
@@ -297,19 +300,19 @@ def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
     return _folded("foldl", fn, elems, initializer, False, back_prop)
 
 
-def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None,
+def foldr(fn: Callable[[Any, Any], Any], elems: Tensor, initializer: Any = None,
           parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
           name: str | None = None) -> Any:
     """`foldl` from the last element to the first."""
     return _folded("foldr", fn, elems, initializer, True, back_prop)
 
 
-def _finished(value: Any) -> Any:
+def _finished(value: TensorLike) -> Any:
     """Loop variables as tensors; tensor arrays stay as they are."""
     return nest.map_structure(lambda v: v if hasattr(v, "gather") else convert(v), value)
 
 
-def _check_dtypes(before: Any, after: Any) -> None:
+def _check_dtypes(before: TensorLike, after: TensorLike) -> None:
     """Refuse in an unrolled loop what one that is not unrolled cannot do.
 
     Raises:
@@ -324,10 +327,10 @@ def _check_dtypes(before: Any, after: Any) -> None:
                     f"enters as {dtype.name}, and body makes it {new.dtype.name}. Use tf.cast")
 
 
-def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any,
-               shape_invariants: Any = None, parallel_iterations: int = 10,
+def while_loop(cond: Callable[..., object], body: Callable[..., object], loop_vars: TensorLike,
+               shape_invariants: object = None, parallel_iterations: int = 10,
                back_prop: bool = True, swap_memory: bool = False,
-               maximum_iterations: Any = None, name: str | None = None) -> Any:
+               maximum_iterations: TensorLike | None = None, name: str | None = None) -> Any:
     """loop_vars = body(*loop_vars) while cond(*loop_vars) holds, and at most so many times.
 
     In a traced function the loop becomes one step where the condition is known only at a call; its
@@ -361,20 +364,20 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: An
             return _detached(traced_while(cond, body, values, left, shape_invariants), back_prop)
         if not cond(*values):
             break
-        made = body(*values)
-        if not isinstance(made, (list, tuple)):
-            made = (made,)
-        nest.assert_same_structure(list(values), list(made))
+        result = body(*values)
+        if not isinstance(result, (list, tuple)):
+            result = (result,)
+        nest.assert_same_structure(list(values), list(result))
         if tracer_now() is not None:
-            _check_dtypes(values, made)
-        values = type(loop_vars)(made) if type(loop_vars) in (list, tuple) else made
+            _check_dtypes(values, result)
+        values = type(loop_vars)(result) if type(loop_vars) in (list, tuple) else result
         turn += 1
     return _detached(_finished(values), back_prop)
 
 
 def nondifferentiable_batch_function(
         num_batch_threads: int, max_batch_size: int, batch_timeout_micros: int,
-        allowed_batch_sizes: Any = None, max_enqueued_batches: int = 10, autograph: bool = True,
+        allowed_batch_sizes: object = None, max_enqueued_batches: int = 10, autograph: bool = True,
         enable_large_batch_splitting: bool = True) -> Callable[..., Any]:
     """Decorator for a function of batches through which no gradient flows.
 
@@ -388,8 +391,8 @@ def nondifferentiable_batch_function(
                      "nondifferentiable_batch_function: allowed_batch_sizes")
     largest = max(as_int(n, "a batch size") for n in (sizes or [max_batch_size]))
 
-    def decorated(fn: Callable[..., Any]) -> Callable[..., Any]:
-        def batched(*args: Any) -> Any:
+    def decorated(fn: Callable[..., object]) -> Callable[..., Any]:
+        def batched(*args: Tensor) -> Any:
             inputs = [convert(a) for a in args]
             rows = inputs[0].spec.shape[0] if inputs and inputs[0].ndim else 0
             if rows > largest and not enable_large_batch_splitting:

@@ -7,15 +7,14 @@ call for which it does not hold ends before any state has changed, and runs as P
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from gtape.core.context import paused, tracer_now
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import bool_
 from gtape.core.errors import NotTraceableError, UntracedBranchError
 from gtape.core.op import case
-from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.shape.casting import cast
@@ -25,18 +24,14 @@ from gtape.trace.host_callback import HostCallback
 
 
 @primitive(nondifferentiable=True)
-def premise_(xp: Any, held: Any, *, expected: bool, why: str) -> Any:
+def premise_(xp: ArrayModule, held: Array, *, expected: bool, why: str) -> Array:
     """y = held, a condition that must be `expected`."""
     if bool(held) is not expected:
         raise UntracedBranchError(why)
     return held
 
 
-@premise_.infer
-def _(held: Spec, *, expected: bool, why: str) -> Spec:
-    return held
-
-
+premise_.infer(lambda held, **_: held)
 premise_.has_side_effect = True
 premise_.cases = [case(np.array(True), expected=True, why="x", dtypes=("bool",))]
 
@@ -63,10 +58,10 @@ def check_premises(graph: Graph, replaceable: bool) -> None:
     done = False
     for node in graph.nodes:
         steps = list(_steps(node))
-        found = [step for step in steps if step.op is premise_]
+        premises = [step for step in steps if step.op is premise_]
         deeds = any(step.has_side_effect for step in steps if step.op is not premise_)
-        if found and (done or not replaceable or deeds):
-            raise NotTraceableError(found[0].attrs[1])
+        if premises and (done or not replaceable or deeds):
+            raise NotTraceableError(premises[0].attrs[1])
         done = done or deeds
 
 

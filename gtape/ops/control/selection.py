@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
 from gtape.core.dtypes import int64
@@ -23,12 +24,13 @@ from gtape.ops.elementwise import scalars as s
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 
-def _dense(value: Any) -> Any:
+def _dense(value: TensorLike) -> Any:
     return value.to_dense() if hasattr(value, "to_dense") else value
 
 
 @takes_composites
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None,
+          name: str | None = None) -> Tensor:
     """`x` where the condition holds and `y` elsewhere; all three are broadcast.
 
     Without `x` and `y`: the positions of the true (or nonzero) elements, int64 [n, rank], in
@@ -53,7 +55,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     return s.where.op.apply((chosen, a, b))
 
 
-def _has_type(value: Any) -> bool:
+def _has_type(value: TensorLike) -> bool:
     return isinstance(value, (Tensor, Readable))
 
 
@@ -65,32 +67,33 @@ def _positions(condition: Tensor) -> Tensor:
                                 f"depends on the values; while tracing {condition.spec} has none. "
                                 f"Use where(condition, x, y)")
     array_type = condition._t.device.typed(int64)
-    found = array_type.xp.argwhere(condition._array_()).astype(array_type.dtype.np_dtype)
-    made = EagerTensor(found, array_type)
-    mark_all(CUT, "where", (condition,), (made,))
-    return made
+    places = array_type.xp.argwhere(condition._array_()).astype(array_type.dtype.np_dtype)
+    result = EagerTensor(places, array_type)
+    mark_all(CUT, "where", (condition,), (result,))
+    return result
 
 
-def _truth(name: str, pred: Any) -> Any:
+def _truth(name: str, pred: TensorLike) -> Any:
     """A condition as a Python bool, or as the symbol that it is."""
     if not _has_type(pred):
         return bool(pred)
-    found = convert(pred)
-    if math.prod(found.spec.shape) != 1:
-        raise InvalidArgumentError(f"{name}: the condition must be a scalar; got {found.spec}. "
+    x = convert(pred)
+    if math.prod(x.spec.shape) != 1:
+        raise InvalidArgumentError(f"{name}: the condition must be a scalar; got {x.spec}. "
                                    f"Write tf.reduce_all(condition), or tf.where to choose "
                                    f"element by element")
-    return found if type(found) is SymbolicTensor else bool(found)
+    return x if type(x) is SymbolicTensor else bool(x)
 
 
-def _function(name: str, what: str, function: Any) -> Callable[[], Any]:
+def _function(name: str, what: str, function: Callable[..., object]) -> Callable[[], Any]:
     if not callable(function):
         raise TypeError(f"{name}: {what} must be a function without arguments; got "
                         f"{shown(function)}. Write lambda: value")
     return function
 
 
-def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
+def cond(pred: TensorLike, true_fn: Any = None, false_fn: Any = None, name: str | None = None,
+         ) -> Any:
     """`true_fn()` if the condition holds, else `false_fn()`. Only that function runs.
 
     In a traced function both are traced, and the one is applied for which the condition holds at a
@@ -111,8 +114,8 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None 
     return taken() if held else other()
 
 
-def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False,
-         name: str = "case") -> Any:
+def case(pred_fn_pairs: TensorLike, default: Callable[..., object] | None = None,
+         exclusive: bool = False, strict: bool = False, name: str = "case") -> Any:
     """The result of the first function whose condition holds, else of `default`.
 
     Args:
@@ -151,7 +154,7 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, stric
     return (held[0] if held else chosen)()  # type: ignore[misc]
 
 
-def _branches(branch_fns: Any) -> Sequence[Any]:
+def _branches(branch_fns: object) -> Sequence[Any]:
     """The functions in the order of their keys 0, 1, …"""
     items = as_items(branch_fns.items() if isinstance(branch_fns, Mapping) else branch_fns,
                      "switch_case: branch_fns")

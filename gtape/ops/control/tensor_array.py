@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.errors import (
@@ -21,6 +22,7 @@ from gtape.core.type_specs import TensorSpec, TypeSpec
 from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.indexing.gathering import gather_
 from gtape.ops.indexing.scattering import tensor_scatter_update_
+from gtape.ops.shape.creation import zeros
 from gtape.ops.shape.layout import reshape_
 from gtape.ops.shape.packing import concat_, split_, stack_, unstack_
 from gtape.trace.symbolic_tensor import SymbolicTensor
@@ -54,10 +56,10 @@ class TensorArray:
         ResourceExhaustedError: a size for which there is no memory.
     """
 
-    def __init__(self, dtype: Any, size: Any = None, dynamic_size: bool | None = None,
+    def __init__(self, dtype: Any, size: IntsLike | None = None, dynamic_size: bool | None = None,
                  clear_after_read: bool | None = None, tensor_array_name: str | None = None,
-                 handle: Any = None, flow: Any = None, infer_shape: bool = True,
-                 element_shape: Any = None, colocate_with_first_write_call: bool = True,
+                 handle: object = None, flow: object = None, infer_shape: bool = True,
+                 element_shape: IntsLike | None = None, colocate_with_first_write_call: bool = True,
                  name: str | None = None) -> None:
         if size is None:
             raise ValueError("a TensorArray needs its size; write size=0, dynamic_size=True for "
@@ -94,22 +96,22 @@ class TensorArray:
 
     def like(self, whole: Tensor) -> TensorArray:
         """An array of the same kind with other elements."""
-        made = copy.copy(self)
-        made._whole, made._read = whole, set()
-        return made
+        result = copy.copy(self)
+        result._whole, result._read = whole, set()
+        return result
 
     def blank(self) -> TensorArray:
         """A copy to write to on trial."""
-        made = copy.copy(self)
-        made._list, made._read = list(self._list), set()
-        return made
+        result = copy.copy(self)
+        result._list, result._read = list(self._list), set()
+        return result
 
     def learn(self, shape: TensorShape) -> None:
         """Know the shape of the elements, as far as `shape` does."""
         if self._infer and not self._shape.is_fully_defined():
             self._shape = shape
 
-    def _row(self, index: Any, what: str) -> Tensor | None:
+    def _row(self, index: TensorLike, what: str) -> Tensor | None:
         """An index that is known only when the traced function runs, as int32[1]."""
         if type(index) is not SymbolicTensor:
             return None
@@ -154,11 +156,11 @@ class TensorArray:
         """Forget the elements."""
         self._items.clear()
 
-    def grad(self, source: Any, flow: Any = None, name: str | None = None) -> NoReturn:
+    def grad(self, source: object, flow: object = None, name: str | None = None) -> NoReturn:
         raise NotImplementedError("TensorArray.grad: use tape.gradient; gradients flow through "
                                   "write, read, stack and unstack")
 
-    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+    def write(self, index: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
         """Set element `index`, and give this array.
 
         Raises:
@@ -183,7 +185,7 @@ class TensorArray:
         self._read.discard(at)
         return self
 
-    def _fitting(self, value: Any) -> Tensor:
+    def _fitting(self, value: TensorLike) -> Tensor:
         item = convert(value, None if isinstance(value, Tensor) else self._dtype)
         if item.dtype is not self._dtype:
             raise InvalidArgumentError(f"TensorArray.write: the array holds {self._dtype!r}, the "
@@ -196,7 +198,7 @@ class TensorArray:
         self.learn(item.shape)
         return item
 
-    def read(self, index: Any, name: str | None = None) -> Tensor:
+    def read(self, index: TensorLike, name: str | None = None) -> Tensor:
         """Element `index`; zeros where none was written and the shape is known.
 
         Raises:
@@ -228,15 +230,13 @@ class TensorArray:
         if not self._shape.is_fully_defined():
             raise InvalidArgumentError(f"TensorArray: element {index} was not written, and the "
                                        f"shape of the elements is unknown")
-        from gtape.ops.shape.creation import zeros
-
         return zeros(self._shape, self._dtype)
 
     def stack(self, name: str | None = None) -> Tensor:
         """All elements along a new first axis."""
         return self._stacked(range(len(self._list))) if self._whole is None else self._whole
 
-    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+    def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """The elements at `indices` along a new first axis.
 
         Raises:
@@ -248,12 +248,10 @@ class TensorArray:
                                   f"[0, {len(self._items)}); got {list(wanted)}")
         return self._stacked(wanted)
 
-    def _stacked(self, indices: Any) -> Tensor:
+    def _stacked(self, indices: range | tuple[int, ...]) -> Tensor:
         items = [self._at(i) for i in indices]
         if items:
             return stack_(*items, axis=0)
-        from gtape.ops.shape.creation import zeros
-
         rest = self._shape.as_list() if self._shape.is_fully_defined() else []
         return zeros((0, *rest), self._dtype)
 
@@ -261,7 +259,7 @@ class TensorArray:
         """All elements one after another along their first axis."""
         return concat_(*[self._at(i) for i in range(len(self._items))], axis=0)
 
-    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+    def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
         """Set the elements to the slices of `value` along its first axis.
 
         Raises:
@@ -269,18 +267,18 @@ class TensorArray:
         """
         return self._filled(self._parts(value, "TensorArray.unstack"))
 
-    def _parts(self, value: Any, what: str) -> Any:
+    def _parts(self, value: TensorLike, what: str) -> tuple[Tensor, ...]:
         """The slices of a value along its first axis."""
         return unstack_(self._with_rows(value, what), axis=0)
 
-    def _with_rows(self, value: Any, what: str) -> Tensor:
+    def _with_rows(self, value: TensorLike, what: str) -> Tensor:
         whole = convert(value, None if isinstance(value, Tensor) else self._dtype)
         if not whole.ndim:
             raise InvalidArgumentError(f"{what}: the value must have rank 1 or more; got "
                                        f"{whole.spec}")
         return whole
 
-    def _filled(self, parts: Any) -> TensorArray:
+    def _filled(self, parts: tuple[Tensor, ...]) -> TensorArray:
         if len(parts) > len(self._items) and not self._dynamic:
             raise ValueError(f"a TensorArray of size {len(self._items)} cannot hold {len(parts)} "
                              f"elements; use dynamic_size=True")
@@ -288,7 +286,8 @@ class TensorArray:
         self._read.clear()
         return self
 
-    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+    def scatter(self, indices: TensorLike, value: TensorLike, name: str | None = None,
+                ) -> TensorArray:
         """Set element indices[i] to value[i].
 
         Raises:
@@ -300,7 +299,7 @@ class TensorArray:
             self.write(index, part)
         return self
 
-    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+    def split(self, value: TensorLike, lengths: TensorLike, name: str | None = None) -> TensorArray:
         """Set the elements to consecutive pieces of `value`, of the given lengths.
 
         Raises:
@@ -324,7 +323,7 @@ class TensorArraySpec(TypeSpec):
 
     __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
 
-    def __init__(self, element_shape: Any = None, dtype: Any = float32,
+    def __init__(self, element_shape: IntsLike | None = None, dtype: Any = float32,
                  dynamic_size: bool = False, infer_shape: bool = True) -> None:
         self._element_shape = TensorShape(element_shape)
         self._dtype = as_dtype(dtype)
@@ -332,7 +331,7 @@ class TensorArraySpec(TypeSpec):
         self._infer_shape = bool(infer_shape)
 
     @classmethod
-    def from_value(cls, value: Any) -> TensorArraySpec:
+    def from_value(cls, value: TensorArray) -> TensorArraySpec:
         """The spec of a TensorArray.
 
         Raises:
@@ -346,17 +345,17 @@ class TensorArraySpec(TypeSpec):
     def value_type(self) -> type:
         return TensorArray
 
-    def _serialize(self) -> tuple[Any, ...]:
+    def _serialize(self) -> tuple[TensorShape, DType, bool, bool]:
         return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
 
     @property
     def _component_specs(self) -> list[TypeSpec]:
         return [TensorSpec(TensorShape([None]) + self._element_shape, self._dtype)]
 
-    def _to_components(self, value: Any) -> list[Any]:
+    def _to_components(self, value: Any) -> list[object]:
         return [value.stack()]
 
     def _from_components(self, components: Sequence[Any]) -> TensorArray:
-        made = TensorArray(self._dtype, components[0].shape[0], self._dynamic_size, False,
+        result = TensorArray(self._dtype, components[0].shape[0], self._dynamic_size, False,
                            infer_shape=self._infer_shape, element_shape=self._element_shape)
-        return made.unstack(components[0])
+        return result.unstack(components[0])

@@ -16,7 +16,7 @@ from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.ops.control.tensor_array import TensorArray
 from gtape.ops.shape.packing import stack_, unstack_
-from gtape.trace.subgraph import ClosedOver, Subgraph, SubgraphOp, Type, flat_tensors, packed
+from gtape.trace.subgraph import ClosedOver, Subgraph, SubgraphOp, Type, flat_tensors, pack
 from gtape.trace.tracer import Tracer
 
 
@@ -37,15 +37,15 @@ class LoopVars:
                   for i, t in enumerate(tensors)]
         return nest.pack_sequence_as(self.structure, leaves)
 
-    def flat(self, made: Any, name: str) -> list[Tensor]:
+    def flat(self, result: Any, name: str) -> list[Tensor]:
         """What a body made of them, which must be alike.
 
         Raises:
             ValueError: another structure, dtype or shape.
         """
-        nest.assert_same_structure(list(self.structure), list(made))
-        leaves = nest.flatten(made)
-        found = []
+        nest.assert_same_structure(list(self.structure), list(result))
+        leaves = nest.flatten(result)
+        parts = []
         for i, (leaf, (spec, _)) in enumerate(zip(leaves, self.types)):
             if leaf is None:
                 raise ValueError(f"{name}: body returns None for loop variable {i}, {spec}; it "
@@ -59,8 +59,8 @@ class LoopVars:
                 raise ValueError(f"{name}: loop variable {i} must keep its dtype and shape in a "
                                  f"traced function: it starts as {spec}, and body makes it "
                                  f"{tensor.spec}")
-            found.append(tensor)
-        return found
+            parts.append(tensor)
+        return parts
 
 
 def _shapes_of_arrays(body: Callable[..., Any], values: Any) -> None:
@@ -77,10 +77,10 @@ def _shapes_of_arrays(body: Callable[..., Any], values: Any) -> None:
         return body(*blank)
 
     with paused():
-        made = trial.run(probe)
+        result = trial.run(probe)
     trial.finished = True
-    nest.assert_same_structure(list(values), list(made) if isinstance(made, tuple) else made)
-    for old, new in zip(nest.flatten(values), nest.flatten(made)):
+    nest.assert_same_structure(list(values), list(result) if isinstance(result, tuple) else result)
+    for old, new in zip(nest.flatten(values), nest.flatten(result)):
         if isinstance(old, TensorArray) and isinstance(new, TensorArray):
             old.learn(new.element_shape)
 
@@ -95,8 +95,8 @@ def traced_while(cond: Callable[..., Any], body: Callable[..., Any], values: Any
         NotTraceableError: it does so by a shape invariant.
     """
     def flat_body(*tensors: Tensor) -> list[Tensor]:
-        made = body(*first.packed(tensors))
-        return first.flat(made if isinstance(made, (list, tuple)) else (made,), "while_loop")
+        result = body(*first.packed(tensors))
+        return first.flat(result if isinstance(result, (list, tuple)) else (result,), "while_loop")
 
     def test(*tensors: Tensor) -> Any:
         return cond(*first.packed(tensors))
@@ -123,7 +123,7 @@ def traced_while(cond: Callable[..., Any], body: Callable[..., Any], values: Any
         turn = 0
         while turn != most:
             (go,) = inputs.apply(bodies[0], now, captured, state, again)
-            if not np.asarray(go._peek()).any():  # type: ignore[attr-defined]
+            if not np.asarray(go._peek()).any():
                 break
             now = inputs.apply(bodies[1], now, captured, state, again)
             turn += 1
@@ -131,16 +131,16 @@ def traced_while(cond: Callable[..., Any], body: Callable[..., Any], values: Any
 
     op = SubgraphOp("while_loop", run, [*first.types, *inputs.state_types()], inputs)
     most = convert(-1 if limit is None else limit, None if isinstance(limit, Tensor) else int32)
-    made = op(most, *first.tensors, *inputs.values())
-    inputs.store(made[count:])
-    return first.packed(made[:count])
+    result = op(most, *first.tensors, *inputs.values())
+    inputs.store(result[count:])
+    return first.packed(result[:count])
 
 
-def _sequence(made: Any) -> Any:
-    return made if isinstance(made, (list, tuple)) else (made,)
+def _sequence(value: object) -> Any:
+    return value if isinstance(value, (list, tuple)) else (value,)
 
 
-def traced_scan(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any, elems: Any,
+def traced_scan(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any, elems: Tensor,
                 count: int, backwards: bool = False) -> tuple[Any, Any]:
     """(aₙ, all yᵢ stacked) of aᵢ₊₁, yᵢ = fn(aᵢ, elems[i]), in one step.
 
@@ -172,18 +172,18 @@ def traced_scan(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any
         now, rest = list(values[:width]), values[width:]
         parts = [unstack_(x, axis=0) for x in rest[:len(given)]]
         captured, state = inputs.split(rest[len(given):])
-        made = []
+        items = []
         for i in range(count)[::-1 if backwards else 1]:
             results = inputs.apply(
                 body, [*now, *(p[i] if len(p) > 1 else p[0] for p in parts)], captured, state,
                 again)
             now = list(results[:width])
-            made.append(results[width:])
-        columns = [stack_(*column, axis=0) for column in zip(*made[::-1 if backwards else 1])]
+            items.append(results[width:])
+        columns = [stack_(*column, axis=0) for column in zip(*items[::-1 if backwards else 1])]
         return [*now, *columns, *(state[i] for i in inputs.written)]
 
     op = SubgraphOp(name, run, [*carried.types, *made_types, *inputs.state_types()], inputs)
     found = op(*carried.tensors, *given, *inputs.values())
     split = width + len(made_types)
     inputs.store(found[split:])
-    return carried.packed(found[:width])[0], packed(structure, found[width:split])
+    return carried.packed(found[:width])[0], pack(structure, found[width:split])

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import CompositeTensor, takes_composites
-from gtape.core.convert import convert
+from gtape.core.convert import convert, convert_like
 from gtape.core.formatting import shown
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
 from gtape.opdef.eager_functions import operands
-from gtape.ops.elementwise import bitwise
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.linalg.products import matmul
 from gtape.ops.shape.casting import cast
+from gtape.ops.shape.creation import zeros_like
 
 _SLOTS: dict[str, Any] = {
     "__add__": s.add, "__sub__": s.subtract, "__mul__": s.multiply, "__pow__": s.power,
@@ -27,7 +28,7 @@ _SLOTS: dict[str, Any] = {
 
 
 @takes_composites
-def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+def truediv(x: TensorLike, y: object, name: str | None = None) -> Tensor:
     """x / y; integers are divided as floating numbers (float64, 8 and 16 bits float32).
 
     Raises:
@@ -36,7 +37,7 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     return s.divide(*_quotient("truediv", x, y))
 
 
-def _quotient(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def _quotient(name: str, x: TensorLike, y: object) -> tuple[Tensor, ...]:
     """Dividend and divisor of one floating or complex dtype."""
     a, b = operands(name, (x, y))
     if a.dtype is not b.dtype:
@@ -49,7 +50,7 @@ def _quotient(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @takes_composites
-def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0; integers are divided as by `truediv`.
 
     Raises:
@@ -58,24 +59,26 @@ def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     return s.divide_no_nan(*_quotient("divide_no_nan", x, y))
 
 
-def _divide(x: Any, y: Any) -> Any:
+def _divide(x: TensorLike, y: object) -> Tensor:
     t = getattr(x, "_t", None) or getattr(y, "_t", None)
+    # The common case, of one floating dtype, without a look at integers to be widened.
     known = t is not None and (t.fast or (t.device.maps is not None and t.dtype.is_floating))
     if known and _same_float(x, t) and _same_float(y, t):
         return s.divide(x, y)
     return truediv(x, y)
 
 
-def _same_float(value: Any, array_type: Any) -> bool:
+def _same_float(value: object, array_type: object) -> bool:
     return getattr(value, "_t", array_type) is array_type and (
         isinstance(value, (Tensor, Variable)) or type(value) in (float, int))
 
 
-def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+def _reflected(function: Callable[..., object]) -> Callable[[Any, Any], Any]:
     return lambda self, other: function(other, self)
 
 
-def _compare(self: Any, other: Any, function: Any, unequal: bool) -> Any:
+def _compare(self: TensorLike, other: TensorLike | None, function: Callable[..., object],
+             unequal: bool) -> Any:
     """Elementwise; None and values of other shapes are simply not equal."""
     if other is None:
         return unequal
@@ -90,7 +93,7 @@ def _compare(self: Any, other: Any, function: Any, unequal: bool) -> Any:
 
 
 def _string_guard(function: Any) -> Callable[[Any, Any], Any]:
-    def compare(self: Any, other: Any) -> Any:
+    def compare(self: Any, other: TensorLike | None) -> Any:
         if isinstance(other, (str, bytes)) and self.dtype is not dtypes.string:
             raise TypeError(f"a {self.dtype.name} tensor cannot be compared with a string: "
                             f"{shown(other)}")
@@ -99,42 +102,42 @@ def _string_guard(function: Any) -> Callable[[Any, Any], Any]:
     return compare
 
 
-def _abs(self: Any) -> Any:
+def _abs(self: TensorLike) -> Tensor:
     return absolute(self)
 
 
-def absolute(x: Any, name: str | None = None) -> Tensor:
+def absolute(x: TensorLike | CompositeTensor, name: str | None = None) -> Tensor:
     """|x|; for complex values the magnitude, real. The gradient at 0 is 0."""
     if type(x) is EagerTensor and x._t.fast:
         return s.real_abs(x)
     if isinstance(x, CompositeTensor):
         return s.real_abs(x)
-    found = convert(x)
-    return s.complex_abs(found) if found.dtype.is_complex else s.real_abs(found)
+    tensor = convert(x)
+    return s.complex_abs(tensor) if tensor.dtype.is_complex else s.real_abs(tensor)
 
 
-def signum(x: Any, name: str | None = None) -> Tensor:
+def signum(x: TensorLike | CompositeTensor, name: str | None = None) -> Tensor:
     """-1, 0 or 1, with the gradient 0; z / |z| for complex z, and 0 at 0."""
-    found: Any = x if isinstance(x, CompositeTensor) else convert(x)
-    return s.unit(found) if found.dtype.is_complex else s.sign(found)
+    operand: Any = x if isinstance(x, CompositeTensor) else convert(x)
+    return s.unit(operand) if operand.dtype.is_complex else s.sign(operand)
 
 
 def _invert(self: Any) -> Any:
-    return s.logical_not(self) if self.dtype.is_bool else bitwise.invert(self)
+    return s.logical_not(self) if self.dtype.is_bool else s.invert(self)
 
 
 def _bits(logical: Any, integer: Any) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
+    def operator(self: Tensor, other: Tensor) -> Tensor:
         like = self if isinstance(self, (Tensor, Variable)) else other
         return (logical if like.dtype.is_bool else integer)(self, other)
 
     return operator
 
 
-def round_(x: Any, name: str | None = None) -> Tensor:
+def round_(x: TensorLike, name: str | None = None) -> Tensor:
     """The nearest integer, halves to even; integers are given back. Not differentiable."""
-    found: Any = x if isinstance(x, CompositeTensor) else convert(x)
-    return s.rint(found) if found.dtype.is_floating else found
+    operand: Any = x if isinstance(x, CompositeTensor) else convert(x)
+    return s.rint(operand) if operand.dtype.is_floating else operand
 
 
 def _round(self: Any, digits: int | None = None) -> Any:
@@ -144,7 +147,25 @@ def _round(self: Any, digits: int | None = None) -> Any:
     return s.rint(self * scale) / scale
 
 
-def _divmod(self: Any, other: Any) -> tuple[Any, Any]:
+def polyval(coeffs: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Σ coeffs[i] xⁿ⁻¹⁻ⁱ by Horner's rule: the highest power comes first. 0 for no coefficients.
+
+    Raises:
+        ValueError: `coeffs` is no list.
+    """
+    if not isinstance(coeffs, list):
+        raise ValueError(f"polyval takes a list of coefficients, the highest power first; got "
+                         f"{type(coeffs).__name__}. Write list(coeffs), or tf.unstack(coeffs)")
+    at = convert(x)
+    if not coeffs:
+        return zeros_like(at)
+    total = convert_like(coeffs[0], at._t, "polyval")
+    for coefficient in coeffs[1:]:
+        total = coefficient + total * at
+    return total
+
+
+def _divmod(self: object, other: TensorLike) -> tuple[Any, Any]:
     return s.floordiv(self, other), s.floormod(self, other)
 
 
@@ -155,12 +176,12 @@ def _install(cls: type) -> None:
         setattr(cls, f"__r{slot}__", _reflected(_SLOTS[f"__{slot}__"]))
     for slot in ("lt", "le", "gt", "ge"):
         setattr(cls, f"__{slot}__", _string_guard(_SLOTS[f"__{slot}__"]))
-    for slot, logical, integer in (("and", s.logical_and, bitwise.bitwise_and),
-                                   ("or", s.logical_or, bitwise.bitwise_or),
-                                   ("xor", s.logical_xor, bitwise.bitwise_xor)):
+    for slot, logical, integer in (("and", s.logical_and, s.bitwise_and),
+                                   ("or", s.logical_or, s.bitwise_or),
+                                   ("xor", s.logical_xor, s.bitwise_xor)):
         setattr(cls, f"__{slot}__", _bits(logical, integer))
         setattr(cls, f"__r{slot}__", _reflected(_bits(logical, integer)))
-    for slot, shift in (("lshift", bitwise.left_shift), ("rshift", bitwise.right_shift)):
+    for slot, shift in (("lshift", s.left_shift), ("rshift", s.right_shift)):
         setattr(cls, f"__{slot}__", shift)
         setattr(cls, f"__r{slot}__", _reflected(shift))
     members: dict[str, Any] = {

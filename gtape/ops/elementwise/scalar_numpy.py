@@ -7,22 +7,25 @@ block by block without allocating.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gtape.core.errors import InvalidArgumentError
 
+if TYPE_CHECKING:
+    from gtape.core.device import Array, ArrayModule
 
-def _out(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def mark(spelling: Callable[..., Any]) -> Callable[..., Any]:
+
+def _out(function: Callable[..., object]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def mark(spelling: Callable[..., object]) -> Callable[..., Any]:
         spelling.with_out = function  # type: ignore[attr-defined]
         return spelling
 
     return mark
 
 
-def _sigmoid_out(x: Any, out: Any) -> None:
+def _sigmoid_out(x: np.ndarray, out: np.ndarray) -> None:
     np.negative(x, out=out)
     np.exp(out, out=out)
     np.add(out, 1, out=out)
@@ -34,7 +37,7 @@ def sigmoid(xp: Any, x: Any) -> Any:
     return 1 / (1 + xp.exp(-x))
 
 
-def one_minus_square(xp: Any, x: Any) -> Any:
+def one_minus_square(xp: ArrayModule, x: Any) -> Any:
     """1 - x would lose the sign of a zero imaginary part, which picks a root of the result."""
     if type(x) in (int, float) or x.dtype.kind != "c":
         return (1 - x) * (1 + x)
@@ -57,11 +60,11 @@ def log1p(xp: Any, x: Any) -> Any:
 log1p.with_out = np.log1p  # type: ignore[attr-defined]
 
 
-def softplus(xp: Any, x: Any) -> Any:
+def softplus(xp: Any, x: object) -> Any:
     return xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
 
 
-def log_sigmoid(xp: Any, x: Any) -> Any:
+def log_sigmoid(xp: Any, x: object) -> Any:
     return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x)))
 
 
@@ -71,7 +74,7 @@ def _rsqrt_out(x: Any, out: Any) -> None:
 
 
 @_out(_rsqrt_out)
-def rsqrt(xp: Any, x: Any) -> Any:
+def rsqrt(xp: Any, x: object) -> Any:
     return 1 / xp.sqrt(x)
 
 
@@ -103,11 +106,11 @@ def relu_gate(xp: Any, g: Any, y: Any) -> Any:
     return xp.where(y > 0, g, xp.zeros_like(y))
 
 
-def relu6(xp: Any, x: Any) -> Any:
+def relu6(xp: Any, x: object) -> Any:
     return xp.minimum(xp.maximum(x, 0), 6)
 
 
-def relu6_gate(xp: Any, g: Any, y: Any) -> Any:
+def relu6_gate(xp: Any, g: object, y: Any) -> Any:
     return xp.where((y > 0) & (y < 6), g, xp.zeros_like(y))
 
 
@@ -123,28 +126,28 @@ def elu(xp: Any, x: Any) -> Any:
     return xp.where(x > 0, x, xp.expm1(xp.minimum(x, 0)))
 
 
-def _where_out(c: Any, a: Any, b: Any, out: Any) -> None:
+def _where_out(c: object, a: Any, b: Any, out: Any) -> None:
     np.copyto(out, b)
     np.copyto(out, a, where=c)
 
 
 @_out(_where_out)
-def where(xp: Any, c: Any, a: Any, b: Any) -> Any:
+def where(xp: Any, c: object, a: object, b: object) -> Any:
     return xp.where(c, a, b)
 
 
-def _zero_out(x: Any, out: Any) -> None:
+def _zero_out(x: object, out: Any) -> None:
     out.fill(0)
 
 
 @_out(_zero_out)
-def zero(xp: Any, x: Any) -> Any:
+def zero(xp: Any, x: object) -> Any:
     return xp.zeros_like(x)
 
 
 def over(xp: Any, a: Any, b: Any) -> Any:
-    made = a / b
-    return xp.where(a == 0, xp.zeros_like(made), made)
+    y = a / b
+    return xp.where(a == 0, xp.zeros_like(y), y)
 
 
 def raised(a: Any, b: Any) -> Any:
@@ -152,30 +155,30 @@ def raised(a: Any, b: Any) -> Any:
     another number."""
     if type(b) is int:
         return a ** b
-    made = a ** b
+    y = a ** b
     if type(b) in (float, complex):
-        return _root_mended(a, made) if b == 0.5 else made
-    if (b.shape == made.shape and b.size > 1 and 0 not in b.strides) or not (b == 0.5).any():
-        return made
-    return np.where(b == 0.5, _root_mended(a, made), made)
+        return _root_mended(a, y) if b == 0.5 else y
+    if (b.shape == y.shape and b.size > 1 and 0 not in b.strides) or not (b == 0.5).any():
+        return y
+    return np.where(b == 0.5, _root_mended(a, y), y)
 
 
-def _root_mended(a: Any, made: Any) -> Any:
-    if getattr(made, "dtype", None) not in _GATES or (type(a) is np.ndarray and a.size
+def _root_mended(a: Any, powers: Any) -> Any:
+    if getattr(powers, "dtype", None) not in _GATES or (type(a) is np.ndarray and a.size
                                                       and a.min() > 0):
-        return made
-    return np.where((a == 0) | (a == -np.inf), abs(a), made)
+        return powers
+    return np.where((a == 0) | (a == -np.inf), abs(a), powers)
 
 
-def power(xp: Any, a: Any, b: Any) -> Any:
+def power(xp: ArrayModule, a: object, b: object) -> Any:
     return raised(a, b)
 
 
 def pow_slope(xp: Any, a: Any, b: Any) -> Any:
     if isinstance(b, (int, float, complex)):
         return xp.zeros_like(a) if b == 0 else 2 * a if b == 2 else b * raised(a, b - 1)
-    made = b * xp.power(a, b - 1)
-    return xp.where(b == 0, xp.zeros_like(made), made)
+    y = b * xp.power(a, b - 1)
+    return xp.where(b == 0, xp.zeros_like(y), y)
 
 
 def log_positive(xp: Any, a: Any) -> Any:
@@ -186,8 +189,8 @@ def log_positive(xp: Any, a: Any) -> Any:
 
 
 def divide_no_nan(xp: Any, a: Any, b: Any) -> Any:
-    made = a / b
-    return xp.where(b == 0, xp.zeros_like(made), made)
+    y = a / b
+    return xp.where(b == 0, xp.zeros_like(y), y)
 
 
 def _multiply_no_nan_out(a: Any, b: Any, out: Any) -> None:
@@ -199,28 +202,28 @@ def _multiply_no_nan_out(a: Any, b: Any, out: Any) -> None:
 
 @_out(_multiply_no_nan_out)
 def multiply_no_nan(xp: Any, a: Any, b: Any) -> Any:
-    made = a * b
-    if type(made) in (int, float):  # of constants alone
-        return made if b else 0.0
-    if xp is np and made.dtype in _GATES:
-        whole, zero = _GATES[made.dtype]
-        return np.multiply(made.view(whole), np.not_equal(b, zero)).view(made.dtype)
-    return xp.where(b == 0, xp.zeros_like(made), made)
+    y = a * b
+    if type(y) in (int, float):  # of constants alone
+        return y if b else 0.0
+    if xp is np and y.dtype in _GATES:
+        whole, zero = _GATES[y.dtype]
+        return np.multiply(y.view(whole), np.not_equal(b, zero)).view(y.dtype)
+    return xp.where(b == 0, xp.zeros_like(y), y)
 
 
-def xlogy(xp: Any, a: Any, b: Any) -> Any:
-    made = a * xp.log(b)
-    return xp.where(a == 0, xp.zeros_like(made), made)
+def xlogy(xp: Any, a: object, b: object) -> Any:
+    y = a * xp.log(b)
+    return xp.where(a == 0, xp.zeros_like(y), y)
 
 
-def xlog1py(xp: Any, a: Any, b: Any) -> Any:
-    made = a * xp.log1p(b)
-    return xp.where(a == 0, xp.zeros_like(made), made)
+def xlog1py(xp: ArrayModule, a: Array, b: Array) -> Any:
+    y = a * xp.log1p(b)
+    return xp.where(a == 0, xp.zeros_like(y), y)
 
 
 def xdivy(xp: Any, a: Any, b: Any) -> Any:
-    made = a / b
-    return xp.where(a == 0, xp.zeros_like(made), made)
+    y = a / b
+    return xp.where(a == 0, xp.zeros_like(y), y)
 
 
 def _no_zero(name: str, divisor: Any) -> None:
@@ -237,12 +240,12 @@ def floordiv(xp: Any, a: Any, b: Any) -> Any:
     return xp.floor_divide(a, b) if kind in "iu" else xp.floor(a / b)
 
 
-def floormod(xp: Any, a: Any, b: Any) -> Any:
+def floormod(xp: Any, a: object, b: object) -> Any:
     _no_zero("floormod", b)
     return xp.mod(a, b)
 
 
-def truncatediv(xp: Any, a: Any, b: Any) -> Any:
+def truncatediv(xp: ArrayModule, a: Array, b: Array) -> Array:
     _no_zero("truncatediv", b)
     # In a program one of the two may be a number.
     if getattr(a, "dtype", None) is None:
@@ -252,21 +255,21 @@ def truncatediv(xp: Any, a: Any, b: Any) -> Any:
     return (a - xp.fmod(a, b)) // b
 
 
-def truncatemod(xp: Any, a: Any, b: Any) -> Any:
+def truncatemod(xp: ArrayModule, a: Array, b: Array) -> Array:
     _no_zero("truncatemod", b)
     return xp.fmod(a, b)
 
 
-def squared_difference(xp: Any, a: Any, b: Any) -> Any:
+def squared_difference(xp: ArrayModule, a: Any, b: Any) -> Any:
     difference = a - b
     return difference * difference
 
 
-def clip(xp: Any, x: Any, low: Any, high: Any) -> Any:
+def clip(xp: Any, x: object, low: object, high: object) -> Any:
     return xp.maximum(xp.minimum(x, high), low)
 
 
-def make_complex(xp: Any, a: Any, b: Any) -> Any:
+def make_complex(xp: ArrayModule, a: Array, b: Array) -> Array:
     narrow = (a if hasattr(a, "dtype") else b).dtype == np.float32
     wide = np.complex64 if narrow else np.complex128
     return (a + xp.asarray(1j, dtype=wide) * b).astype(wide)
@@ -279,7 +282,7 @@ def unit(xp: Any, z: Any) -> Any:
 
 def special(name: str) -> Callable[..., Any]:
     """A function of `gtape.numerics.special`, imported when it is first called."""
-    def spelling(xp: Any, *arrays: Any) -> Any:
+    def spelling(xp: ArrayModule, *arrays: object) -> Any:
         from gtape.numerics import special as functions
 
         return getattr(functions, name)(xp, *arrays)

@@ -19,6 +19,7 @@ from gtape.core.device import CPU
 from gtape.core.op import case
 from gtape.opdef import scalar_graph
 from gtape.opdef.eager_functions import specialised, unspecialised
+from gtape.opdef.scalar_graph import Expr
 from gtape.opdef.scalar_ops import ScalarFunction, ScalarOp
 from gtape.ops.elementwise import scalar_numpy as spelled
 
@@ -31,7 +32,7 @@ _PUBLIC = {1: ("x",), 2: ("x", "y"), 3: ("x", "y", "z")}
 
 
 def scalar_op(signature: str, *, names: tuple[str, ...] | None = None,
-              host: Callable[..., Any] | None = None, **declared: Any) -> Any:
+              host: Callable[..., object] | None = None, **declared: Any) -> Any:
     """Declare a `ScalarOp` and give its function. `host` computes on NumPy's arrays, and on a
     Python number beside one in the array's dtype."""
     op = ScalarOp(signature, **declared)
@@ -45,7 +46,7 @@ def scalar_op(signature: str, *, names: tuple[str, ...] | None = None,
     return specialised(op, compute or op.on(np), params, takes_numbers=compute is not None)
 
 
-def scalar_function(fn: Callable[..., Any], **options: Any) -> Any:
+def scalar_function(fn: Callable[..., object], **options: Any) -> Any:
     """Declare a `ScalarFunction`, with its options, and give its Python function."""
     op = ScalarFunction(fn, **options)
     op.declare()
@@ -59,7 +60,7 @@ def _neutral(number: float) -> Callable[[Any], Any]:
     """The other argument, where one is this number; 0.0 and -0.0 are two."""
     spellings = (str(number), str(int(number))) if number else (str(number),)
 
-    def simpler(args: Any) -> Any:
+    def simpler(args: tuple[Expr, ...]) -> Expr | None:
         for given, other in (args, args[::-1]):
             if given.is_number(number) and str(given.value) in spellings:
                 return other
@@ -158,7 +159,7 @@ make_complex: Any = scalar_op("complex(a, b)", numpy=spelled.make_complex, cuda=
 
 
 @partial(scalar_function, types="complex")
-def squared_distance(a: Any, b: Any) -> Any:
+def squared_distance(a: Any, b: Any) -> Expr:
     """|a - b|², as a complex number."""
     gap = a - b
     total = square(real_part(gap)) + square(imag_part(gap))
@@ -183,6 +184,9 @@ sqrt = scalar_op("sqrt(x)", doc="√x. A zero cotangent gives 0 even at 0.",
 rsqrt = scalar_op("rsqrt(x)", numpy=spelled.rsqrt,
                   doc="1 / √x. A zero cotangent gives 0 even at 0.",
                   d_x=lambda g, y: multiply_no_nan(y * y * y, -0.5 * g), domain=(0.2, 3.0))
+root = scalar_op("root(x)", numpy="sqrt", domain=(0.2, 3.0), cuda="sqrt(x)",
+                 doc="√x with slope 0 at 0, a subgradient of norms that is finite.",
+                 d_x=lambda g, y: divide_no_nan(0.5 * g, y))
 log_positive = scalar_op("log_positive(a)", numpy=spelled.log_positive, cuda="a > 0 ? log(a) : 0",
                          doc="log a, and 0 where a is not positive.",
                          d_a=lambda g, a: where(a > 0, g / a, 0), domain=(0.2, 3.0))
@@ -263,6 +267,20 @@ clip = scalar_op("clip(x, low, high)", numpy=spelled.clip, host=partial(spelled.
                  d_low=lambda g, x, low, high: where((x < low) | (low > high), g, 0),
                  d_high=lambda g, x, low, high: where((x > high) & (low <= high), g, 0))
 
+nextafter = scalar_op("nextafter(a, b)", cuda="", types="real_float",
+                        names=("x1", "x2"), tf_name="NextAfter",
+                        doc="The next number after x1 in the direction of x2.",
+                        d_a=lambda g: g, d_b=lambda g: zero(g))
+
+
+@scalar_function
+def reciprocal_no_nan(x: Expr) -> Expr:
+    """1 / x, and 0 where x is 0."""
+    return divide_no_nan(1, x)
+
+
+reciprocal_no_nan.op.domain = (0.5, 2.0)
+
 sign.op.cases = [case((2, 3)), case(())]
 clip.op.cases = [case((2, 3), np.array(-0.7), np.array([0.9])), case((3,), (3,), np.array(2.0))]
 
@@ -299,3 +317,15 @@ scalar_graph.operators.update({
         "negative": negative, "pow": power, "less": less, "less_equal": less_equal,
         "greater": greater, "greater_equal": greater_equal, "logical_and": logical_and,
         "logical_or": logical_or, "logical_not": logical_not, "conj": conj}.items()})
+
+# ---------------------------------------------------------------- bits of integers
+_INTEGER: dict[str, Any] = {"types": "integer", "d_a": None, "d_b": None}
+
+bitwise_and = scalar_op("bitwise_and(a, b)", cuda="a & b", doc="x & y, bit by bit.", **_INTEGER)
+bitwise_or = scalar_op("bitwise_or(a, b)", cuda="a | b", doc="x | y, bit by bit.", **_INTEGER)
+bitwise_xor = scalar_op("bitwise_xor(a, b)", cuda="a ^ b", doc="x ^ y, bit by bit.", **_INTEGER)
+left_shift = scalar_op("left_shift(a, b)", cuda="shifted_left(a, b)",
+                       doc="x shifted left by y bits.", **_INTEGER)
+right_shift = scalar_op("right_shift(a, b)", cuda="shifted_right(a, b)",
+                        doc="x shifted right by y bits.", **_INTEGER)
+invert = scalar_op("invert(x)", cuda="~x", types="integer", doc="Every bit of x flipped.", d_x=None)

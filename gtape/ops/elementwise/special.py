@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,11 +25,19 @@ from gtape.ops.elementwise.scalars import (
     where,
     xlogy,
 )
+from gtape.ops.reductions.cumulative import cumsum
+from gtape.ops.reductions.reductions import reduce_sum_
+from gtape.ops.shape.packing import split_
+
+if TYPE_CHECKING:
+    from gtape.opdef.scalar_graph import Expr
+from gtape.core.annotations import TensorLike
+from gtape.core.device import Array, ArrayModule
 
 _ROOT_PI = math.sqrt(math.pi)
 
 
-def _arrays(xp: Any, values: tuple[Any, ...]) -> list[Any]:
+def _arrays(xp: Any, values: tuple[TensorLike, ...]) -> list[Array]:
     """Numbers beside arrays as arrays of their dtype; numbers alone are of float64."""
     dtype = next((v.dtype for v in values if hasattr(v, "dtype")), np.float64)
     return [xp.asarray(v, dtype=dtype) for v in values]
@@ -37,7 +45,7 @@ def _arrays(xp: Any, values: tuple[Any, ...]) -> list[Any]:
 
 def _special(name: str) -> Callable[..., Any]:
     """The array spelling of a function of `numerics.special`, imported at its first call."""
-    def spelling(xp: Any, *values: Any) -> Any:
+    def spelling(xp: ArrayModule, *values: Any) -> Array:
         from gtape.numerics import special
 
         return getattr(special, name)(xp, *_arrays(xp, values))
@@ -61,7 +69,7 @@ ndtri = _declare("ndtri(x)", "ndtri", doc="The quantile function of the standard
                  d_x=lambda g, y: g * math.sqrt(2 * math.pi) * exp(y * y / 2))
 
 
-def _erfcinv(x: Any) -> Any:
+def _erfcinv(x: Any) -> Expr:
     """The inverse of erfc, for 0 < x < 2."""
     return -ndtri(0.5 * x) * math.sqrt(0.5)
 
@@ -78,6 +86,7 @@ digamma: Any = _declare("digamma(x)", "digamma", doc="ψ(x), the derivative of l
 polygamma: Any = _declare("polygamma(a, x)", "polygamma", names=("a", "x"), domain=None, cuda="",
                      doc="The derivative of order a of ψ. None flows to a.", d_a=None,
                      d_x=lambda g, a, x: g * polygamma(a + 1, x))
+# Orders are whole numbers, which are not drawn.
 _ORDERS = [1.0, 2.0, 3.0]
 polygamma.op.cases = [case(np.array(_ORDERS, dtype), (2, 3), domain=(0.5, 3.0), dtypes=(dtype,))
                       for dtype in ("float32", "float64")]
@@ -91,7 +100,7 @@ def _igamma_series(order: int) -> Callable[..., Any]:
 
     A term's logarithm has the slope s = log x - ψ(a + n + 1) in a, and that the slope -ψ'.
     """
-    def spelling(xp: Any, a: Any, x: Any) -> Any:
+    def spelling(xp: ArrayModule, a: Array, x: Array) -> Array:
         from gtape.numerics import special
 
         given = _arrays(xp, (a, x))
@@ -107,6 +116,8 @@ def _igamma_series(order: int) -> Callable[..., Any]:
             term = term * (x / (a + n))
             slope = slope - 1 / (a + n)
             trigamma = trigamma - 1 / (a + n) ** 2
+            # Looking waits for a GPU, so that only every 16th term is looked at. Terms grow while
+            # a + n < x; behind that 1e-18 is below the rounding of float64.
             if n % 16 == 0 and not bool(((term > 1e-18) | (a + n < x)).any()):
                 break
         return xp.where(inside, total, xp.where(flat, 0.0, np.nan)).astype(given[0].dtype)
@@ -150,27 +161,23 @@ betainc = _declare("betainc(a, b, x)", "betainc", names=("a", "b", "x"), domain=
                        (b - 1) * log1p(-x) + xlogy(a - 1, x) - log_beta(a, b)))
 
 
-def lbeta(x: Any, name: str | None = None) -> Tensor:
+def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """Σ log |Γ(xᵢ)| - log |Γ(Σ xᵢ)| over the last axis.
 
     Raises:
         InvalidArgumentError: a scalar, or not real floating.
     """
-    from gtape.ops.reductions.cumulative import cumsum
-    from gtape.ops.reductions.reductions import reduce_sum_
-    from gtape.ops.shape.packing import split_
-
-    found = convert(x)
-    if not found.ndim:
-        raise InvalidArgumentError(f"lbeta needs at least one axis; got {found.spec}")
-    last, count = found.ndim - 1, found.spec.shape[-1]
+    tensor = convert(x)
+    if not tensor.ndim:
+        raise InvalidArgumentError(f"lbeta needs at least one axis; got {tensor.spec}")
+    last, count = tensor.ndim - 1, tensor.spec.shape[-1]
     if count < 2:
-        return (reduce_sum_(lgamma(found), axis=(last,))
-                - lgamma(reduce_sum_(found, axis=(last,))))  # type: ignore[operator]
+        return (reduce_sum_(lgamma(tensor), axis=(last,))
+                - lgamma(reduce_sum_(tensor, axis=(last,))))
     # Beta functions of the sum so far and the next number: a difference of sums of lgamma would
     # cancel where the numbers are large.
-    sums, _ = split_(cumsum(found, last), sizes=(count - 1, 1), axis=last)
-    _, following = split_(found, sizes=(1, count - 1), axis=last)
+    sums, _ = split_(cumsum(tensor, last), sizes=(count - 1, 1), axis=last)
+    _, following = split_(tensor, sizes=(1, count - 1), axis=last)
     return reduce_sum_(log_beta(sums, following), axis=(last,))
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert, convert_like
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import as_dtype, float32, running_type
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -20,13 +22,13 @@ from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.elementwise.operators import absolute
-from gtape.ops.reductions.more_reductions import reduce_std
+from gtape.ops.reductions.moments import reduce_std
 from gtape.ops.reductions.reductions import reduce_mean_, reduce_sum_
 from gtape.ops.shape.casting import cast, saturate_cast
 from gtape.ops.shape.packing import concat_
 
 
-def images(name: str, value: Any, ranks: tuple[int, ...] = (3, 4)) -> Tensor:
+def images(name: str, value: TensorLike, ranks: tuple[int, ...] = (3, 4)) -> Tensor:
     """A tensor of images.
 
     Raises:
@@ -38,8 +40,8 @@ def images(name: str, value: Any, ranks: tuple[int, ...] = (3, 4)) -> Tensor:
     return x
 
 
-def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None,
-                        ) -> Tensor:
+def convert_image_dtype(image: TensorLike, dtype: object, saturate: bool = False,
+                        name: str | None = None) -> Tensor:
     """`image` in another dtype, its values rescaled.
 
     Floating images have values in [0, 1); those of integer images go up to the largest integer.
@@ -73,7 +75,7 @@ def in_float(image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
 
 # ---------------------------------------------------------------- brightness and contrast
 @primitive(tf_name="AdjustContrastv2")
-def adjust_contrast_(xp: Any, images: Any, contrast_factor: Any) -> Any:
+def adjust_contrast_(xp: ArrayModule, images: Array, contrast_factor: Array) -> Array:
     """y = (x - mean) factor + mean, the mean over height and width. No gradient is registered."""
     wide = images.astype(running_type(images.dtype), copy=False)
     count = images.shape[-3] * images.shape[-2]
@@ -91,7 +93,7 @@ def _(images: Spec, contrast_factor: Spec) -> Spec:
     return images
 
 
-def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
+def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
     """(x - mean) factor + mean for each image and channel, the mean over height and width.
 
     No gradient is registered for it: differentiating it is a LookupError, until
@@ -106,12 +108,12 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     return in_float(x, lambda image: adjust_contrast_(image, factor))
 
 
-def adjust_brightness(image: Any, delta: Any) -> Tensor:
+def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
     """image + delta; integer images are scaled to [0, 1], changed, and scaled back."""
     return in_float(convert(image), lambda x: s.add(x, delta))
 
 
-def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
+def adjust_gamma(image: TensorLike, gamma: object = 1, gain: object = 1) -> Tensor:
     """gain · image ** gamma, for values in [0, 1].
 
     Raises:
@@ -127,7 +129,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
         convert_like(gain, x._t, "adjust_gamma"), s.power(x, gamma)))
 
 
-def per_image_standardization(image: Any) -> Tensor:
+def per_image_standardization(image: TensorLike) -> Tensor:
     """(x - mean) / max(std, 1 / √n) for each image of n numbers, float32 (float16 stays).
 
     Raises:
@@ -141,13 +143,13 @@ def per_image_standardization(image: Any) -> Tensor:
     axes = (x.ndim - 3, x.ndim - 2, x.ndim - 1)
     count = math.prod(x.spec.shape[-3:])
     spread = s.maximum(reduce_std(x, axes, True), 1 / math.sqrt(count) if count else 0.0)
-    return (x - reduce_mean_(x, axis=axes, keepdims=True)) / spread  # type: ignore[operator]
+    return (x - reduce_mean_(x, axis=axes, keepdims=True)) / spread
 
 
 _images = images
 
 
-def total_variation(images: Any, name: str | None = None) -> Tensor:
+def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """Σ |differences of neighbouring pixels|: a number for each image.
 
     Raises:
@@ -158,18 +160,19 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
     if x.dtype.is_unsigned:
         raise InvalidArgumentError(f"total_variation: differences of {x.dtype!r} would wrap "
                                    f"around; use tf.image.convert_image_dtype(x, tf.float32)")
-    down = x[..., 1:, :, :] - x[..., :-1, :, :]  # type: ignore[index]
-    right = x[..., 1:, :] - x[..., :-1, :]  # type: ignore[index]
+    down = x[..., 1:, :, :] - x[..., :-1, :, :]
+    right = x[..., 1:, :] - x[..., :-1, :]
     axes = tuple(range(x.ndim))[-3:]
     return (reduce_sum_(absolute(down), axis=axes)
-            + reduce_sum_(absolute(right), axis=axes))  # type: ignore[operator]
+            + reduce_sum_(absolute(right), axis=axes))
 
 
 # ---------------------------------------------------------------- colour
+#: The brightness of ITU-R BT.601, in the digits that TensorFlow has.
 _LUMA = np.array([0.2989, 0.5870, 0.1140], np.float32)
 
 
-def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
+def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """0.2989 red + 0.5870 green + 0.1140 blue, with one channel.
 
     Raises:
@@ -182,7 +185,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
 
     def grey(image: Tensor) -> Tensor:
         weights = convert(_LUMA.astype(image.dtype.np_dtype), None, image._t.device)
-        return reduce_sum_(image * weights, axis=(image.ndim - 1,),  # type: ignore[operator]
+        return reduce_sum_(image * weights, axis=(image.ndim - 1,),
                            keepdims=True)
 
     if x.dtype.is_floating:
@@ -190,7 +193,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
     return convert_image_dtype(grey(convert_image_dtype(x, float32)), x.dtype)
 
 
-def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
+def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """The one channel three times.
 
     Raises:
@@ -203,7 +206,7 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
     return concat_(x, x, x, axis=x.ndim - 1)
 
 
-def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
+def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
     """20 log₁₀(max) - 10 log₁₀(mean (a - b)²) in dB, for each pair of images.
 
     Raises:

@@ -6,12 +6,13 @@ stream of the seed, those of `tf.image.stateless_random_…` by the two numbers 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
@@ -29,7 +30,7 @@ from gtape.ops.shape.layout import reshape_
 
 
 # ---------------------------------------------------------------- what is drawn
-def _flipped(name: str, image: Any, source: Source, flip: Callable[[Any], Tensor]) -> Tensor:
+def _flipped(name: str, image: Tensor, source: Source, flip: Callable[[Any], Tensor]) -> Tensor:
     """Each image flipped or not, with equal chances."""
     x = of_rank(name, image)
     count = x.spec.shape[:1] if x.ndim == 4 else ()
@@ -39,18 +40,18 @@ def _flipped(name: str, image: Any, source: Source, flip: Callable[[Any], Tensor
     return s.where(turned, flip(x), x)
 
 
-def _bounds(name: str, lower: Any, upper: Any) -> tuple[float, float]:
+def _bounds(name: str, lower: float, upper: float) -> tuple[float, float]:
     low, high = as_float(lower, f"{name}: lower"), as_float(upper, f"{name}: upper")
     if not 0 <= low < high:
         raise ValueError(f"{name}: lower must be at least 0 and below upper; got {low} and {high}")
     return low, high
 
 
-def _largest(name: str, max_delta: Any, most: float = np.inf) -> float:
-    found = as_float(max_delta, f"{name}: max_delta")
-    if not 0 <= found <= most:
-        raise ValueError(f"{name}: max_delta must lie in [0, {most}]; got {found}")
-    return found
+def _largest(name: str, max_delta: float, most: float = np.inf) -> float:
+    number = as_float(max_delta, f"{name}: max_delta")
+    if not 0 <= number <= most:
+        raise ValueError(f"{name}: max_delta must lie in [0, {most}]; got {number}")
+    return number
 
 
 def _within(source: Source, low: float, high: float) -> Tensor:
@@ -61,7 +62,7 @@ def _around(source: Source, most: float) -> Any:
     return _within(source, -most, most) if most else 0.0
 
 
-def _crop(value: Any, size: Any, source: Source) -> Tensor:
+def _crop(value: Tensor, size: Sequence[int], source: Source) -> Tensor:
     """A block of `size` anywhere in `value`, each place with the same chance."""
     x, wanted = convert(value), as_ints(size, "random_crop: size")
     shape = x.spec.shape
@@ -80,7 +81,7 @@ def _crop(value: Any, size: Any, source: Source) -> Tensor:
 
 
 # ---------------------------------------------------------------- from a stream
-def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
+def random_flip_left_right(image: Tensor, seed: int | None = None) -> Tensor:
     """The columns in reverse order or not, with equal chances; each image of a batch by itself.
 
     Raises:
@@ -89,7 +90,7 @@ def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
     return _flipped("random_flip_left_right", image, stream(seed), geometry.flip_left_right)
 
 
-def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
+def random_flip_up_down(image: Tensor, seed: int | None = None) -> Tensor:
     """The rows in reverse order or not, with equal chances; each image of a batch by itself.
 
     Raises:
@@ -98,7 +99,7 @@ def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
     return _flipped("random_flip_up_down", image, stream(seed), geometry.flip_up_down)
 
 
-def random_brightness(image: Any, max_delta: Any, seed: int | None = None) -> Tensor:
+def random_brightness(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """`adjust_brightness` by a number in [-max_delta, max_delta).
 
     Raises:
@@ -107,7 +108,8 @@ def random_brightness(image: Any, max_delta: Any, seed: int | None = None) -> Te
     return adjust_brightness(image, _around(stream(seed), _largest("random_brightness", max_delta)))
 
 
-def random_contrast(image: Any, lower: Any, upper: Any, seed: int | None = None) -> Tensor:
+def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | None = None,
+                    ) -> Tensor:
     """`adjust_contrast` by a factor in [lower, upper).
 
     Raises:
@@ -117,7 +119,7 @@ def random_contrast(image: Any, lower: Any, upper: Any, seed: int | None = None)
     return adjust_contrast(image, _within(stream(seed), low, high))
 
 
-def random_hue(image: Any, max_delta: Any, seed: int | None = None) -> Tensor:
+def random_hue(image: TensorLike, max_delta: Any, seed: int | None = None) -> Tensor:
     """`adjust_hue` by a number in [-max_delta, max_delta).
 
     Raises:
@@ -126,7 +128,8 @@ def random_hue(image: Any, max_delta: Any, seed: int | None = None) -> Tensor:
     return adjust_hue(image, _around(stream(seed), _largest("random_hue", max_delta, 0.5)))
 
 
-def random_saturation(image: Any, lower: Any, upper: Any, seed: int | None = None) -> Tensor:
+def random_saturation(image: TensorLike, lower: float, upper: float, seed: int | None = None,
+                      ) -> Tensor:
     """`adjust_saturation` by a factor in [lower, upper).
 
     Raises:
@@ -136,7 +139,8 @@ def random_saturation(image: Any, lower: Any, upper: Any, seed: int | None = Non
     return adjust_saturation(image, _within(stream(seed), low, high))
 
 
-def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+def random_crop(value: Tensor, size: Any, seed: int | None = None, name: str | None = None,
+                ) -> Tensor:
     """A block of `size` at a random place of `value`.
 
     Raises:
@@ -153,38 +157,41 @@ def stateless_random_flip_left_right(image: Any, seed: Any) -> Tensor:
                     geometry.flip_left_right)
 
 
-def stateless_random_flip_up_down(image: Any, seed: Any) -> Tensor:
+def stateless_random_flip_up_down(image: Tensor, seed: TensorLike) -> Tensor:
     """`random_flip_up_down` as a pure function of the two numbers in `seed`."""
     return _flipped("stateless_random_flip_up_down", image,
                     stateless("stateless_random_flip_up_down", seed), geometry.flip_up_down)
 
 
-def stateless_random_brightness(image: Any, max_delta: Any, seed: Any) -> Tensor:
+def stateless_random_brightness(image: TensorLike, max_delta: float, seed: TensorLike) -> Tensor:
     """`random_brightness` as a pure function of the two numbers in `seed`."""
     source = stateless("stateless_random_brightness", seed)
     return adjust_brightness(image, _around(source, _largest("random_brightness", max_delta)))
 
 
-def stateless_random_contrast(image: Any, lower: Any, upper: Any, seed: Any) -> Tensor:
+def stateless_random_contrast(image: TensorLike, lower: float, upper: float, seed: TensorLike,
+                              ) -> Tensor:
     """`random_contrast` as a pure function of the two numbers in `seed`."""
     low, high = _bounds("stateless_random_contrast", lower, upper)
     source = stateless("stateless_random_contrast", seed)
     return adjust_contrast(image, _within(source, low, high))
 
 
-def stateless_random_hue(image: Any, max_delta: Any, seed: Any) -> Tensor:
+def stateless_random_hue(image: TensorLike, max_delta: Any, seed: Any) -> Tensor:
     """`random_hue` as a pure function of the two numbers in `seed`."""
     source = stateless("stateless_random_hue", seed)
     return adjust_hue(image, _around(source, _largest("random_hue", max_delta, 0.5)))
 
 
-def stateless_random_saturation(image: Any, lower: Any, upper: Any, seed: Any = None) -> Tensor:
+def stateless_random_saturation(image: TensorLike, lower: Any, upper: Any, seed: Any = None,
+                                ) -> Tensor:
     """`random_saturation` as a pure function of the two numbers in `seed`."""
     low, high = _bounds("stateless_random_saturation", lower, upper)
     source = stateless("stateless_random_saturation", seed)
     return adjust_saturation(image, _within(source, low, high))
 
 
-def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = None) -> Tensor:
+def stateless_random_crop(value: Tensor, size: Any, seed: TensorLike, name: str | None = None,
+                          ) -> Tensor:
     """`random_crop` as a pure function of the two numbers in `seed`."""
     return _crop(value, size, stateless("stateless_random_crop", seed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 
@@ -30,8 +30,12 @@ from gtape.ops.linalg.contraction import tensordot
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.packing import stack_, unstack_
 
+if TYPE_CHECKING:
+    from gtape.opdef.scalar_graph import Expr
+from gtape.core.annotations import TensorLike
 
-def _hue(red: Any, green: Any, blue: Any) -> Any:
+
+def _hue(red: Any, green: Any, blue: Any) -> Expr:
     """The angle of a colour on the wheel, in turns of [0, 1); 0 for grey.
 
     (g - b) / 6d, (b - r) / 6d + 1/3 or (r - g) / 6d + 2/3 as red, green or blue is the largest, d
@@ -46,7 +50,7 @@ def _hue(red: Any, green: Any, blue: Any) -> Any:
     return where(colourful, where(less(angle, 0), angle + 1, angle), 0)
 
 
-def _saturation(red: Any, green: Any, blue: Any) -> Any:
+def _saturation(red: Expr, green: Expr, blue: Expr) -> Expr:
     """1 - smallest / largest; 0 where the largest is not positive."""
     top = maximum(red, maximum(green, blue))
     spread = top - minimum(red, minimum(green, blue))
@@ -54,26 +58,26 @@ def _saturation(red: Any, green: Any, blue: Any) -> Any:
     return where(lit, spread / where(lit, top, 1), 0)
 
 
-def _lit(share: Any, saturation: Any, value: Any) -> Any:
+def _lit(share: Expr, saturation: Any, value: Any) -> Expr:
     return ((1 - saturation) + saturation * clip(share, 0, 1)) * value
 
 
-def _brightest(red: Any, green: Any, blue: Any) -> Any:
+def _brightest(red: Expr, green: Expr, blue: Expr) -> Expr:
     """The largest of the three."""
     return maximum(red, maximum(green, blue))
 
 
-def _red(h: Any, s: Any, v: Any) -> Any:
+def _red(h: Any, s: Expr, v: Expr) -> Expr:
     """v (1 - s + s clip(|6h - 3| - 1, 0, 1))."""
     return _lit(real_abs(h * 6 - 3) - 1, s, v)
 
 
-def _green(h: Any, s: Any, v: Any) -> Any:
+def _green(h: Any, s: Expr, v: Expr) -> Expr:
     """v (1 - s + s clip(2 - |6h - 2|, 0, 1))."""
     return _lit(2 - real_abs(h * 6 - 2), s, v)
 
 
-def _blue(h: Any, s: Any, v: Any) -> Any:
+def _blue(h: Any, s: Expr, v: Expr) -> Expr:
     """v (1 - s + s clip(2 - |6h - 4|, 0, 1))."""
     return _lit(2 - real_abs(h * 6 - 4), s, v)
 
@@ -87,7 +91,7 @@ green_of = scalar_function(_green, types="real_float", name="green_of_hsv", doma
 blue_of = scalar_function(_blue, types="real_float", name="blue_of_hsv", domain=(0.36, 0.48))
 
 
-def _channels(name: str, images: Any) -> list[Tensor]:
+def _channels(name: str, images: TensorLike) -> list[Tensor]:
     x = convert(images)
     if not x.ndim or x.spec.shape[-1] != 3 or not x.dtype.is_floating:
         raise InvalidArgumentError(f"{name} takes floating images with 3 channels in the last "
@@ -96,7 +100,7 @@ def _channels(name: str, images: Any) -> list[Tensor]:
     return list(unstack_(x, axis=x.ndim - 1))
 
 
-def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
+def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     """Hue, saturation and value in [0, 1] of red, green and blue in [0, 1], channels last.
 
     The value is the largest of the three, the saturation 1 - smallest / largest, and the hue the
@@ -110,7 +114,7 @@ def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
                   axis=channels[0].ndim)
 
 
-def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
+def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """Red, green and blue of hue, saturation and value, channels last: `rgb_to_hsv` undone.
 
     Differentiable, where TensorFlow has no gradient.
@@ -124,7 +128,8 @@ def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
 
 
 # ---------------------------------------------------------------- changes of colour
-def _coloured(name: str, image: Any, change: Callable[[list[Tensor]], list[Tensor]]) -> Tensor:
+def _coloured(name: str, image: TensorLike, change: Callable[[list[Tensor]], list[Tensor]],
+              ) -> Tensor:
     """`image`, changed in hue, saturation and value, and back in its dtype."""
     x = convert(image)
     if x.ndim < 3 or x.spec.shape[-1] != 3:
@@ -138,7 +143,7 @@ def _coloured(name: str, image: Any, change: Callable[[list[Tensor]], list[Tenso
     return in_float(x, changed)
 
 
-def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
+def adjust_hue(image: TensorLike, delta: SupportsFloat, name: str | None = None) -> Tensor:
     """Colours turned by `delta` on the colour wheel, in turns; integer images are scaled to [0, 1].
 
     Raises:
@@ -156,7 +161,8 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
     return _coloured("adjust_hue", image, turned)
 
 
-def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
+def adjust_saturation(image: TensorLike, saturation_factor: TensorLike, name: str | None = None,
+                      ) -> Tensor:
     """Saturation times a factor, at most 1; integer images are scaled to [0, 1].
 
     Raises:
@@ -172,6 +178,7 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 
 
 # ---------------------------------------------------------------- brightness and two of colour
+#: ITU-R BT.601, whose rows are brightness and two differences of colours.
 _YUV = np.array([[0.299, 0.587, 0.114], [-0.14714119, -0.28886916, 0.43601035],
                  [0.61497538, -0.51496512, -0.10001026]])
 _YIQ = np.array([[0.299, 0.587, 0.114], [0.59590059, -0.27455667, -0.32134392],
@@ -180,7 +187,7 @@ _YIQ = np.array([[0.299, 0.587, 0.114], [0.59590059, -0.27455667, -0.32134392],
 _TO_YIQ = np.where(_YIQ == 0.21153661, 0.2115, _YIQ)
 
 
-def _mixed(name: str, images: Any, weights: np.ndarray) -> Tensor:
+def _mixed(name: str, images: TensorLike, weights: np.ndarray) -> Tensor:
     x = convert(images)
     if not x.ndim or x.spec.shape[-1] != 3 or not x.dtype.is_floating:
         raise InvalidArgumentError(f"{name} takes floating images with 3 channels in the last "
@@ -189,7 +196,7 @@ def _mixed(name: str, images: Any, weights: np.ndarray) -> Tensor:
     return tensordot(x, table, 1)
 
 
-def rgb_to_yuv(images: Any) -> Tensor:
+def rgb_to_yuv(images: TensorLike) -> Tensor:
     """Brightness and the two colours of PAL, of red, green and blue; channels last.
 
     Raises:
@@ -198,12 +205,12 @@ def rgb_to_yuv(images: Any) -> Tensor:
     return _mixed("rgb_to_yuv", images, _YUV)
 
 
-def yuv_to_rgb(images: Any) -> Tensor:
+def yuv_to_rgb(images: TensorLike) -> Tensor:
     """`rgb_to_yuv` undone. Raises as it."""
     return _mixed("yuv_to_rgb", images, np.linalg.inv(_YUV))
 
 
-def rgb_to_yiq(images: Any) -> Tensor:
+def rgb_to_yiq(images: TensorLike) -> Tensor:
     """Brightness and the two colours of NTSC, of red, green and blue; channels last.
 
     Raises:
@@ -212,6 +219,6 @@ def rgb_to_yiq(images: Any) -> Tensor:
     return _mixed("rgb_to_yiq", images, _TO_YIQ)
 
 
-def yiq_to_rgb(images: Any) -> Tensor:
+def yiq_to_rgb(images: TensorLike) -> Tensor:
     """`rgb_to_yiq` undone. Raises as it."""
     return _mixed("yiq_to_rgb", images, np.linalg.inv(_YIQ))

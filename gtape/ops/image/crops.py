@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -43,7 +45,8 @@ def _inside(at: Tensor, length: int) -> Tensor:
     return s.logical_and(s.greater_equal(at, 0.0), s.less_equal(at, float(length - 1)))
 
 
-def _checked(image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: Any,
+def _checked(image: TensorLike, boxes: TensorLike, box_indices: Sequence[int],
+             crop_size: Sequence[int], method: str,
              ) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...]]:
     x, places = convert(image), cast(convert(boxes), dtypes.float32)
     owners, size = convert(box_indices, None, x._t.device), as_ints(crop_size, "crop_size")
@@ -61,8 +64,8 @@ def _checked(image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: A
     return x, places, within(owners, 0, x.spec.shape[0], "crop_and_resize: box_indices"), size
 
 
-def crop_and_resize(image: Any, boxes: Any, box_indices: Any, crop_size: Any,
-                    method: str = "bilinear", extrapolation_value: Any = 0.0,
+def crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: Any, crop_size: Any,
+                    method: str = "bilinear", extrapolation_value: SupportsFloat = 0.0,
                     name: str | None = None) -> Tensor:
     """Boxes of images [n, h, w, c], each at `crop_size`: float32 [m, *crop_size, c].
 
@@ -81,19 +84,19 @@ def crop_and_resize(image: Any, boxes: Any, box_indices: Any, crop_size: Any,
     """
     x, places, owners, size = _checked(image, boxes, box_indices, crop_size, method)
     count, height, width, channels = x.spec.shape
-    corners = [expand_dims(places[:, i], -1) for i in range(4)]  # type: ignore[index]
+    corners = [expand_dims(places[:, i], -1) for i in range(4)]
     y = _places(corners[0], corners[2], height, size[0])
     x_at = _places(corners[1], corners[3], width, size[1])
     pixels = cast(reshape_(x, shape=(count * height * width, channels)), dtypes.float32)
     first = s.multiply(cast(owners, dtypes.int32), height)
-    made: Any = 0.0
+    result: Any = 0.0
     for row, down in _neighbours(y, height, method):
         start = s.multiply(s.add(row, expand_dims(first, -1)), width)
         for column, along in _neighbours(x_at, width, method):
             at = s.add(expand_dims(start, 2), expand_dims(column, 1))
             share = s.multiply(expand_dims(down, 2), expand_dims(along, 1))
-            made = s.add(s.multiply(gather_(pixels, at, axis=0), expand_dims(share, -1)), made)
+            result = s.add(s.multiply(gather_(pixels, at, axis=0), expand_dims(share, -1)), result)
     seen = s.logical_and(expand_dims(_inside(y, height), 2),
                          expand_dims(_inside(x_at, width), 1))
     beyond = convert(extrapolation_value, dtypes.float32, x._t.device)
-    return s.where(expand_dims(seen, -1), made, beyond)
+    return s.where(expand_dims(seen, -1), result, beyond)

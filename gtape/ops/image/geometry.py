@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
 
-import numpy as np
-
+from gtape.core.annotations import TensorLike
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.op import case
-from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics import windows
-from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, as_int, as_ints
 from gtape.ops.image.adjustments import images as of_rank
-from gtape.ops.indexing.getitem import getitem_, put_
+from gtape.ops.indexing.getitem import WHOLE_AXIS, getitem_, put_
+from gtape.ops.shape.blocks import patches_
 from gtape.ops.shape.layout import transpose_
 from gtape.ops.shape.packing import stack_
 from gtape.ops.shape.padding import pad
 
-_ALL = ("slice", None, None, None)
 _BACKWARDS = ("slice", None, None, -1)
 
 
-def _checked(name: str, value: Any) -> Tensor:
+def _checked(name: str, value: TensorLike) -> Tensor:
     """A tensor of images that have pixels and channels.
 
     Raises:
@@ -39,29 +35,30 @@ def _checked(name: str, value: Any) -> Tensor:
     return x
 
 
-def _picked(x: Tensor, rows: Any, columns: Any) -> Tensor:
-    return getitem_(x, key=(*(_ALL,) * (x.ndim - 3), rows, columns, _ALL))
+def _picked(x: Tensor, rows: tuple[str, int | None, int | None, int | None],
+            columns: tuple[str, int | None, int | None, int | None]) -> Tensor:
+    return getitem_(x, key=(*(WHOLE_AXIS,) * (x.ndim - 3), rows, columns, WHOLE_AXIS))
 
 
-def flip_left_right(image: Any) -> Tensor:
+def flip_left_right(image: TensorLike) -> Tensor:
     """The columns in reverse order.
 
     Raises:
         ValueError: not three or four axes.
     """
-    return _picked(_checked("flip_left_right", image), _ALL, _BACKWARDS)
+    return _picked(_checked("flip_left_right", image), WHOLE_AXIS, _BACKWARDS)
 
 
-def flip_up_down(image: Any) -> Tensor:
+def flip_up_down(image: TensorLike) -> Tensor:
     """The rows in reverse order.
 
     Raises:
         ValueError: not three or four axes.
     """
-    return _picked(_checked("flip_up_down", image), _BACKWARDS, _ALL)
+    return _picked(_checked("flip_up_down", image), _BACKWARDS, WHOLE_AXIS)
 
 
-def transpose(image: Any, name: str | None = None) -> Tensor:
+def transpose(image: TensorLike, name: str | None = None) -> Tensor:
     """Rows and columns exchanged.
 
     Raises:
@@ -72,7 +69,7 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
     return transpose_(x, perm=(*range(first), first + 1, first, first + 2))
 
 
-def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
+def rot90(image: TensorLike, k: int = 1, name: str | None = None) -> Tensor:
     """Turned counter-clockwise by `k` quarters.
 
     Raises:
@@ -81,15 +78,16 @@ def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
     x = _checked("rot90", image)
     turns = as_int(k, "rot90: k") % 4
     if turns == 1:
-        return transpose(_picked(x, _ALL, _BACKWARDS))
+        return transpose(_picked(x, WHOLE_AXIS, _BACKWARDS))
     if turns == 2:
         return _picked(x, _BACKWARDS, _BACKWARDS)
-    return _picked(transpose(x), _ALL, _BACKWARDS) if turns == 3 else x
+    return _picked(transpose(x), WHOLE_AXIS, _BACKWARDS) if turns == 3 else x
 
 
 # ---------------------------------------------------------------- crop and pad
-def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any,
-                         target_width: Any) -> Tensor:
+def crop_to_bounding_box(image: TensorLike, offset_height: SupportsIndex,
+                         offset_width: SupportsIndex, target_height: SupportsIndex,
+                         target_width: SupportsIndex) -> Tensor:
     """The box of the target size whose first corner is at the offsets.
 
     Raises:
@@ -105,8 +103,9 @@ def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targ
     return _picked(x, ("slice", top, top + height, None), ("slice", left, left + width, None))
 
 
-def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any,
-                        target_width: Any) -> Tensor:
+def pad_to_bounding_box(image: TensorLike, offset_height: SupportsIndex,
+                        offset_width: SupportsIndex, target_height: SupportsIndex,
+                        target_width: SupportsIndex) -> Tensor:
     """Zeros of the target size with the image at the offsets.
 
     Raises:
@@ -119,19 +118,19 @@ def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targe
     if top + rows > height or left + columns > width:
         raise ValueError(f"pad_to_bounding_box: {x.spec} at ({top}, {left}) does not fit into "
                          f"{height} x {width}")
-    key = (*(_ALL,) * len(batch), ("slice", top, top + rows, None),
-           ("slice", left, left + columns, None), _ALL)
+    key = (*(WHOLE_AXIS,) * len(batch), ("slice", top, top + rows, None),
+           ("slice", left, left + columns, None), WHOLE_AXIS)
     return put_(x, key=key, shape=(*batch, height, width, channels))
 
 
 def _box(name: str, *numbers: Any) -> tuple[int, ...]:
-    found = tuple(as_int(n, name) for n in numbers)
-    if min(found) < 0:
-        raise ValueError(f"{name}: offsets and sizes must not be negative; got {list(found)}")
-    return found
+    box = tuple(as_int(n, name) for n in numbers)
+    if min(box) < 0:
+        raise ValueError(f"{name}: offsets and sizes must not be negative; got {list(box)}")
+    return box
 
 
-def central_crop(image: Any, central_fraction: Any) -> Tensor:
+def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
     """The middle of the image: `central_fraction` of its height and of its width.
 
     Raises:
@@ -148,7 +147,7 @@ def central_crop(image: Any, central_fraction: Any) -> Tensor:
     return crop_to_bounding_box(x, top, left, rows - 2 * top, columns - 2 * left)
 
 
-def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
+def resize_with_crop_or_pad(image: TensorLike, target_height: int, target_width: int) -> Tensor:
     """The image in the middle of the target: cut where it is larger, with zeros where smaller.
 
     Raises:
@@ -167,7 +166,7 @@ def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -
                                height, width)
 
 
-def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
+def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
     """(dy, dx) of images [n, h, w, c]: each pixel taken from the next; 0 in the last row, column.
 
     Raises:
@@ -176,13 +175,13 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     x = of_rank("image_gradients", image, (4,))
     _, rows, columns, _ = x.spec.shape
     first, last = ("slice", 1, None, None), ("slice", None, -1, None)
-    dy = _picked(x, first, _ALL) - _picked(x, last, _ALL)  # type: ignore[operator]
-    dx = _picked(x, _ALL, first) - _picked(x, _ALL, last)  # type: ignore[operator]
+    dy = _picked(x, first, WHOLE_AXIS) - _picked(x, last, WHOLE_AXIS)
+    dx = _picked(x, WHOLE_AXIS, first) - _picked(x, WHOLE_AXIS, last)
     return (pad_to_bounding_box(dy, 0, 0, rows, columns),
             pad_to_bounding_box(dx, 0, 0, rows, columns))
 
 
-def sobel_edges(image: Any) -> Tensor:
+def sobel_edges(image: TensorLike) -> Tensor:
     """[n, h, w, c, 2]: the slopes dy and dx of images [n, h, w, c] by Sobel's 3 x 3 filters.
 
     Differences of the pixels on both sides, weighted 1, 2, 1 across; images are reflected at their
@@ -203,65 +202,15 @@ def sobel_edges(image: Any) -> Tensor:
 
 
 # ---------------------------------------------------------------- patches
-Pair = tuple[int, int]
-
-
-@primitive(linear="images", tf_name="ExtractImagePatches")
-def extract_patches_(xp: Any, images: Any, *, size: Pair, strides: Pair, rates: Pair,
-                     pads: tuple[Pair, Pair]) -> Any:
-    """y[n, i, j, :] = the window of x at (i, j), rows first, channels last."""
-    seen = windows.patches(xp, windows.pad(xp, images, pads), size, strides, rates)
-    depth = math.prod(size) * images.shape[3]
-    return xp.ascontiguousarray(seen).reshape((*seen.shape[:3], depth))
-
-
-@extract_patches_.infer
-def _(images: Spec, *, size: Pair, strides: Pair, rates: Pair, pads: tuple[Pair, Pair]) -> Spec:
-    outs = windows.out_sizes(images.shape[1:3], size, strides, rates, pads)
-    return images.reshaped((images.shape[0], *outs, math.prod(size) * images.shape[3]))
-
-
-@extract_patches_.vjp("images")
-def _(g: Any, images: Spec, *, size: Pair, strides: Pair, rates: Pair,
-      pads: tuple[Pair, Pair]) -> Any:
-    return fold_patches_(g, shape=images.shape, size=size, strides=strides, rates=rates, pads=pads)
-
-
-@primitive(linear="g", tf_name="ExtractImagePatches")
-def fold_patches_(xp: Any, g: Any, *, shape: tuple[int, ...], size: Pair, strides: Pair,
-                  rates: Pair, pads: tuple[Pair, Pair]) -> Any:
-    """The adjoint of extract_patches: windows added where they were taken from."""
-    whole = windows.padded_shape(shape, pads)
-    apart = g.reshape((*g.shape[:3], *size, shape[3]))
-    return windows.crop(windows.fold(xp, apart, whole, size, strides, rates), pads)
-
-
-@fold_patches_.infer
-def _(g: Spec, *, shape: tuple[int, ...], size: Pair, strides: Pair, rates: Pair,
-      pads: tuple[Pair, Pair]) -> Spec:
-    return g.reshaped(shape)
-
-
-@fold_patches_.vjp("g")
-def _(g: Any, *, size: Pair, strides: Pair, rates: Pair, pads: tuple[Pair, Pair]) -> Any:
-    return extract_patches_(g, size=size, strides=strides, rates=rates, pads=pads)
-
-
-_WINDOW: dict[str, Any] = {"size": (2, 3), "strides": (1, 2), "rates": (2, 1),
-                           "pads": ((1, 0), (0, 1))}
-extract_patches_.cases = [case((2, 5, 6, 2), **_WINDOW)]
-fold_patches_.cases = [case((1, 4, 3, 6), shape=(1, 5, 6, 1), **_WINDOW)]
-
-
-def _middle(name: str, values: Any) -> Pair:
-    found = as_ints(values, f"extract_patches: {name}")
-    if len(found) != 4 or found[0] != 1 or found[3] != 1 or min(found) < 1:
+def _middle(name: str, values: Sequence[int]) -> tuple[int, int]:
+    numbers = as_ints(values, f"extract_patches: {name}")
+    if len(numbers) != 4 or numbers[0] != 1 or numbers[3] != 1 or min(numbers) < 1:
         raise InvalidArgumentError(f"extract_patches: {name} must be [1, rows, columns, 1], "
-                                   f"positive; got {list(found)}")
-    return found[1], found[2]
+                                   f"positive; got {list(numbers)}")
+    return numbers[1], numbers[2]
 
 
-def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str,
+def extract_patches(images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: str,
                     name: str | None = None) -> Tensor:
     """[n, rows, columns, patch]: the windows of images [n, h, w, c], each laid out flat.
 
@@ -281,5 +230,4 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
         raise ValueError(f"extract_patches: padding must be 'VALID' or 'SAME'; got "
                          f"{shown(padding)}")
     pads = windows.padding(str(padding).upper(), x.spec.shape[1:3], size, steps, apart)
-    return extract_patches_(x, size=size, strides=steps, rates=apart,
-                            pads=tuple((int(a), int(b)) for a, b in np.asarray(pads)))
+    return patches_(x, sizes=size, strides=steps, rates=apart, pads=pads)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
@@ -28,7 +30,7 @@ _DTYPES = ("uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64
 
 
 # ---------------------------------------------------------------- where a pixel is read
-def _inside(xp: Any, at: Any, length: int, mode: str) -> Any:
+def _inside(xp: ArrayModule, at: Array, length: int, mode: str) -> Any:
     """Places on an axis of `length` pixels in place of those beyond its ends."""
     if mode == "CONSTANT":
         return at
@@ -44,7 +46,8 @@ def _inside(xp: Any, at: Any, length: int, mode: str) -> Any:
     return xp.clip(at, 0, length - 1)
 
 
-def _places(xp: Any, transforms: Any, height: int, width: int) -> tuple[Any, Any, Any]:
+def _places(xp: ArrayModule, transforms: Array, height: int, width: int,
+            ) -> tuple[Array, Array, Array]:
     """Row and column that each of [height, width] pixels reads, and whether there is any."""
     a0, a1, a2, b0, b1, b2, c0, c1 = (transforms[:, i, None, None] for i in range(8))
     y = xp.arange(height, dtype=np.float32)[None, :, None]
@@ -56,8 +59,9 @@ def _places(xp: Any, transforms: Any, height: int, width: int) -> tuple[Any, Any
 
 
 @primitive(outputs="rows weights outside", nondifferentiable=True)
-def projective_samples_(xp: Any, transforms: Any, *, batch: int, size: tuple[int, int],
-                        shape: tuple[int, int], interpolation: str, mode: str) -> Any:
+def projective_samples_(xp: ArrayModule, transforms: Array, *, batch: int, size: tuple[int, int],
+                        shape: tuple[int, int], interpolation: str, mode: str,
+                        ) -> tuple[Array, Array, Array]:
     """What each pixel of an image of `shape` reads of `batch` images of `size`.
 
     rows [n, h, w, k]: k pixels, numbered through all images; weights [n, h, w, k]: their shares;
@@ -84,7 +88,7 @@ def projective_samples_(xp: Any, transforms: Any, *, batch: int, size: tuple[int
     return xp.stack(rows, -1), kept, 1 - kept.sum(-1)
 
 
-def _rounded(xp: Any, at: Any) -> Any:
+def _rounded(xp: ArrayModule, at: Array) -> Array:
     """The nearest integer; halves away from 0."""
     return xp.trunc(at + xp.copysign(xp.float32(0.5), at))
 
@@ -105,7 +109,8 @@ projective_samples_.cases = [
 
 
 # ---------------------------------------------------------------- the public function
-def _checked(images: Any, transforms: Any, output_shape: Any) -> tuple[Tensor, Tensor, Any]:
+def _checked(images: TensorLike, transforms: Tensor, output_shape: Tensor,
+             ) -> tuple[Tensor, Tensor, tuple[int, int]]:
     x = convert(images)
     maps = convert(transforms, None, x._t.device)
     shape = as_ints(output_shape, "ImageProjectiveTransformV3: output_shape")
@@ -122,9 +127,9 @@ def _checked(images: Any, transforms: Any, output_shape: Any) -> tuple[Tensor, T
     return x, maps, shape
 
 
-def projective_transform(*, images: Any, transforms: Any, output_shape: Any, fill_value: Any,
-                         interpolation: str, fill_mode: str = "CONSTANT", name: str | None = None,
-                         ) -> Tensor:
+def projective_transform(*, images: TensorLike, transforms: Tensor, output_shape: Tensor,
+                         fill_value: TensorLike, interpolation: str, fill_mode: str = "CONSTANT",
+                         name: str | None = None) -> Tensor:
     """Images [n, h, w, c] through projective maps: [n, *output_shape, c], in their dtype.
 
     A map [a0, a1, a2, b0, b1, b2, c0, c1] says where the pixel (x, y) of the result reads: at
@@ -159,8 +164,8 @@ def projective_transform(*, images: Any, transforms: Any, output_shape: Any, fil
     wide = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
     pixels = cast(reshape_(x, shape=(count * height * width, channels)), wide)
     read = multiply(gather_(pixels, rows, axis=0), expand_dims(cast(weights, wide), -1))
-    made = reduce_sum_(read, axis=(3,))
+    y = reduce_sum_(read, axis=(3,))
     if fill_mode == "CONSTANT":
-        made = made + expand_dims(  # type: ignore[operator]
+        y = y + expand_dims(
             cast(outside, wide), -1) * cast(filled, wide)
-    return made if x.dtype is wide else cast_(made, dtype=x.dtype)
+    return y if x.dtype is wide else cast_(y, dtype=x.dtype)

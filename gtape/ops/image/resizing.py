@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import float32
 from gtape.core.errors import InvalidArgumentError
@@ -17,6 +17,7 @@ from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.arguments import as_int, as_ints
+from gtape.ops.image.geometry import pad_to_bounding_box
 from gtape.ops.indexing.gathering import gather_
 from gtape.ops.linalg.products import matmul_
 from gtape.ops.shape.casting import cast
@@ -70,6 +71,7 @@ _BLURRING = ("gaussian", "mitchellcubic")
 METHODS = (*_KERNELS, "nearest", "area")
 
 
+# Images of a pipeline have few sizes; an entry is a matrix of one side before by one after.
 @lru_cache(maxsize=64)
 def _weights(before: int, after: int, method: str, antialias: bool) -> np.ndarray:
     """[after, before]: how much of each old pixel goes into each new one; rows add up to 1."""
@@ -84,9 +86,9 @@ def _weights(before: int, after: int, method: str, antialias: bool) -> np.ndarra
     centres = (np.arange(after) + 0.5) * scale - 0.5
     if method == "bilinear" and not antialias:
         centres = np.clip(centres, 0, before - 1)
-    made = kernel(np.abs(centres[:, None] - np.arange(before)[None, :]) / width)
-    total = made.sum(1, keepdims=True)
-    return (made / np.where(total == 0, 1, total)).astype(np.float32)
+    y = kernel(np.abs(centres[:, None] - np.arange(before)[None, :]) / width)
+    total = y.sum(1, keepdims=True)
+    return (y / np.where(total == 0, 1, total)).astype(np.float32)
 
 
 def _along(x: Tensor, axis: int, length: int, method: str, antialias: bool) -> Tensor:
@@ -101,8 +103,8 @@ def _along(x: Tensor, axis: int, length: int, method: str, antialias: bool) -> T
     device = x._t.device
     matrix = EagerTensor(device.upload(table), device.typed(float32))
     rows = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:]))
-    made = matmul_(matrix, reshape_(x, shape=rows))
-    return reshape_(made, shape=(*shape[:axis], length, *shape[axis + 1:]))
+    y = matmul_(matrix, reshape_(x, shape=rows))
+    return reshape_(y, shape=(*shape[:axis], length, *shape[axis + 1:]))
 
 
 def _kept_aspect(height: int, width: int, size: tuple[int, ...]) -> tuple[int, int]:
@@ -110,8 +112,9 @@ def _kept_aspect(height: int, width: int, size: tuple[int, ...]) -> tuple[int, i
     return max(round(factor * height), 1), max(round(factor * width), 1)
 
 
-def resize(images: Any, size: Any, method: str = "bilinear", preserve_aspect_ratio: bool = False,
-           antialias: bool = False, name: str | None = None) -> Tensor:
+def resize(images: TensorLike, size: IntsLike, method: str = "bilinear",
+           preserve_aspect_ratio: bool = False, antialias: bool = False, name: str | None = None,
+           ) -> Tensor:
     """Images [n, h, w, c] or [h, w, c] at `size` (height, width).
 
     Pixels are squares with their centres at half-integers. The result is float32, but for
@@ -149,21 +152,19 @@ def resize(images: Any, size: Any, method: str = "bilinear", preserve_aspect_rat
         raise InvalidArgumentError(f"resize: the images must have pixels; got {x.spec}")
     if preserve_aspect_ratio:
         wanted = _kept_aspect(height, width, wanted)
-    made = batch if kind == "nearest" else cast(batch, float32)
-    with room_for("resize", Spec((shape[0], *wanted, shape[-1]), made.dtype)):
-        made = _along(_along(made, 1, wanted[0], kind, antialias), 2, wanted[1], kind, antialias)
-    return made if x.ndim == 4 else reshape_(made, shape=made.spec.shape[1:])
+    y = batch if kind == "nearest" else cast(batch, float32)
+    with room_for("resize", Spec((shape[0], *wanted, shape[-1]), y.dtype)):
+        y = _along(_along(y, 1, wanted[0], kind, antialias), 2, wanted[1], kind, antialias)
+    return y if x.ndim == 4 else reshape_(y, shape=y.spec.shape[1:])
 
 
-def resize_with_pad(image: Any, target_height: Any, target_width: Any, method: str = "bilinear",
-                    antialias: bool = False) -> Tensor:
+def resize_with_pad(image: TensorLike, target_height: int, target_width: int,
+                    method: str = "bilinear", antialias: bool = False) -> Tensor:
     """The largest image of the same proportions that fits into the target, zeros around it.
 
     Raises:
         ValueError: a target below 1, an unknown method, or no images.
     """
-    from gtape.ops.image.geometry import pad_to_bounding_box
-
     x = convert(image)
     height = as_int(target_height, "resize_with_pad: target_height")
     width = as_int(target_width, "resize_with_pad: target_width")
@@ -173,7 +174,7 @@ def resize_with_pad(image: Any, target_height: Any, target_width: Any, method: s
     rows, columns = x.spec.shape[-3:-1]
     ratio = max(columns / width, rows / height)
     size = (math.floor(rows / ratio), math.floor(columns / ratio))
-    made = resize(x, size, method, antialias=antialias)
+    y = resize(x, size, method, antialias=antialias)
     top, left = (height - rows / ratio) / 2, (width - columns / ratio) / 2
-    return pad_to_bounding_box(made, max(math.floor(top), 0), max(math.floor(left), 0), height,
+    return pad_to_bounding_box(y, max(math.floor(top), 0), max(math.floor(left), 0), height,
                                width)

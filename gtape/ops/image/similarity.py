@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import float32
 from gtape.core.errors import InvalidArgumentError
@@ -25,19 +26,20 @@ def _window(size: int, sigma: float, channels: int) -> np.ndarray:
     return np.tile(square[:, :, None, None], (1, 1, channels, 1)).astype(np.float32)
 
 
-def _pair(img1: Any, img2: Any, size: int) -> tuple[Any, Any]:
+def _pair(img1: TensorLike, img2: np.ndarray, size: int) -> tuple[Tensor, Tensor]:
     x, y = convert(img1), convert(img2)
     shape = x.spec.shape
     if x.ndim < 3 or y.spec.shape != shape or size < 1 or min(shape[-3:-1]) < size:
         raise InvalidArgumentError(f"ssim takes two images of one shape [..., h, w, c], of at "
                                    f"least {size} x {size} pixels, the filter_size; got {x.spec} "
                                    f"and {y.spec}")
-    return tuple(reshape(convert_image_dtype(v, float32), (-1, *shape[-3:]))  # type: ignore[return-value]
+    return tuple(reshape(convert_image_dtype(v, float32), (-1, *shape[-3:]))
                  for v in (x, y))
 
 
-def ssim(img1: Any, img2: Any, max_val: Any, filter_size: Any = 11, filter_sigma: Any = 1.5,
-         k1: Any = 0.01, k2: Any = 0.03, return_index_map: bool = False) -> Tensor:
+def ssim(img1: TensorLike, img2: Any, max_val: float, filter_size: int = 11,
+         filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03,
+         return_index_map: bool = False) -> Tensor:
     """The structural similarity of images [..., h, w, c], 1 for equal ones: float32 [...].
 
     Means, variances and the covariance of windows under a Gaussian are compared:
@@ -60,13 +62,13 @@ def ssim(img1: Any, img2: Any, max_val: Any, filter_size: Any = 11, filter_sigma
     x, y = _pair(img1, img2, size)
     window = convert(_window(size, sigma, x.spec.shape[3]), None, x._t.device)
 
-    def mean(values: Any) -> Any:
+    def mean(values: Tensor) -> Tensor:
         return depthwise_conv2d(values, window, [1, 1, 1, 1], "VALID")
 
     mx, my = mean(x), mean(y)
     both, each = mx * my * 2.0, square(mx) + square(my)
     shared = mean(x * y) * 2.0 - both
     spread = mean(square(x) + square(y)) - each
-    found = (both + c1) / (each + c1) * ((shared + c2) / (spread + c2))
-    made = reduce_mean_(found, axis=(3,) if return_index_map else (1, 2, 3))
-    return reshape_(made, shape=(*given.spec.shape[:-3], *made.spec.shape[1:]))
+    likeness = (both + c1) / (each + c1) * ((shared + c2) / (spread + c2))
+    result = reduce_mean_(likeness, axis=(3,) if return_index_map else (1, 2, 3))
+    return reshape_(result, shape=(*given.spec.shape[:-3], *result.spec.shape[1:]))

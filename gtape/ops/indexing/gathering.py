@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
-from gtape.core.composite_tensor import takes_composites
+from gtape.core.annotations import IntsLike, TensorLike
+from gtape.core.composite_tensor import CompositeTensor, takes_composites
 from gtape.core.convert import convert
-from gtape.core.device import CPU
+from gtape.core.device import CPU, Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import case, ints
@@ -21,24 +22,25 @@ from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.numerics.scatter import segment_sum
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_int, as_shape, index_tensor
+from gtape.ops.arguments import as_int, index_tensor
 from gtape.ops.checks.ranges import check_rows, checked_rows
 from gtape.ops.shape.layout import broadcast_to_, reshape_, transpose_
-from gtape.ops.shape.packing import concat_
+from gtape.ops.shape.packing import concat, concat_
 
 
 def take_rows(xp: Any, params: Any, indices: Any, axis: int) -> Any:
     """params taken at indices along axis; on a GPU, zeros where an index is out of range."""
     if xp is np:
         return np.take(params, indices, axis=axis)
+    # On a GPU an error would be seen only by waiting for it.
     valid = (indices >= 0) & (indices < params.shape[axis])
-    made = xp.take(params, xp.where(valid, indices, 0), axis=axis)
+    y = xp.take(params, xp.where(valid, indices, 0), axis=axis)
     shape = (1,) * axis + valid.shape + (1,) * (params.ndim - axis - 1)
-    return xp.where(valid.reshape(shape), made, xp.zeros((), params.dtype))
+    return xp.where(valid.reshape(shape), y, xp.zeros((), params.dtype))
 
 
 @primitive(linear="params", tf_name="GatherV2")
-def gather_(xp: Any, params: Any, indices: Any, *, axis: int) -> Any:
+def gather_(xp: ArrayModule, params: Any, indices: object, *, axis: int) -> Any:
     """y[…, *I, …] = params[…, indices[I], …] along `axis`."""
     check_rows(xp, indices, params.shape[axis], "gather")
     return take_rows(xp, params, indices, axis)
@@ -55,19 +57,19 @@ gather_.on_cuda("kernels.gathering.gather")
 
 
 @gather_.vjp("params")
-def _(g: Any, params: Spec, indices: Any, *, axis: int) -> Any:
+def _(g: Tensor, params_spec: Spec, indices: Any, *, axis: int) -> IndexedSlices | Tensor:
     count = math.prod(indices.spec.shape)
     flat = reshape_(indices, shape=(count,))
     if axis == 0:
-        values = reshape_(g, shape=(count, *params.shape[1:]))
-        return IndexedSlices(values, flat, np.array(params.shape, np.int32))
+        values = reshape_(g, shape=(count, *params_spec.shape[1:]))
+        return IndexedSlices(values, flat, np.array(params_spec.shape, np.int32))
     rank = len(indices.spec.shape)
     order = (*range(axis, axis + rank), *range(axis), *range(axis + rank, g.ndim))
-    rest = params.shape[:axis] + params.shape[axis + 1:]
+    rest = params_spec.shape[:axis] + params_spec.shape[axis + 1:]
     rows = reshape_(transpose_(g, perm=order), shape=(count, *rest))
-    made = scatter_rows_(rows, flat, rows=params.shape[axis])
-    back = (*range(1, axis + 1), 0, *range(axis + 1, len(params.shape)))
-    return transpose_(made, perm=back)
+    y = scatter_rows_(rows, flat, rows=params_spec.shape[axis])
+    back = (*range(1, axis + 1), 0, *range(axis + 1, len(params_spec.shape)))
+    return transpose_(y, perm=back)
 
 
 gather_.refuses = True
@@ -80,53 +82,34 @@ def scatter_rows_(xp: Any, x: Any, indices: Any, *, rows: int) -> Any:
     return segment_sum(xp, x, indices, rows)
 
 
-@scatter_rows_.infer
-def _(x: Spec, indices: Spec, *, rows: int) -> Spec:
-    return x.reshaped((rows, *x.shape[1:]))
-
-
+scatter_rows_.infer(lambda x, indices, *, rows: x.reshaped((rows, *x.shape[1:])))
 scatter_rows_.on_cuda("kernels.scattering.scatter_add")
-
-
-@scatter_rows_.vjp("x")
-def _(g: Any, indices: Any) -> Any:
-    return rows_or_zero_(g, indices)
-
-
+scatter_rows_.vjp(x=lambda g, indices: rows_or_zero_(g, indices))
 scatter_rows_.cases = [case((4, 3), ints(4, below=5), rows=5)]
 
 
 @primitive(linear="params", tf_name="GatherV2")
-def rows_or_zero_(xp: Any, params: Any, indices: Any) -> Any:
+def rows_or_zero_(xp: ArrayModule, params: Array, indices: Array) -> Array:
     """params[indices[i]], and zeros where an index is out of range: scatter_rows' adjoint."""
     rows = params.shape[0]
     if not rows:  # NumPy takes nothing of an empty axis
         return xp.zeros((*indices.shape, *params.shape[1:]), params.dtype)
     valid = (indices >= 0) & (indices < rows)
-    made = xp.take(params, xp.where(valid, indices, 0), axis=0)
-    made[~valid] = 0
-    return made
+    y = xp.take(params, xp.where(valid, indices, 0), axis=0)
+    y[~valid] = 0
+    return y
 
 
-@rows_or_zero_.infer
-def _(params: Spec, indices: Spec) -> Spec:
-    return params.reshaped((*indices.shape, *params.shape[1:]))
-
-
+rows_or_zero_.infer(lambda params, indices: params.reshaped((*indices.shape, *params.shape[1:])))
 rows_or_zero_.on_cuda("kernels.gathering.gather")
-
-
-@rows_or_zero_.vjp("params")
-def _(g: Any, params: Spec, indices: Any) -> Any:
-    return scatter_rows_(g, indices, rows=params.shape[0])
-
-
+rows_or_zero_.vjp(params=lambda g, params_spec, indices:
+                  scatter_rows_(g, indices, rows=params_spec.shape[0]))
 rows_or_zero_.cases = [case((5, 3), ints(4, below=5))]
 
 
 @takes_composites
-def gather(params: Any, indices: Any, validate_indices: bool | None = None, axis: Any = None,
-           batch_dims: int = 0, name: str | None = None) -> Tensor:
+def gather(params: TensorLike, indices: TensorLike, validate_indices: bool | None = None,
+           axis: IntsLike | None = None, batch_dims: int = 0, name: str | None = None) -> Tensor:
     """Slices of `params` at `indices` along `axis`; the first `batch_dims` axes go together.
 
     Returns:
@@ -164,18 +147,19 @@ def _batched(x: Tensor, index: Tensor, axis: int, batch: int) -> Tensor:
     starts = np.arange(count, dtype=index.dtype.np_dtype) * length
     offset = convert(starts.reshape(chosen[:batch] + (1,) * (len(chosen) - batch)), None,
                      x._t.device)
-    made = gather_(table, index + offset, axis=0)  # type: ignore[operator]
+    y = gather_(table, index + offset, axis=0)
     picked = len(chosen) - batch
     middle = axis - batch
     n = len(chosen)
     back = (*range(batch), *range(n, n + middle), *range(batch, batch + picked),
-            *range(n + middle, made.ndim))
-    return transpose_(made, perm=back)
+            *range(n + middle, y.ndim))
+    return transpose_(y, perm=back)
 
 
-def _flat_rows(xp: Any, indices: Any, shape: tuple[int, ...]) -> Any:
+def _flat_rows(xp: ArrayModule, indices: Array, shape: tuple[int, ...]) -> Array:
     """Index tuples [N, k] as numbers of flattened leading cells; -1 where out of range."""
     depth = indices.shape[-1]
+    # int64, since a product of lengths need not fit into the dtype of the indices.
     flat = xp.zeros(indices.shape[:-1], np.int64)
     valid = xp.ones(indices.shape[:-1], bool)
     for k in range(depth):
@@ -185,7 +169,7 @@ def _flat_rows(xp: Any, indices: Any, shape: tuple[int, ...]) -> Any:
     return xp.where(valid, flat, -1)
 
 
-def _checked_rows(xp: Any, indices: Any, shape: tuple[int, ...], name: str) -> Any:
+def _checked_rows(xp: ArrayModule, indices: Array, shape: tuple[int, ...], name: str) -> Array:
     flat = _flat_rows(xp, indices, shape)
     if xp is np and flat.size and int(flat.min()) < 0:
         bad = indices.reshape(-1, indices.shape[-1])[int(np.argmin(flat.reshape(-1)))]
@@ -195,7 +179,7 @@ def _checked_rows(xp: Any, indices: Any, shape: tuple[int, ...], name: str) -> A
 
 
 @primitive(linear="params", tf_name="GatherNd")
-def gather_nd_(xp: Any, params: Any, indices: Any) -> Any:
+def gather_nd_(xp: ArrayModule, params: Array, indices: Array) -> Array:
     """y[*I, …] = params[indices[I, 0], …, indices[I, k - 1], …]."""
     depth = indices.shape[-1]
     flat = _checked_rows(xp, indices, params.shape, "gather_nd")
@@ -219,20 +203,21 @@ gather_nd_.on_cuda("kernels.gathering.gather_nd")
 
 
 @gather_nd_.vjp("params")
-def _(g: Any, params: Spec, indices: Any) -> Any:
+def _(g: Tensor, params_spec: Spec, indices: Any) -> Any:
     if indices.spec.shape[-1] == 1:
         count = math.prod(indices.spec.shape[:-1])
-        values = reshape_(g, shape=(count, *params.shape[1:]))
+        values = reshape_(g, shape=(count, *params_spec.shape[1:]))
         return IndexedSlices(values, reshape_(indices, shape=(count,)),
-                             np.array(params.shape, np.int32))
-    return scatter_nd_(indices, g, shape=params.shape)
+                             np.array(params_spec.shape, np.int32))
+    return scatter_nd_(indices, g, shape=params_spec.shape)
 
 
 gather_nd_.refuses = True
 gather_nd_.cases = [case((3, 4), ints(5, 2, below=3)), case((3, 4), ints(2, 1, below=3))]
 
 
-def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Tensor:
+def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None,
+              ) -> Tensor:
     """Slices of `params` at the index tuples in the last axis of `indices`.
 
     Raises:
@@ -256,7 +241,8 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None =
 
 
 @primitive(linear="updates", tf_name="ScatterNd")
-def scatter_nd_(xp: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) -> Any:
+def scatter_nd_(xp: ArrayModule, indices: Array, updates: Array, *, shape: tuple[int, ...],
+                ) -> Array:
     """y = zeros(shape) with updates[I] added at indices[I]."""
     depth = indices.shape[-1]
     rows = math.prod(shape[:depth])
@@ -278,37 +264,14 @@ def _(indices: Spec, updates: Spec, *, shape: tuple[int, ...]) -> Spec:
 
 
 scatter_nd_.on_cuda("kernels.scattering.scatter_nd")
-
-
-@scatter_nd_.vjp("updates")
-def _(g: Any, indices: Any) -> Any:
-    return gather_nd_(g, indices)
-
-
+scatter_nd_.vjp(updates=lambda g, indices: gather_nd_(g, indices))
 scatter_nd_.refuses = True
 scatter_nd_.cases = [case(ints(5, 2, below=3), (5,), shape=(3, 4)),
                      case(ints(4, 1, below=3), (4, 2), shape=(3, 2))]
 
 
-def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
-    """`updates` added into zeros of `shape` at `indices`; repeated indices add up.
-
-    Of strings that have one index the last counts.
-
-    Raises:
-        InvalidArgumentError: an index out of range, or shapes that do not fit.
-    """
-    values = convert(updates)
-    if values.dtype is dtypes.string:
-        from gtape.ops.indexing.scattering import tensor_scatter_nd_update
-        from gtape.ops.shape.creation import zeros
-
-        return tensor_scatter_nd_update(zeros(as_shape(shape), dtypes.string), indices, values)
-    return scatter_nd_(index_tensor(indices, "scatter_nd", values), values, shape=as_shape(shape))
-
-
-def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None,
-                     name: str | None = None) -> Tensor:
+def embedding_lookup(params: object, ids: TensorLike | CompositeTensor,
+                     max_norm: float | None = None, name: str | None = None) -> Tensor:
     """Rows of the table `params` [rows, …] at `ids`; rows longer than `max_norm` are scaled to it.
 
     A list of tables is one table, their rows one after another. The gradient of a single table is
@@ -318,16 +281,14 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None,
         InvalidArgumentError: an id out of range.
     """
     if isinstance(params, (list, tuple)):
-        from gtape.ops.shape.packing import concat
-
         params = params[0] if len(params) == 1 else concat(params, 0)
-    found = gather(params, ids)
+    rows = gather(params, ids)
     if max_norm is None:
-        return found
+        return rows
     from gtape.ops.elementwise.clipping import clip_by_norm
 
     rank = convert(ids).ndim
-    return clip_by_norm(found, max_norm, axes=list(range(rank, found.ndim)))
+    return clip_by_norm(rows, max_norm, axes=list(range(rank, rows.ndim)))
 
 
 def dense_rows(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -336,7 +297,7 @@ def dense_rows(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tenso
     return scatter_rows_(values, indices, rows=shape[0])
 
 
-def slice_tensor(value: Any) -> Tensor:
+def slice_tensor(value: TensorLike) -> Tensor:
     if isinstance(value, np.ndarray) and value.dtype == np.int32:
         return EagerTensor(value, _HOST_INT)
     return convert(value)

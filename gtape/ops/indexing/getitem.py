@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
 from gtape.core.placement import at_home
 from gtape.core.spec import Spec, broadcast_shapes
-from gtape.core.symbolic_dim import sliced
+from gtape.core.symbolic_dim import slice_length
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
 from gtape.opdef.primitive import primitive
@@ -26,10 +28,11 @@ from gtape.ops.shape.packing import stack_
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 #: One entry of a basic index: an int, None (a new axis), or ("slice", start, stop, step).
-Entry = Any
+Entry = int | None | tuple[str, int | None, int | None, int | None]
+WHOLE_AXIS = ("slice", None, None, None)
 
 
-def _native(key: tuple[Entry, ...]) -> tuple[Any, ...]:
+def _native(key: tuple[Entry, ...]) -> tuple[object, ...]:
     return tuple(slice(*e[1:]) if type(e) is tuple else e for e in key)
 
 
@@ -40,13 +43,13 @@ def _result_shape(shape: tuple[int, ...], key: tuple[Entry, ...]) -> tuple[int, 
             made.append(1)
             continue
         if type(entry) is tuple:
-            made.append(sliced(shape[axis], *entry[1:]))
+            made.append(slice_length(shape[axis], *entry[1:]))
         axis += 1
     return (*made, *shape[axis:])
 
 
 @primitive(linear="x", tf_name="StridedSlice")
-def getitem_(xp: Any, x: Any, *, key: tuple[Entry, ...]) -> Any:
+def getitem_(xp: ArrayModule, x: Any, *, key: tuple[Entry, ...]) -> Any:
     """y = x[key] for ints, slices and new axes."""
     return x[_native(key)]
 
@@ -66,38 +69,26 @@ def _(x: Spec, *, key: tuple[Entry, ...]) -> Spec:
     return x.reshaped(_result_shape(x.shape, key))
 
 
-@getitem_.vjp("x")
-def _(g: Any, x: Spec, *, key: tuple[Entry, ...]) -> Any:
-    return put_(g, key=key, shape=x.shape)
-
-
+getitem_.vjp(x=lambda g, x_spec, *, key: put_(g, key=key, shape=x_spec.shape))
 getitem_.cases = [case((3, 4), key=(1,)), case((3, 4), key=(("slice", None, None, 2), None, -1)),
                   case((4,), key=(("slice", 3, 0, -1),))]
 
 
 @primitive(linear="x", tf_name="StridedSliceGrad")
-def put_(xp: Any, x: Any, *, key: tuple[Entry, ...], shape: tuple[int, ...]) -> Any:
+def put_(xp: ArrayModule, x: Array, *, key: tuple[Entry, ...], shape: tuple[int, ...]) -> Array:
     """Zeros of `shape` with y[key] = x: the adjoint of getitem."""
-    made = xp.zeros(shape, x.dtype)
-    made[_native(key)] = x
-    return made
+    y = xp.zeros(shape, x.dtype)
+    y[_native(key)] = x
+    return y
 
 
-@put_.infer
-def _(x: Spec, *, key: tuple[Entry, ...], shape: tuple[int, ...]) -> Spec:
-    return x.reshaped(shape)
-
-
-@put_.vjp("x")
-def _(g: Any, *, key: tuple[Entry, ...]) -> Any:
-    return getitem_(g, key=key)
-
-
+put_.infer(lambda x, *, shape, **_: x.reshaped(shape))
+put_.vjp(x=lambda g, *, key: getitem_(g, key=key))
 put_.cases = [case((4,), key=(1,), shape=(3, 4)),
               case((2, 1), key=(("slice", None, None, 2), None, -1), shape=(3, 4))]
 
 
-def getitem(x: Any, key: Any) -> Tensor:
+def getitem(x: Any, key: object) -> Tensor:
     """x[key]: ints, slices, …, new axes, integer tensors, boolean masks, integer arrays.
 
     Raises:
@@ -106,14 +97,15 @@ def getitem(x: Any, key: Any) -> Tensor:
         ValueError: a scalar mask.
     """
     tensor = x._read_() if isinstance(x, Variable) else x
+    # x[i] in loops over rows: nothing is to be resolved.
     if type(key) is int:
         return getitem_(tensor, key=(key,))
     entries = key if isinstance(key, tuple) else (key,)
-    found = [_entry(e) for e in entries]
-    arrays = [i for i, e in enumerate(found) if isinstance(e, (np.ndarray, Tensor))]
+    parts = [_entry(e) for e in entries]
+    arrays = [i for i, e in enumerate(parts) if isinstance(e, (np.ndarray, Tensor))]
     if arrays:
-        return _advanced(x, tensor, found, arrays)
-    return getitem_(tensor, key=_expanded(found, tensor.ndim))
+        return _advanced(x, tensor, parts, arrays)
+    return getitem_(tensor, key=_expanded(parts, tensor.ndim))
 
 
 def _expanded(entries: list[Any], ndim: int) -> tuple[Entry, ...]:
@@ -122,15 +114,14 @@ def _expanded(entries: list[Any], ndim: int) -> tuple[Entry, ...]:
     if at is None:
         return tuple(entries)
     used = sum(1 for e in entries if e is not None and e is not Ellipsis)
-    full = ("slice", None, None, None)
-    return (*entries[:at], *[full] * max(ndim - used, 0), *entries[at + 1:])
+    return (*entries[:at], *[WHOLE_AXIS] * max(ndim - used, 0), *entries[at + 1:])
 
 
-def _bound(value: Any) -> int | None:
+def _bound(value: int | None) -> int | None:
     return None if value is None else as_int(value, "a slice bound")
 
 
-def _entry(e: Any) -> Any:
+def _entry(e: object) -> Any:
     if e is None or e is Ellipsis or type(e) is int:
         return e
     if isinstance(e, slice):
@@ -167,7 +158,7 @@ def _entry(e: Any) -> Any:
                     f"a boolean mask; got {shown(e)} of type {type(e).__name__}")
 
 
-def _advanced(x: Any, tensor: Tensor, entries: list[Any], arrays: list[int]) -> Tensor:
+def _advanced(x: TensorLike, tensor: Tensor, entries: list[Any], arrays: list[int]) -> Tensor:
     """One integer array or mask among slices, or integer arrays for all leading axes."""
     first = entries[arrays[0]]
     index = first if isinstance(first, Tensor) else convert(first, None, tensor._t.device)
@@ -186,40 +177,41 @@ def _advanced(x: Any, tensor: Tensor, entries: list[Any], arrays: list[int]) -> 
     at = next(i for i, e in enumerate(expanded) if isinstance(e, (np.ndarray, Tensor)))
     if len(expanded) == 1:
         return gather(x, _wrapped(index, tensor.spec.shape[0]))
-    expanded[at] = ("slice", None, None, None)
+    expanded[at] = WHOLE_AXIS
     rest = getitem_(tensor, key=tuple(expanded))
     axis = sum(1 for e in expanded[:at] if type(e) is not int)
     return gather(rest, _wrapped(index, rest.spec.shape[axis]), axis=axis)
 
 
-def _one_by_one(tensor: Tensor, entries: list[Any]) -> Tensor:
+def _one_by_one(tensor: Tensor, entries: list[object]) -> Tensor:
     """Several integers among the entries that are known only when the traced function runs."""
-    expanded = list(_expanded(entries, tensor.ndim))
-    picks, axis = [], 0
+    expanded: list[Any] = list(_expanded(entries, tensor.ndim))
+    picks: list[tuple[int, Tensor]] = []
+    axis = 0
     for at, e in enumerate(expanded):
         if isinstance(e, Tensor):
             picks.append((axis, e))
-            expanded[at] = ("slice", None, None, None)
+            expanded[at] = WHOLE_AXIS
         axis += type(e) is not int
-    made = getitem_(tensor, key=tuple(expanded))
+    y = getitem_(tensor, key=tuple(expanded))
     for axis, index in reversed(picks):
-        made = gather(made, _wrapped(index, made.spec.shape[axis]), axis=axis)
-    return made
+        y = gather(y, _wrapped(index, y.spec.shape[axis]), axis=axis)
+    return y
 
 
 @at_home
 def _wrapped(index: Tensor, length: int) -> Tensor:
     """Negative indices counted from the end, as Python does."""
     if type(index) is SymbolicTensor:
-        return where(index < 0, index + length, index)  # type: ignore[operator]
+        return where(index < 0, index + length, index)
     array = index._array_()
     if not array.size or not bool((array < 0).any()):
         return index
-    made = array + (array < 0) * np.asarray(length, array.dtype)
-    return EagerTensor(made.astype(array.dtype), index._t)
+    y = array + (array < 0) * np.asarray(length, array.dtype)
+    return EagerTensor(y.astype(array.dtype), index._t)
 
 
-def _all_arrays(tensor: Tensor, entries: list[Any], arrays: list[int]) -> Tensor:
+def _all_arrays(tensor: Tensor, entries: list[object], arrays: list[int]) -> Tensor:
     if arrays != list(range(len(entries))):
         raise TypeError("x[…]: several index arrays must come first and alone; use tf.gather_nd, "
                         "or index one axis at a time")
@@ -231,7 +223,7 @@ def _all_arrays(tensor: Tensor, entries: list[Any], arrays: list[int]) -> Tensor
     return gather_nd(tensor, convert(joined, None, tensor._t.device))
 
 
-def _all_symbols(tensor: Tensor, entries: list[Any]) -> Tensor:
+def _all_symbols(tensor: Tensor, entries: list[object]) -> Tensor:
     """`_all_arrays` where some are known only when the traced function runs."""
     device = tensor._t.device
     parts = [cast(_wrapped(convert(e, None, device), n), int64)

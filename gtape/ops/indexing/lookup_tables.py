@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
+from gtape.core.annotations import DTypeLike, TensorLike
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.context import tracer_now
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, int32, int64, string
@@ -26,12 +28,12 @@ from gtape.ops.text.steps import array_of
 from gtape.trace.host_steps import step
 
 
-def _key_type(dtype: Any) -> DType:
-    found = as_dtype(dtype)
-    if found not in (string, int32, int64):
+def _key_type(dtype: object) -> DType:
+    wanted = as_dtype(dtype)
+    if wanted not in (string, int32, int64):
         raise InvalidArgumentError(f"the keys of a table must be string, int32 or int64; got "
-                                   f"{found.name}")
-    return found
+                                   f"{wanted.name}")
+    return wanted
 
 
 class KeyedValues:
@@ -57,7 +59,7 @@ class LookupTable(KeyedValues):
     #: Its entries change: a traced function reads them at every call.
     _changes = False
 
-    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any,
+    def __init__(self, key_dtype: DTypeLike, value_dtype: object, default_value: TensorLike,
                  name: str | None = None) -> None:
         self._key_dtype, self._value_dtype = _key_type(key_dtype), as_dtype(value_dtype)
         self._name = name
@@ -93,11 +95,12 @@ class LookupTable(KeyedValues):
                                     f"only when the function runs")
         keys = array_of(list(self._entries), (len(self._entries),), self._key_dtype)
         values = self._rows(list(self._entries.values()), (len(self._entries),))
-        made = step("export", lambda: [keys, values], [], [
+        result = step("export", lambda: [keys, values], [], [
             Spec(keys.shape, self._key_dtype), Spec(values.shape, self._value_dtype)])
-        return made[0], made[1]
+        return result[0], result[1]
 
-    def lookup(self, keys: Any, name: str | None = None) -> Any:
+    def lookup(self, keys: TensorLike | CompositeTensor, name: str | None = None,
+               ) -> CompositeTensor | Tensor:
         """The values of `keys`, a tensor, SparseTensor or RaggedTensor; else `default_value`.
 
         Raises:
@@ -105,7 +108,7 @@ class LookupTable(KeyedValues):
         """
         return self._found(keys, None)
 
-    def __getitem__(self, keys: Any) -> Any:
+    def __getitem__(self, keys: TensorLike) -> Any:
         return self.lookup(keys)
 
     def __iter__(self) -> NoReturn:
@@ -113,7 +116,7 @@ class LookupTable(KeyedValues):
         raise TypeError("a table is no sequence of its values; write table.export() for its keys "
                         "and values")
 
-    def _found(self, keys: Any, defaults: Any) -> Any:
+    def _found(self, keys: Any, defaults: TensorLike | None) -> CompositeTensor | Tensor:
         if hasattr(keys, "with_flat_values"):
             return keys.with_flat_values(self._found(keys.flat_values, defaults))
         if isinstance(keys, SparseTensor):
@@ -130,24 +133,24 @@ class LookupTable(KeyedValues):
     def _read(self, keys: np.ndarray, defaults: np.ndarray | None = None) -> list[np.ndarray]:
         asked, entries = keys.reshape(-1).tolist(), self._entries
         if defaults is None:
-            default = self._default._peek()[()]  # type: ignore[attr-defined]
-            found = [entries.get(key, default) for key in asked]
+            default = self._default._peek()[()]
+            parts = [entries.get(key, default) for key in asked]
         else:
             others = np.broadcast_to(defaults, (*keys.shape, *self._row)).reshape(
                 (len(asked), *self._row))
-            found = [entries.get(key, other) for key, other in zip(asked, others)]
-        return [self._rows(found, keys.shape)]
+            parts = [entries.get(key, other) for key, other in zip(asked, others)]
+        return [self._rows(parts, keys.shape)]
 
-    def _rows(self, values: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
+    def _rows(self, values: Sequence[TensorLike], shape: Sequence[int]) -> np.ndarray:
         """An array of values."""
         if not self._row:
             return array_of(values, shape, self._value_dtype)
-        made = np.empty((len(values), *self._row), self._value_dtype.np_dtype)
+        result = np.empty((len(values), *self._row), self._value_dtype.np_dtype)
         for i, value in enumerate(values):
-            made[i] = value
-        return made.reshape((*shape, *self._row))
+            result[i] = value
+        return result.reshape((*shape, *self._row))
 
-    def _keys(self, keys: Any) -> Tensor:
+    def _keys(self, keys: TensorLike) -> Tensor:
         try:
             return convert(keys, self._key_dtype)
         except (ValueError, TypeError):
@@ -155,13 +158,13 @@ class LookupTable(KeyedValues):
             raise InvalidArgumentError(f"the keys must have the dtype {self._key_dtype.name} as in "
                                        f"the table; got {found}") from None
 
-    def _values(self, values: Any, keys: Tensor) -> Tensor:
-        found = convert(values, self._value_dtype)
+    def _values(self, values: TensorLike, keys: Tensor) -> Tensor:
+        x = convert(values, self._value_dtype)
         wanted = (*keys.spec.shape, *self._row)
-        if found.spec.shape != wanted:
+        if x.spec.shape != wanted:
             raise InvalidArgumentError(f"expected the shape {list(wanted)} for the values of keys "
-                                       f"of shape {list(keys.spec.shape)}; got {found.spec}")
-        return found
+                                       f"of shape {list(keys.spec.shape)}; got {x.spec}")
+        return x
 
     def _import(self, keys: np.ndarray, values: np.ndarray) -> None:
         """Have these entries and no others: what an initializer does.
@@ -184,7 +187,7 @@ class LookupTable(KeyedValues):
         self._entries.update(zip(keys.reshape(-1).tolist(), rows if self._row else rows.tolist()))
 
 
-def fillable(table: Any, source: KeyedValues) -> LookupTable:
+def fillable(table: LookupTable, source: KeyedValues) -> LookupTable:
     """`table`, into which an initializer puts keys and values.
 
     Raises:
@@ -212,7 +215,7 @@ class StaticHashTable(LookupTable):
         FailedPreconditionError: the initializer gives a key two values.
     """
 
-    def __init__(self, initializer: Any, default_value: Any, name: str | None = None,
+    def __init__(self, initializer: Any, default_value: TensorLike, name: str | None = None,
                  experimental_is_anonymous: bool = False) -> None:
         if not hasattr(initializer, "initialize"):
             raise TypeError(f"StaticHashTable takes an initializer such as "
@@ -265,7 +268,7 @@ class MutableHashTable(LookupTable):
 
     _changes = True
 
-    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any,
+    def __init__(self, key_dtype: DTypeLike, value_dtype: DTypeLike, default_value: TensorLike,
                  name: str = "MutableHashTable", checkpoint: bool = True,
                  experimental_is_anonymous: bool = False) -> None:
         super().__init__(key_dtype, value_dtype, default_value, name)
@@ -283,7 +286,7 @@ class MutableHashTable(LookupTable):
         """
         return self._found(keys, dynamic_default_values)
 
-    def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
+    def insert(self, keys: TensorLike, values: TensorLike, name: str | None = None) -> None:
         """Give `keys` these values; of a key that comes twice, the last.
 
         Raises:
@@ -294,7 +297,7 @@ class MutableHashTable(LookupTable):
         given = self._keys(keys)
         self._change("insert", self._put, [given, self._values(values, given)])
 
-    def remove(self, keys: Any, name: str | None = None) -> None:
+    def remove(self, keys: TensorLike, name: str | None = None) -> None:
         """Forget `keys`; those that are not there do not matter.
 
         Raises:
@@ -306,7 +309,7 @@ class MutableHashTable(LookupTable):
         for key in keys.reshape(-1).tolist():
             self._entries.pop(key, None)
 
-    def _change(self, name: str, change: Any, inputs: list[Tensor]) -> None:
+    def _change(self, name: str, change: Callable[..., object], inputs: list[Tensor]) -> None:
         def run(*arrays: np.ndarray) -> list[np.ndarray]:
             change(*arrays)
             return []
@@ -330,8 +333,8 @@ class DenseHashTable(MutableHashTable):
         UnimplementedError: a key is no scalar.
     """
 
-    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, empty_key: Any,
-                 deleted_key: Any, initial_num_buckets: int | None = None,
+    def __init__(self, key_dtype: DTypeLike, value_dtype: DTypeLike, default_value: int,
+                 empty_key: int, deleted_key: int, initial_num_buckets: int | None = None,
                  name: str = "MutableDenseHashTable", checkpoint: bool = True,
                  experimental_is_anonymous: bool = False) -> None:
         super().__init__(key_dtype, value_dtype, default_value, name)
@@ -342,19 +345,19 @@ class DenseHashTable(MutableHashTable):
         self._apart = {empty: "empty_key", deleted: "deleted_key"}
         _check_buckets(initial_num_buckets)
 
-    def _lone(self, key: Any, what: str) -> Any:
+    def _lone(self, key: int | str, what: str) -> bytes | int:
         """The only value of a key.
 
         Raises:
             UnimplementedError: it is no scalar.
         """
-        found = host_value(self._keys(key), f"DenseHashTable: {what}")
-        if found.ndim:
+        array = host_value(self._keys(key), f"DenseHashTable: {what}")
+        if array.ndim:
             raise UnimplementedError(f"DenseHashTable: {what} must be a scalar, as keys are; got "
                                      f"{shown(key)}")
-        return found.item()
+        return array.item()
 
-    def erase(self, keys: Any, name: str | None = None) -> None:
+    def erase(self, keys: TensorLike, name: str | None = None) -> None:
         """`remove`."""
         self.remove(keys)
 
@@ -379,7 +382,7 @@ class DenseHashTable(MutableHashTable):
 def _check_buckets(count: Any) -> None:
     if count is None:
         return
-    found = as_int(count, "DenseHashTable: initial_num_buckets")
-    if found < 4 or found & (found - 1):
+    number = as_int(count, "DenseHashTable: initial_num_buckets")
+    if number < 4 or number & (number - 1):
         raise InvalidArgumentError(f"DenseHashTable: initial_num_buckets must be a power of 2, and "
-                                   f"4 or more; got {found}")
+                                   f"4 or more; got {number}")

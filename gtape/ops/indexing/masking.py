@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.context import paused
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -19,23 +21,21 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, as_int
+from gtape.ops.elementwise.scalars import less
+from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import expand_dims, reshape_
 
 
 @primitive(linear="x", tf_name="GatherV2")
-def compress_(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
+def compress_(xp: ArrayModule, x: Array, index: Array, *, axis: int) -> Array:
     """y[…, i, …] = x[…, index[i], …] along `axis`, for distinct valid indices."""
     return xp.take(x, index, axis=axis)
 
 
-@compress_.infer
-def _(x: Spec, index: Spec, *, axis: int) -> Spec:
-    return x.reshaped((*x.shape[:axis], *index.shape, *x.shape[axis + 1:]))
-
-
-@compress_.vjp("x")
-def _(g: Any, x: Spec, index: Any, *, axis: int) -> Any:
-    return expand_(g, index, axis=axis, length=x.shape[axis])
+compress_.infer(lambda x, index, *, axis:
+                x.reshaped((*x.shape[:axis], *index.shape, *x.shape[axis + 1:])))
+compress_.vjp(x=lambda g, x_spec, index, *, axis:
+              expand_(g, index, axis=axis, length=x_spec.shape[axis]))
 
 
 _INDEX = np.array([3, 0, 2], np.int64)
@@ -43,28 +43,22 @@ compress_.cases = [case((4, 2), _INDEX, axis=0), case((2, 5), _INDEX, axis=1)]
 
 
 @primitive(linear="x", tf_name="ScatterNd")
-def expand_(xp: Any, x: Any, index: Any, *, axis: int, length: int) -> Any:
+def expand_(xp: ArrayModule, x: Array, index: Array, *, axis: int, length: int) -> Array:
     """Zeros of `length` along `axis`, with y[…, index[i], …] = x[…, i, …]: compress's adjoint."""
-    made = xp.zeros((*x.shape[:axis], length, *x.shape[axis + 1:]), x.dtype)
-    made[(slice(None),) * axis + (index,)] = x
-    return made
+    y = xp.zeros((*x.shape[:axis], length, *x.shape[axis + 1:]), x.dtype)
+    y[(slice(None),) * axis + (index,)] = x
+    return y
 
 
-@expand_.infer
-def _(x: Spec, index: Spec, *, axis: int, length: int) -> Spec:
-    return x.reshaped((*x.shape[:axis], length, *x.shape[axis + 1:]))
-
-
-@expand_.vjp("x")
-def _(g: Any, index: Any, *, axis: int) -> Any:
-    return compress_(g, index, axis=axis)
-
-
+expand_.infer(lambda x, index, *, axis, length:
+              x.reshaped((*x.shape[:axis], length, *x.shape[axis + 1:])))
+expand_.vjp(x=lambda g, index, *, axis: compress_(g, index, axis=axis))
 expand_.cases = [case((3, 2), _INDEX, axis=0, length=4), case((2, 3), _INDEX, axis=1, length=5)]
 
 
 @at_home
-def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
+def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: IntsLike | None = None,
+                 name: str = "boolean_mask") -> Tensor:
     """The slices of `tensor` where `mask` is true, in row-major order.
 
     Args:
@@ -94,6 +88,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_
     if at < 0 or shape[at:end] != lengths:
         raise InvalidArgumentError(f"boolean_mask: from axis {at} on, {x.spec} must have the "
                                    f"lengths {list(lengths)} of the mask")
+    # The number of results is known only by looking: on a GPU this waits.
     flat = chosen._t.xp.flatnonzero(chosen._array_().reshape(-1))
     index = EagerTensor(flat, chosen._t.device.type_of(flat.dtype))
     if len(lengths) > 1:
@@ -108,7 +103,7 @@ def _count(longest: Any) -> int:
 
 
 @at_home
-def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
+def sequence_mask(lengths: TensorLike, maxlen: int | None = None, dtype: object = dtypes.bool_,
                   name: str | None = None) -> Tensor:
     """y[…, j] = j < int(lengths[…]), for j in [0, maxlen). Not differentiable.
 
@@ -120,9 +115,6 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_,
         InvalidArgumentError: `lengths` are not numbers, or `maxlen` is not one; the longest is
             infinite or NaN.
     """
-    from gtape.ops.elementwise.scalars import less
-    from gtape.ops.shape.casting import cast
-
     x = convert(lengths)
     if not (x.dtype.is_integer or x.dtype.is_floating):
         raise InvalidArgumentError(f"sequence_mask: lengths must be numbers; got {x.spec}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
@@ -23,8 +23,8 @@ from gtape.ops.shape.packing import concat_, split_
 
 
 @at_home
-def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str | None = None,
-                      ) -> list[Tensor]:
+def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: int,
+                      name: str | None = None) -> list[Tensor]:
     """The rows of `data` as `num_partitions` tensors: row I goes to number partitions[I].
 
     Args:
@@ -58,7 +58,8 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str
 
 
 @at_home
-def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None = None) -> Tensor:
+def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike],
+                   name: str | None = None) -> Tensor:
     """y[indices[m][I], …] = data[m][I, …] for every m and I; of equal indices the last counts.
 
     Rows that no index names are 0. The first axis is as long as the largest index demands.

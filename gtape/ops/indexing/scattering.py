@@ -7,22 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core import dtypes
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert, convert_like
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case, ints
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import index_tensor
+from gtape.ops.arguments import as_shape, index_tensor
+from gtape.ops.elementwise.scalars import equal
 from gtape.ops.indexing.gathering import _checked_rows, gather_, gather_nd_, scatter_nd_
 from gtape.ops.shape.casting import cast_
+from gtape.ops.shape.creation import zeros
 from gtape.ops.shape.layout import reshape_
 
 _POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
 
 
-def rows_of(xp: Any, indices: Any, shape: tuple[int, ...], name: str) -> Any:
+def rows_of(xp: ArrayModule, indices: Array, shape: tuple[int, ...], name: str) -> Array:
     """Index tuples as a vector of row numbers of the flattened leading axes.
 
     Out of range raises InvalidArgumentError in host memory and gives -1 on a GPU.
@@ -30,12 +35,12 @@ def rows_of(xp: Any, indices: Any, shape: tuple[int, ...], name: str) -> Any:
     return _checked_rows(xp, indices, shape, name).reshape(-1)
 
 
-def _table(xp: Any, x: Any, depth: int) -> Any:
+def _table(xp: ArrayModule, x: Array, depth: int) -> Array:
     """A copy of x with its first `depth` axes made one."""
     return xp.array(x.reshape((math.prod(x.shape[:depth]), *x.shape[depth:])))
 
 
-def _inside(xp: Any, rows: Any, values: Any) -> tuple[Any, Any]:
+def _inside(xp: ArrayModule, rows: Array, values: Array) -> tuple[Any, Any]:
     """Rows and values without those out of range; in host memory there are none."""
     if xp is np:
         return rows, values
@@ -43,8 +48,9 @@ def _inside(xp: Any, rows: Any, values: Any) -> tuple[Any, Any]:
     return rows[kept], values[kept]
 
 
-def last_writers(xp: Any, rows: Any, count: int) -> Any:
+def last_writers(xp: ArrayModule, rows: Array, count: int) -> Array:
     """Whether each update is the last one of its row."""
+    # CuPy writes equal rows in any order: the place of the last one is the largest.
     order = xp.arange(rows.size)
     last = xp.full(count + 1, -1, order.dtype)
     xp.maximum.at(last, rows, order)
@@ -65,35 +71,24 @@ def _fitting(name: str, x: Spec, indices: Spec, updates: Spec) -> Spec:
 
 
 @primitive(linear="tensor updates", tf_name="TensorScatterUpdate")
-def tensor_scatter_update_(xp: Any, tensor: Any, indices: Any, updates: Any) -> Any:
+def tensor_scatter_update_(xp: ArrayModule, tensor: Array, indices: Array, updates: Array) -> Array:
     """y = tensor, with y[indices[I]] = updates[I]; the last of equal indices counts."""
     depth = indices.shape[-1]
     rows = rows_of(xp, indices, tensor.shape, "tensor_scatter_nd_update")
-    made = _table(xp, tensor, depth)
-    rows, values = _inside(xp, rows, updates.reshape((rows.size, *made.shape[1:])))
+    y = _table(xp, tensor, depth)
+    rows, values = _inside(xp, rows, updates.reshape((rows.size, *y.shape[1:])))
     if xp is not np:
-        kept = last_writers(xp, rows, made.shape[0])
+        kept = last_writers(xp, rows, y.shape[0])
         rows, values = rows[kept], values[kept]
-    made[rows] = values
-    return made.reshape(tensor.shape)
+    y[rows] = values
+    return y.reshape(tensor.shape)
 
 
-@tensor_scatter_update_.infer
-def _(tensor: Spec, indices: Spec, updates: Spec) -> Spec:
-    return _fitting("tensor_scatter_nd_update", tensor, indices, updates)
-
-
+tensor_scatter_update_.infer(lambda tensor, indices, updates:
+                             _fitting("tensor_scatter_nd_update", tensor, indices, updates))
 tensor_scatter_update_.on_cuda("kernels.scattering.tensor_scatter_update")
-
-
-@tensor_scatter_update_.vjp("tensor")
-def _(g: Any, indices: Any) -> Any:
-    return cleared_(g, indices)
-
-
-@tensor_scatter_update_.vjp("updates")
-def _(g: Any, indices: Any) -> Any:
-    return gather_last_(g, indices)
+tensor_scatter_update_.vjp(tensor=lambda g, indices: cleared_(g, indices))
+tensor_scatter_update_.vjp(updates=lambda g, indices: gather_last_(g, indices))
 
 
 _CASES = [case((3, 4), ints(5, 2, below=3), (5,)), case((3, 2), ints(2, 1, below=3), (2, 2))]
@@ -102,84 +97,60 @@ tensor_scatter_update_.cases = _CASES
 
 
 @primitive(linear="x", tf_name="TensorScatterUpdate")
-def cleared_(xp: Any, x: Any, indices: Any) -> Any:
+def cleared_(xp: ArrayModule, x: Array, indices: Array) -> Array:
     """y = x, with 0 at the indices; its own adjoint."""
     rows = rows_of(xp, indices, x.shape, "tensor_scatter_nd_update")
-    made = _table(xp, x, indices.shape[-1])
-    made[rows if xp is np else rows[rows >= 0]] = 0
-    return made.reshape(x.shape)
+    y = _table(xp, x, indices.shape[-1])
+    y[rows if xp is np else rows[rows >= 0]] = 0
+    return y.reshape(x.shape)
 
 
-@cleared_.infer
-def _(x: Spec, indices: Spec) -> Spec:
-    return x
-
-
-@cleared_.vjp("x")
-def _(g: Any, indices: Any) -> Any:
-    return cleared_(g, indices)
-
-
+cleared_.infer(lambda x, indices: x)
+cleared_.vjp(x=lambda g, indices: cleared_(g, indices))
 cleared_.cases = [case((3, 4), ints(5, 2, below=3))]
 
 
 @primitive(linear="x", tf_name="GatherNd")
-def gather_last_(xp: Any, x: Any, indices: Any) -> Any:
+def gather_last_(xp: ArrayModule, x: Array, indices: Array) -> Array:
     """y[I] = x[indices[I]], and 0 where a later index is the same."""
     rows = rows_of(xp, indices, x.shape, "tensor_scatter_nd_update")
-    found = gather_nd_.value(xp, x, indices)
+    y = gather_nd_.value(xp, x, indices)
     count = math.prod(x.shape[:indices.shape[-1]])
     kept = last_writers(xp, rows, count).reshape(indices.shape[:-1])
-    return found * kept.reshape(kept.shape + (1,) * (found.ndim - kept.ndim)).astype(x.dtype)
+    return y * kept.reshape(kept.shape + (1,) * (y.ndim - kept.ndim)).astype(x.dtype)
 
 
-@gather_last_.infer
-def _(x: Spec, indices: Spec) -> Spec:
-    return x.reshaped((*indices.shape[:-1], *x.shape[indices.shape[-1]:]))
-
-
-@gather_last_.vjp("x")
-def _(g: Any, x: Spec, indices: Any) -> Any:
-    return put_last_(indices, g, shape=x.shape)
-
-
+gather_last_.infer(lambda x, indices:
+                   x.reshaped((*indices.shape[:-1], *x.shape[indices.shape[-1]:])))
+gather_last_.vjp(x=lambda g, x_spec, indices: put_last_(indices, g, shape=x_spec.shape))
 gather_last_.cases = [case((3, 4), ints(5, 2, below=3))]
 
 
 @primitive(linear="updates", tf_name="ScatterNd")
-def put_last_(xp: Any, indices: Any, updates: Any, *, shape: tuple[int, ...]) -> Any:
+def put_last_(xp: ArrayModule, indices: Array, updates: Array, *, shape: tuple[int, ...]) -> Array:
     """Zeros of `shape` with y[indices[I]] = updates[I]: the adjoint of gather_last."""
     return tensor_scatter_update_.value(xp, xp.zeros(shape, updates.dtype), indices, updates)
 
 
-@put_last_.infer
-def _(indices: Spec, updates: Spec, *, shape: tuple[int, ...]) -> Spec:
-    return updates.reshaped(shape)
-
-
+put_last_.infer(lambda indices, updates, *, shape: updates.reshaped(shape))
 put_last_.on_cuda("kernels.scattering.put_last")
-
-
-@put_last_.vjp("updates")
-def _(g: Any, indices: Any) -> Any:
-    return gather_last_(g, indices)
-
-
+put_last_.vjp(updates=lambda g, indices: gather_last_(g, indices))
 put_last_.cases = [case(ints(5, 2, below=3), (5,), shape=(3, 4))]
 
 
-def _bounded(xp: Any, tensor: Any, indices: Any, updates: Any, combine: Any, name: str) -> Any:
+def _bounded(
+        xp: ArrayModule, tensor: Array, indices: Array, updates: Array, combine: Any, name: str,
+) -> Array:
     rows = rows_of(xp, indices, tensor.shape, name)
-    made = _table(xp, tensor, indices.shape[-1])
-    rows, values = _inside(xp, rows, updates.reshape((rows.size, *made.shape[1:])))
-    combine.at(made, rows, values)
-    return made.reshape(tensor.shape)
+    y = _table(xp, tensor, indices.shape[-1])
+    rows, values = _inside(xp, rows, updates.reshape((rows.size, *y.shape[1:])))
+    combine.at(y, rows, values)
+    return y.reshape(tensor.shape)
 
 
-def _bounded_grads(g: Any, tensor: Any, indices: Any, updates: Any, y: Any) -> tuple[Any, Any]:
+def _bounded_grads(g: Tensor, tensor: Tensor, indices: Tensor, updates: Tensor, y: Tensor,
+                   ) -> tuple[Tensor, ...]:
     """Equal candidates, of the tensor and of the updates, share the gradient."""
-    from gtape.ops.elementwise.scalars import equal
-
     own = cast_(equal(tensor, y), dtype=tensor.dtype)
     hits = cast_(equal(updates, gather_nd_(y, indices)), dtype=tensor.dtype)
     shared = g / (own + scatter_nd_(indices, hits, shape=tensor.spec.shape))
@@ -187,46 +158,28 @@ def _bounded_grads(g: Any, tensor: Any, indices: Any, updates: Any, y: Any) -> t
 
 
 @primitive(tf_name="TensorScatterMax")
-def tensor_scatter_max_(xp: Any, tensor: Any, indices: Any, updates: Any) -> Any:
+def tensor_scatter_max_(xp: ArrayModule, tensor: Array, indices: Array, updates: Array) -> Array:
     """y = tensor, with y[indices[I]] the largest of it and its updates."""
     return _bounded(xp, tensor, indices, updates, xp.maximum, "tensor_scatter_nd_max")
 
 
-@tensor_scatter_max_.infer
-def _(tensor: Spec, indices: Spec, updates: Spec) -> Spec:
-    return _fitting("tensor_scatter_nd_max", tensor, indices, updates)
-
-
-@tensor_scatter_max_.vjp("tensor", "updates")
-def _(g: Any, tensor: Any, indices: Any, updates: Any, y: Any) -> Any:
-    return _bounded_grads(g, tensor, indices, updates, y)
-
-
-tensor_scatter_max_.refuses = True
-tensor_scatter_max_.cases = _CASES
-
-
 @primitive(tf_name="TensorScatterMin")
-def tensor_scatter_min_(xp: Any, tensor: Any, indices: Any, updates: Any) -> Any:
+def tensor_scatter_min_(xp: ArrayModule, tensor: Array, indices: Array, updates: Array) -> Array:
     """y = tensor, with y[indices[I]] the smallest of it and its updates."""
     return _bounded(xp, tensor, indices, updates, xp.minimum, "tensor_scatter_nd_min")
 
 
-@tensor_scatter_min_.infer
-def _(tensor: Spec, indices: Spec, updates: Spec) -> Spec:
-    return _fitting("tensor_scatter_nd_min", tensor, indices, updates)
+tensor_scatter_max_.infer(lambda tensor, indices, updates:
+                          _fitting("tensor_scatter_nd_max", tensor, indices, updates))
+tensor_scatter_min_.infer(lambda tensor, indices, updates:
+                          _fitting("tensor_scatter_nd_min", tensor, indices, updates))
+for _extreme in (tensor_scatter_max_, tensor_scatter_min_):
+    _extreme.vjp("tensor", "updates")(_bounded_grads)
+    _extreme.refuses = True
+    _extreme.cases = _CASES
 
 
-@tensor_scatter_min_.vjp("tensor", "updates")
-def _(g: Any, tensor: Any, indices: Any, updates: Any, y: Any) -> Any:
-    return _bounded_grads(g, tensor, indices, updates, y)
-
-
-tensor_scatter_min_.refuses = True
-tensor_scatter_min_.cases = _CASES
-
-
-def _arguments(name: str, tensor: Any, indices: Any, updates: Any, policy: str,
+def _arguments(name: str, tensor: TensorLike, indices: TensorLike, updates: TensorLike, policy: str,
                ) -> tuple[Tensor, Tensor, Tensor]:
     if policy not in _POLICIES:
         raise InvalidArgumentError(f"{name}: bad_indices_policy must be one of {_POLICIES}; got "
@@ -250,8 +203,8 @@ def _without_bad(x: Tensor, index: Tensor, values: Tensor) -> tuple[Tensor, Tens
     return gather_(picked, rows, axis=0), gather_(flat, rows, axis=0)
 
 
-def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "",
-                          name: str | None = None) -> Tensor:
+def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
+                          bad_indices_policy: str = "", name: str | None = None) -> Tensor:
     """`tensor` with `updates` added at `indices`; repeated indices add up.
 
     Args:
@@ -264,19 +217,19 @@ def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, bad_indices_p
     """
     x, index, values = _arguments("tensor_scatter_nd_add", tensor, indices, updates,
                                   bad_indices_policy)
-    return x + scatter_nd_(index, values, shape=x.spec.shape)  # type: ignore[operator]
+    return x + scatter_nd_(index, values, shape=x.spec.shape)
 
 
-def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "",
-                          name: str | None = None) -> Tensor:
+def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
+                          bad_indices_policy: str = "", name: str | None = None) -> Tensor:
     """`tensor` with `updates` subtracted at `indices`. Raises as `tensor_scatter_nd_add`."""
     x, index, values = _arguments("tensor_scatter_nd_sub", tensor, indices, updates,
                                   bad_indices_policy)
-    return x - scatter_nd_(index, values, shape=x.spec.shape)  # type: ignore[operator]
+    return x - scatter_nd_(index, values, shape=x.spec.shape)
 
 
-def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None,
-                             ) -> Tensor:
+def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
+                             name: str | None = None) -> Tensor:
     """`tensor` with `updates` in place of its values at `indices`.
 
     Of equal indices the last counts, and it alone gets the gradient. Raises as
@@ -286,8 +239,8 @@ def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str 
                                               ""))
 
 
-def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "",
-                          name: str | None = None) -> Tensor:
+def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
+                          bad_indices_policy: str = "", name: str | None = None) -> Tensor:
     """`tensor` with the larger of its value and the updates at `indices`.
 
     Equal values share the gradient. Raises as `tensor_scatter_nd_add`.
@@ -296,11 +249,26 @@ def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, bad_indices_p
                                            bad_indices_policy))
 
 
-def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "",
-                          name: str | None = None) -> Tensor:
+def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
+                          bad_indices_policy: str = "", name: str | None = None) -> Tensor:
     """`tensor` with the smaller of its value and the updates at `indices`.
 
     Equal values share the gradient. Raises as `tensor_scatter_nd_add`.
     """
     return tensor_scatter_min_(*_arguments("tensor_scatter_nd_min", tensor, indices, updates,
                                            bad_indices_policy))
+
+
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: IntsLike, name: str | None = None,
+               ) -> Tensor:
+    """`updates` added into zeros of `shape` at `indices`; repeated indices add up.
+
+    Of strings that have one index the last counts.
+
+    Raises:
+        InvalidArgumentError: an index out of range, or shapes that do not fit.
+    """
+    values = convert(updates)
+    if values.dtype is dtypes.string:
+        return tensor_scatter_nd_update(zeros(as_shape(shape), dtypes.string), indices, values)
+    return scatter_nd_(index_tensor(indices, "scatter_nd", values), values, shape=as_shape(shape))

@@ -8,12 +8,14 @@ are.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import SupportsIndex
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import DType, float32, int64, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -25,7 +27,7 @@ from gtape.numerics import scatter
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, index_tensor
 from gtape.ops.checks.ranges import within
-from gtape.ops.elementwise.scalars import equal, greater_equal, maximum, sqrt, where
+from gtape.ops.elementwise.scalars import equal, greater_equal, maximum, sqrt, truncatediv, where
 from gtape.ops.indexing.gathering import rows_or_zero_, scatter_rows_
 from gtape.ops.shape.casting import cast_
 from gtape.ops.shape.creation import ones_like, zeros_like
@@ -33,18 +35,18 @@ from gtape.ops.shape.layout import broadcast_to_, reshape_
 
 
 @primitive(tf_name="UnsortedSegmentMax")
-def segment_extreme_(xp: Any, x: Any, ids: Any, *, count: int, largest: bool,
-                     zeros: bool = False) -> Any:
+def segment_extreme_(xp: ArrayModule, x: Array, ids: Array, *, count: int, largest: bool,
+                     zeros: bool = False) -> Array:
     """y[s] = the largest or smallest x[i] with ids[i] = s.
 
     Where there is none: the lowest or highest finite value, or 0 if `zeros`.
     """
-    made = (scatter.segment_max if largest else scatter.segment_min)(xp, x, ids, count)
+    y = (scatter.segment_max if largest else scatter.segment_min)(xp, x, ids, count)
     if zeros:
         present = scatter.segment_count(xp, ids, count) > 0
-        made = xp.where(present.reshape((count,) + (1,) * (x.ndim - 1)), made,
+        y = xp.where(present.reshape((count,) + (1,) * (x.ndim - 1)), y,
                         xp.zeros((), x.dtype))
-    return made
+    return y
 
 
 segment_extreme_.on_cuda("kernels.scattering.segment_extreme")
@@ -58,7 +60,7 @@ def _(x: Spec, ids: Spec, *, count: int, largest: bool, zeros: bool) -> Spec:
 
 
 @segment_extreme_.vjp("x")
-def _(g: Any, x: Any, ids: Any, y: Any, *, count: int) -> Any:
+def _(g: Tensor, x: Tensor, ids: Tensor, y: Tensor, *, count: int) -> Tensor:
     hit = cast_(equal(x, rows_or_zero_(y, ids)), dtype=x.dtype)
     equals = rows_or_zero_(scatter_rows_(hit, ids, rows=count), ids)
     return rows_or_zero_(g, ids) * hit / maximum(equals, 1.0)
@@ -69,21 +71,17 @@ segment_extreme_.cases = [case((6, 2), ints(6, below=3), count=3, largest=True),
 
 
 @primitive(tf_name="UnsortedSegmentProd")
-def segment_prod_(xp: Any, x: Any, ids: Any, *, count: int) -> Any:
+def segment_prod_(xp: ArrayModule, x: Array, ids: Array, *, count: int) -> Array:
     """y[s] = Π x[i] over i with ids[i] = s; 1 where there is none."""
     return scatter.segment_prod(xp, x, ids, count)
 
 
 segment_prod_.on_cuda("kernels.scattering.segment_reduce", reduction="product")
-
-
-@segment_prod_.infer
-def _(x: Spec, ids: Spec, *, count: int) -> Spec:
-    return x.reshaped((count, *x.shape[1:]))
+segment_prod_.infer(lambda x, ids, *, count: x.reshaped((count, *x.shape[1:])))
 
 
 @segment_prod_.vjp("x")
-def _(g: Any, x: Any, ids: Any) -> Any:
+def _(g: Tensor, x: Tensor, ids: Tensor) -> Tensor:
     # Rows that no segment takes have no gradient, whatever they are.
     spread = rows_or_zero_(g, ids)
     taken = reshape_(greater_equal(ids, 0), shape=(ids.spec.shape[0], *(1,) * (x.ndim - 1)))
@@ -96,9 +94,10 @@ segment_prod_.cases = [case((6, 2), ints(6, below=3), count=3), case((5,), ints(
 
 
 @primitive(nondifferentiable=True, outputs="order place before behind", tf_name="Sort")
-def group_(xp: Any, ids: Any) -> Any:
+def group_(xp: ArrayModule, ids: Array) -> tuple[Array, ...]:
     """The order that brings equal ids together, its inverse, and how many rows of the same id come
     before and behind each in this order."""
+    # Stable: within a segment the rows keep their order, and so do the errors of rounding.
     order = xp.argsort(ids, kind="stable")
     ranked, at = ids[order], xp.arange(ids.size)
     before = at - xp.searchsorted(ranked, ranked)
@@ -106,9 +105,7 @@ def group_(xp: Any, ids: Any) -> Any:
     return tuple(v.astype(np.int64) for v in (order, xp.argsort(order), before, behind))
 
 
-@group_.infer
-def _(ids: Spec) -> tuple[Spec, ...]:
-    return (Spec(ids.shape, int64),) * 4
+group_.infer(lambda ids: (Spec(ids.shape, int64),) * 4)
 
 
 def _product_of_others(x: Tensor, ids: Tensor) -> Tensor:
@@ -126,11 +123,11 @@ def _product_before(x: Tensor, count: Tensor, way: int) -> Tensor:
     The product of a stretch is that of its two halves, longer by twice in every step.
     """
     n, step = x.spec.shape[0], 1
-    made = _near(x, count, way)
+    y = _near(x, count, way)
     while step < n:
-        made = made * _near(made, count, way * step)  # type: ignore[operator]
+        y = y * _near(y, count, way * step)
         step *= 2
-    return made
+    return y
 
 
 def _near(x: Tensor, count: Tensor, distance: int) -> Tensor:
@@ -138,13 +135,13 @@ def _near(x: Tensor, count: Tensor, distance: int) -> Tensor:
     n = x.spec.shape[0]
     inside = greater_equal(count, abs(distance))
     at = convert(np.arange(n) + distance, None, x._t.device)
-    found = rows_or_zero_(x, where(inside, at, convert(-1, at.dtype, x._t.device)))
+    y = rows_or_zero_(x, where(inside, at, convert(-1, at.dtype, x._t.device)))
     shape = (n, *(1,) * (x.ndim - 1))
-    return where(broadcast_to_(reshape_(inside, shape=shape), shape=x.spec.shape), found,
+    return where(broadcast_to_(reshape_(inside, shape=shape), shape=x.spec.shape), y,
                  ones_like(x))
 
 
-def _numeric(name: str, data: Any) -> Tensor:
+def _numeric(name: str, data: TensorLike) -> Tensor:
     x = convert(data)
     if x.dtype is string or x.dtype.is_bool:
         raise InvalidArgumentError(f"{name}: data must be numbers; got {x.spec}")
@@ -152,7 +149,7 @@ def _numeric(name: str, data: Any) -> Tensor:
 
 
 @at_home
-def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int]:
+def _sorted(name: str, data: TensorLike, segment_ids: TensorLike) -> tuple[Tensor, Tensor, int]:
     """Rows, ids and the number of segments."""
     x = _numeric(name, data)
     ids = index_tensor(segment_ids, name, x)
@@ -169,7 +166,7 @@ def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int
 
 
 @at_home
-def _unsorted(name: str, data: Any, segment_ids: Any, num_segments: Any,
+def _unsorted(name: str, data: TensorLike, segment_ids: TensorLike, num_segments: int,
               ) -> tuple[Tensor, Tensor, int]:
     """Rows [n, …], ids [n] and the number of segments."""
     x = _numeric(name, data)
@@ -190,17 +187,13 @@ def _unsorted(name: str, data: Any, segment_ids: Any, num_segments: Any,
 
 
 @primitive(nondifferentiable=True)
-def sizes_(xp: Any, ids: Any, *, count: int, axes: int, dtype: DType) -> Any:
+def sizes_(xp: ArrayModule, ids: Array, *, count: int, axes: int, dtype: DType) -> Array:
     """The number of rows of each segment, at least 1, with so many axes of length 1 behind."""
-    found = xp.maximum(scatter.segment_count(xp, ids, count), 1)
-    return found.reshape((count,) + (1,) * axes).astype(dtype.np_dtype)
+    y = xp.maximum(scatter.segment_count(xp, ids, count), 1)
+    return y.reshape((count,) + (1,) * axes).astype(dtype.np_dtype)
 
 
-@sizes_.infer
-def _(ids: Spec, *, count: int, axes: int, dtype: DType) -> Spec:
-    return Spec((count,) + (1,) * axes, dtype)
-
-
+sizes_.infer(lambda ids, *, count, axes, dtype: Spec((count,) + (1,) * axes, dtype))
 sizes_.cases = [case(ints(6, below=4), count=5, axes=1, dtype=float32)]
 
 
@@ -209,7 +202,7 @@ def _sizes(x: Tensor, ids: Tensor, count: int) -> Tensor:
     return sizes_(ids, count=count, axes=x.ndim - 1, dtype=x.dtype)
 
 
-def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """y[s, …] = Σ data[i, …] over i with segment_ids[i] = s, 0 where there is none.
 
     Args:
@@ -222,18 +215,16 @@ def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     return scatter_rows_(x, ids, rows=count)
 
 
-def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The mean of the rows of each segment, 0 where there is none. See `segment_sum`."""
     x, ids, count = _sorted("segment_mean", data, segment_ids)
     total, sizes = scatter_rows_(x, ids, rows=count), _sizes(x, ids, count)
     if x.dtype.is_integer:
-        from gtape.ops.elementwise.scalars import truncatediv
-
         return truncatediv(total, sizes)
     return total / sizes
 
 
-def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The largest of the rows of each segment, 0 where there is none; ties share the gradient.
 
     See `segment_sum`.
@@ -242,7 +233,7 @@ def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     return segment_extreme_(x, ids, count=count, largest=True, zeros=True)
 
 
-def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The smallest of the rows of each segment, 0 where there is none; ties share the gradient.
 
     See `segment_sum`.
@@ -251,7 +242,7 @@ def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     return segment_extreme_(x, ids, count=count, largest=False, zeros=True)
 
 
-def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The product of the rows of each segment, 1 where there is none; exact gradient at zeros.
 
     See `segment_sum`.
@@ -261,8 +252,8 @@ def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor
 
 
 @takes_composites
-def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
-                         ) -> Tensor:
+def unsorted_segment_sum(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
+                         name: str | None = None) -> Tensor:
     """y[s, …] = Σ data[I, …] over I with segment_ids[I] = s, 0 where there is none.
 
     Args:
@@ -280,15 +271,15 @@ def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: s
 
 
 @takes_composites
-def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
-                          ) -> Tensor:
+def unsorted_segment_mean(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
+                          name: str | None = None) -> Tensor:
     """The mean of each segment, 0 where there is none. See `unsorted_segment_sum`."""
     x, ids, count = _unsorted("unsorted_segment_mean", data, segment_ids, num_segments)
     return scatter_rows_(x, ids, rows=count) / _sizes(x, ids, count)
 
 
 @takes_composites
-def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any,
+def unsorted_segment_sqrt_n(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
                             name: str | None = None) -> Tensor:
     """The sum of each segment divided by √(number of rows). See `unsorted_segment_sum`."""
     x, ids, count = _unsorted("unsorted_segment_sqrt_n", data, segment_ids, num_segments)
@@ -296,8 +287,8 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any,
 
 
 @takes_composites
-def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
-                         ) -> Tensor:
+def unsorted_segment_max(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
+                         name: str | None = None) -> Tensor:
     """The largest of each segment, the lowest finite value where there is none; ties share the
     gradient. See `unsorted_segment_sum`."""
     x, ids, count = _unsorted("unsorted_segment_max", data, segment_ids, num_segments)
@@ -305,8 +296,8 @@ def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: s
 
 
 @takes_composites
-def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
-                         ) -> Tensor:
+def unsorted_segment_min(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
+                         name: str | None = None) -> Tensor:
     """The smallest of each segment, the highest finite value where there is none; ties share the
     gradient. See `unsorted_segment_sum`."""
     x, ids, count = _unsorted("unsorted_segment_min", data, segment_ids, num_segments)
@@ -314,8 +305,8 @@ def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: s
 
 
 @takes_composites
-def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None,
-                          ) -> Tensor:
+def unsorted_segment_prod(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
+                          name: str | None = None) -> Tensor:
     """The product of each segment, 1 where there is none; exact gradient at zeros. See
     `unsorted_segment_sum`."""
     x, ids, count = _unsorted("unsorted_segment_prod", data, segment_ids, num_segments)

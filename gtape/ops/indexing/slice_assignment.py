@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.context import paused
 from gtape.core.convert import convert, convert_like
+from gtape.core.device import Array, ArrayModule, Device
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.source_location import here
@@ -34,14 +36,14 @@ class SliceOf(NamedTuple):
 _traced: dict[int, tuple[Any, SliceOf]] = {}
 
 
-def _getitem(self: Variable, key: Any) -> Tensor:
+def _getitem(self: Variable, key: object) -> Tensor:
     """variable[key]: a tensor, with `assign`, `assign_add` and `assign_sub` for that slice."""
-    made = getitem(self, key)
-    remember(made, self, key)
-    return made
+    y = getitem(self, key)
+    remember(y, self, key)
+    return y
 
 
-def remember(piece: Any, variable: Variable, key: Any) -> None:
+def remember(piece: TensorLike, variable: Variable, key: object) -> None:
     """Let `piece` be assigned to: it is variable[key]."""
     origin = SliceOf(variable._resource_(), key, *here())
     if type(piece) is EagerTensor:
@@ -51,7 +53,7 @@ def remember(piece: Any, variable: Variable, key: Any) -> None:
     _traced[number] = weakref.ref(piece, lambda _: _traced.pop(number, None)), origin
 
 
-def _origin(piece: Any) -> SliceOf | None:
+def _origin(piece: Tensor) -> SliceOf | None:
     if type(piece) is EagerTensor:
         origin = getattr(piece, "_origin", None)
         return origin if type(origin) is SliceOf else None
@@ -64,7 +66,7 @@ class _Index(NamedTuple):
     number: int
 
 
-def _frozen(entry: Any, tensors: list[Tensor], device: Any) -> Any:
+def _frozen(entry: int | slice | Tensor | None, tensors: list[Tensor], device: Device) -> Any:
     """One entry of an index as a constant; what it cannot be is added to `tensors`."""
     if isinstance(entry, Variable):
         entry = entry._read_()
@@ -81,13 +83,13 @@ def _frozen(entry: Any, tensors: list[Tensor], device: Any) -> Any:
     return entry
 
 
-def _thawed(key: tuple[Any, ...], indices: Any) -> tuple[Any, ...]:
+def _thawed(key: tuple[object, ...], indices: Any) -> tuple[Any, ...]:
     return tuple([indices[e.number] if type(e) is _Index else
                   slice(*e[1:]) if type(e) is tuple else e for e in key])
 
 
 @primitive(nondifferentiable=True)
-def changed_piece_(xp: Any, *values: Any, key: tuple[Any, ...], how: str) -> Any:
+def changed_piece_(xp: ArrayModule, *values: Array, key: tuple[object, ...], how: str) -> Array:
     """values[0] with values[1] assigned, or added or subtracted, at `key`; the others are the
     index arrays in it."""
     array, update = xp.array(values[0]), values[1]
@@ -127,7 +129,7 @@ changed_piece_.cases = [case((4, 3), (3,), key=(1,), how="assign"),
                         case((4, 3), (2, 3), np.array([0, 2]), key=(_Index(0),), how="assign_add")]
 
 
-def _write(piece: SliceOf, value: Any, how: str) -> Any:
+def _write(piece: SliceOf, value: TensorLike, how: str) -> Any:
     """The variable after its slice was assigned, or shifted by, `value`."""
     state = piece.variable
     old = state._value
@@ -140,8 +142,8 @@ def _write(piece: SliceOf, value: Any, how: str) -> Any:
     entries = piece.key if isinstance(piece.key, tuple) else (piece.key,)
     key = tuple([_frozen(e, indices, old._t.device) for e in entries])
     with paused():
-        made = changed_piece_(old, given, *indices, key=key, how=how)
-    return state._written(made, True, given, state)
+        y = changed_piece_(old, given, *indices, key=key, how=how)
+    return state._written(y, True, given, state)
 
 
 def _method(how: str) -> property:
@@ -150,7 +152,7 @@ def _method(how: str) -> property:
         if piece is None:
             raise AttributeError(how)
 
-        def write(value: Any, name: str | None = None) -> Any:
+        def write(value: TensorLike, name: str | None = None) -> Any:
             return _write(piece, value, how)
 
         return write
@@ -161,4 +163,4 @@ def _method(how: str) -> property:
 for _how in ("assign", "assign_add", "assign_sub"):
     for _class in (EagerTensor, SymbolicTensor):
         setattr(_class, _how, _method(_how))
-Variable.__getitem__ = _getitem  # type: ignore[attr-defined, misc]
+Variable.__getitem__ = _getitem  # type: ignore[misc]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import EllipsisType
 from typing import Any
 
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import int32
 from gtape.core.errors import InvalidArgumentError
@@ -14,13 +16,14 @@ from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.elementwise.clipping import clip_by_value
 from gtape.ops.indexing.getitem import Entry, _expanded, _native, getitem_
 from gtape.ops.indexing.scattering import tensor_scatter_nd_update
+from gtape.ops.indexing.slice_assignment import remember
 from gtape.ops.shape.arranging import meshgrid
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.creation import range_
 from gtape.ops.shape.packing import stack
 
 
-def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
+def slice_(input_: TensorLike, begin: IntsLike, size: IntsLike, name: str | None = None) -> Tensor:
     """size[i] cells from begin[i] on along each axis i; a size of -1 means all that follow.
 
     Raises:
@@ -39,9 +42,10 @@ def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tenso
     return getitem_(x, key=tuple(("slice", b, e, None) for b, e in zip(starts, ends)))
 
 
-def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0,
-                  end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0,
-                  shrink_axis_mask: int = 0, var: Any = None, name: str | None = None) -> Tensor:
+def strided_slice(input_: TensorLike, begin: IntsLike, end: IntsLike,
+                  strides: IntsLike | None = None, begin_mask: int = 0, end_mask: int = 0,
+                  ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+                  var: Any = None, name: str | None = None) -> Tensor:
     """x[begin[0]:end[0]:strides[0], …], with Python's meaning of negative numbers.
 
     Args:
@@ -67,7 +71,7 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
                                    f"{list(steps)}")
     if (ellipsis_mask & (1 << len(starts)) - 1).bit_count() > 1:
         raise InvalidArgumentError("strided_slice: only one entry can be an ellipsis")
-    entries: list[Entry] = []
+    entries: list[Entry | EllipsisType] = []
     for i, (start, stop, step) in enumerate(zip(starts, ends, steps)):
         if ellipsis_mask >> i & 1:
             entries.append(Ellipsis)
@@ -81,16 +85,14 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
     if not (var is None or is_variable(var)):
         raise TypeError(f"strided_slice: var must be a Variable or None; got {shown(var)}")
     key = _expanded(entries, x.ndim)
-    made = getitem_(x, key=key)
-    if var is not None and type(made) is EagerTensor:
-        from gtape.ops.indexing.slice_assignment import remember
-
-        remember(made, var, _native(key))
-    return made
+    y = getitem_(x, key=key)
+    if var is not None and type(y) is EagerTensor:
+        remember(y, var, _native(key))
+    return y
 
 
-def dynamic_update_slice(*, input: Any, update: Any, indices: Any, name: str | None = None,
-                         ) -> Tensor:
+def dynamic_update_slice(*, input: TensorLike, update: TensorLike, indices: TensorLike,
+                         name: str | None = None) -> Tensor:
     """`input` with the block that begins at `indices` replaced by `update`, of the same rank.
 
     The indices may be known at the call alone. A block that would not lie inside is moved until it

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.placement import at_home
-from gtape.core.spec import Spec, normal_axes
+from gtape.core.spec import normal_axes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_ints
@@ -31,20 +34,16 @@ class UniqueWithCounts(NamedTuple):
 
 
 @primitive(tf_name="Unique")
-def unique_(xp: Any, x: Any, first: Any) -> Any:
+def unique_(xp: ArrayModule, x: Array, first: Array) -> Array:
     """The rows of x at the positions where each occurs first."""
     return x[first]
 
 
-@unique_.infer
-def _(x: Spec, first: Spec) -> Spec:
-    return x.reshaped((*first.shape, *x.shape[1:]))
-
-
+unique_.infer(lambda x, first: x.reshaped((*first.shape, *x.shape[1:])))
 unique_.cases = [case((4,), ints(3, below=4)), case((4, 2), ints(3, below=4))]
 
 
-def _classes(xp: Any, rows: Any) -> tuple[Any, Any, Any]:
+def _classes(xp: Any, rows: Array) -> tuple[Any, Any, Any]:
     """Of distinct rows in sorted order: where each occurs first, which each row is, how many."""
     if not rows.size:
         some = min(len(rows), 1)
@@ -52,7 +51,7 @@ def _classes(xp: Any, rows: Any) -> tuple[Any, Any, Any]:
                 xp.full(some, len(rows), np.int64))
     flat = rows.reshape(len(rows), -1)
     keys, axis = (flat[:, 0], None) if flat.shape[1] == 1 else (flat, 0)
-    return xp.unique(keys, return_index=True, return_inverse=True,  # type: ignore[no-any-return]
+    return xp.unique(keys, return_index=True, return_inverse=True,
                      return_counts=True, axis=axis, equal_nan=False)[1:]
 
 
@@ -64,40 +63,41 @@ def _first(x: Tensor, axis: int) -> Tensor:
 
 
 @at_home
-def _distinct(x: Any, out_idx: Any, axis: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+def _distinct(x: Tensor, out_idx: str | DType, axis: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     tensor = convert(x)
     dtype, rows = as_dtype(out_idx), _first(tensor, axis)
     xp = tensor._t.xp
     first, inverse, count = _classes(xp, rows._array_())
+    # NumPy numbers the classes by size; TensorFlow does by first occurrence.
     order = xp.argsort(first)
     place = xp.argsort(order)
 
-    def integers(array: Any, wanted: DType) -> EagerTensor:
+    def integers(array: np.ndarray, wanted: DType) -> EagerTensor:
         return EagerTensor(array.astype(wanted.np_dtype), tensor._t.device.typed(wanted))
 
     return (_first(unique_(rows, integers(first[order], dtypes.int64)), axis),
             integers(place[inverse.reshape(-1)], dtype), integers(count[order], dtype))
 
 
-def _vector(x: Any) -> Tensor:
-    found = convert(x)
-    if found.ndim != 1:
-        raise InvalidArgumentError(f"unique takes a vector; got {found.spec}. Use tf.reshape")
-    return found
+def _vector(x: TensorLike) -> Tensor:
+    tensor = convert(x)
+    if tensor.ndim != 1:
+        raise InvalidArgumentError(f"unique takes a vector; got {tensor.spec}. Use tf.reshape")
+    return tensor
 
 
-def _axis(x: Any, axis: Any) -> tuple[Tensor, int]:
+def _axis(x: Tensor, axis: Sequence[int]) -> tuple[Tensor, int]:
     """The tensor, and which axis the vector `axis` of one number means."""
-    wanted, found = as_ints(axis, "UniqueV2: axis"), convert(x)
+    wanted, tensor = as_ints(axis, "UniqueV2: axis"), convert(x)
     if not wanted:
-        return _vector(found), 0
+        return _vector(tensor), 0
     if len(wanted) != 1:
         raise InvalidArgumentError(f"UniqueV2: axis must hold one number or none; got "
                                    f"{list(wanted)}")
-    return found, normal_axes("UniqueV2", wanted, found.ndim)[0]
+    return tensor, normal_axes("UniqueV2", wanted, tensor.ndim)[0]
 
 
-def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
+def unique(x: TensorLike, out_idx: DType = dtypes.int32, name: str | None = None) -> Unique:
     """The distinct elements of a vector in the order they first occur, and x as indices of them.
 
     A nan is distinct from every other. No gradient is registered.
@@ -108,13 +108,14 @@ def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Uniq
     return Unique(*_distinct(_vector(x), out_idx)[:2])
 
 
-def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None,
+def unique_with_counts(x: TensorLike, out_idx: str | DType = dtypes.int32, name: str | None = None,
                        ) -> UniqueWithCounts:
     """`unique`, and how often each distinct element occurs."""
     return UniqueWithCounts(*_distinct(_vector(x), out_idx))
 
 
-def unique_v2(*, x: Any, axis: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
+def unique_v2(*, x: Tensor, axis: Any, out_idx: DType = dtypes.int32, name: str | None = None,
+              ) -> Unique:
     """The distinct slices along `axis` in the order they first occur, and x as indices of them.
 
     Args:
@@ -127,7 +128,7 @@ def unique_v2(*, x: Any, axis: Any, out_idx: Any = dtypes.int32, name: str | Non
     return Unique(*_distinct(tensor, out_idx, at)[:2])
 
 
-def unique_with_counts_v2(*, x: Any, axis: Any, out_idx: Any = dtypes.int32,
+def unique_with_counts_v2(*, x: Tensor, axis: Any, out_idx: DType = dtypes.int32,
                           name: str | None = None) -> UniqueWithCounts:
     """`unique_v2`, and how often each distinct slice occurs."""
     tensor, at = _axis(x, axis)

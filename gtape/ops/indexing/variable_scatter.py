@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.context import paused
 from gtape.core.convert import convert_like
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import case, ints
@@ -35,7 +37,7 @@ _COMBINED: dict[str, Callable[..., Any]] = {
     "max": segment_max}
 
 
-def _combine(xp: Any, how: str, old: Any, values: Any) -> Any:
+def _combine(xp: ArrayModule, how: str, old: Array, values: Array) -> Array:
     if how != "div":
         return getattr(xp, _ARITHMETIC[how])(old, values)
     return truncatediv(xp, old, values) if old.dtype.kind in "iu" else old / values
@@ -46,6 +48,7 @@ def _written_rows(xp: Any, how: str, table: Any, rows: Any, values: Any) -> None
     if how == "update":
         table[rows] = values
         return
+    # x[rows] = … takes one of equal rows alone: their values are combined before.
     distinct, place = xp.unique(rows, return_inverse=True)
     if distinct.size < rows.size:
         values = _COMBINED[how](xp, values, place.reshape(-1), distinct.size)
@@ -55,18 +58,19 @@ def _written_rows(xp: Any, how: str, table: Any, rows: Any, values: Any) -> None
 
 def _changed(xp: Any, old: Any, rows: Any, updates: Any, how: str, depth: int) -> Any:
     """`old` after its rows, numbered over the first `depth` axes, were written."""
-    made = xp.array(old)
-    table = made.reshape((math.prod(old.shape[:depth]), *old.shape[depth:]))
+    y = xp.array(old)
+    table = y.reshape((math.prod(old.shape[:depth]), *old.shape[depth:]))
     updates = updates.reshape((rows.size, *table.shape[1:]))
     if xp is not np:
+        # In host memory the rows were checked; on a GPU those out of range are left out.
         kept = (rows >= 0) & (rows < table.shape[0])
         rows, updates = rows[kept], updates[kept]
     _written_rows(xp, how, table, rows, updates)
-    return made
+    return y
 
 
 @primitive(nondifferentiable=True)
-def changed_rows_(xp: Any, value: Any, indices: Any, updates: Any, *, how: str) -> Any:
+def changed_rows_(xp: ArrayModule, value: Any, indices: Any, updates: object, *, how: str) -> Any:
     """`value` with rows along axis 0 written."""
     rows = indices.reshape(-1)
     check_rows(xp, rows, value.shape[0], f"scatter_{how}")
@@ -74,7 +78,8 @@ def changed_rows_(xp: Any, value: Any, indices: Any, updates: Any, *, how: str) 
 
 
 @primitive(nondifferentiable=True)
-def changed_slices_(xp: Any, value: Any, indices: Any, updates: Any, *, how: str) -> Any:
+def changed_slices_(xp: ArrayModule, value: Array, indices: Array, updates: Array, *, how: str,
+                    ) -> Array:
     """`value` with the slices at index tuples written."""
     rows = _checked_rows(xp, indices, value.shape, f"scatter_nd_{how}").reshape(-1)
     return _changed(xp, value, rows, updates, how, indices.shape[-1])
@@ -98,11 +103,11 @@ def _assigned(variable: Variable, change: Any, how: str, index: Tensor, values: 
     """The variable after `change`."""
     state = variable._resource_()
     with paused():
-        made = change(state._value, index, values, how=how)
-    return variable._written(made, True, values, state)
+        y = change(state._value, index, values, how=how)
+    return variable._written(y, True, values, state)
 
 
-def _updates(variable: Variable, given: Any, wanted: tuple[int, ...], name: str) -> Tensor:
+def _updates(variable: Variable, given: TensorLike, wanted: tuple[int, ...], name: str) -> Tensor:
     """`given` in the variable's dtype and in the shape `wanted`; a scalar is repeated."""
     like = variable._resource_()._value
     values = convert_like(given, like._t, name)
@@ -121,7 +126,7 @@ def _updates(variable: Variable, given: Any, wanted: tuple[int, ...], name: str)
     return values
 
 
-def scatter(variable: Variable, sparse_delta: Any, how: str) -> Any:
+def scatter(variable: Variable, sparse_delta: TensorLike, how: str) -> Variable:
     """`Variable.scatter_*`: rows along axis 0."""
     name = f"scatter_{how}"
     if not isinstance(sparse_delta, IndexedSlices):
@@ -137,7 +142,7 @@ def scatter(variable: Variable, sparse_delta: Any, how: str) -> Any:
     return _assigned(variable, changed_rows_, how, index, values)
 
 
-def scatter_nd(variable: Variable, indices: Any, updates: Any, how: str) -> Any:
+def scatter_nd(variable: Variable, indices: TensorLike, updates: TensorLike, how: str) -> Variable:
     """`Variable.scatter_nd_*`: slices at index tuples."""
     name = f"scatter_nd_{how}"
     like = variable._resource_()._value

@@ -7,7 +7,9 @@ import string
 from functools import lru_cache
 from typing import Any
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import ArrayModule
 from gtape.core.dtypes import float32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -25,7 +27,7 @@ _FORM = re.compile(r"(?:[a-zA-Z]*(?:\.\.\.)?[a-zA-Z]*,)*[a-zA-Z]*(?:\.\.\.)?[a-z
 
 
 @primitive(tf_name="Einsum")
-def einsum_(xp: Any, *values: Any, equation: str) -> Any:
+def einsum_(xp: ArrayModule, *values: object, equation: str) -> Any:
     """y = Σ over the letters not in the result of the product of `values`; no ellipsis."""
     terms, _, result = equation.partition("->")
     return contract(xp, list(values), tuple(terms.split(",")), result)
@@ -47,17 +49,13 @@ def _(*values: Spec, equation: str) -> Spec:
 
 
 einsum_.on_cuda("gemm.einsum.einsum")
-
-
-@einsum_.vjp("values")
-def _(g: Any, values: Any, *, equation: str) -> Any:
-    return _Parts(g, values, equation)
+einsum_.vjp(values=lambda g, values, *, equation: _Parts(g, values, equation))
 
 
 class _Parts:
     """The cotangents of an einsum's operands, each computed when it is asked for."""
 
-    def __init__(self, g: Tensor, values: Any, equation: str) -> None:
+    def __init__(self, g: Tensor, values: tuple[Tensor, ...], equation: str) -> None:
         self.g, self.values = g, values
         terms, _, self.result = equation.partition("->")
         self.terms = terms.split(",")
@@ -74,21 +72,21 @@ def _transposed(g: Tensor, result: str, others: list[Tensor], names: list[str], 
     """Σ g Π others with the axes of `term`: letters nobody else has are broadcast, and a repeated
     letter puts the cotangent on the diagonal."""
     distinct = "".join(dict.fromkeys(term))
-    found = set(result).union(*names)
-    kept = "".join(x for x in distinct if x in found)
-    made = einsum_(g, *others, equation=f"{','.join([result, *names])}->{kept}")
+    named = set(result).union(*names)
+    kept = "".join(x for x in distinct if x in named)
+    y = einsum_(g, *others, equation=f"{','.join([result, *names])}->{kept}")
     lengths = dict(zip(term, spec.shape))
     if kept != distinct:
-        made = reshape_(made, shape=tuple(lengths[x] if x in found else 1 for x in distinct))
-        made = broadcast_to_(made, shape=tuple(lengths[x] for x in distinct))
-    return made if distinct == term else _on_diagonals(made, distinct, term, spec)
+        y = reshape_(y, shape=tuple(lengths[x] if x in named else 1 for x in distinct))
+        y = broadcast_to_(y, shape=tuple(lengths[x] for x in distinct))
+    return y if distinct == term else _on_diagonals(y, distinct, term, spec)
 
 
-def _on_diagonals(made: Tensor, distinct: str, term: str, spec: Spec) -> Tensor:
-    """`made` placed where all axes of a repeated letter have one index."""
+def _on_diagonals(y: Tensor, distinct: str, term: str, spec: Spec) -> Tensor:
+    """`y` placed where all axes of a repeated letter have one index."""
     spare = (x for x in string.ascii_letters if x not in term)
-    target, names, eyes = "", [distinct], [made]
-    xp = made._t.xp
+    target, names, eyes = "", [distinct], [y]
+    xp = y._t.xp
     for letter, length in zip(term, spec.shape):
         if letter not in target:
             target += letter
@@ -97,7 +95,7 @@ def _on_diagonals(made: Tensor, distinct: str, term: str, spec: Spec) -> Tensor:
         target += fresh
         names.append(letter + fresh)
         eye = xp.eye(length, dtype=spec.dtype.np_dtype)
-        eyes.append(convert(eye, spec.dtype, made._t.device))
+        eyes.append(convert(eye, spec.dtype, y._t.device))
     return einsum_(*eyes, equation=f"{','.join(names)}->{target}")
 
 
@@ -110,7 +108,7 @@ einsum_.cases = [
     case((2, 3), (3,), equation="ij,j->i", dtypes=("complex128",))]
 
 
-def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
+def einsum(equation: str, *inputs: object, **kwargs: object) -> Tensor:
     """Sums of products over named axes: 'ij,jk->ik' is a matrix product.
 
     A letter names an axis; a letter that is missing in the result is summed; a letter that a term
@@ -139,6 +137,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     return einsum_(*tensors, equation=canonical)
 
 
+# One entry for each equation and shapes that a program meets: a string and a few tuples.
 @lru_cache(4096)
 def _resolved(equation: str, shapes: tuple[tuple[int, ...], ...],
               ) -> tuple[str, list[tuple[int, ...] | None]]:
@@ -215,7 +214,7 @@ def _filled(term: str, shape: tuple[int, ...], names: str, whole: tuple[int, ...
     return term.replace("...", letters), kept
 
 
-def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
+def tensordot(a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None = None) -> Tensor:
     """Σ over pairs of axes of a and b; the result has the other axes of a, then those of b.
 
     Args:
@@ -240,12 +239,13 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     return einsum_(x, y, equation=f"{''.join(first)},{''.join(second)}->{''.join(result)}")
 
 
-def _axes_pair(axes: Any, rank_a: int, rank_b: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _axes_pair(axes: TensorLike, rank_a: int, rank_b: int,
+               ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if not isinstance(axes, (list, tuple)):
-        found = host_value(axes, "tensordot: axes")
-        if not found.ndim:
+        array = host_value(axes, "tensordot: axes")
+        if not array.ndim:
             return _last_with_first(as_int(axes, "tensordot: axes"), rank_a, rank_b)
-        axes = list(found)
+        axes = list(array)
     if len(axes) != 2:
         raise ValueError(f"tensordot: axes must be an integer or two lists; got {shown(axes)}")
     left = _normal(as_ints(axes[0], "tensordot: axes"), rank_a)
@@ -268,7 +268,7 @@ def _normal(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
     for a in axes:
         if not -rank <= a < rank:
             raise ValueError(f"tensordot: an axis must lie in [{-rank}, {rank}); got {a}")
-    found = tuple(a % rank for a in axes)
-    if len(set(found)) != len(found):
+    positive = tuple(a % rank for a in axes)
+    if len(set(positive)) != len(positive):
         raise ValueError(f"tensordot: the axes must be distinct; got {list(axes)}")
-    return found
+    return positive

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert, convert_like
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -18,12 +20,15 @@ from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, host_value, one_dtype
 from gtape.ops.linalg.products import matrix_transpose, pair
+from gtape.ops.shape.creation import zeros_like
 from gtape.ops.shape.layout import reshape_
+from gtape.ops.shape.packing import stack_, unstack_
 
 Range = tuple[int, int]
 _ALIGNMENTS = ("LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT")
 
 
+# A program has matrices of a few sizes; an entry is as large as the diagonals.
 @lru_cache(256)
 def _cells(rows: int, columns: int, k: Range, align: str) -> tuple[np.ndarray, np.ndarray]:
     """For diagonals packed as [count, longest]: their cells in the flattened matrix, and where a
@@ -54,48 +59,45 @@ def _packed_shape(rows: int, columns: int, k: Range) -> tuple[int, ...]:
 
 
 @primitive(linear="x", tf_name="MatrixDiagPartV3")
-def diag_part_(xp: Any, x: Any, *, k: Range = (0, 0), align: str = "RIGHT_LEFT",
-               padding: float = 0) -> Any:
+def diag_part_(xp: ArrayModule, x: Array, *, k: Range = (0, 0), align: str = "RIGHT_LEFT",
+               padding: float = 0) -> Array:
     """The diagonals k[0] … k[1] of matrices, the uppermost first, packed into rows."""
     rows, columns = x.shape[-2:]
     if k == (0, 0):
         return xp.array(xp.diagonal(x, axis1=-2, axis2=-1))
     cells, used = _cells(rows, columns, k, align)
     flat = x.reshape(*x.shape[:-2], rows * columns)
-    made = flat[..., xp.asarray(cells)]
+    y = flat[..., xp.asarray(cells)]
     if not used.all():
-        made = xp.where(xp.asarray(used), made, xp.asarray(padding, dtype=x.dtype))
-    return made.reshape(*x.shape[:-2], *_packed_shape(rows, columns, k))
+        y = xp.where(xp.asarray(used), y, xp.asarray(padding, dtype=x.dtype))
+    return y.reshape(*x.shape[:-2], *_packed_shape(rows, columns, k))
 
 
 @diag_part_.infer
 def _(x: Spec, *, k: Range, align: str, padding: float) -> Spec:
-    _check_matrix("diag_part", x)
+    _matrix("diag_part", x)
     _check_range("diag_part", x.shape[-2], x.shape[-1], k, x)
     return x.reshaped((*x.shape[:-2], *_packed_shape(x.shape[-2], x.shape[-1], k)))
 
 
-@diag_part_.vjp("x")
-def _(g: Any, x: Spec, *, k: Range, align: str) -> Any:
-    return diag_(g, k=k, rows=x.shape[-2], columns=x.shape[-1], align=align)
-
-
+diag_part_.vjp(x=lambda g, x_spec, *, padding, **attrs:
+               diag_(g, **attrs, rows=x_spec.shape[-2], columns=x_spec.shape[-1]))
 diag_part_.cases = [case((3, 3)), case((2, 3, 4), k=(-1, 2)), case((4, 2), k=(-2, -2)),
                     case((3, 4), k=(-1, 1), align="LEFT_RIGHT")]
 
 
 @primitive(linear="x", tf_name="MatrixDiagV3")
-def diag_(xp: Any, x: Any, *, k: Range = (0, 0), rows: int, columns: int,
-          align: str = "RIGHT_LEFT", padding: float = 0) -> Any:
+def diag_(xp: ArrayModule, x: Array, *, k: Range = (0, 0), rows: int, columns: int,
+          align: str = "RIGHT_LEFT", padding: float = 0) -> Array:
     """Matrices [rows, columns] with the packed diagonals `x`, and `padding` elsewhere."""
     batch = x.shape[:-1] if k[0] == k[1] else x.shape[:-2]
-    made = xp.empty((*batch, rows * columns), x.dtype)
-    made[...] = padding
+    y = xp.empty((*batch, rows * columns), x.dtype)
+    y[...] = padding
     cells, used = _cells(rows, columns, k, align)
     flat = x.reshape(*batch, used.size)
-    made[..., xp.asarray(cells[used])] = flat if used.all() else flat[
+    y[..., xp.asarray(cells[used])] = flat if used.all() else flat[
         ..., xp.asarray(np.flatnonzero(used))]
-    return made.reshape(*batch, rows, columns)
+    return y.reshape(*batch, rows, columns)
 
 
 @diag_.infer
@@ -109,31 +111,27 @@ def _(x: Spec, *, k: Range, rows: int, columns: int, align: str, padding: float)
     return x.reshaped((*x.shape[:x.ndim - len(shape)], rows, columns))
 
 
-@diag_.vjp("x")
-def _(g: Any, *, k: Range, align: str) -> Any:
-    return diag_part_(g, k=k, align=align)
-
-
+diag_.vjp(x=lambda g, *, rows, columns, padding, **attrs: diag_part_(g, **attrs))
 diag_.cases = [case((3,), rows=3, columns=3), case((2, 3, 3), k=(-1, 1), rows=3, columns=4),
                case((2, 2), k=(1, 1), rows=3, columns=3)]
 
 
 @primitive(tf_name="MatrixSetDiagV3")
-def set_diag_(xp: Any, x: Any, diagonal: Any, *, k: Range = (0, 0),
-              align: str = "RIGHT_LEFT") -> Any:
+def set_diag_(xp: ArrayModule, x: Array, diagonal: Array, *, k: Range = (0, 0),
+              align: str = "RIGHT_LEFT") -> Array:
     """`x` with its diagonals k[0] … k[1] replaced."""
     rows, columns = x.shape[-2:]
     cells, used = _cells(rows, columns, k, align)
-    made = xp.array(x).reshape(*x.shape[:-2], rows * columns)
+    y = xp.array(x).reshape(*x.shape[:-2], rows * columns)
     flat = diagonal.reshape(*x.shape[:-2], used.size)
-    made[..., xp.asarray(cells[used])] = flat[..., xp.asarray(np.flatnonzero(used))]
-    return made.reshape(x.shape)
+    y[..., xp.asarray(cells[used])] = flat[..., xp.asarray(np.flatnonzero(used))]
+    return y.reshape(x.shape)
 
 
 @set_diag_.infer
 def _(x: Spec, diagonal: Spec, *, k: Range, align: str) -> Spec:
     one_dtype("set_diag", (x, diagonal))
-    _check_matrix("set_diag", x)
+    _matrix("set_diag", x)
     _check_range("set_diag", x.shape[-2], x.shape[-1], k, x)
     wanted = (*x.shape[:-2], *_packed_shape(x.shape[-2], x.shape[-1], k))
     if diagonal.shape != wanted:
@@ -143,23 +141,17 @@ def _(x: Spec, diagonal: Spec, *, k: Range, align: str) -> Spec:
 
 
 @set_diag_.vjp("x")
-def _(g: Any, diagonal: Spec, *, k: Range, align: str) -> Any:
-    from gtape.ops.shape.creation import zeros_like
-
+def _(g: Tensor, diagonal_spec: Spec, *, k: Range, align: str) -> Tensor:
     part = diag_part_(g, k=k, align=align)
     return set_diag_(g, zeros_like(part), k=k, align=align)
 
 
-@set_diag_.vjp("diagonal")
-def _(g: Any, *, k: Range, align: str) -> Any:
-    return diag_part_(g, k=k, align=align)
-
-
+set_diag_.vjp(diagonal=lambda g, **attrs: diag_part_(g, **attrs))
 set_diag_.cases = [case((3, 3), (3,)), case((2, 3, 4), (2, 3, 3), k=(-1, 1))]
 
 
 @primitive(linear="x", tf_name="MatrixBandPart")
-def band_part_(xp: Any, x: Any, *, lower: int, upper: int) -> Any:
+def band_part_(xp: ArrayModule, x: Array, *, lower: int, upper: int) -> Array:
     """x within `lower` diagonals below and `upper` above the main one, and 0 elsewhere;
     negative means all."""
     rows, columns = x.shape[-2:]
@@ -171,23 +163,13 @@ def band_part_(xp: Any, x: Any, *, lower: int, upper: int) -> Any:
         keep &= step <= upper
     return xp.where(keep, x, xp.zeros((), x.dtype))
 
-
-@band_part_.infer
-def _(x: Spec, *, lower: int, upper: int) -> Spec:
-    _check_matrix("band_part", x)
-    return x
-
-
-@band_part_.vjp("x")
-def _(g: Any, *, lower: int, upper: int) -> Any:
-    return band_part_(g, lower=lower, upper=upper)
-
-
+band_part_.infer(lambda x, **_: _matrix("band_part", x))
+band_part_.vjp(x=lambda g, **attrs: band_part_(g, **attrs))
 band_part_.cases = [case((3, 3), lower=0, upper=-1), case((2, 3, 4), lower=1, upper=1)]
 
 
 @primitive(tf_name="Cross")
-def cross_(xp: Any, a: Any, b: Any) -> Any:
+def cross_(xp: ArrayModule, a: Array, b: Array) -> Array:
     """y = a × b over the last axis."""
     return xp.cross(a, b)
 
@@ -201,22 +183,23 @@ def _(a: Spec, b: Spec) -> Spec:
     return a
 
 
-@cross_.vjp("a")
-def _(g: Any, b: Any) -> Any:
-    return cross_(b, g)
+@cross_.defined
+def _(a: Any, b: object) -> Any:
+    last = a.ndim - 1
+    (p, q, r), (u, v, w) = unstack_(a, axis=last), unstack_(b, axis=last)
+    return stack_(q * w - r * v, r * u - p * w, p * v - q * u, axis=last)
 
 
-@cross_.vjp("b")
-def _(g: Any, a: Any) -> Any:
-    return cross_(g, a)
-
-
+cross_.literal = True
+cross_.vjp(a=lambda g, b: cross_(b, g))
+cross_.vjp(b=lambda g, a: cross_(g, a))
 cross_.cases = [case((3,), (3,)), case((2, 3), (2, 3))]
 
 
-def _check_matrix(name: str, x: Spec) -> None:
+def _matrix(name: str, x: Spec) -> Spec:
     if x.ndim < 2:
         raise InvalidArgumentError(f"{name} needs rank 2 or more; got {x}")
+    return x
 
 
 def _check_range(name: str, rows: int, columns: int, k: Range, x: Spec) -> None:
@@ -226,11 +209,11 @@ def _check_range(name: str, rows: int, columns: int, k: Range, x: Spec) -> None:
             f"[{rows}, {columns}], its first number not above its second; got {k} with {x}")
 
 
-def _range_of(name: str, k: Any) -> Range:
-    found = as_ints(k, f"{name}: k")
-    if len(found) not in (1, 2):
+def _range_of(name: str, k: int | tuple[int, int]) -> Range:
+    numbers = as_ints(k, f"{name}: k")
+    if len(numbers) not in (1, 2):
         raise InvalidArgumentError(f"{name}: k must be one or two integers; got {shown(k)}")
-    return found[0], found[-1]
+    return numbers[0], numbers[-1]
 
 
 def _alignment(name: str, align: str) -> str:
@@ -240,8 +223,8 @@ def _alignment(name: str, align: str) -> str:
     return align
 
 
-def diag(diagonal: Any, name: str = "diag", k: Any = 0, num_rows: Any = -1, num_cols: Any = -1,
-         padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
+def diag(diagonal: TensorLike, name: str = "diag", k: Any = 0, num_rows: int = -1,
+         num_cols: int = -1, padding_value: float = 0, align: str = "RIGHT_LEFT") -> Tensor:
     """Matrices whose diagonals are given, and `padding_value` elsewhere.
 
     Args:
@@ -291,7 +274,7 @@ def _number(value: Any, x: Tensor) -> Any:
     return array[()] if array.dtype == object else array.item()
 
 
-def diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0,
+def diag_part(input: TensorLike, name: str = "diag_part", k: Any = 0, padding_value: float = 0,
               align: str = "RIGHT_LEFT") -> Tensor:
     """The diagonals of matrices; see `diag` for k and align. Unused places hold `padding_value`.
 
@@ -303,7 +286,7 @@ def diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_value: An
                       align=_alignment("diag_part", align), padding=_number(padding_value, x))
 
 
-def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0,
+def set_diag(input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: int = 0,
              align: str = "RIGHT_LEFT") -> Tensor:
     """`input` with its diagonals replaced; see `diag` for k and align.
 
@@ -314,7 +297,7 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0,
     return set_diag_(x, d, k=_range_of("set_diag", k), align=_alignment("set_diag", align))
 
 
-def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+def band_part(input: TensorLike, num_lower: int, num_upper: int, name: str | None = None) -> Tensor:
     """`input` within `num_lower` diagonals below and `num_upper` above the main one, 0 elsewhere;
     a negative number keeps all.
 
@@ -322,7 +305,7 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
         InvalidArgumentError: a rank below 2, or more diagonals than there are.
     """
     x = convert(input)
-    _check_matrix("band_part", x.spec)
+    _matrix("band_part", x.spec)
     lower = as_int(num_lower, "band_part: num_lower")
     upper = as_int(num_upper, "band_part: num_upper")
     rows, columns = x.spec.shape[-2:]
@@ -332,7 +315,7 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
     return band_part_(x, lower=lower, upper=upper)
 
 
-def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
+def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
     """y[i…, i…] = diagonal[i…], and 0 elsewhere.
 
     Raises:
@@ -343,11 +326,11 @@ def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
         raise InvalidArgumentError("tensor_diag needs rank 1 or more; got a scalar")
     shape = x.spec.shape
     size = math.prod(shape)
-    made = diag_(reshape_(x, shape=(size,)), rows=size, columns=size)
-    return reshape_(made, shape=shape + shape)
+    y = diag_(reshape_(x, shape=(size,)), rows=size, columns=size)
+    return reshape_(y, shape=shape + shape)
 
 
-def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
+def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     """y[i…] = input[i…, i…].
 
     Raises:
@@ -363,7 +346,7 @@ def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
     return reshape_(diag_part_(reshape_(x, shape=(size, size))), shape=shape)
 
 
-def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     """The vector product a × b over the last axis, which has length 3.
 
     Raises:
@@ -373,7 +356,7 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
     return cross_(x, convert_like(b, x._t, "cross"))
 
 
-def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The conjugate transpose of the last two axes.
 
     Raises:

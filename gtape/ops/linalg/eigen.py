@@ -7,29 +7,34 @@ TensorFlow. Sources: Giles 2008, "Collected matrix derivative results"; Townsend
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import UnimplementedError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics import nonfinite
 from gtape.opdef.primitive import primitive
-from gtape.opdef.vjp_rules import filled
+from gtape.ops.elementwise.scalars import conj, imag_part, make_complex, real_part
 from gtape.ops.linalg.diagonals import band_part_, diag_, diag_part_, set_diag_
 from gtape.ops.linalg.matrices import (
     adjoint_of,
     as_dtype_of,
-    check_matrix,
     computed,
+    matrix_spec,
     reciprocal_or_zero,
 )
 from gtape.ops.linalg.products import matmul_
+from gtape.ops.linalg.solving import solve_, triangular_solve_
 from gtape.ops.shape.layout import reshape_
+from gtape.ops.shape.packing import concat_, filled
 
 _COMPLEX = ("complex128",)
 _TALL = [[2.0, 0.3], [0.5, 1.7], [-0.1, 0.6]]
@@ -53,13 +58,13 @@ def _diagonal_matrix(x: Tensor) -> Tensor:
 
 def _gaps(x: Tensor) -> Tensor:
     """1 / (x[j] - x[i]), and 0 where they are equal."""
-    return reciprocal_or_zero(_columns(x) - _rows(x))  # type: ignore[operator]
+    return reciprocal_or_zero(_columns(x) - _rows(x))
 
 
 # ---------------------------------------------------------------- eigh
 
 @primitive(outputs="e v", tf_name="SelfAdjointEigV2", holomorphic=False)
-def eigh_(xp: Any, a: Any) -> Any:
+def eigh_(xp: ArrayModule, a: Array) -> tuple[Array, ...]:
     """a v = v diag(e) for Hermitian a, e ascending; the lower triangle of a is read."""
     return computed(xp, "eigh: no convergence", lambda m: tuple(xp.linalg.eigh(m)), a,
                     rule=nonfinite.lower(nonfinite.NAN))
@@ -67,12 +72,12 @@ def eigh_(xp: Any, a: Any) -> Any:
 
 @eigh_.infer
 def _(a: Spec) -> tuple[Spec, Spec]:
-    check_matrix("eigh", a, square=True)
+    matrix_spec("eigh", a, square=True)
     return Spec(a.shape[:-1], a.dtype.real_dtype), a
 
 
 @eigh_.vjp("a")
-def _(gs: Any, e: Any, v: Any) -> Any:
+def _(gs: Sequence[Tensor | None], e: Tensor, v: Tensor) -> Tensor:
     grad_e, grad_v = gs
     vh = adjoint_of(v)
     middle = None if grad_e is None else _diagonal_matrix(as_dtype_of(grad_e, v.dtype))
@@ -84,14 +89,15 @@ def _(gs: Any, e: Any, v: Any) -> Any:
 
 def _on_lower(grad: Tensor) -> Tensor:
     """The cotangent of a Hermitian matrix of which the lower triangle is read."""
-    folded = band_part_(grad + adjoint_of(grad), lower=-1, upper=0)  # type: ignore[operator]
-    return set_diag_(folded, 0.5 * diag_part_(folded))  # type: ignore[operator]
+    # An element below the diagonal stands for the one above it too; the diagonal for itself.
+    folded = band_part_(grad + adjoint_of(grad), lower=-1, upper=0)
+    return set_diag_(folded, 0.5 * diag_part_(folded))
 
 
 eigh_.cases = [case(_WELL), case([_WELL, _WELL])]
 
 
-def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(e, v): eigenvalues, ascending, and eigenvectors as columns, of Hermitian matrices.
 
     Only the lower triangle is read, and the gradient lies in it. Both have the dtype of `tensor`:
@@ -104,7 +110,7 @@ def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     return as_dtype_of(e, v.dtype), v
 
 
-def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
+def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The eigenvalues, ascending, of Hermitian matrices; see `eigh`.
 
     Raises:
@@ -116,53 +122,51 @@ def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
 # ---------------------------------------------------------------- eig
 
 @primitive(outputs="e v", tf_name="Eig", holomorphic=False)
-def eig_(xp: Any, a: Any) -> Any:
+def eig_(xp: ArrayModule, a: Array) -> tuple[Array, Array]:
     """a v = v diag(e); columns of v have length 1."""
-    made = computed(xp, "eig: no convergence", lambda m: tuple(xp.linalg.eig(m)), a)
+    y = computed(xp, "eig: no convergence", lambda m: tuple(xp.linalg.eig(m)), a)
     wide = np.complex128 if a.dtype.itemsize >= 8 and a.dtype != np.complex64 else np.complex64
-    return tuple(m.astype(wide) for m in made)
+    return tuple(m.astype(wide) for m in y)
 
 
 @eig_.infer
 def _(a: Spec) -> tuple[Spec, Spec]:
-    check_matrix("eig", a, square=True)
+    matrix_spec("eig", a, square=True)
     wide = (dtypes.complex128 if a.dtype in (dtypes.float64, dtypes.complex128)
             else dtypes.complex64)
     return Spec(a.shape[:-1], wide), Spec(a.shape, wide)
 
 
 @eig_.vjp("a")
-def _(gs: Any, a: Spec, e: Any, v: Any) -> Any:
-    from gtape.ops.elementwise.scalars import conj, real_part
-    from gtape.ops.linalg.solving import solve_
-
+def _(gs: Any, a_spec: Spec, e: Any, v: Any) -> Tensor:
     grad_e, grad_v = gs
     vh = adjoint_of(v)
     middle = None if grad_e is None else _diagonal_matrix(grad_e)
     if grad_v is not None:
         projected = matmul_(vh, grad_v)
+        # Columns keep length 1, so that what would lengthen them is taken out.
         lengths = as_dtype_of(real_part(diag_part_(projected)), v.dtype)
         free = projected - matmul_(vh, v) * _columns(lengths)
         turned = conj(_gaps(e)) * free
         middle = turned if middle is None else middle + turned
-    made = solve_(vh, matmul_(middle, vh))
-    return made if a.dtype.is_complex else as_dtype_of(real_part(made), a.dtype)
+    y = solve_(vh, matmul_(middle, vh))
+    return y if a_spec.dtype.is_complex else as_dtype_of(real_part(y), a_spec.dtype)
 
 
 eig_.cases = [case(_WELL, dtypes=("float64",))]
 
 
-def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(e, v): complex eigenvalues, and eigenvectors of length 1 as columns, of square matrices.
 
     Raises:
         InvalidArgumentError: not square.
     """
-    made = eig_(convert(tensor))
-    return made[0], made[1]
+    y = eig_(convert(tensor))
+    return y[0], y[1]
 
 
-def eigvals(tensor: Any, name: str | None = None) -> Tensor:
+def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The complex eigenvalues of square matrices.
 
     Raises:
@@ -174,9 +178,9 @@ def eigvals(tensor: Any, name: str | None = None) -> Tensor:
 # ---------------------------------------------------------------- svd
 
 @primitive(outputs="s u v", tf_name="Svd", holomorphic=False)
-def svd_(xp: Any, a: Any, *, full: bool = False) -> Any:
+def svd_(xp: ArrayModule, a: Array, *, full: bool = False) -> tuple[Array, ...]:
     """a = u diag(s) vᴴ, s descending."""
-    def routine(m: Any) -> Any:
+    def routine(m: np.ndarray) -> tuple[np.ndarray, ...]:
         u, s, vh = xp.linalg.svd(m, full_matrices=full)
         return s, u, xp.conj(xp.swapaxes(vh, -1, -2))
 
@@ -185,7 +189,7 @@ def svd_(xp: Any, a: Any, *, full: bool = False) -> Any:
 
 @svd_.infer
 def _(a: Spec, *, full: bool) -> tuple[Spec, Spec, Spec]:
-    check_matrix("svd", a)
+    matrix_spec("svd", a)
     *batch, m, n = a.shape
     k = min(m, n)
     return (Spec((*batch, k), a.dtype.real_dtype), a.reshaped((*batch, m, m if full else k)),
@@ -193,17 +197,17 @@ def _(a: Spec, *, full: bool) -> tuple[Spec, Spec, Spec]:
 
 
 @svd_.vjp("a")
-def _(gs: Any, a: Spec, s: Any, u: Any, v: Any, *, full: bool) -> Any:
+def _(gs: Any, a_spec: Spec, s: Any, u: Any, v: Any, *, full: bool) -> Tensor:
     grad_s, grad_u, grad_v = gs
-    if full and a.shape[-1] != a.shape[-2] and (grad_u is not None or grad_v is not None):
+    if full and a_spec.shape[-1] != a_spec.shape[-2] and (grad_u is not None or grad_v is not None):
         raise UnimplementedError("svd: the gradient of u and v with full_matrices=True is not "
                                  "unique for matrices that are not square; use "
                                  "full_matrices=False")
     k = s.spec.shape[-1]
     u, v = u[..., :k], v[..., :k]
     if grad_u is None and grad_v is None:
-        return matmul_(u * _columns(as_dtype_of(grad_s, a.dtype)), adjoint_of(v))
-    return _svd_part(a, s, u, v, grad_s, *filled((grad_u, grad_v), (u.spec, v.spec)))
+        return matmul_(u * _columns(as_dtype_of(grad_s, a_spec.dtype)), adjoint_of(v))
+    return _svd_part(a_spec, s, u, v, grad_s, *filled((grad_u, grad_v), (u.spec, v.spec)))
 
 
 def _svd_part(a: Spec, s: Tensor, u: Tensor, v: Tensor, grad_s: Tensor | None, grad_u: Tensor,
@@ -211,34 +215,32 @@ def _svd_part(a: Spec, s: Tensor, u: Tensor, v: Tensor, grad_s: Tensor | None, g
     # Wan & Zhang 2019, arXiv:1909.02659, in the form for thin factors.
     uh, vh = adjoint_of(u), adjoint_of(v)
     scale = _columns(as_dtype_of(s, a.dtype))
-    gaps = as_dtype_of(_gaps(s * s), a.dtype)  # type: ignore[operator]
+    gaps = as_dtype_of(_gaps(s * s), a.dtype)
     inverse = as_dtype_of(reciprocal_or_zero(s), a.dtype)
     from_u, from_v = matmul_(uh, grad_u), matmul_(vh, grad_v)
-    left, right = gaps * from_u, gaps * from_v  # type: ignore[operator]
+    left, right = gaps * from_u, gaps * from_v
     middle = (left + adjoint_of(left)) * scale
     middle = middle + _rows(as_dtype_of(s, a.dtype)) * (right + adjoint_of(right))
     if grad_s is not None:
         middle = middle + _diagonal_matrix(as_dtype_of(grad_s, a.dtype))
     if a.dtype.is_complex:
         middle = middle + _phase(from_u, inverse)
-    made = matmul_(u, matmul_(middle, vh))
+    y = matmul_(u, matmul_(middle, vh))
     rows, columns = a.shape[-2:]
     k = s.spec.shape[-1]
     if rows > k:
-        outside = (grad_u - matmul_(u, from_u)) * _columns(inverse)  # type: ignore[operator]
-        made = made + matmul_(outside, vh)
+        outside = (grad_u - matmul_(u, from_u)) * _columns(inverse)
+        y = y + matmul_(outside, vh)
     if columns > k:
-        outside = (grad_v - matmul_(v, from_v)) * _columns(inverse)  # type: ignore[operator]
-        made = made + matmul_(u, adjoint_of(outside))
-    return made
+        outside = (grad_v - matmul_(v, from_v)) * _columns(inverse)
+        y = y + matmul_(u, adjoint_of(outside))
+    return y
 
 
 def _phase(from_u: Tensor, inverse: Tensor) -> Tensor:
     """The part of complex vectors that is free up to a phase."""
-    from gtape.ops.elementwise.scalars import imag_part, make_complex
-
     part = imag_part(diag_part_(from_u))
-    return _diagonal_matrix(make_complex(0.0 * part, part) * inverse)  # type: ignore[operator]
+    return _diagonal_matrix(make_complex(0.0 * part, part) * inverse)
 
 
 svd_.cases = [case(_TALL), case(_WIDE), case(_WELL), case([_WELL, _WELL], full=True)]
@@ -249,8 +251,8 @@ def singular_values(x: Tensor) -> Tensor:
     return svd_(x)[0]
 
 
-def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True,
-        name: str | None = None) -> Any:
+def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True,
+        name: str | None = None) -> Tensor | tuple[Tensor, Tensor, Tensor]:
     """(s, u, v) with tensor = u diag(s) vᴴ, s descending; s alone with compute_uv=False.
 
     Args:
@@ -262,8 +264,8 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True,
     x = convert(tensor)
     if not compute_uv:
         return singular_values(x)
-    made = svd_(x, full=bool(full_matrices))
-    return made[0], made[1], made[2]
+    y = svd_(x, full=bool(full_matrices))
+    return y[0], y[1], y[2]
 
 
 # ---------------------------------------------------------------- qr
@@ -276,7 +278,7 @@ class Qr(NamedTuple):
 
 
 @primitive(outputs="q r", tf_name="Qr", holomorphic=False)
-def qr_(xp: Any, a: Any, *, full: bool = False) -> Any:
+def qr_(xp: ArrayModule, a: Array, *, full: bool = False) -> tuple[Array, ...]:
     """a = q r."""
     mode = "complete" if full else "reduced"
     return computed(xp, "qr", lambda m: tuple(xp.linalg.qr(m, mode)), a)
@@ -284,28 +286,26 @@ def qr_(xp: Any, a: Any, *, full: bool = False) -> Any:
 
 @qr_.infer
 def _(a: Spec, *, full: bool) -> tuple[Spec, Spec]:
-    check_matrix("qr", a)
+    matrix_spec("qr", a)
     *batch, m, n = a.shape
     k = m if full else min(m, n)
     return a.reshaped((*batch, m, k)), a.reshaped((*batch, k, n))
 
 
 @qr_.vjp("a")
-def _(gs: Any, a: Spec, q: Any, r: Any, *, full: bool) -> Any:
-    rows, columns = a.shape[-2:]
+def _(gs: Any, a_spec: Spec, q: Any, r: Any, *, full: bool) -> Tensor:
+    rows, columns = a_spec.shape[-2:]
     if full and rows > columns:
         raise UnimplementedError("qr: the gradient with full_matrices=True is not unique for more "
                                  "rows than columns; use full_matrices=False")
     grad_q, grad_r = filled(gs, (q.spec, r.spec))
     if rows >= columns:
         return _qr_square(q, r, grad_q, grad_r)
-    from gtape.ops.shape.packing import concat_
-
     # a = [x y], r = [u w]: q and u are the factors of x, and w = qᴴ y.
     right = r[..., rows:]
     x = _qr_square(q, r[..., :rows], grad_q + _wide(q, right, grad_r[..., rows:]),
                    grad_r[..., :rows])
-    return concat_(x, matmul_(q, grad_r[..., rows:]), axis=len(a.shape) - 1)
+    return concat_(x, matmul_(q, grad_r[..., rows:]), axis=len(a_spec.shape) - 1)
 
 
 def _wide(q: Tensor, w: Tensor, grad_w: Tensor) -> Tensor:
@@ -314,9 +314,7 @@ def _wide(q: Tensor, w: Tensor, grad_w: Tensor) -> Tensor:
 
 
 def _qr_square(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor:
-    from gtape.ops.linalg.solving import triangular_solve_
-
-    m = matmul_(r, adjoint_of(grad_r)) - matmul_(adjoint_of(grad_q), q)  # type: ignore[operator]
+    m = matmul_(r, adjoint_of(grad_r)) - matmul_(adjoint_of(grad_q), q)
     lower = band_part_(m, lower=-1, upper=0)
     whole = lower + adjoint_of(band_part_(m, lower=-1, upper=0))
     whole = set_diag_(whole, _real_diagonal(m))
@@ -328,8 +326,6 @@ def _real_diagonal(m: Tensor) -> Tensor:
     diagonal = diag_part_(m)
     if not m.dtype.is_complex:
         return diagonal
-    from gtape.ops.elementwise.scalars import real_part
-
     return as_dtype_of(real_part(diagonal), m.dtype)
 
 
@@ -337,7 +333,7 @@ qr_.cases = [case(_TALL), case(_WELL), case(_WIDE), case([_WIDE, _WIDE], full=Tr
              case((3, 2), dtypes=_COMPLEX), case((2, 3), dtypes=_COMPLEX)]
 
 
-def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Qr:
+def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> Qr:
     """The factors (q, r) of matrices: input = q r.
 
     Args:

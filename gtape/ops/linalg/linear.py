@@ -10,7 +10,9 @@ import math
 from functools import cached_property
 from typing import Any
 
+from gtape.core.annotations import TensorLike
 from gtape.core.context import active
+from gtape.core.device import ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
@@ -23,12 +25,13 @@ from gtape.ops.elementwise.scalars import add
 from gtape.ops.linalg.products import matmul_, pair
 from gtape.ops.nn.activations import gelu_tanh_, gelu_tanh_gradient, relu, relu_gate
 from gtape.ops.reductions.reductions import reduce_sum_
-from gtape.ops.shape.layout import broadcast_to_
+from gtape.ops.shape.layout import broadcast_to_, reshape_
 
 _ACTIVATIONS = (None, "relu", "gelu_tanh")
 
 
-def linear(x: Any, kernel: Any, bias: Any, activation: str | None = None) -> Tensor:
+def linear(x: TensorLike, kernel: TensorLike, bias: TensorLike, activation: str | None = None,
+           ) -> Tensor:
     """f(x W + b) over the last axis of x.
 
     Args:
@@ -54,7 +57,7 @@ def linear(x: Any, kernel: Any, bias: Any, activation: str | None = None) -> Ten
 
 # ---------------------------------------------------------------- forward
 @composite
-def linear_(x: Any, kernel: Any, bias: Any, *, activation: str | None = None) -> Any:
+def linear_(x: Tensor, kernel: Tensor, bias: Tensor, *, activation: str | None = None) -> Tensor:
     """f(x W + b), with nothing saved: backward relu reads the result, gelu computes its input."""
     z = add(matmul_(x, kernel), bias)
     if activation is None:
@@ -63,7 +66,8 @@ def linear_(x: Any, kernel: Any, bias: Any, *, activation: str | None = None) ->
 
 
 @linear_.vjp("x", "kernel", "bias")
-def _(g: Any, x: Any, kernel: Any, bias: Any, y: Any, *, activation: str | None) -> Any:
+def _(g: Tensor, x: Tensor, kernel: Tensor, bias: Tensor, y: Tensor, *, activation: str | None,
+      ) -> _Gradients:
     if activation == "relu":
         g = relu_gate(g, y)
     elif activation == "gelu_tanh":
@@ -72,8 +76,6 @@ def _(g: Any, x: Any, kernel: Any, bias: Any, y: Any, *, activation: str | None)
 
 
 linear_.on_cuda("gemm.linear.linear")
-
-
 linear_.cases = [case((4, 3), (3, 5), (5,), activation=None),
                  case((2, 4, 3), (3, 5), (5,), activation=None),
                  case((4, 3), (3, 5), (5,), activation="relu"),
@@ -81,20 +83,18 @@ linear_.cases = [case((4, 3), (3, 5), (5,), activation=None),
 
 
 @composite(saves="z")
-def linear_gelu_(x: Any, kernel: Any, bias: Any) -> Any:
+def linear_gelu_(x: Tensor, kernel: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
     """gelu(x W + b) in its form with tanh, and the input of gelu."""
     z = add(matmul_(x, kernel), bias)
     return gelu_tanh_(z), z
 
 
 @linear_gelu_.vjp("x", "kernel", "bias")
-def _(g: Any, x: Any, kernel: Any, z: Any) -> Any:
+def _(g: Tensor, x: Tensor, kernel: Tensor, z: Tensor) -> _Gradients:
     return _Gradients(gelu_tanh_gradient(g, z), x, kernel)
 
 
 linear_gelu_.on_cuda("gemm.linear.linear_forward", activation="gelu_tanh")
-
-
 linear_gelu_.cases = [case((4, 3), (3, 5), (5,)), case((2, 2, 3), (3, 2), (2,))]
 
 
@@ -116,7 +116,7 @@ class _Gradients:
 
 
 @primitive(outputs="weights bias")
-def weight_gradients_(xp: Any, x: Any, dz: Any) -> Any:
+def weight_gradients_(xp: ArrayModule, x: Any, dz: Any) -> Any:
     """(xᵀ dz, Σ dz), both summed over all axes but the last: the gradients of W and b."""
     rows = [v.reshape(math.prod(v.shape[:-1]), v.shape[-1]) for v in (x, dz)]
     return (matmul_.value(xp, *rows, transpose_a=True), reduce_sum_.value(xp, rows[1], axis=(0,)))
@@ -131,20 +131,23 @@ def _(x: Spec, dz: Spec) -> tuple[Spec, ...]:
     return x.reshaped((x.shape[-1], dz.shape[-1])), x.reshaped((dz.shape[-1],))
 
 
-@weight_gradients_.vjp("x")
-def _(gs: Any, dz: Any) -> Any:
-    return None if gs[0] is None else matmul_(dz, gs[0], transpose_b=True)
+@weight_gradients_.defined
+def _(x: Any, dz: Any) -> Any:
+    x, dz = (reshape_(v, shape=(math.prod(v.shape[:-1]), v.shape[-1])) for v in (x, dz))
+    return matmul_(x, dz, transpose_a=True), reduce_sum_(dz, axis=(0,))
+
+
+weight_gradients_.vjp(x=lambda gs, dz:
+                      None if gs[0] is None else matmul_(dz, gs[0], transpose_b=True))
 
 
 @weight_gradients_.vjp("dz")
-def _(gs: Any, x: Any, dz: Spec) -> Any:
+def _(gs: Any, x: Tensor, dz_spec: Spec) -> Tensor:
     if gs[0] is None:
-        return broadcast_to_(gs[1], shape=dz.shape)
+        return broadcast_to_(gs[1], shape=dz_spec.shape)
     part = matmul_(x, gs[0])
     return part if gs[1] is None else add(part, gs[1])
 
 
 weight_gradients_.on_cuda("gemm.linear.weight_gradients")
-
-
 weight_gradients_.cases = [case((4, 3), (4, 2)), case((2, 3, 2), (2, 3, 4))]

@@ -8,28 +8,34 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.device import ArrayModule
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics import nonfinite
 from gtape.numerics.precision import is_short
+from gtape.ops.elementwise.scalars import conj, divide_no_nan
+from gtape.ops.shape.casting import cast_
 from gtape.ops.shape.layout import swap_last
 
 _NOTHING = nullcontext()
+#: A well-conditioned matrix, which the ops are tested on.
+WELL = [[2.0, 0.3, -0.4], [0.5, 1.7, 0.2], [-0.1, 0.6, 1.5]]
 
 
-def check_matrix(name: str, x: Spec, square: bool = False) -> None:
-    """Raises InvalidArgumentError unless `x` holds floating or complex (square) matrices."""
+def matrix_spec(name: str, x: Spec, square: bool = False) -> Spec:
+    """`x`. Raises InvalidArgumentError unless it holds floating or complex (square) matrices."""
     if not x.dtype.is_differentiable:
         raise InvalidArgumentError(f"{name} takes floating or complex matrices; got {x}. "
                                    f"Write tf.cast(x, tf.float32)")
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         what = "square matrices [..., n, n]" if square else "rank 2 or more"
         raise InvalidArgumentError(f"{name} needs {what}; got {x}")
+    return x
 
 
-def _failures_told(xp: Any) -> AbstractContextManager[Any]:
+def _failures_told(xp: ArrayModule) -> AbstractContextManager[object]:
     """Inside, CuPy raises LinAlgError as NumPy does; it must be asked to, since it then waits for
     the device."""
     if xp is np:
@@ -39,7 +45,7 @@ def _failures_told(xp: Any) -> AbstractContextManager[Any]:
     return cupyx.errstate(linalg="raise")
 
 
-def computed(xp: Any, failure: str, routine: Callable[..., Any], *arrays: Any,
+def computed(xp: ArrayModule, failure: str, routine: Callable[..., object], *arrays: Any,
              rule: nonfinite.NonfiniteRule | None = nonfinite.NAN) -> Any:
     """routine(*arrays), float16 computed in float32; the first array holds the matrices.
 
@@ -56,35 +62,29 @@ def computed(xp: Any, failure: str, routine: Callable[..., Any], *arrays: Any,
     work = [a.astype(np.float32) for a in arrays] if short else arrays
     try:
         with _failures_told(xp):
-            made = routine(*work) if rule is None else nonfinite.guarded(xp, routine, work, rule)
+            y = routine(*work) if rule is None else nonfinite.guarded(xp, routine, work, rule)
     except np.linalg.LinAlgError as error:
         raise InvalidArgumentError(f"{failure} ({error})") from None
-    return _narrowed(made, dtype) if short else made
+    return _narrowed(y, dtype) if short else y
 
 
-def _narrowed(made: Any, dtype: np.dtype) -> Any:
-    if isinstance(made, tuple):
-        return tuple([_narrowed(m, dtype) for m in made])
-    return made.astype(dtype) if made.dtype == np.float32 else made
+def _narrowed(results: Any, dtype: np.dtype) -> Any:
+    if isinstance(results, tuple):
+        return tuple([_narrowed(m, dtype) for m in results])
+    return results.astype(dtype) if results.dtype == np.float32 else results
 
 
 def adjoint_of(x: Tensor) -> Tensor:
     """The conjugate transpose."""
-    from gtape.ops.elementwise.scalars import conj
-
     moved = swap_last(x)
     return conj(moved) if x.dtype.is_complex else moved
 
 
 def as_dtype_of(x: Tensor, dtype: DType) -> Tensor:
     """`x` in another dtype, real parts only where it is real."""
-    from gtape.ops.shape.casting import cast_
-
     return x if x.dtype is dtype else cast_(x, dtype=dtype)
 
 
 def reciprocal_or_zero(x: Tensor) -> Tensor:
     """1 / x, and 0 where x is 0."""
-    from gtape.ops.elementwise.scalars import divide_no_nan
-
     return divide_no_nan(1.0, x)

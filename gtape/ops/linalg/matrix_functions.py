@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics import matrix_functions as formulas
 from gtape.opdef.primitive import primitive
-from gtape.ops.linalg.matrices import check_matrix, computed
+from gtape.ops.elementwise.scalars import zero
+from gtape.ops.linalg.matrices import WELL, computed, matrix_spec
 from gtape.ops.shape.layout import swap_last
-
-_WELL = [[2.0, 0.3, -0.4], [0.5, 1.7, 0.2], [-0.1, 0.6, 1.5]]
+from gtape.ops.shape.packing import concat_
 
 
 def _pulled(op: Any, a: Tensor, g: Tensor) -> Tensor:
     """The transpose of the derivative of `op` at a, applied to g."""
-    from gtape.ops.elementwise.scalars import zero
-    from gtape.ops.shape.packing import concat_
-
     n, axis = a.spec.shape[-1], a.ndim - 1
     turned = swap_last(a)
     upper = concat_(turned, g, axis=axis)
@@ -35,70 +34,46 @@ def _pulled(op: Any, a: Tensor, g: Tensor) -> Tensor:
 
 
 @primitive(tf_name="MatrixExponential")
-def expm_(xp: Any, a: Any) -> Any:
+def expm_(xp: ArrayModule, a: Array) -> Array:
     """y = Σ aᵏ / k!."""
     return computed(xp, "expm", lambda m: formulas.exponential(xp, m), a)
 
-
-@expm_.infer
-def _(a: Spec) -> Spec:
-    check_matrix("expm", a, square=True)
-    return a
-
-
-@expm_.vjp("a")
-def _(g: Any, a: Any) -> Any:
-    return _pulled(expm_, a, g)
-
-
+expm_.infer(lambda a: matrix_spec("expm", a, square=True))
+expm_.vjp(a=lambda g, a: _pulled(expm_, a, g))
 expm_.cases = [case((2, 2)), case((2, 3, 3)), case((2, 2), dtypes=("complex128",))]
 
 
 @primitive(tf_name="MatrixLogarithm")
-def logm_(xp: Any, a: Any) -> Any:
+def logm_(xp: ArrayModule, a: Array) -> Array:
     """The y with eʸ = a and eigenvalues whose imaginary parts lie in (-π, π)."""
     return computed(xp, "logm: the matrix is singular", lambda m: formulas.logarithm(xp, m), a)
 
 
 @logm_.infer
 def _(a: Spec) -> Spec:
-    check_matrix("logm", a, square=True)
+    matrix_spec("logm", a, square=True)
     if not a.dtype.is_complex:
         raise InvalidArgumentError(f"logm takes complex matrices, since real ones may have complex "
                                    f"logarithms; got {a}. Write tf.cast(x, tf.complex64)")
     return a
 
 
-@logm_.vjp("a")
-def _(g: Any, a: Any) -> Any:
-    return _pulled(logm_, a, g)
-
-
+logm_.vjp(a=lambda g, a: _pulled(logm_, a, g))
 logm_.cases = [case([[2 + 0.1j, 0.3], [0.5j, 1.7]], dtypes=("complex128",))]
 
 
 @primitive(tf_name="MatrixSquareRoot")
-def square_root_(xp: Any, a: Any) -> Any:
+def square_root_(xp: ArrayModule, a: Array) -> Array:
     """The y with y y = a and eigenvalues with positive real parts."""
     return computed(xp, "sqrtm: the matrix is singular", lambda m: formulas.square_root(xp, m), a)
 
-
-@square_root_.infer
-def _(a: Spec) -> Spec:
-    check_matrix("sqrtm", a, square=True)
-    return a
-
-
-@square_root_.vjp("a")
-def _(g: Any, a: Any) -> Any:
-    return _pulled(square_root_, a, g)
-
-
-square_root_.cases = [case(_WELL), case([_WELL, _WELL]),
+square_root_.infer(lambda a: matrix_spec("sqrtm", a, square=True))
+square_root_.vjp(a=lambda g, a: _pulled(square_root_, a, g))
+square_root_.cases = [case(WELL), case([WELL, WELL]),
                       case([[2 + 0.1j, 0.3], [0.5j, 1.7]], dtypes=("complex128",))]
 
 
-def expm(input: Any, name: str | None = None) -> Tensor:
+def expm(input: TensorLike, name: str | None = None) -> Tensor:
     """The matrix exponential of square matrices.
 
     Raises:
@@ -107,7 +82,7 @@ def expm(input: Any, name: str | None = None) -> Tensor:
     return expm_(convert(input))
 
 
-def logm(input: Any, name: str | None = None) -> Tensor:
+def logm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal logarithm of square complex matrices.
 
     Raises:
@@ -116,7 +91,7 @@ def logm(input: Any, name: str | None = None) -> Tensor:
     return logm_(convert(input))
 
 
-def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
+def matrix_square_root(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal square root of square matrices; nan for real matrices that have no real one.
 
     Raises:

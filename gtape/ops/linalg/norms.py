@@ -10,8 +10,10 @@ import math
 from typing import Any
 
 from gtape.core import dtypes
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
-from gtape.core.errors import InvalidArgumentError
+from gtape.core.device import Array, ArrayModule
+from gtape.core.dtypes import DType
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import case
@@ -19,58 +21,46 @@ from gtape.core.spec import Spec, normal_axes, reduced
 from gtape.core.tensor import Tensor
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import axes_of
-from gtape.ops.elementwise.scalars import (
-    complex_abs,
-    divide_no_nan,
-    imag_part,
-    maximum,
-    over,
-    power,
-    real_abs,
-    real_part,
-    rsqrt,
-    sqrt,
-    square,
-    where,
-)
-from gtape.ops.reductions.more_reductions import squared_length
-from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
+from gtape.ops.arguments import axes_of, taken
+from gtape.ops.elementwise import scalars as s
+from gtape.ops.elementwise.complex_parts import squared_length
+from gtape.ops.reductions.reductions import prepared, reduce_max_, reduce_sum_
 from gtape.ops.shape.casting import cast_
+from gtape.ops.shape.creation import ones_like, zeros_like
 from gtape.ops.shape.layout import reshape_, transpose_
 from gtape.ops.shape.packing import stack_
 
 Axes = tuple[int, ...]
 
 
+def _checked(x: Spec) -> Spec:
+    return taken("norm", "floating or complex tensors", x, ". Write tf.cast(x, tf.float32)")
+
+
 @primitive(tf_name="EuclideanNorm", holomorphic=False)
-def euclidean_norm_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
+def euclidean_norm_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
     """y = √Σ|x|² over `axis`. The gradient x / y at y = 0 is 0 over all axes, nan over some."""
     if x.dtype.name in ("float16", "bfloat16"):
+        # Squares of float16 above 255 are infinite in it.
         wide = x.astype("float32")
         return xp.sqrt(total(wide * wide, axis, keepdims)).astype(x.dtype)
     squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
     return xp.sqrt(total(squares, axis, keepdims))
 
 
-@euclidean_norm_.defined
-def _(x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    return sqrt(reduce_sum_(squared_length(x), axis=axis, keepdims=keepdims))
+euclidean_norm_.defined(lambda x, *, axis, keepdims:
+                        s.sqrt(reduce_sum_(squared_length(x), axis=axis, keepdims=keepdims)))
 
 
-@euclidean_norm_.infer
-def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
-    if not x.dtype.is_differentiable:
-        raise InvalidArgumentError(f"norm takes floating or complex tensors; got {x}. "
-                                   f"Write tf.cast(x, tf.float32)")
-    return Spec(reduced(x.shape, axis, keepdims), x.dtype.real_dtype)
+euclidean_norm_.infer(lambda x, *, axis, keepdims:
+                      Spec(reduced(_checked(x).shape, axis, keepdims), x.dtype.real_dtype))
 
 
 @euclidean_norm_.vjp("x")
-def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
+def _(g: Tensor, x: Tensor, y: Tensor, *, axis: Axes) -> Tensor:
     kept = reduced(x.spec.shape, axis, True)
     whole = len(axis) == x.ndim
-    scale = (divide_no_nan if whole else over)(reshape_(g, shape=kept), reshape_(y, shape=kept))
+    scale = (s.divide_no_nan if whole else s.over)(reshape_(g, shape=kept), reshape_(y, shape=kept))
     return x * _as(scale, x.dtype)
 
 
@@ -79,12 +69,12 @@ euclidean_norm_.cases = [
     case((2, 3), axis=(1,), dtypes=("complex128",))]
 
 
-def _as(x: Tensor, dtype: Any) -> Tensor:
+def _as(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype is dtype else cast_(x, dtype=dtype)
 
 
-def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None,
-         name: str | None = None) -> Tensor:
+def norm(tensor: TensorLike, ord: Any = "euclidean", axis: IntsLike | None = None,
+         keepdims: bool | None = None, name: str | None = None) -> Tensor:
     """The norm of vectors or matrices.
 
     Args:
@@ -104,22 +94,22 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool |
         InvalidArgumentError: no such axis, or integers.
     """
     x = convert(tensor)
-    found = axes_of(axis)
-    is_matrix = isinstance(found, tuple) and len(found) > 1
-    if isinstance(found, tuple) and (len(found) > 2 or len(set(found)) != len(found)
-                                     or not found):
+    given = axes_of(axis)
+    is_matrix = isinstance(given, tuple) and len(given) > 1
+    if isinstance(given, tuple) and (len(given) > 2 or len(set(given)) != len(given)
+                                     or not given):
         raise ValueError(f"norm: axis must be None, an integer or two distinct integers; got "
                          f"{shown(axis)}")
-    axes = normal_axes("norm", found, x.ndim)
+    axes = normal_axes("norm", given, x.ndim)
     _check_order(ord, is_matrix)
-    order = tuple(a % x.ndim for a in found) if is_matrix else axes  # type: ignore[union-attr]
-    made = _matrix_norm(x, ord, order) if is_matrix else _vector_norm(x, ord, axes)
+    order = tuple(a % x.ndim for a in given) if is_matrix else axes  # type: ignore[union-attr]
+    y = _matrix_norm(x, ord, order) if is_matrix else _vector_norm(x, ord, axes)
     if not keepdims:
-        made = reshape_(made, shape=reduced(x.spec.shape, axes, False))
-    return made
+        y = reshape_(y, shape=reduced(x.spec.shape, axes, False))
+    return y
 
 
-def _check_order(order: Any, is_matrix: bool) -> None:
+def _check_order(order: float | str, is_matrix: bool) -> None:
     if is_matrix:
         if order not in ("euclidean", "fro", 1, 2, math.inf):
             raise ValueError(f"norm: 'ord' must be one of 'euclidean', 'fro', 1, 2, np.inf for "
@@ -129,7 +119,7 @@ def _check_order(order: Any, is_matrix: bool) -> None:
                          f"vectors; got {shown(order)}. For a matrix norm give two axes")
 
 
-def _vector_norm(x: Tensor, order: Any, axes: Axes) -> Tensor:
+def _vector_norm(x: Tensor, order: float | str, axes: Axes) -> Tensor:
     """The norm over `axes`, kept as length 1."""
     if order in ("euclidean", 2):
         return euclidean_norm_(x, axis=axes, keepdims=True)
@@ -138,26 +128,24 @@ def _vector_norm(x: Tensor, order: Any, axes: Axes) -> Tensor:
         return reduce_sum_(size, axis=axes, keepdims=True)
     if order == math.inf:
         return reduce_max_(size, axis=axes, keepdims=True)
-    return _root(reduce_sum_(power(size, float(order)), axis=axes, keepdims=True), float(order))
+    return _root(reduce_sum_(s.power(size, float(order)), axis=axes, keepdims=True), float(order))
 
 
 def _root(total: Tensor, order: float) -> Tensor:
     """total^(1/order), with gradient 0 where total is 0."""
-    from gtape.ops.shape.creation import ones_like, zeros_like
-
-    positive = total > 0  # type: ignore[operator]
-    safe = where(positive, total, ones_like(total))
-    return where(positive, safe ** (1 / order), zeros_like(total))
+    # The slope of 0 ** (1 / p) is infinite, and 0 times it nan: a `where` behind the power alone
+    # would let it through.
+    positive = total > 0
+    safe = s.where(positive, total, ones_like(total))
+    return s.where(positive, safe ** (1 / order), zeros_like(total))
 
 
 def _magnitude(x: Tensor) -> Tensor:
-    if not x.dtype.is_differentiable:
-        raise InvalidArgumentError(f"norm takes floating or complex tensors; got {x.spec}. "
-                                   f"Write tf.cast(x, tf.float32)")
-    return complex_abs(x) if x.dtype.is_complex else real_abs(x)
+    _checked(x.spec)
+    return s.complex_abs(x) if x.dtype.is_complex else s.real_abs(x)
 
 
-def _matrix_norm(x: Tensor, order: Any, axes: Axes) -> Tensor:
+def _matrix_norm(x: Tensor, order: float, axes: Axes) -> Tensor:
     """The norm of the matrices whose rows and columns lie along `axes`, kept as length 1."""
     if order in ("euclidean", "fro"):
         return euclidean_norm_(x, axis=tuple(sorted(axes)), keepdims=True)
@@ -166,16 +154,17 @@ def _matrix_norm(x: Tensor, order: Any, axes: Axes) -> Tensor:
         inner, outer = (rows, columns) if order == 1 else (columns, rows)
         sums = reduce_sum_(_magnitude(x), axis=(inner,), keepdims=True)
         return reduce_max_(sums, axis=(outer,), keepdims=True)
+    rest = tuple(i for i in range(x.ndim) if i not in axes)
+    # tf.clip_by_value comes with norms, which need not load every decomposition.
     from gtape.ops.linalg.eigen import singular_values
 
-    rest = tuple(i for i in range(x.ndim) if i not in axes)
-    found = singular_values(transpose_(x, perm=(*rest, rows, columns)))
-    largest = reduce_max_(found, axis=(found.ndim - 1,))
+    values = singular_values(transpose_(x, perm=(*rest, rows, columns)))
+    largest = reduce_max_(values, axis=(values.ndim - 1,))
     return reshape_(largest, shape=reduced(x.spec.shape, axes, True))
 
 
-def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None,
-              ) -> tuple[Tensor, Tensor]:
+def normalize(tensor: TensorLike, ord: str = "euclidean", axis: IntsLike | None = None,
+              name: str | None = None) -> tuple[Tensor, Tensor]:
     """(tensor / norm, norm), the norm with its axes kept as length 1.
 
     Raises:
@@ -183,11 +172,11 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
     """
     x = convert(tensor)
     length = norm(x, ord=ord, axis=axis, keepdims=True)
-    return x / _as(length, x.dtype), length  # type: ignore[operator]
+    return x / _as(length, x.dtype), length
 
 
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None,
-                 dim: Any = None) -> Tensor:
+def l2_normalize(x: TensorLike, axis: object = None, epsilon: float = 1e-12,
+                 name: str | None = None, dim: object = None) -> Tensor:
     """x / √max(Σ|x|², epsilon) over `axis` (all axes when None).
 
     Raises:
@@ -195,15 +184,11 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
     """
     tensor = convert(x)
     axes = normal_axes("l2_normalize", axes_of(dim if axis is None else axis), tensor.ndim)
-    if not tensor.dtype.is_complex:
-        total = reduce_sum_(square(tensor), axis=axes, keepdims=True)
-        return tensor * rsqrt(maximum(total, epsilon))  # type: ignore[operator]
-    real, imag = real_part(tensor), imag_part(tensor)
-    total = reduce_sum_(square(real) + square(imag), axis=axes, keepdims=True)
-    return tensor * _as(rsqrt(maximum(total, epsilon)), tensor.dtype)  # type: ignore[operator]
+    total = reduce_sum_(squared_length(tensor), axis=axes, keepdims=True)
+    return tensor * _as(s.rsqrt(s.maximum(total, epsilon)), tensor.dtype)
 
 
-def global_norm(t_list: Any, name: str | None = None) -> Tensor:
+def global_norm(t_list: TensorLike, name: str | None = None) -> Tensor:
     """√Σ‖t‖² over the tensors of a list; None entries are skipped, and of IndexedSlices the
     values are taken as they are, repeated rows not added.
 
@@ -222,3 +207,16 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     if len(lengths) == 1:
         return lengths[0]
     return euclidean_norm_(stack_(*lengths, axis=0), axis=(0,))
+
+
+def reduce_euclidean_norm(input_tensor: TensorLike, axis: IntsLike | None = None,
+                          keepdims: bool = False, name: str | None = None) -> Tensor:
+    """√(Σ |x|²) over `axis`, in the dtype of x; its gradient is 0 where it is 0.
+
+    Raises:
+        InvalidArgumentError: no such axis, or bools.
+    """
+    x, axes = prepared("reduce_euclidean_norm", input_tensor, axis)
+    wide = cast_(x, dtype=dtypes.float64) if x.dtype.is_integer else x
+    total = reduce_sum_(squared_length(wide), axis=axes, keepdims=bool(keepdims))
+    return _as(s.root(total), x.dtype)

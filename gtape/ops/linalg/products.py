@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert, convert_like
+from gtape.core.device import ArrayModule
 from gtape.core.dtypes import DType, as_dtype, float32, float64, int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -15,6 +17,8 @@ from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import one_dtype
+from gtape.ops.elementwise.scalars import conj
+from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import expand_dims, squeeze, sum_to, swap_last
 
 
@@ -25,7 +29,7 @@ def _array_product(xp: Any, a: Any, b: Any) -> Any:
 
 
 @primitive(tf_name="BatchMatMulV2")
-def matmul_(xp: Any, a: Any, b: Any, *, transpose_a: bool = False,
+def matmul_(xp: ArrayModule, a: Any, b: Any, *, transpose_a: bool = False,
             transpose_b: bool = False) -> Any:
     """y[…,i,k] = Σⱼ a[…,i,j] b[…,j,k], batch axes broadcast; either matrix may be transposed."""
     return _array_product(xp, a.swapaxes(-1, -2) if transpose_a else a,
@@ -57,21 +61,21 @@ matmul_.on_cuda("gemm.gemm.matmul")
 
 
 @matmul_.vjp("a")
-def _(g: Any, a: Spec, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
+def _(g: Tensor, a_spec: Spec, b: Tensor, *, transpose_a: bool, transpose_b: bool) -> Tensor:
     if transpose_a:
         part = matmul_(b, g, transpose_a=transpose_b, transpose_b=True)
     else:
         part = matmul_(g, b, transpose_b=not transpose_b)
-    return sum_to(part, a.shape)
+    return sum_to(part, a_spec.shape)
 
 
 @matmul_.vjp("b")
-def _(g: Any, a: Any, b: Spec, *, transpose_a: bool, transpose_b: bool) -> Any:
+def _(g: Tensor, a: Tensor, b_spec: Spec, *, transpose_a: bool, transpose_b: bool) -> Tensor:
     if transpose_b:
         part = matmul_(g, a, transpose_a=True, transpose_b=transpose_a)
     else:
         part = matmul_(a, g, transpose_a=not transpose_a)
-    return sum_to(part, b.shape)
+    return sum_to(part, b_spec.shape)
 
 
 matmul_.cases = [case((2, 3), (3, 4)), case((5, 2, 3), (3, 4)), case((1, 2, 3), (4, 3, 2)),
@@ -79,9 +83,10 @@ matmul_.cases = [case((2, 3), (3, 4)), case((5, 2, 3), (3, 4)), case((1, 2, 3), 
                  case((3, 2), (4, 3), transpose_a=True, transpose_b=True)]
 
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
+def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False,
            adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False,
-           b_is_sparse: bool = False, output_type: Any = None, name: str | None = None) -> Tensor:
+           b_is_sparse: bool = False, output_type: object = None, name: str | None = None,
+           ) -> Tensor:
     """a @ b over the last two axes, batch axes broadcast.
 
     Args:
@@ -109,20 +114,19 @@ def _wide_matmul(x: Tensor, y: Tensor, transpose_a: bool, transpose_b: bool, dty
                  ) -> Tensor:
     """The product with the sums in `dtype`. Bytes are multiplied as floats that hold their sums
     exactly, for which there is BLAS."""
-    from gtape.ops.shape.casting import cast
-
     terms = x.spec.shape[-2 if transpose_a else -1] if x.ndim else 0
     within = dtype
     if dtype is int32 and type(terms) is int and all(
             v.dtype.is_integer and v.dtype.size == 1 for v in (x, y)):
+        # float32 holds integers exactly up to 2**24, float64 beyond those of int32.
         largest = terms * 255 * 255
         within = float32 if largest < 2 ** 24 else float64 if largest < 2 ** 31 else dtype
-    made = matmul_(cast(x, within), cast(y, within), transpose_a=transpose_a,
+    result = matmul_(cast(x, within), cast(y, within), transpose_a=transpose_a,
                    transpose_b=transpose_b)
-    return cast(made, dtype)  # type: ignore[no-any-return]
+    return cast(result, dtype)
 
 
-def pair(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
+def pair(name: str, a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
     """Two operands as tensors; the one that is a tensor sets dtype and device of the other."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return a, b
@@ -139,13 +143,11 @@ def _adjoint(x: Tensor, transposed: bool, adjoint: bool) -> tuple[Tensor, bool]:
     if not adjoint:
         return x, transposed
     if x.dtype.is_complex:
-        from gtape.ops.elementwise.scalars import conj
-
         x = conj(x)
     return x, True
 
 
-def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False,
+def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: bool = False,
            a_is_sparse: bool = False, b_is_sparse: bool = False, name: str | None = None,
            ) -> Tensor:
     """y[…,i] = Σⱼ a[…,i,j] b[…,j].
@@ -154,11 +156,12 @@ def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False,
         InvalidArgumentError: as `matmul`.
     """
     x, y = pair("matvec", a, b)
-    made = matmul(x, expand_dims(y, -1), transpose_a=transpose_a, adjoint_a=adjoint_a)
-    return squeeze(made, -1)
+    result = matmul(x, expand_dims(y, -1), transpose_a=transpose_a, adjoint_a=adjoint_a)
+    return squeeze(result, -1)
 
 
-def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False,
+                     ) -> Tensor:
     """The last two axes exchanged, conjugated if asked.
 
     Raises:
@@ -167,9 +170,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
     x = convert(a)
     if x.ndim < 2:
         raise InvalidArgumentError(f"matrix_transpose needs rank 2 or more; got {x.spec}")
-    made = swap_last(x)
+    y = swap_last(x)
     if conjugate and x.dtype.is_complex:
-        from gtape.ops.elementwise.scalars import conj
-
-        return conj(made)
-    return made
+        return conj(y)
+    return y

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
@@ -13,18 +15,20 @@ from gtape.core.tensor import Tensor
 from gtape.numerics.triangular import solve_tridiagonal
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_tensors, host_value, one_dtype
+from gtape.ops.elementwise.scalars import conj
 from gtape.ops.linalg.diagonals import diag_, diag_part_
-from gtape.ops.linalg.matrices import check_matrix, computed
+from gtape.ops.linalg.eigen import eigh_
+from gtape.ops.linalg.matrices import computed, matrix_spec
 from gtape.ops.linalg.products import pair
-from gtape.ops.shape.layout import reshape_
+from gtape.ops.reductions.reductions import reduce_sum_
+from gtape.ops.shape.creation import zeros_like
+from gtape.ops.shape.layout import reshape_, swap_last
 from gtape.ops.shape.packing import concat_, stack_
 
 _SOLVE = "tridiagonal_solve"
 
 
 def _zeros_beside(x: Tensor, last_axis: int) -> Tensor:
-    from gtape.ops.shape.creation import zeros_like
-
     key = (slice(None),) * (x.ndim - last_axis) + (slice(0, 1),)
     return zeros_like(x[key])
 
@@ -56,7 +60,7 @@ def _diagonals(name: str, diagonals: Any, form: str) -> list[Tensor]:
             lower = concat_(_zeros_beside(main, 1), lower, axis=main.ndim - 1)
     elif form == "matrix":
         x = convert(diagonals)
-        check_matrix(name, x.spec, square=True)
+        matrix_spec(name, x.spec, square=True)
         upper, lower = (_off_diagonal(x, k) for k in (1, -1))
         main = diag_part_(x)
     else:
@@ -66,18 +70,17 @@ def _diagonals(name: str, diagonals: Any, form: str) -> list[Tensor]:
 
 
 def _off_diagonal(x: Tensor, k: int) -> Tensor:
-    from gtape.ops.shape.creation import zeros_like
-
     n = x.spec.shape[-1]
     if n == 1:
         return zeros_like(diag_part_(x))
-    found = diag_part_(x, k=(k, k))
-    parts = (found, _zeros_beside(found, 1)) if k > 0 else (_zeros_beside(found, 1), found)
-    return concat_(*parts, axis=found.ndim - 1)
+    y = diag_part_(x, k=(k, k))
+    parts = (y, _zeros_beside(y, 1)) if k > 0 else (_zeros_beside(y, 1), y)
+    return concat_(*parts, axis=y.ndim - 1)
 
 
 @primitive(tf_name="TridiagonalSolve")
-def tridiagonal_solve_(xp: Any, diagonals: Any, b: Any, *, pivoting: bool = True) -> Any:
+def tridiagonal_solve_(xp: ArrayModule, diagonals: Array, b: Array, *, pivoting: bool = True,
+                       ) -> Array:
     """x with T x = b, T given by its upper, main and lower diagonal [..., 3, n]."""
     failure = f"{_SOLVE}: the matrix is not invertible"
     if not pivoting:
@@ -89,7 +92,7 @@ def tridiagonal_solve_(xp: Any, diagonals: Any, b: Any, *, pivoting: bool = True
 @tridiagonal_solve_.infer
 def _(diagonals: Spec, b: Spec, *, pivoting: bool) -> Spec:
     one_dtype(_SOLVE, (diagonals, b))
-    check_matrix(_SOLVE, diagonals)
+    matrix_spec(_SOLVE, diagonals)
     if b.ndim < 2 or b.shape[:-1] != (*diagonals.shape[:-2], diagonals.shape[-1]):
         raise InvalidArgumentError(f"{_SOLVE}: for diagonals {diagonals} the right-hand side must "
                                    f"be {[*diagonals.shape[:-2], diagonals.shape[-1], 'columns']};"
@@ -98,9 +101,7 @@ def _(diagonals: Spec, b: Spec, *, pivoting: bool) -> Spec:
 
 
 @tridiagonal_solve_.vjp("diagonals", "b")
-def _(g: Any, diagonals: Any, y: Any, *, pivoting: bool) -> Any:
-    from gtape.ops.reductions.reductions import reduce_sum_
-
+def _(g: Tensor, diagonals: Tensor, y: Tensor, *, pivoting: bool) -> tuple[Tensor, ...]:
     upper, main, lower = (diagonals[..., i, :] for i in range(3))
     axis = diagonals.ndim - 2
     turned = stack_(_shifted(lower, 1), main, _shifted(upper, -1), axis=axis)
@@ -115,7 +116,7 @@ tridiagonal_solve_.cases = [case(_BANDS, (3, 2)), case([_BANDS, _BANDS], (2, 3, 
                             case((3, 4), (4, 1), dtypes=("complex128",))]
 
 
-def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact",
+def tridiagonal_solve(diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = "compact",
                       transpose_rhs: bool = False, conjugate_rhs: bool = False,
                       name: str | None = None, partial_pivoting: bool = True,
                       perturb_singular: bool = False) -> Tensor:
@@ -140,21 +141,17 @@ def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact
     packed = stack_(upper, main, lower, axis=main.ndim - 1)
     packed, b = pair(_SOLVE, packed, rhs)
     if conjugate_rhs and b.dtype.is_complex:
-        from gtape.ops.elementwise.scalars import conj
-
         b = conj(b)
     if b.ndim == main.ndim:
-        made = tridiagonal_solve_(packed, reshape_(b, shape=(*b.spec.shape, 1)),
+        y = tridiagonal_solve_(packed, reshape_(b, shape=(*b.spec.shape, 1)),
                                   pivoting=bool(partial_pivoting))
-        return reshape_(made, shape=b.spec.shape)
+        return reshape_(y, shape=b.spec.shape)
     if transpose_rhs:
-        from gtape.ops.shape.layout import swap_last
-
         b = swap_last(b)
     return tridiagonal_solve_(packed, b, pivoting=bool(partial_pivoting))
 
 
-def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact",
+def tridiagonal_matmul(diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = "compact",
                        name: str | None = None) -> Tensor:
     """T rhs, T tridiagonal, rhs [..., n, columns]; see `tridiagonal_solve` for the forms of T.
 
@@ -172,8 +169,9 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
             + lower[column] * _shifted(x, -1, 2))
 
 
-def eigh_tridiagonal(alpha: Any, beta: Any, eigvals_only: bool = True, select: str = "a",
-                     select_range: Any = None, tol: Any = None, name: str | None = None) -> Any:
+def eigh_tridiagonal(alpha: TensorLike, beta: TensorLike, eigvals_only: bool = True,
+                     select: str = "a", select_range: TensorLike | None = None, tol: object = None,
+                     name: str | None = None) -> Tensor | tuple[Tensor, Tensor]:
     """Eigenvalues, ascending, of the Hermitian matrices with diagonal `alpha` [..., n] and first
     diagonal above it `beta` [..., n - 1], by way of the full matrix.
 
@@ -186,9 +184,6 @@ def eigh_tridiagonal(alpha: Any, beta: Any, eigvals_only: bool = True, select: s
         InvalidArgumentError: shapes that do not fit, or an empty range of values.
         ValueError: an unknown `select`, or no `select_range` for it.
     """
-    from gtape.ops.elementwise.scalars import conj
-    from gtape.ops.linalg.eigen import eigh_
-
     a, b = as_tensors([alpha, beta], "eigh_tridiagonal")
     n = a.spec.shape[-1] if a.ndim else 0
     if not n or b.spec.shape != (*a.spec.shape[:-1], n - 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,9 +29,18 @@ from gtape.ops.elementwise.scalars import (
     where,
     zero,
 )
+from gtape.ops.shape.casting import cast
+from gtape.ops.shape.packing import concat, split
+
+if TYPE_CHECKING:
+    from gtape.opdef.scalar_graph import Expr
+from gtape.core.annotations import IntsLike, TensorLike
+from gtape.core.device import Array, ArrayModule
 
 _FEATURES = ("features",)
+#: gelu with tanh u is x sigmoid(2u): twice √(2/π).
 _SLOPE = 2 * math.sqrt(2 / math.pi)
+#: The fixed point of mean 0 and variance 1 (Klambauer et al. 2017, arXiv:1706.02515).
 _SELU_SCALE = 1.0507009873554805
 _SELU_TAIL = _SELU_SCALE * 1.6732632423543772
 
@@ -40,24 +49,24 @@ def _selu(xp: Any, x: Any) -> Any:
     return xp.where(x > 0, _SELU_SCALE * x, _SELU_TAIL * xp.expm1(xp.minimum(x, 0)))
 
 
-def _softsign(xp: Any, x: Any) -> Any:
+def _softsign(xp: Any, x: object) -> Any:
     return x / (1 + xp.abs(x))
 
 
-def _normal_cdf(xp: Any, x: Any) -> Any:
+def _normal_cdf(xp: ArrayModule, x: Array) -> Array:
     from gtape.numerics.special import normal_cdf
 
     return normal_cdf(xp, xp.asarray(x))
 
 
-def _normal_cdf_out(x: Any, out: Any) -> None:
+def _normal_cdf_out(x: np.ndarray, out: np.ndarray) -> None:
     out[...] = _normal_cdf(np, x)
 
 
 _normal_cdf.with_out = _normal_cdf_out  # type: ignore[attr-defined]
 
 
-def _real_function(fn: Callable[..., Any]) -> Any:
+def _real_function(fn: Callable[..., object]) -> Any:
     return scalar_function(fn, types="real_float", name=fn.__name__.rstrip("_"))
 
 
@@ -86,24 +95,20 @@ leaky_relu_ = scalar_op("leaky_relu(x, alpha)", numpy=spelled.leaky_relu,
                         d_alpha=lambda g, x: where(x > 0, 0, g * x))
 
 
-def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
+def leaky_relu(features: TensorLike, alpha: TensorLike = 0.2, name: str | None = None) -> Tensor:
     """x where it is positive, else alpha x; the slope at 0 is alpha. Integers give float32.
 
     Maas, Hannun & Ng 2013, "Rectifier nonlinearities improve neural network acoustic models".
     """
-    from gtape.ops.shape.casting import cast
-
     x = convert(features)
     return leaky_relu_(cast(x, float32) if x.dtype.is_integer else x, alpha)
 
 
-def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Tensor:
+def crelu(features: TensorLike, axis: IntsLike = -1, name: str | None = None) -> Tensor:
     """relu(x) and relu(-x), one after another along `axis`, which doubles in length.
 
     Shang, Sohn, Almeida & Lee 2016, arXiv:1603.05201.
     """
-    from gtape.ops.shape.packing import concat
-
     x = convert(features)
     return relu(concat([x, negative(x)], axis))
 
@@ -120,12 +125,12 @@ selu = scalar_op("selu(x)", numpy=_selu,
 
 
 @_real_function
-def celu_(x: Any, alpha: Any) -> Any:
+def celu_(x: Any, alpha: Any) -> Expr:
     """x where it is positive, else alpha (e^(x / alpha) - 1)."""
     return where(x > 0, x, alpha * expm1(minimum(x, 0) / alpha))
 
 
-def celu(x: Any, alpha: float = 1.0) -> Tensor:
+def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha (e^(x / alpha) - 1). Barron 2017, arXiv:1704.07483."""
     return celu_(x, alpha)
 
@@ -148,22 +153,22 @@ normal_cdf = scalar_op("normal_cdf(x)", numpy=_normal_cdf, cuda="normcdf(x)", ty
 
 
 @_real_function
-def gelu_(x: Any) -> Any:
+def gelu_(x: Expr) -> Expr:
     """x Φ(x)."""
     return x * normal_cdf(x)
 
 
-def _gelu_tanh(x: Any) -> Any:
+def _gelu_tanh(x: Any) -> Expr:
     """x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2."""
     return x * _gelu_gate(x, square(x))
 
 
-def _gelu_gate(x: Any, w: Any) -> Any:
+def _gelu_gate(x: Any, w: Any) -> Expr:
     # (1 + tanh u) / 2 = sigmoid(2u), which does not cancel where u is far below 0.
     return sigmoid(x * (_SLOPE + (0.044715 * _SLOPE) * w))
 
 
-def _gelu_tanh_gradient(g: Any, x: Any) -> Any:
+def _gelu_tanh_gradient(g: Expr, x: Any) -> Expr:
     """g times the slope of gelu, in its form with tanh, at x."""
     w = square(x)
     gate = _gelu_gate(x, w)
@@ -178,7 +183,7 @@ gelu_tanh_gradient = scalar_function(_gelu_tanh_gradient, types="real_float",
                                      name="gelu_tanh_gradient")
 
 
-def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:
+def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
     """x Φ(x), Φ the normal distribution function, or its approximation by tanh.
 
     Hendrycks & Gimpel 2016, arXiv:1606.08415.
@@ -190,18 +195,18 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
 
 
 @_real_function
-def silu_(x: Any) -> Any:
+def silu_(x: Expr) -> Expr:
     """x sigmoid(x)."""
     return x * sigmoid(x)
 
 
 @_real_function
-def swish_(x: Any, beta: Any) -> Any:
+def swish_(x: Any, beta: Any) -> Expr:
     """x sigmoid(beta x)."""
     return x * sigmoid(beta * x)
 
 
-def silu(features: Any, beta: Any = 1.0) -> Tensor:
+def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """x sigmoid(beta x). Ramachandran, Zoph & Le 2017, arXiv:1710.05941."""
     if type(beta) in (float, int) and beta == 1:
         return silu_(features)
@@ -212,12 +217,12 @@ swish = silu
 
 
 @_real_function
-def mish(x: Any) -> Any:
+def mish(x: Expr) -> Expr:
     """x tanh(softplus(x)). Misra 2019, arXiv:1908.08681."""
     return x * tanh(softplus(x))
 
 
-def _squareplus(x: Any, b: Any) -> Any:
+def _squareplus(x: Any, b: Any) -> Expr:
     """(x + √(x² + b)) / 2."""
     return 0.5 * (x + sqrt(x * x + b))
 
@@ -225,89 +230,87 @@ def _squareplus(x: Any, b: Any) -> Any:
 squareplus_ = scalar_function(_squareplus, types="real_float", name="squareplus", domain=(0.5, 2.0))
 
 
-def squareplus(x: Any, b: float = 4) -> Tensor:
+def squareplus(x: TensorLike, b: float = 4) -> Tensor:
     """(x + √(x² + b)) / 2. Barron 2021, arXiv:2112.11687."""
     return squareplus_(x, b)
 
 
 @_real_function
-def tanh_shrink(x: Any) -> Any:
+def tanh_shrink(x: Expr) -> Expr:
     """x - tanh x."""
     return x - tanh(x)
 
 
-def glu(x: Any, axis: Any = -1) -> Tensor:
+def glu(x: TensorLike, axis: IntsLike = -1) -> Tensor:
     """a sigmoid(b), where a and b are the halves of x along `axis` (arXiv:1612.08083).
 
     Raises:
         InvalidArgumentError: an odd length along `axis`.
     """
-    from gtape.ops.shape.packing import split
-
     a, b = split(x, 2, axis)
     return multiply(a, sigmoid(b))
 
 
 # ---------------------------------------------------------------- pieces of straight lines
 @_real_function
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: Any) -> Expr:
     """x / 6 + 1/2, held between 0 and 1."""
     return clip(x / 6 + 0.5, 0, 1)
 
 
 @_real_function
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: Any) -> Expr:
     """x hard_sigmoid(x). Howard et al. 2019, arXiv:1905.02244."""
     return x * clip(x / 6 + 0.5, 0, 1)
 
 
 @_real_function
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: Expr) -> Expr:
     """x held between -1 and 1."""
     return clip(x, -1, 1)
 
 
 @_real_function
-def hard_shrink_(x: Any, limit: Any) -> Any:
+def hard_shrink_(x: Expr, limit: Expr) -> Expr:
     """x where |x| > limit, else 0."""
     return where(real_abs(x) > limit, x, 0)
 
 
-def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
+def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """x where |x| > threshold, else 0."""
     return hard_shrink_(x, threshold)
 
 
 @_real_function
-def soft_shrink_(x: Any, limit: Any) -> Any:
+def soft_shrink_(x: Any, limit: Any) -> Expr:
     """x moved towards 0 by limit."""
     return where(x > limit, x - limit, where(x < -limit, x + limit, 0))
 
 
-def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
+def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """x moved towards 0 by `threshold`, and 0 where |x| is at most that."""
     return soft_shrink_(x, threshold)
 
 
 @_real_function
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: Any) -> Expr:
     """0 up to -1, (x + 1)² / 4 up to 1, then x."""
     return where(x <= -1, 0, where(x < 1, 0.25 * square(x + 1), x))
 
 
 @_real_function
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: Any) -> Expr:
     """0 up to -1, (x + 1) / 2 up to 1, then 1."""
     return where(x <= -1, 0, where(x >= 1, 1, 0.5 * (x + 1)))
 
 
 @_real_function
-def threshold_(x: Any, limit: Any, other: Any) -> Any:
+def threshold_(x: Any, limit: Any, other: Expr) -> Expr:
     """x where it is above limit, else other."""
     return where(x > limit, x, other)
 
 
-def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
+def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
     """x where it is above `threshold`, else `default_value`."""
     return threshold_(x, threshold, default_value)
 
@@ -316,6 +319,6 @@ exponential = exp
 hard_swish = hard_silu
 
 
-def linear(x: Any) -> Any:
+def linear(x: TensorLike) -> Any:
     """x itself."""
     return x

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from gtape.core.annotations import TensorLike
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
@@ -12,7 +11,7 @@ from gtape.ops.linalg.products import pair
 from gtape.ops.shape.layout import reshape_
 
 
-def bias_add(value: Any, bias: Any, data_format: str | None = None,
+def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None,
              name: str | None = None) -> Tensor:
     """`value` plus `bias` [C] along the channels: the last axis, or axis 1 for 'NC…'.
 

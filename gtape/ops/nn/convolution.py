@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
@@ -17,13 +19,9 @@ from gtape.ops.arguments import as_shape, one_dtype
 from gtape.ops.linalg.products import pair
 from gtape.ops.nn.window_arguments import (
     Sizes,
-    channels_first,
-    channels_last,
-    is_channels_first,
+    Windows,
     require_rank,
-    spatial_pads,
     spatial_rank,
-    spatial_sizes,
     window_outputs,
 )
 
@@ -43,8 +41,8 @@ def _floating(name: str, *specs: Spec) -> None:
 
 
 @primitive(tf_name="Conv2D")
-def convolution_(xp: Any, x: Any, filters: Any, *, strides: Sizes, dilations: Sizes, pads: Pads,
-                 groups: int = 1) -> Any:
+def convolution_(xp: ArrayModule, x: Array, filters: Array, *, strides: Sizes, dilations: Sizes,
+                 pads: Pads, groups: int = 1) -> Array:
     """y[n, o, f] = Σ x[n, o · stride + k · dilation, c] filters[k, c, f], channels last."""
     return numerics.conv_forward(xp, x, filters, strides, dilations, pads, groups)
 
@@ -60,25 +58,15 @@ def _(x: Spec, filters: Spec, *, strides: Sizes, dilations: Sizes, pads: Pads,
 
 
 convolution_.on_cuda("kernels.convolution.convolve")
-
-
-@convolution_.vjp("x")
-def _(g: Any, x: Spec, filters: Any, *, strides: Sizes, dilations: Sizes, pads: Pads,
-      groups: int) -> Any:
-    return input_grad_(g, filters, shape=x.shape, strides=strides, dilations=dilations, pads=pads,
-                       groups=groups)
-
-
-@convolution_.vjp("filters")
-def _(g: Any, x: Any, filters: Spec, *, strides: Sizes, dilations: Sizes, pads: Pads,
-      groups: int) -> Any:
-    return filter_grad_(x, g, size=filters.shape[:-2], strides=strides, dilations=dilations,
-                        pads=pads, groups=groups)
+convolution_.vjp(x=lambda g, x_spec, filters, **attrs:
+                 input_grad_(g, filters, shape=x_spec.shape, **attrs))
+convolution_.vjp(filters=lambda g, x, filters_spec, **attrs:
+                 filter_grad_(x, g, size=filters_spec.shape[:-2], **attrs))
 
 
 @primitive(tf_name="Conv2DBackpropInput")
-def input_grad_(xp: Any, a: Any, filters: Any, *, shape: Sizes, strides: Sizes, dilations: Sizes,
-                pads: Pads, groups: int = 1) -> Any:
+def input_grad_(xp: ArrayModule, a: Array, filters: Array, *, shape: Sizes, strides: Sizes,
+                dilations: Sizes, pads: Pads, groups: int = 1) -> Array:
     """The adjoint of the convolution in x: a [N, *out, F] to `shape` [N, *spatial, C]."""
     return numerics.conv_input_grad(xp, a, filters, shape, strides, dilations, pads, groups)
 
@@ -99,23 +87,14 @@ def _(a: Spec, filters: Spec, *, shape: Sizes, strides: Sizes, dilations: Sizes,
 
 
 input_grad_.on_cuda("kernels.convolution.input_gradient")
-
-
-@input_grad_.vjp("a")
-def _(g: Any, filters: Any, *, strides: Sizes, dilations: Sizes, pads: Pads, groups: int) -> Any:
-    return convolution_(g, filters, strides=strides, dilations=dilations, pads=pads, groups=groups)
-
-
-@input_grad_.vjp("filters")
-def _(g: Any, a: Any, filters: Spec, *, strides: Sizes, dilations: Sizes, pads: Pads,
-      groups: int) -> Any:
-    return filter_grad_(g, a, size=filters.shape[:-2], strides=strides, dilations=dilations,
-                        pads=pads, groups=groups)
+input_grad_.vjp(a=lambda g, filters, *, shape, **attrs: convolution_(g, filters, **attrs))
+input_grad_.vjp(filters=lambda g, a, filters_spec, *, shape, **attrs:
+                filter_grad_(g, a, size=filters_spec.shape[:-2], **attrs))
 
 
 @primitive(tf_name="Conv2DBackpropFilter")
-def filter_grad_(xp: Any, x: Any, a: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
-                 pads: Pads, groups: int = 1) -> Any:
+def filter_grad_(xp: ArrayModule, x: Array, a: Array, *, size: Sizes, strides: Sizes,
+                 dilations: Sizes, pads: Pads, groups: int = 1) -> Array:
     """The adjoint of the convolution in its filters: x and a [N, *out, F] to [*size, C, F]."""
     return numerics.conv_filter_grad(xp, x, a, size, strides, dilations, pads, groups)
 
@@ -132,18 +111,9 @@ def _(x: Spec, a: Spec, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: 
 
 
 filter_grad_.on_cuda("kernels.convolution.filter_gradient")
-
-
-@filter_grad_.vjp("x")
-def _(g: Any, x: Spec, a: Any, *, strides: Sizes, dilations: Sizes, pads: Pads,
-      groups: int) -> Any:
-    return input_grad_(a, g, shape=x.shape, strides=strides, dilations=dilations, pads=pads,
-                       groups=groups)
-
-
-@filter_grad_.vjp("a")
-def _(g: Any, x: Any, *, strides: Sizes, dilations: Sizes, pads: Pads, groups: int) -> Any:
-    return convolution_(x, g, strides=strides, dilations=dilations, pads=pads, groups=groups)
+filter_grad_.vjp(x=lambda g, x_spec, a, *, size, **attrs:
+                 input_grad_(a, g, shape=x_spec.shape, **attrs))
+filter_grad_.vjp(a=lambda g, x, *, size, **attrs: convolution_(x, g, **attrs))
 
 
 _ONE: dict[str, Any] = {"strides": (2,), "dilations": (1,), "pads": ((1, 0),)}
@@ -155,31 +125,29 @@ filter_grad_.cases = [case((2, 5, 2), (2, 3, 3), size=(2,), **_ONE)]
 
 
 # ---------------------------------------------------------------- public functions
-def _convolve(name: str, input: Any, filters: Any, strides: Any, padding: Any,
-              data_format: str | None, dilations: Any, rank: int) -> Tensor:
+def _convolve(name: str, input: TensorLike, filters: TensorLike, strides: IntsLike,
+              padding: TensorLike, data_format: str | None, dilations: IntsLike | None, rank: int,
+              ) -> Tensor:
     x, kernel = pair(name, input, filters)
     require_rank(name, "the input", x.spec, rank + 2)
     require_rank(name, "the filter", kernel.spec, rank + 2)
-    first = is_channels_first(name, data_format, rank)
-    steps = spatial_sizes(name, "strides", strides, rank, first)
-    gaps = spatial_sizes(name, "dilations", dilations, rank, first)
-    if first:
-        x = channels_last(x)
-    shape, size = x.spec.shape, kernel.spec.shape
-    pads = spatial_pads(name, padding, shape[1:-1], size[:-2], steps, gaps, first)
-    groups = shape[-1] // size[-2] if size[-2] else 1
-    y = convolution_(x, kernel, strides=steps, dilations=gaps, pads=pads, groups=groups or 1)
-    return channels_first(y) if first else y
+    size = kernel.spec.shape
+    windows = Windows(name, x.spec.shape, size[:-2], strides, padding, data_format, dilations, rank)
+    groups = windows.shape[-1] // size[-2] if size[-2] else 1
+    return windows.laid_out(
+        convolution_(windows.last(x), kernel, **windows.attrs, groups=groups or 1))
 
 
-def conv1d(input: Any, filters: Any, stride: Any, padding: Any, data_format: str | None = "NWC",
-           dilations: Any = None, name: str | None = None) -> Tensor:
+def conv1d(input: TensorLike, filters: TensorLike, stride: int, padding: str,
+           data_format: str | None = "NWC", dilations: Any = None, name: str | None = None,
+           ) -> Tensor:
     """Convolution of [N, W, C] with filters [w, C, F]; see `conv2d`."""
     return _convolve("conv1d", input, filters, stride, padding, data_format, dilations, 1)
 
 
-def conv2d(input: Any, filters: Any, strides: Any, padding: Any, data_format: str | None = "NHWC",
-           dilations: Any = None, name: str | None = None) -> Tensor:
+def conv2d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: TensorLike,
+           data_format: str | None = "NHWC", dilations: IntsLike | None = None,
+           name: str | None = None) -> Tensor:
     """y[n, i, j, f] = Σ x[n, i s + a d, j s + b d, c] filters[a, b, c, f], zeros outside x.
 
     Args:
@@ -195,14 +163,15 @@ def conv2d(input: Any, filters: Any, strides: Any, padding: Any, data_format: st
     return _convolve("conv2d", input, filters, strides, padding, data_format, dilations, 2)
 
 
-def conv3d(input: Any, filters: Any, strides: Any, padding: Any, data_format: str | None = "NDHWC",
-           dilations: Any = None, name: str | None = None) -> Tensor:
+def conv3d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: str,
+           data_format: str | None = "NDHWC", dilations: Any = None, name: str | None = None,
+           ) -> Tensor:
     """Convolution of [N, D, H, W, C] with filters [d, h, w, C, F]; see `conv2d`."""
     return _convolve("conv3d", input, filters, strides, padding, data_format, dilations, 3)
 
 
-def convolution(input: Any, filters: Any, strides: Any = None, padding: Any = "VALID",
-                data_format: str | None = None, dilations: Any = None,
+def convolution(input: TensorLike, filters: TensorLike, strides: Any = None, padding: str = "VALID",
+                data_format: str | None = None, dilations: IntsLike | None = None,
                 name: str | None = None) -> Tensor:
     """Convolution over the 1 to 3 spatial axes of `input`; see `conv2d`."""
     x, kernel = pair("convolution", input, filters)
@@ -210,9 +179,10 @@ def convolution(input: Any, filters: Any, strides: Any = None, padding: Any = "V
     return _convolve("convolution", x, kernel, strides, padding, data_format, dilations, rank)
 
 
-def conv(input: Any, filter: Any, strides: Any, padding: str, explicit_paddings: Any = (),
-         data_format: str = "CHANNELS_LAST", dilations: Any = (), batch_dims: int = 1,
-         groups: int = 1, name: str | None = None) -> Tensor:
+def conv(input: TensorLike, filter: TensorLike, strides: IntsLike, padding: str,
+         explicit_paddings: TensorLike = (), data_format: str = "CHANNELS_LAST",
+         dilations: IntsLike = (), batch_dims: int = 1, groups: int = 1, name: str | None = None,
+         ) -> Tensor:
     """`convolution` with the layout as 'CHANNELS_LAST' or 'CHANNELS_FIRST'.
 
     Raises:
@@ -230,7 +200,7 @@ def conv(input: Any, filter: Any, strides: Any, padding: str, explicit_paddings:
                      dilations or None, rank)
 
 
-def _explicit(padding: Any, explicit: Any) -> Any:
+def _explicit(padding: str, explicit: Any) -> Any:
     """The pairs of a flat list (before, after, before, after, …) where padding is 'EXPLICIT'."""
     if padding != "EXPLICIT":
         return padding
@@ -238,28 +208,24 @@ def _explicit(padding: Any, explicit: Any) -> Any:
     return list(zip(flat[0::2], flat[1::2]))
 
 
-def _transposed(name: str, input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any,
-                data_format: str | None, dilations: Any, rank: int) -> Tensor:
+def _transposed(name: str, input: TensorLike, filters: TensorLike, output_shape: IntsLike,
+                strides: IntsLike, padding: str, data_format: str | None,
+                dilations: IntsLike | None, rank: int) -> Tensor:
     x, kernel = pair(name, input, filters)
     require_rank(name, "the input", x.spec, rank + 2)
     require_rank(name, "the filter", kernel.spec, rank + 2)
-    first = is_channels_first(name, data_format, rank)
-    steps = spatial_sizes(name, "strides", strides, rank, first)
-    gaps = spatial_sizes(name, "dilations", dilations, rank, first)
     shape = as_shape(output_shape, f"{name}: output_shape")
     if len(shape) != rank + 2:
         raise InvalidArgumentError(f"{name}: output_shape must hold {rank + 2} lengths; got "
                                    f"{list(shape)}")
-    if first:
-        x, shape = channels_last(x), (shape[0], *shape[2:], shape[1])
-    size = kernel.spec.shape
-    pads = spatial_pads(name, padding, shape[1:-1], size[:-2], steps, gaps, first)
+    windows = Windows(name, shape, kernel.spec.shape[:-2], strides, padding, data_format, dilations,
+                      rank)
     # The filter is [*size, F, C]: what the convolution from output to input would use.
-    y = input_grad_(x, kernel, shape=shape, strides=steps, dilations=gaps, pads=pads)
-    return channels_first(y) if first else y
+    return windows.laid_out(
+        input_grad_(windows.last(x), kernel, shape=windows.shape, **windows.attrs))
 
 
-def conv1d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any,
+def conv1d_transpose(input: TensorLike, filters: TensorLike, output_shape: Any, strides: Any,
                      padding: Any = "SAME", data_format: str | None = "NWC", dilations: Any = None,
                      name: str | None = None) -> Tensor:
     """The adjoint of `conv1d`, to `output_shape`; see `conv2d_transpose`."""
@@ -267,8 +233,8 @@ def conv1d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any,
                        data_format, dilations, 1)
 
 
-def conv2d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any,
-                     padding: Any = "SAME", data_format: str | None = "NHWC",
+def conv2d_transpose(input: TensorLike, filters: TensorLike, output_shape: IntsLike,
+                     strides: IntsLike, padding: str = "SAME", data_format: str | None = "NHWC",
                      dilations: Any = None, name: str | None = None) -> Tensor:
     """The adjoint of the `conv2d` that maps `output_shape` to the shape of `input`.
 
@@ -282,7 +248,7 @@ def conv2d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any,
                        data_format, dilations, 2)
 
 
-def conv3d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any,
+def conv3d_transpose(input: TensorLike, filters: TensorLike, output_shape: Any, strides: Any,
                      padding: Any = "SAME", data_format: str | None = "NDHWC",
                      dilations: Any = None, name: str | None = None) -> Tensor:
     """The adjoint of `conv3d`, to `output_shape`; see `conv2d_transpose`."""
@@ -290,8 +256,8 @@ def conv3d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any,
                        data_format, dilations, 3)
 
 
-def conv_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
-                   data_format: str | None = None, dilations: Any = None,
+def conv_transpose(input: TensorLike, filters: TensorLike, output_shape: Any, strides: Any,
+                   padding: Any = "SAME", data_format: str | None = None, dilations: Any = None,
                    name: str | None = None) -> Tensor:
     """The adjoint of `convolution`, to `output_shape`; see `conv2d_transpose`."""
     x, kernel = pair("conv_transpose", input, filters)
@@ -300,44 +266,43 @@ def conv_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, pa
                        dilations, rank)
 
 
-def atrous_conv2d(value: Any, filters: Any, rate: Any, padding: Any,
+def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: int, padding: str,
                   name: str | None = None) -> Tensor:
     """`conv2d` with stride 1 and dilation `rate`."""
     return _convolve("atrous_conv2d", value, filters, 1, padding, "NHWC", rate, 2)
 
 
-def atrous_conv2d_transpose(value: Any, filters: Any, output_shape: Any, rate: Any, padding: Any,
-                            name: str | None = None) -> Tensor:
+def atrous_conv2d_transpose(value: TensorLike, filters: TensorLike, output_shape: IntsLike,
+                            rate: int, padding: str, name: str | None = None) -> Tensor:
     """The adjoint of `atrous_conv2d`, to `output_shape`."""
     return _transposed("atrous_conv2d_transpose", value, filters, output_shape, 1, padding, "NHWC",
                        rate, 2)
 
 
-def conv2d_backprop_input_v2(input: Any, filter: Any, out_backprop: Any, strides: Any, padding: Any,
-                             use_cudnn_on_gpu: bool = True, explicit_paddings: Any = (),
-                             data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1),
-                             name: str | None = None) -> Tensor:
+def conv2d_backprop_input_v2(input: TensorLike, filter: TensorLike, out_backprop: TensorLike,
+                             strides: IntsLike, padding: str, use_cudnn_on_gpu: bool = True,
+                             explicit_paddings: TensorLike = (), data_format: str = "NHWC",
+                             dilations: IntsLike = (1, 1, 1, 1), name: str | None = None) -> Tensor:
     """The gradient of `conv2d` for its input, whose shape `input` has."""
     g, kernel = pair("conv2d_backprop_input", out_backprop, filter)
     return _transposed("conv2d_backprop_input", g, kernel, convert(input).spec.shape, strides,
                        _explicit(padding, explicit_paddings), data_format, dilations, 2)
 
 
-def conv2d_backprop_filter_v2(input: Any, filter: Any, out_backprop: Any, strides: Any,
-                              padding: Any, use_cudnn_on_gpu: bool = True,
-                              explicit_paddings: Any = (), data_format: str = "NHWC",
-                              dilations: Any = (1, 1, 1, 1), name: str | None = None) -> Tensor:
+def conv2d_backprop_filter_v2(input: TensorLike, filter: TensorLike, out_backprop: TensorLike,
+                              strides: IntsLike, padding: str, use_cudnn_on_gpu: bool = True,
+                              explicit_paddings: TensorLike = (), data_format: str = "NHWC",
+                              dilations: IntsLike = (1, 1, 1, 1), name: str | None = None,
+                              ) -> Tensor:
     """The gradient of `conv2d` for its filter, whose shape `filter` has."""
     name = "conv2d_backprop_filter"
     x, g = pair(name, input, out_backprop)
-    size = convert(filter).spec.shape
-    first = is_channels_first(name, data_format, 2)
-    steps = spatial_sizes(name, "strides", strides, 2, first)
-    gaps = spatial_sizes(name, "dilations", dilations, 2, first)
-    if first:
-        x, g = channels_last(x), channels_last(g)
-    shape = x.spec.shape
-    pads = spatial_pads(name, _explicit(padding, explicit_paddings), shape[1:-1], size[:-2], steps,
-                        gaps, first)
-    return filter_grad_(x, g, size=size[:-2], strides=steps, dilations=gaps, pads=pads,
-                        groups=shape[-1] // size[-2])
+    shape = convert(filter).spec.shape
+    if len(shape) != 4:
+        raise InvalidArgumentError(f"{name}: filter must have the shape [height, width, channels, "
+                                   f"filters]; it had {list(shape)}")
+    *size, channels, _ = shape
+    windows = Windows(name, x.spec.shape, tuple(size), strides,
+                      _explicit(padding, explicit_paddings), data_format, dilations)
+    return filter_grad_(windows.last(x), windows.last(g), size=tuple(size), **windows.attrs,
+                        groups=windows.shape[-1] // channels)

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
@@ -24,8 +26,8 @@ from gtape.ops.sparse.tensor import SparseTensor
 
 
 @primitive(tf_name="CTCLoss")
-def ctc_loss_(xp: Any, logits: Any, labels: Any, label_length: Any, logit_length: Any, *,
-              blank: int) -> Any:
+def ctc_loss_(xp: Any, logits: Array, labels: Array, label_length: Array, logit_length: Array, *,
+              blank: int) -> Array:
     """-log Σ over alignments of the probability of each label: [B], of logits [T, B, C]."""
     logp, _ = ctc.log_softmax(xp, logits, None)
     frames = ctc.frames(xp, logp, None, labels, label_length, logit_length, blank)
@@ -51,56 +53,44 @@ def _(logits: Spec, labels: Spec, label_length: Spec, logit_length: Spec, *, bla
 
 
 @ctc_loss_.vjp("logits")
-def _(g: Any, logits: Any, labels: Any, label_length: Any, logit_length: Any, *, blank: int) -> Any:
+def _(g: Tensor, logits: Tensor, labels: Tensor, label_length: Tensor, logit_length: Tensor, *,
+      blank: int) -> Tensor:
     slope = ctc_slope_(logits, labels, label_length, logit_length, blank=blank)
     return multiply(expand_dims(g, -1), slope)
 
 
 @primitive(tf_name="CTCLossGrad")
-def ctc_slope_(xp: Any, logits: Any, labels: Any, label_length: Any, logit_length: Any, *,
-               blank: int) -> Any:
+def ctc_slope_(xp: ArrayModule, logits: Array, labels: Array, label_length: Array,
+               logit_length: Array, *, blank: int) -> Array:
     """The derivative of ctc_loss in the logits: softmax, less the probabilities given the label."""
     return ctc.slope(xp, logits, None, labels, label_length, logit_length, blank)
 
 
-@ctc_slope_.infer
-def _(logits: Spec, labels: Spec, label_length: Spec, logit_length: Spec, *, blank: int) -> Spec:
-    return logits
-
-
-@ctc_slope_.vjp("logits")
-def _(g: Any, logits: Any, labels: Any, label_length: Any, logit_length: Any, *, blank: int) -> Any:
-    # A matrix of second derivatives is its own transpose.
-    return ctc_curve_(twice_(logits), g, labels, label_length, logit_length, blank=blank)
+ctc_slope_.infer(lambda logits, labels, label_length, logit_length, **_: logits)
+# A matrix of second derivatives is its own transpose.
+ctc_slope_.vjp(logits=lambda g, logits, labels, label_length, logit_length, *, blank:
+               ctc_curve_(twice_(logits), g, labels, label_length, logit_length, blank=blank))
 
 
 @primitive(tf_name="CTCLossGradGrad")
-def twice_(xp: Any, logits: Any) -> Any:
+def twice_(xp: ArrayModule, logits: Array) -> Array:
     """The logits as `ctc_curve_` reads them: here the third derivative is refused."""
     return logits
 
 
-@twice_.infer
-def _(logits: Spec) -> Spec:
-    return logits
+twice_.infer(lambda logits: logits)
 
 
 @primitive(linear="direction")
-def ctc_curve_(xp: Any, logits: Any, direction: Any, labels: Any, label_length: Any,
-               logit_length: Any, *, blank: int) -> Any:
+def ctc_curve_(xp: ArrayModule, logits: Array, direction: Array, labels: Array, label_length: Array,
+               logit_length: Array, *, blank: int) -> Array:
     """The second derivative of ctc_loss along a direction; none is defined in the logits."""
     return ctc.slope(xp, logits, direction, labels, label_length, logit_length, blank)
 
 
-@ctc_curve_.infer
-def _(logits: Spec, direction: Spec, labels: Spec, label_length: Spec, logit_length: Spec, *,
-      blank: int) -> Spec:
-    return logits
-
-
-@ctc_curve_.vjp("direction")
-def _(g: Any, logits: Any, labels: Any, label_length: Any, logit_length: Any, *, blank: int) -> Any:
-    return ctc_curve_(logits, g, labels, label_length, logit_length, blank=blank)
+ctc_curve_.infer(lambda logits, direction, labels, label_length, logit_length, **_: logits)
+ctc_curve_.vjp(direction=lambda g, logits, labels, label_length, logit_length, *, blank:
+               ctc_curve_(logits, g, labels, label_length, logit_length, blank=blank))
 
 
 _LABELS = (np.array([[1, 2], [2, 2], [1, 0]], np.int32), np.array([2, 2, 1], np.int32),
@@ -112,13 +102,14 @@ ctc_curve_.cases = [case((4, 3, 3), (4, 3, 3), *_LABELS, blank=0, dtypes=("float
 
 def _row_lengths(labels: SparseTensor) -> Tensor:
     """How many values each row holds; they stand at its begin."""
-    rows = labels.indices[:, 0]  # type: ignore[index]
+    rows = labels.indices[:, 0]
     ones = broadcast_to_(convert(1, dtypes.int32, rows._t.device), shape=rows.spec.shape)
     return unsorted_segment_sum(ones, rows, labels.shape[0])
 
 
-def ctc_loss(labels: Any, logits: Any, label_length: Any, logit_length: Any,
-             logits_time_major: bool = True, unique: Any = None, blank_index: Any = None,
+def ctc_loss(labels: TensorLike | SparseTensor, logits: TensorLike,
+             label_length: TensorLike | None, logit_length: TensorLike,
+             logits_time_major: bool = True, unique: object = None, blank_index: int | None = None,
              name: str | None = None) -> Tensor:
     """-log of the probability of each label, over all alignments with the frames: [batch].
 
@@ -148,12 +139,11 @@ def ctc_loss(labels: Any, logits: Any, label_length: Any, logit_length: Any,
     if isinstance(labels, SparseTensor):
         if blank_index is None:
             raise ValueError("ctc_loss: give blank_index with labels that are a SparseTensor")
-        label_length = _row_lengths(labels)
-        labels = to_dense(labels)
+        label_length, labels = _row_lengths(labels), to_dense(labels)
     blank = 0 if blank_index is None else as_int(blank_index, "ctc_loss: blank_index")
     wide = x if x.dtype.size >= 4 else cast(x, dtypes.float32)
     device = x._t.device
     frames = minimum(convert(logit_length, None, device), x.spec.shape[0])
-    made = ctc_loss_(wide, convert(labels, None, device), convert(label_length, None, device),
+    y = ctc_loss_(wide, convert(labels, None, device), convert(label_length, None, device),
                      frames, blank=blank + x.spec.shape[2] if blank < 0 else blank)
-    return made if made.dtype is x.dtype else cast(made, x.dtype)
+    return y if y.dtype is x.dtype else cast(y, x.dtype)

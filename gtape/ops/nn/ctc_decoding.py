@@ -18,7 +18,8 @@ from gtape.ops.sparse.tensor import SparseTensor
 Label = tuple[int, ...]
 
 
-def _scores(name: str, inputs: Any, sequence_length: Any) -> tuple[Tensor, np.ndarray, list[int]]:
+def _scores(name: str, inputs: np.ndarray, sequence_length: Sequence[int],
+            ) -> tuple[Tensor, np.ndarray, list[int]]:
     """The scores, the same as an array [frames, batch, classes], and the lengths."""
     x, lengths = convert(inputs), convert(sequence_length)
     if x.ndim != 3 or x.dtype.name not in ("float32", "float64") or (
@@ -52,7 +53,7 @@ def _merged(path: Iterable[int], blank: int, merge: bool) -> list[int]:
 
 
 def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool = True,
-                       blank_index: Any = None) -> tuple[list[SparseTensor], Tensor]:
+                       blank_index: int | None = None) -> tuple[list[SparseTensor], Tensor]:
     """The class of the largest score of each frame, blanks dropped. Not differentiable.
 
     Args:
@@ -127,12 +128,12 @@ def _best(rows: list[list[float]], blank: int, width: int, count: int) -> list[t
     if len(beam) < count:
         raise InvalidArgumentError(f"ctc_beam_search_decoder: {count} paths are asked for; these "
                                    f"frames have {len(beam)}")
-    found = [(label, _log_sum(*at)) for label, at in beam.items()]
-    return heapq.nlargest(count, found, key=lambda item: item[1])
+    parts = [(label, _log_sum(*at)) for label, at in beam.items()]
+    return heapq.nlargest(count, parts, key=lambda item: item[1])
 
 
-def ctc_beam_search_decoder(inputs: Any, sequence_length: Any, beam_width: Any = 100,
-                            top_paths: Any = 1) -> tuple[list[SparseTensor], Tensor]:
+def ctc_beam_search_decoder(inputs: Any, sequence_length: Any, beam_width: int = 100,
+                            top_paths: int = 1) -> tuple[list[SparseTensor], Tensor]:
     """The most probable labels, by a search that keeps `beam_width` of them at each frame.
 
     The probability of a label is that of all alignments with it; the blank is the last class. Not
@@ -162,8 +163,8 @@ def ctc_beam_search_decoder(inputs: Any, sequence_length: Any, beam_width: Any =
     wide = scores.astype(np.float64)
     wide -= wide.max(axis=2, keepdims=True, initial=-np.inf)
     logs = wide - np.log(np.exp(wide).sum(axis=2, keepdims=True))
-    found = [_best(logs[:n, b].tolist(), scores.shape[2] - 1, width, count)
+    parts = [_best(logs[:n, b].tolist(), scores.shape[2] - 1, width, count)
              for b, n in enumerate(counts)]
-    labels = [_sparse([paths[i][0] for paths in found]) for i in range(count)]
-    chances = np.array([[p for _, p in paths] for paths in found], scores.dtype)
-    return labels, convert(chances.reshape(len(found), count))
+    labels = [_sparse([paths[i][0] for paths in parts]) for i in range(count)]
+    chances = np.array([[p for _, p in paths] for paths in parts], scores.dtype)
+    return labels, convert(chances.reshape(len(parts), count))

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gtape.core import dtypes
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
@@ -25,18 +26,17 @@ from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, as_int, as_shape
 from gtape.ops.elementwise.scalars import multiply, where
 from gtape.ops.random.draws import drawn
+from gtape.ops.random.functions import stateless
 from gtape.ops.random.streams import Key, Position, take
 
 
 @primitive(linear="x")
-def masked_scale_(xp: Any, x: Any, kept: Any, *, scale: float) -> Any:
+def masked_scale_(xp: Any, x: Any, kept: object, *, scale: float) -> Any:
     """scale x where `kept` holds, else 0."""
     return xp.where(kept, x * x.dtype.type(scale), x.dtype.type(0))
 
 
-@masked_scale_.defined
-def _(x: Any, kept: Any, *, scale: float) -> Any:
-    return where(kept, multiply(x, scale), 0.0)
+masked_scale_.defined(lambda x, kept, *, scale: where(kept, multiply(x, scale), 0.0))
 
 
 @masked_scale_.infer
@@ -47,11 +47,7 @@ def _(x: Spec, kept: Spec, *, scale: float) -> Spec:
     return x
 
 
-@masked_scale_.vjp("x")
-def _(g: Any, kept: Any, *, scale: float) -> Any:
-    return masked_scale_(g, kept, scale=scale)
-
-
+masked_scale_.vjp(x=lambda g, kept, *, scale: masked_scale_(g, kept, scale=scale))
 masked_scale_.cases = [case((2, 3), [[True, False, True], [False, True, True]], scale=2.0),
                        case((2, 3), [[True], [False]], scale=1.5)]
 
@@ -62,14 +58,8 @@ def redrawn_dropout_(x: Tensor, *, key: Key, offset: int, rate: float) -> Tensor
     return _masked(x, x.spec.shape, (key, offset), rate)
 
 
-@redrawn_dropout_.vjp("x")
-def _(g: Any, *, key: Key, offset: int, rate: float) -> Any:
-    return redrawn_dropout_(g, key=key, offset=offset, rate=rate)
-
-
+redrawn_dropout_.vjp(x=lambda g, **attrs: redrawn_dropout_(g, **attrs))
 redrawn_dropout_.on_cuda("kernels.dropout.dropout")
-
-
 redrawn_dropout_.cases = [case((2, 3), key=(1, 2), offset=3, rate=0.5)]
 
 
@@ -84,24 +74,25 @@ def dropped(x: Tensor, shape: tuple[int, ...], position: Position, rate: float) 
 
     `shape` is that of the choice, which broadcasts to the shape of x.
     """
+    # A kernel draws the mask again in the backward pass: less to read than a mask in memory.
     if type(position) is tuple and x._t.device.executor is not None and shape == x.spec.shape:
         key, offset = position
         return redrawn_dropout_(x, key=key, offset=offset, rate=rate)
     return _masked(x, shape, position, rate)
 
 
-def _seed(seed: Any) -> int | None:
+def _seed(seed: int | None) -> int | None:
     return None if seed is None else as_int(seed, "dropout: seed")
 
 
-def _rate(rate: Any) -> float:
-    found = as_float(rate, "dropout: rate")
-    if not 0 <= found < 1:
+def _rate(rate: float) -> float:
+    number = as_float(rate, "dropout: rate")
+    if not 0 <= number < 1:
         raise ValueError(f"dropout: rate must be a number in [0, 1); got {shown(rate)}")
-    return found
+    return number
 
 
-def _noise_shape(noise_shape: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _noise_shape(noise_shape: IntsLike | None, shape: tuple[int, ...]) -> tuple[int, ...]:
     """`noise_shape` with each None replaced by the length of x there."""
     if noise_shape is None:
         return shape
@@ -111,8 +102,8 @@ def _noise_shape(noise_shape: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @takes_composites
-def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
-            name: str | None = None) -> Tensor:
+def dropout(x: TensorLike, rate: float, noise_shape: IntsLike | None = None,
+            seed: int | None = None, name: str | None = None) -> Tensor:
     """Each value 0 with probability `rate`, else x / (1 - rate).
 
     Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting".
@@ -129,20 +120,21 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None,
     return _dropout(x, rate, noise_shape, lambda count: take(op_seed, count))
 
 
-def _dropout(x: Any, rate: Any, noise_shape: Any, source: Callable[[int], Position]) -> Tensor:
-    found = convert(x)
+def _dropout(x: TensorLike, rate: float, noise_shape: IntsLike | None,
+             source: Callable[[int], Position]) -> Tensor:
+    tensor = convert(x)
     share = _rate(rate)
-    if not found.dtype.is_floating:
+    if not tensor.dtype.is_floating:
         raise ValueError(f"dropout: x must be a real floating tensor, because it is scaled; got "
-                         f"{found.spec}. Write tf.cast(x, tf.float32)")
+                         f"{tensor.spec}. Write tf.cast(x, tf.float32)")
     if share == 0:
-        return found
-    shape = _noise_shape(noise_shape, found.spec.shape)
-    return dropped(found, shape, source(math.prod(shape)), share)
+        return tensor
+    shape = _noise_shape(noise_shape, tensor.spec.shape)
+    return dropped(tensor, shape, source(math.prod(shape)), share)
 
 
-def stateless_dropout(x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None,
-                      name: str | None = None) -> Tensor:
+def stateless_dropout(x: TensorLike, rate: float, seed: TensorLike, rng_alg: object = None,
+                      noise_shape: IntsLike | None = None, name: str | None = None) -> Tensor:
     """`dropout` as a pure function of the two numbers in `seed`.
 
     Raises:
@@ -150,8 +142,6 @@ def stateless_dropout(x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_s
         InvalidArgumentError: a seed that is not two integers, or a noise_shape that does not
             broadcast to the shape of x.
     """
-    from gtape.ops.random.functions import stateless
-
     return _dropout(x, rate, noise_shape, stateless("stateless_dropout", seed))
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
-from gtape.core.spec import Spec, normal_axes
+from gtape.core.spec import normal_axes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int
@@ -39,7 +41,7 @@ def _pieces(row: np.ndarray) -> np.ndarray:
 
 
 @primitive(linear="x")
-def piece_means_(xp: Any, x: Any, pieces: Any) -> Any:
+def piece_means_(xp: ArrayModule, x: Array, pieces: Array) -> Array:
     """Each value of [rows, n] replaced by the mean of its piece; self-adjoint."""
     rows, length = x.shape
     flat = (pieces + xp.arange(rows)[:, None] * length).reshape(-1)
@@ -49,20 +51,12 @@ def piece_means_(xp: Any, x: Any, pieces: Any) -> Any:
     return means[flat].reshape(x.shape).astype(x.dtype)
 
 
-@piece_means_.infer
-def _(x: Spec, pieces: Spec) -> Spec:
-    return x
-
-
-@piece_means_.vjp("x")
-def _(g: Any, pieces: Any) -> Any:
-    return piece_means_(g, pieces)
-
-
+piece_means_.infer(lambda x, pieces: x)
+piece_means_.vjp(x=lambda g, pieces: piece_means_(g, pieces))
 piece_means_.cases = [case((2, 4), ints(2, 4, below=3))]
 
 
-def isotonic_regression(inputs: Any, decreasing: bool = True, axis: Any = -1,
+def isotonic_regression(inputs: TensorLike, decreasing: bool = True, axis: IntsLike = -1,
                         ) -> IsotonicRegression:
     """The decreasing (or increasing) sequence nearest to `inputs` along `axis`, and its pieces.
 
@@ -81,9 +75,9 @@ def isotonic_regression(inputs: Any, decreasing: bool = True, axis: Any = -1,
     moved = transpose_(x, perm=perm)
     shape = moved.spec.shape
     flat = reshape_(moved, shape=(int(np.prod(shape[:-1], dtype=np.int64)), shape[-1]))
-    host = flat._peek() if decreasing else -flat._peek()  # type: ignore[attr-defined]
-    found = np.array([_pieces(row) for row in host], np.int32).reshape(flat.spec.shape)
-    pieces = EagerTensor(x._t.xp.asarray(found), x._t.device.typed(dtypes.int32))
+    host = flat._peek() if decreasing else -flat._peek()
+    starts = np.array([_pieces(row) for row in host], np.int32).reshape(flat.spec.shape)
+    pieces = EagerTensor(x._t.xp.asarray(starts), x._t.device.typed(dtypes.int32))
     back = tuple(int(i) for i in np.argsort(perm))
     output = reshape_(piece_means_(flat, pieces), shape=shape)
     segments = reshape_(pieces, shape=shape)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
-from gtape.core.spec import Spec, broadcast_shapes, normal_axes
+from gtape.core.spec import broadcast_shapes, normal_axes
 from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.numerics.precision import working
 from gtape.numerics.sums import squares
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_int
+from gtape.ops.arguments import as_int, taken
 from gtape.ops.elementwise.scalars import (
     divide_no_nan,
     exp,
@@ -29,15 +29,21 @@ from gtape.ops.elementwise.scalars import (
     square,
     where,
 )
+from gtape.ops.nn.activations import relu
 from gtape.ops.nn.cross_entropy import softmax_cross_entropy_, sparse_softmax_cross_entropy_
 from gtape.ops.nn.softmax import scores_spec
 from gtape.ops.reductions.reductions import reduce_sum, reduce_sum_
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import broadcast_to_, reshape_, transpose_
 
+if TYPE_CHECKING:
+    from gtape.opdef.scalar_graph import Expr
+from gtape.core.annotations import IntsLike, TensorLike
+from gtape.core.device import Array, ArrayModule
+
 
 # ---------------------------------------------------------------- softmax cross entropy
-def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1,
+def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, axis: IntsLike = -1,
                                       name: str | None = None) -> Tensor:
     """-Σ labels log softmax(logits) along `axis`.
 
@@ -61,12 +67,12 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1,
     return softmax_cross_entropy_(x, y)[0]
 
 
-def convert_labels(labels: Any, logits: Tensor) -> Tensor:
+def convert_labels(labels: TensorLike, logits: Tensor) -> Tensor:
     """Labels as a tensor of their own dtype on the device of the logits."""
     return convert(labels, None, logits._t.device)
 
 
-def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any,
+def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike,
                                              name: str | None = None) -> Tensor:
     """-log softmax(logits)[label] over the last axis, for integer labels.
 
@@ -91,7 +97,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any,
 
 
 # ---------------------------------------------------------------- binary cross entropy
-def _sigmoid_cross_entropy(xp: Any, x: Any, z: Any) -> Any:
+def _sigmoid_cross_entropy(xp: ArrayModule, x: Array, z: Array) -> Array:
     return xp.maximum(x, 0) - x * z + xp.log1p(xp.exp(-xp.abs(x)))
 
 
@@ -102,7 +108,7 @@ sigmoid_cross_entropy_ = scalar_op(
     d_x=lambda g, x, z: g * (sigmoid(x) - z), d_z=lambda g, x: -g * x)
 
 
-def _same_shape(name: str, labels: Any, logits: Any) -> tuple[Tensor, Tensor]:
+def _same_shape(name: str, labels: TensorLike, logits: TensorLike) -> tuple[Tensor, Tensor]:
     if labels is None or logits is None:
         raise ValueError(f"{name} needs both labels and logits; got labels={shown(labels)}, "
                          f"logits={shown(logits)}")
@@ -130,10 +136,8 @@ def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None,
     return sigmoid_cross_entropy_(x, z)
 
 
-def _weighted_cross_entropy(x: Any, z: Any, q: Any) -> Any:
+def _weighted_cross_entropy(x: Any, z: Any, q: Any) -> Expr:
     """(1 - z) x + (1 + (q - 1) z) softplus(-x)."""
-    from gtape.ops.nn.activations import relu
-
     # relu and abs have the slope 0 at 0, which is part of TensorFlow's gradient here.
     return (1 - z) * x + (1 + (q - 1) * z) * (log1p(exp(-real_abs(x))) + relu(-x))
 
@@ -142,8 +146,9 @@ weighted_cross_entropy_ = scalar_function(_weighted_cross_entropy, types="real_f
                                           name="weighted_cross_entropy", domain=(0.1, 2.0))
 
 
-def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any,
-                                       name: str | None = None) -> Tensor:
+def weighted_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike,
+                                       pos_weight: SupportsFloat, name: str | None = None,
+                                       ) -> Tensor:
     """-q z log σ(x) - (1 - z) log(1 - σ(x)), where the weight q of positives may broadcast.
 
     Raises:
@@ -155,12 +160,12 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
 
 
 # ---------------------------------------------------------------- other losses
-def _poisson_loss(z: Any, c: Any) -> Any:
+def _poisson_loss(z: Any, c: Any) -> Expr:
     """e^c - z c."""
     return exp(c) - c * z
 
 
-def _stirling(z: Any) -> Any:
+def _stirling(z: Any) -> Expr:
     """z log z - z + log(2π z) / 2 for z > 1, else 0: Stirling's approximation of log z!."""
     full = z * log(z) - z + 0.5 * log((2 * math.pi) * z)
     return where((z >= 0) & (z <= 1), 0, full)
@@ -170,7 +175,7 @@ poisson_loss_ = scalar_function(_poisson_loss, types="real_float", name="log_poi
 stirling_ = scalar_function(_stirling, types="real_float", name="stirling", domain=(1.5, 3.0))
 
 
-def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False,
+def log_poisson_loss(targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False,
                      name: str | None = None) -> Tensor:
     """e^c - z c for log input c and targets z: -log of the Poisson probability up to a constant.
 
@@ -186,32 +191,19 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 
 
 @primitive(tf_name="L2Loss")
-def l2_loss_(xp: Any, t: Any) -> Any:
+def l2_loss_(xp: ArrayModule, t: Array) -> Array:
     """y = Σ t² / 2."""
     return xp.asarray(squares(working(xp, t)) * 0.5).astype(t.dtype)
 
 
-@l2_loss_.defined
-def _(t: Any) -> Any:
-    return multiply(reduce_sum_(square(t), axis=tuple(range(t.ndim))), 0.5)
+l2_loss_.defined(lambda t: multiply(reduce_sum_(square(t), axis=tuple(range(t.ndim))), 0.5))
 
-
-@l2_loss_.infer
-def _(t: Spec) -> Spec:
-    if not t.dtype.is_floating:
-        raise InvalidArgumentError(f"l2_loss takes real floating tensors; got {t}")
-    return t.reshaped(())
-
-
-@l2_loss_.vjp("t")
-def _(g: Any, t: Any) -> Any:
-    return g * t
-
-
+l2_loss_.infer(lambda t: taken("l2_loss", "real floating tensors", t).reshaped(()))
+l2_loss_.vjp(t=lambda g, t: g * t)
 l2_loss_.cases = [case((2, 3)), case(())]
 
 
-def l2_loss(t: Any, name: str | None = None) -> Tensor:
+def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     """Σ t² / 2 over all elements.
 
     Raises:
@@ -221,8 +213,8 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
 
 
 # ---------------------------------------------------------------- averages
-def compute_average_loss(per_example_loss: Any, sample_weight: Any = None,
-                         global_batch_size: Any = None) -> Tensor:
+def compute_average_loss(per_example_loss: TensorLike, sample_weight: TensorLike | None = None,
+                         global_batch_size: int | None = None) -> Tensor:
     """Σ loss / batch size, each example weighted; 0 for an empty batch.
 
     Raises:
@@ -242,13 +234,13 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None,
     return divide_no_nan(reduce_sum(loss), convert_like(float(size), loss._t, "batch size"))
 
 
-def _weighted(loss: Tensor, sample_weight: Any) -> Tensor:
+def _weighted(loss: Tensor, sample_weight: TensorLike) -> Tensor:
     weight = convert_like(sample_weight, loss._t, "compute_average_loss: sample_weight")
     if weight.ndim < loss.ndim:
         weight = reshape_(weight, shape=weight.spec.shape + (1,) * (loss.ndim - weight.ndim))
-    return loss * weight  # type: ignore[operator]
+    return loss * weight
 
 
-def scale_regularization_loss(regularization_loss: Any) -> Tensor:
+def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
     """The sum of the loss: there is one replica."""
     return reduce_sum(regularization_loss)

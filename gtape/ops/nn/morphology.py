@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.core import dtypes
+from gtape.core.annotations import IntsLike, TensorLike
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.spec import Spec
@@ -12,39 +14,38 @@ from gtape.core.tensor import Tensor
 from gtape.numerics import pooling
 from gtape.numerics.windows import Pads, cells, out_sizes, pad
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import one_dtype
+from gtape.ops.arguments import one_dtype, taken
 from gtape.ops.linalg.products import pair
 from gtape.ops.nn.window_arguments import (
     Sizes,
+    Windows,
     is_channels_first,
     require_rank,
-    spatial_pads,
-    spatial_sizes,
     window_outputs,
 )
 
 
-@primitive(outputs="best found", tf_name="Dilation2D")
-def dilation_(xp: Any, x: Any, filters: Any, *, strides: Sizes, dilations: Sizes,
-              pads: Pads) -> Any:
+@primitive(outputs="best winners", tf_name="Dilation2D")
+def dilation_(xp: ArrayModule, x: Array, filters: Array, *, strides: Sizes, dilations: Sizes,
+              pads: Pads) -> tuple[Array, ...]:
     """y[n, o, c] = max over k of x[n, o · stride + k · dilation, c] + filters[k, c], and that k."""
     size = filters.shape[:-1]
     outs = out_sizes(x.shape[1:-1], size, strides, dilations, pads)
     padded = pad(xp, x, pads, -float("inf"))
     best = xp.full((x.shape[0], *outs, x.shape[-1]), -float("inf"), x.dtype)
-    found = xp.zeros(best.shape, xp.int32)
+    winners = xp.zeros(best.shape, xp.int32)
     for number, (cell, where) in enumerate(cells(size, outs, strides, dilations)):
         value = padded[where] + filters[cell]
         better = value > best
         best = xp.where(better, value, best)
-        found = xp.where(better, xp.int32(number), found)
-    return best, found
+        winners = xp.where(better, xp.int32(number), winners)
+    return best, winners
 
 
 @dilation_.infer
 def _(x: Spec, filters: Spec, *, strides: Sizes, dilations: Sizes, pads: Pads) -> tuple[Spec, ...]:
-    if not one_dtype("dilation2d", (x, filters)).is_floating:
-        raise InvalidArgumentError(f"dilation2d takes real floating tensors; got {x}")
+    one_dtype("dilation2d", (x, filters))
+    taken("dilation2d", "real floating tensors", x)
     if x.shape[-1] != filters.shape[-1]:
         raise InvalidArgumentError(f"dilation2d: the filter must be [h, w, C] with the channels of "
                                    f"the input; got input {x}, filter {filters}")
@@ -53,89 +54,59 @@ def _(x: Spec, filters: Spec, *, strides: Sizes, dilations: Sizes, pads: Pads) -
     return x.reshaped(shape), Spec(shape, dtypes.int32)
 
 
-@dilation_.vjp("x")
-def _(gs: Any, x: Spec, filters: Spec, found: Any, *, strides: Sizes, dilations: Sizes,
-      pads: Pads) -> Any:
-    return put_winners_(gs[0], found, shape=x.shape, size=filters.shape[:-1], strides=strides,
-                        dilations=dilations, pads=pads)
-
-
-@dilation_.vjp("filters")
-def _(gs: Any, filters: Spec, found: Any) -> Any:
-    return put_cells_(gs[0], found, size=filters.shape[:-1])
+dilation_.vjp(x=lambda gs, x_spec, filters_spec, winners, **attrs:
+              put_winners_(gs[0], winners, shape=x_spec.shape, size=filters_spec.shape[:-1],
+                           **attrs))
+dilation_.vjp(filters=lambda gs, filters_spec, winners:
+              put_cells_(gs[0], winners, size=filters_spec.shape[:-1]))
 
 
 @primitive(linear="a")
-def put_winners_(xp: Any, a: Any, found: Any, *, shape: Sizes, size: Sizes, strides: Sizes,
-                 dilations: Sizes, pads: Pads) -> Any:
+def put_winners_(xp: ArrayModule, a: Array, winners: Array, *, shape: Sizes, size: Sizes,
+                 strides: Sizes, dilations: Sizes, pads: Pads) -> Any:
     """a added to the cell that won in each window, in zeros of `shape`."""
-    return pooling.unpool(xp, a, found, shape, size, strides, dilations, pads)
+    return pooling.unpool(xp, a, winners, shape, size, strides, dilations, pads)
 
 
-@put_winners_.infer
-def _(a: Spec, found: Spec, *, shape: Sizes, size: Sizes, strides: Sizes, dilations: Sizes,
-      pads: Pads) -> Spec:
-    return a.reshaped(shape)
-
-
-@put_winners_.vjp("a")
-def _(g: Any, found: Any, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> Any:
-    return pick_winners_(g, found, size=size, strides=strides, dilations=dilations, pads=pads)
+put_winners_.infer(lambda a, winners, *, shape, **_: a.reshaped(shape))
+put_winners_.vjp(a=lambda g, winners, *, shape, **attrs: pick_winners_(g, winners, **attrs))
 
 
 @primitive(linear="x")
-def pick_winners_(xp: Any, x: Any, found: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
-                  pads: Pads) -> Any:
+def pick_winners_(xp: ArrayModule, x: Array, winners: Array, *, size: Sizes, strides: Sizes,
+                  dilations: Sizes, pads: Pads) -> Any:
     """The values of x where each window was won: the adjoint of put_winners_."""
-    return pooling.pick(xp, x, found, size, strides, dilations, pads)
+    return pooling.pick(xp, x, winners, size, strides, dilations, pads)
 
 
-@pick_winners_.infer
-def _(x: Spec, found: Spec, *, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> Spec:
-    return x.reshaped(found.shape)
-
-
-@pick_winners_.vjp("x")
-def _(g: Any, x: Spec, found: Any, *, size: Sizes, strides: Sizes, dilations: Sizes,
-      pads: Pads) -> Any:
-    return put_winners_(g, found, shape=x.shape, size=size, strides=strides, dilations=dilations,
-                        pads=pads)
+pick_winners_.infer(lambda x, winners, **_: x.reshaped(winners.shape))
+pick_winners_.vjp(x=lambda g, x_spec, winners, **attrs:
+                  put_winners_(g, winners, shape=x_spec.shape, **attrs))
 
 
 @primitive(linear="a")
-def put_cells_(xp: Any, a: Any, found: Any, *, size: Sizes) -> Any:
+def put_cells_(xp: ArrayModule, a: Array, winners: Array, *, size: Sizes) -> Any:
     """y[k, c]: the sum of a[n, o, c] where cell k won."""
     axes = tuple(range(a.ndim - 1))
     numbers = range(size[0] * size[1])
-    sums = [xp.sum(xp.where(found == n, a, 0), axis=axes, dtype=a.dtype) for n in numbers]
+    sums = [xp.sum(xp.where(winners == n, a, 0), axis=axes, dtype=a.dtype) for n in numbers]
     return xp.stack(sums).reshape((*size, a.shape[-1]))
 
 
-@put_cells_.infer
-def _(a: Spec, found: Spec, *, size: Sizes) -> Spec:
-    return a.reshaped((*size, a.shape[-1]))
-
-
-@put_cells_.vjp("a")
-def _(g: Any, found: Any) -> Any:
-    return pick_cells_(g, found)
+put_cells_.infer(lambda a, winners, *, size: a.reshaped((*size, a.shape[-1])))
+put_cells_.vjp(a=lambda g, winners: pick_cells_(g, winners))
 
 
 @primitive(linear="filters")
-def pick_cells_(xp: Any, filters: Any, found: Any) -> Any:
+def pick_cells_(xp: ArrayModule, filters: Array, winners: Array) -> Any:
     """y[n, o, c] = filters[k, c] for the cell k that won: the adjoint of put_cells_."""
     channels = filters.shape[-1]
-    return filters.reshape(-1, channels)[found, xp.arange(channels)]
+    return filters.reshape(-1, channels)[winners, xp.arange(channels)]
 
 
-@pick_cells_.infer
-def _(filters: Spec, found: Spec) -> Spec:
-    return filters.reshaped(found.shape)
-
-
-@pick_cells_.vjp("filters")
-def _(g: Any, filters: Spec, found: Any) -> Any:
-    return put_cells_(g, found, size=filters.shape[:-1])
+pick_cells_.infer(lambda filters, winners: filters.reshaped(winners.shape))
+pick_cells_.vjp(filters=lambda g, filters_spec, winners:
+                put_cells_(g, winners, size=filters_spec.shape[:-1]))
 
 
 _ATTRS: dict[str, Any] = {"strides": (1, 2), "dilations": (2, 1), "pads": ((1, 1), (0, 1))}
@@ -147,8 +118,9 @@ put_cells_.cases = [case((2, 4, 2, 2), ints(2, 4, 2, 2, below=4), size=(2, 2))]
 pick_cells_.cases = [case((2, 2, 2), ints(2, 4, 2, 2, below=4))]
 
 
-def dilation2d(input: Any, filters: Any, strides: Any, padding: Any, data_format: str = "NHWC",
-               dilations: Any = 1, name: str | None = None) -> Tensor:
+def dilation2d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: str,
+               data_format: str = "NHWC", dilations: IntsLike = 1, name: str | None = None,
+               ) -> Tensor:
     """y[n, i, j, c] = max over a, b of x[n, i s + a d, j s + b d, c] + filters[a, b, c].
 
     A tie's gradient goes to the first cell.
@@ -163,15 +135,13 @@ def dilation2d(input: Any, filters: Any, strides: Any, padding: Any, data_format
     require_rank(name, "the filter", kernel.spec, 3)
     if is_channels_first(name, data_format, 2):
         raise ValueError("dilation2d: data_format must be 'NHWC'; got 'NCHW'")
-    steps = spatial_sizes(name, "strides", strides, 2, False)
-    gaps = spatial_sizes(name, "dilations", dilations, 2, False)
-    pads = spatial_pads(name, padding, x.spec.shape[1:-1], kernel.spec.shape[:2], steps, gaps,
-                        False)
-    return dilation_(x, kernel, strides=steps, dilations=gaps, pads=pads)[0]
+    windows = Windows(name, x.spec.shape, kernel.spec.shape[:2], strides, padding, None, dilations)
+    return dilation_(x, kernel, **windows.attrs)[0]
 
 
-def erosion2d(value: Any, filters: Any, strides: Any, padding: Any, data_format: str = "NHWC",
-              dilations: Any = 1, name: str | None = None) -> Tensor:
+def erosion2d(value: TensorLike, filters: TensorLike, strides: IntsLike, padding: str,
+              data_format: str = "NHWC", dilations: IntsLike = 1, name: str | None = None,
+              ) -> Tensor:
     """y[n, i, j, c] = min over a, b of x[n, i s + a d, j s + b d, c] - filters[a, b, c], with the
     filter mirrored as TensorFlow does: the negative of the dilation of -x.
 
@@ -180,5 +150,5 @@ def erosion2d(value: Any, filters: Any, strides: Any, padding: Any, data_format:
     """
     x, kernel = pair("erosion2d", value, filters)
     require_rank("erosion2d", "the filter", kernel.spec, 3)
-    mirrored = kernel[::-1, ::-1]  # type: ignore[index]
-    return -dilation2d(-x, mirrored, strides, padding, data_format, dilations)  # type: ignore
+    mirrored = kernel[::-1, ::-1]
+    return -dilation2d(-x, mirrored, strides, padding, data_format, dilations)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -20,12 +21,15 @@ from gtape.ops.elementwise.scalars import add, multiply, power, rsqrt, square, s
 from gtape.ops.reductions.reductions import reduce_mean_, reduce_sum_
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import reshape, sum_to
+from gtape.ops.shape.packing import stack
+from gtape.ops.shape.padding import pad
 
 Axes = tuple[int, ...]
 
 
-def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any,
-                        variance_epsilon: Any, name: str | None = None) -> Tensor:
+def batch_normalization(x: TensorLike, mean: TensorLike, variance: TensorLike,
+                        offset: TensorLike | None, scale: TensorLike | None,
+                        variance_epsilon: float, name: str | None = None) -> Tensor:
     """(x - mean) / √(variance + ε) · scale + offset; offset and scale may be None.
 
     Ioffe & Szegedy 2015, arXiv:1502.03167.
@@ -36,17 +40,20 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
     given = convert(x)
     name = "batch_normalization"
     parts = (mean, variance, offset, scale)
+    # One launch; epsilon is an attribute of the op, and cannot be a tensor.
     if given._t.device.executor is not None and type(variance_epsilon) is float and (
             offset is not None and scale is not None):
-        made: Tensor = batch_norm_(given, *(convert_like(p, given._t, name) for p in parts),
+        y: Tensor = batch_norm_(given, *(convert_like(p, given._t, name) for p in parts),
                                    eps=variance_epsilon)
-        return made
+        return y
     return _batch_normalized(given, *parts, variance_epsilon)
 
 
-def _batch_normalized(given: Tensor, mean: Any, variance: Any, offset: Any, scale: Any,
-                      variance_epsilon: Any) -> Tensor:
+def _batch_normalized(given: Tensor, mean: TensorLike, variance: TensorLike,
+                      offset: TensorLike | None, scale: TensorLike | None, variance_epsilon: float,
+                      ) -> Tensor:
     name = "batch_normalization"
+    # x factor + shift: the large tensor is multiplied once and added to once.
     factor = rsqrt(add(convert_like(variance, given._t, name), variance_epsilon))
     if scale is not None:
         factor = multiply(factor, scale)
@@ -65,64 +72,65 @@ batch_norm_.on_cuda("kernels.norm_ops.batch_norm")
 
 
 def batch_norm_with_global_normalization(
-        input: Any, mean: Any, variance: Any, beta: Any, gamma: Any, variance_epsilon: Any,
-        scale_after_normalization: bool, name: str | None = None) -> Tensor:
+    input: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    beta: float,
+    gamma: float,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+    name: str | None = None,
+) -> Tensor:
     """`batch_normalization` with offset beta, and with scale gamma only where asked."""
     return batch_normalization(input, mean, variance, beta,
                                gamma if scale_after_normalization else None, variance_epsilon)
 
 
 @primitive(linear="a")
-def normal_grad_(xp: Any, a: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
+def normal_grad_(xp: Any, a: Any, normal: Any, factor: object, *, axes: Axes) -> Any:
     """The cotangent of x where normal = (x - mean) · factor, for the cotangent a of normal.
 
     factor (a - mean a - normal · mean(a normal)), with means over `axes`; self-adjoint in a.
     """
     count = max(math.prod(a.shape[i] for i in axes), 1)
     along = total(a * normal, axes, True) / count
-    made = normal * along
-    xp.subtract(a, made, out=made)
-    made -= total(a, axes, True) / count
-    made *= factor
-    return made
+    y = normal * along
+    xp.subtract(a, y, out=y)
+    y -= total(a, axes, True) / count
+    y *= factor
+    return y
 
 
 @normal_grad_.defined
-def _(a: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
+def _(a: Tensor, normal: Tensor, factor: Tensor, *, axes: Axes) -> Tensor:
     along = reduce_mean_(multiply(a, normal), axis=axes, keepdims=True)
     centred = subtract(subtract(a, multiply(normal, along)),
                        reduce_mean_(a, axis=axes, keepdims=True))
     return multiply(centred, factor)
 
 
-@normal_grad_.infer
-def _(a: Spec, normal: Spec, factor: Spec, *, axes: Axes) -> Spec:
-    return a
-
-
-@normal_grad_.vjp("a")
-def _(g: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
-    return normal_grad_(g, normal, factor, axes=axes)
+normal_grad_.infer(lambda a, normal, factor, **_: a)
+normal_grad_.vjp(a=lambda g, normal, factor, *, axes: normal_grad_(g, normal, factor, axes=axes))
 
 
 @normal_grad_.vjp("normal")
-def _(g: Any, a: Any, normal: Any, factor: Any, *, axes: Axes) -> Any:
+def _(g: Tensor, a: Tensor, normal: Tensor, factor: Tensor, *, axes: Axes) -> Tensor:
     scaled = multiply(g, factor)
     of_a, of_g = (reduce_mean_(multiply(v, normal), axis=axes, keepdims=True) for v in (a, scaled))
     return -add(multiply(scaled, of_a), multiply(a, of_g))
 
 
 @normal_grad_.vjp("factor")
-def _(g: Any, a: Any, normal: Any, factor: Spec, *, axes: Axes) -> Any:
+def _(g: Tensor, a: Tensor, normal: Tensor, factor_spec: Spec, *, axes: Axes) -> Tensor:
     along = reduce_mean_(multiply(a, normal), axis=axes, keepdims=True)
     centred = subtract(a, reduce_mean_(a, axis=axes, keepdims=True))
-    return sum_to(multiply(g, subtract(centred, multiply(normal, along))), factor.shape)
+    return sum_to(multiply(g, subtract(centred, multiply(normal, along))), factor_spec.shape)
 
 
 normal_grad_.cases = [case((4, 3), (4, 3), (4, 1), axes=(1,))]
 
 
-def along(x: Any, axis: int | Sequence[int], parameters: Sequence[Any],
+def along(x: Tensor, axis: int | Sequence[int], parameters: Sequence[object],
           ) -> tuple[Any, Axes, list[Any]]:
     """What normalises x along axes by vectors of their lengths: x in the wider dtype of both, the
     axes from 0, and the vectors in shapes that broadcast with x."""
@@ -133,13 +141,14 @@ def along(x: Any, axis: int | Sequence[int], parameters: Sequence[Any],
     return cast(x, dtype), axes, [reshape(cast(p, dtype), shape) for p in given]
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Tensor) -> Any:
     """Statistics of two-byte floats as float32, in which kernels give them."""
     return cast(x, dtypes.float32) if x.dtype.size == 2 else x
 
 
 @composite(saves="mean variance")
-def batch_norm_training(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
+def batch_norm_training(x: TensorLike, scale: TensorLike, shift: TensorLike, *, axes: Axes,
+                        eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """(x - μ) / √(σ² + ε) · scale + shift with μ and σ² of x over `axes`.
 
     Ioffe & Szegedy 2015, arXiv:1502.03167. scale and shift broadcast with x. `run` gives the mean
@@ -156,15 +165,15 @@ batch_norm_training.on_cuda("kernels.norm_ops.batch_norm_training")
 
 
 @batch_norm_training.vjp("x", "scale", "shift")
-def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, variance: Any, *, axes: Axes,
-      eps: float) -> Any:
+def _(g: Tensor, x: Tensor, scale: Tensor, shift_spec: Spec, mean: Tensor, variance: Tensor, *,
+      axes: Axes, eps: float) -> tuple[Tensor, ...]:
     return batch_norm_grad_.results(g, x, scale, mean, variance, axes=axes, eps=eps,
-                                    shift_shape=shift.shape)
+                                    shift_shape=shift_spec.shape)
 
 
 @composite(saves="d_scale d_shift")
-def batch_norm_grad_(g: Any, x: Any, scale: Any, mean: Any, variance: Any, *, axes: Axes,
-                     eps: float, shift_shape: Dims) -> Any:
+def batch_norm_grad_(g: Tensor, x: Tensor, scale: Tensor, mean: Tensor, variance: Tensor, *,
+                     axes: Axes, eps: float, shift_shape: Dims) -> tuple[Tensor, Tensor, Tensor]:
     """The cotangents of x, scale and shift of `batch_norm_training`."""
     factor = rsqrt(add(cast(variance, x.dtype), eps))
     normal = multiply(subtract(x, cast(mean, x.dtype)), factor)
@@ -176,7 +185,8 @@ batch_norm_grad_.on_cuda("kernels.norm_ops.batch_norm_grad")
 
 
 @composite(saves="mean factor")
-def layer_norm(x: Any, scale: Any, shift: Any, *, axes: Axes, eps: float) -> Any:
+def layer_norm(x: TensorLike, scale: TensorLike, shift: TensorLike, *, axes: Axes, eps: float,
+               ) -> tuple[Tensor, ...]:
     """(x - μ) / √(σ² + ε) · scale + shift with μ and σ² of each example over `axes`.
 
     Ba, Kiros & Hinton 2016, arXiv:1607.06450. scale and shift broadcast with x.
@@ -191,14 +201,15 @@ layer_norm.on_cuda("kernels.norm_ops.layer_norm")
 
 
 @layer_norm.vjp("x", "scale", "shift")
-def _(g: Any, x: Any, scale: Any, shift: Spec, mean: Any, factor: Any, *, axes: Axes) -> Any:
+def _(g: Tensor, x: Tensor, scale: Tensor, shift_spec: Spec, mean: Tensor, factor: Tensor, *,
+      axes: Axes) -> tuple[Tensor, ...]:
     return layer_norm_grad_.results(g, x, scale, mean, factor, axes=axes,
-                                    shift_shape=shift.shape)
+                                    shift_shape=shift_spec.shape)
 
 
 @composite(saves="d_scale d_shift")
-def layer_norm_grad_(g: Any, x: Any, scale: Any, mean: Any, factor: Any, *, axes: Axes,
-                     shift_shape: Dims) -> Any:
+def layer_norm_grad_(g: Tensor, x: Tensor, scale: Tensor, mean: Tensor, factor: Tensor, *,
+                     axes: Axes, shift_shape: Dims) -> tuple[Tensor, ...]:
     """The cotangents of x, scale and shift of `layer_norm`."""
     factor = cast(factor, x.dtype)
     normal = multiply(subtract(x, cast(mean, x.dtype)), factor)
@@ -210,7 +221,7 @@ layer_norm_grad_.on_cuda("kernels.norm_ops.layer_norm_grad")
 
 
 @composite(saves="factor")
-def rms_norm(x: Any, scale: Any, *, axes: Axes, eps: float) -> Any:
+def rms_norm(x: TensorLike, scale: TensorLike, *, axes: Axes, eps: float) -> tuple[Tensor, ...]:
     """x / √(mean x² + ε) · scale over `axes`. Zhang & Sennrich 2019, arXiv:1910.07467."""
     factor = rsqrt(add(reduce_mean_(square(x), axis=axes, keepdims=True), eps))
     return multiply(multiply(x, factor), scale), _wide(factor)
@@ -220,12 +231,13 @@ rms_norm.on_cuda("kernels.norm_ops.rms_norm")
 
 
 @rms_norm.vjp("x", "scale")
-def _(g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
+def _(g: Tensor, x: Tensor, scale: Tensor, factor: Tensor, *, axes: Axes) -> tuple[Tensor, ...]:
     return rms_norm_grad_.results(g, x, scale, factor, axes=axes)
 
 
 @composite(saves="d_scale")
-def rms_norm_grad_(g: Any, x: Any, scale: Any, factor: Any, *, axes: Axes) -> Any:
+def rms_norm_grad_(g: Tensor, x: Tensor, scale: Tensor, factor: Tensor, *, axes: Axes,
+                   ) -> tuple[Tensor, ...]:
     """The cotangents of x and scale of `rms_norm`."""
     factor = cast(factor, x.dtype)
     normal = multiply(x, factor)
@@ -244,7 +256,7 @@ layer_norm.cases = [case((4, 3), (3,), (3,), axes=(1,), eps=1e-3)]
 rms_norm.cases = [case((4, 3), (3,), axes=(1,), eps=1e-3)]
 
 
-def local_response_normalization(input: Any, depth_radius: int = 5, bias: float = 1,
+def local_response_normalization(input: TensorLike, depth_radius: int = 5, bias: float = 1,
                                  alpha: float = 1, beta: float = 0.5,
                                  name: str | None = None) -> Tensor:
     """x / (bias + α Σ x²)^β, summed over the channels at most `depth_radius` away.
@@ -259,12 +271,9 @@ def local_response_normalization(input: Any, depth_radius: int = 5, bias: float 
     if x.ndim != 4:
         raise InvalidArgumentError(f"local_response_normalization: the input must have rank 4, "
                                    f"[N, H, W, C]; got {x.spec}")
-    from gtape.ops.shape.packing import stack
-    from gtape.ops.shape.padding import pad
-
     radius, channels = int(depth_radius), x.spec.shape[-1]
     padded = pad(square(x), [[0, 0], [0, 0], [0, 0], [radius, radius]])
-    near = stack([padded[..., i:i + channels]  # type: ignore[index]
+    near = stack([padded[..., i:i + channels]
                   for i in range(2 * radius + 1)])
     total = reduce_sum_(near, axis=(0,))
     return multiply(x, power(add(multiply(total, alpha), bias), -beta))

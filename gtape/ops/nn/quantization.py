@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gtape.autodiff.custom_gradient import custom_gradient
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import float32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
@@ -15,7 +17,8 @@ from gtape.ops.elementwise import scalars as s
 
 
 @primitive(outputs="bottom top step", nondifferentiable=True)
-def nudge_(xp: Any, low: Any, high: Any, *, levels: int, first: int) -> Any:
+def nudge_(xp: ArrayModule, low: Array, high: Array, *, levels: int, first: int,
+           ) -> tuple[Array, Array, Array]:
     """The range moved so that 0 is on its grid, and the step of the grid."""
     step = (high - low) / (levels - first)
     zero = xp.floor(xp.clip(first - low / step, first, levels) + 0.5).astype(low.dtype)
@@ -30,7 +33,7 @@ def _(low: Spec, high: Spec, *, levels: int, first: int) -> tuple[Spec, Spec, Sp
     return low, low, low
 
 
-def _snap(xp: Any, x: Any, low: Any, step: Any) -> Any:
+def _snap(xp: ArrayModule, x: Array, low: Array, step: Array) -> Array:
     return xp.floor((x - low) * (1 / step) + xp.asarray(0.5, x.dtype)) * step + low
 
 
@@ -40,7 +43,8 @@ snap = s.scalar_op("snap(x, low, step)", numpy=_snap, names=("x", "low", "step")
                    d_x=None, d_low=None, d_step=None)
 
 
-def _fake_quant(inputs: Any, low: Any, high: Any, num_bits: Any, narrow_range: bool) -> Tensor:
+def _fake_quant(inputs: TensorLike, low: TensorLike, high: TensorLike, num_bits: int,
+                narrow_range: bool) -> Tensor:
     x = convert(inputs)
     if x.dtype is not float32:
         raise InvalidArgumentError(f"fake_quant takes float32; got {x.spec}. Use tf.cast")
@@ -63,8 +67,9 @@ def _snapped(x: Tensor, low: Tensor, step: Tensor) -> Any:
     return snap(x, low, step), lambda g: (g, None, None)
 
 
-def fake_quant_with_min_max_args(inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8,
-                                 narrow_range: bool = False, name: str | None = None) -> Tensor:
+def fake_quant_with_min_max_args(inputs: TensorLike, min: float = -6, max: float = 6,
+                                 num_bits: int = 8, narrow_range: bool = False,
+                                 name: str | None = None) -> Tensor:
     """`inputs` on a grid of 2^num_bits points between `min` and `max`, moved so that 0 is on it.
 
     The gradient passes unchanged between the bounds and is 0 outside (Bengio, Léonard &
@@ -78,8 +83,9 @@ def fake_quant_with_min_max_args(inputs: Any, min: float = -6, max: float = 6, n
     return _fake_quant(inputs, float(min), float(max), num_bits, narrow_range)
 
 
-def fake_quant_with_min_max_vars(inputs: Any, min: Any, max: Any, num_bits: int = 8,
-                                 narrow_range: bool = False, name: str | None = None) -> Tensor:
+def fake_quant_with_min_max_vars(inputs: TensorLike, min: TensorLike, max: TensorLike,
+                                 num_bits: int = 8, narrow_range: bool = False,
+                                 name: str | None = None) -> Tensor:
     """As `fake_quant_with_min_max_args`; `min` and `max` get the gradients of what they cut off.
 
     Raises:
@@ -89,8 +95,13 @@ def fake_quant_with_min_max_vars(inputs: Any, min: Any, max: Any, num_bits: int 
 
 
 def fake_quant_with_min_max_vars_per_channel(
-        inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
-        name: str | None = None) -> Tensor:
+    inputs: TensorLike,
+    min: TensorLike,
+    max: TensorLike,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """As `fake_quant_with_min_max_vars`, with vectors of bounds for the channels (last axis).
 
     Raises:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gtape.autodiff.custom_gradient import custom_gradient
+from gtape.core.annotations import TensorLike
 from gtape.core.tensor import Tensor
 from gtape.ops.elementwise.scalars import sigmoid, tanh
 from gtape.ops.linalg.products import matmul
@@ -21,7 +22,8 @@ from gtape.ops.shape.packing import concat, split, stack, unstack
 Run = tuple[list[Tensor], list[Tensor]]
 
 
-def lstm(x: Any, weights: Any, h: Any, c: Any, return_sequences: bool = True) -> Run:
+def lstm(x: TensorLike, weights: TensorLike, h: TensorLike, c: TensorLike,
+         return_sequences: bool = True) -> Run:
     """Long short-term memory. For each x_t, with σ the sigmoid:
 
         i, f, g, o = x_t + h W, a quarter of the columns each
@@ -46,7 +48,8 @@ def lstm(x: Any, weights: Any, h: Any, c: Any, return_sequences: bool = True) ->
     return outputs, [outputs[-1], c]
 
 
-def gru(x: Any, weights: Any, bias: Any, h: Any, return_sequences: bool = True) -> Run:
+def gru(x: TensorLike, weights: TensorLike, bias: TensorLike, h: TensorLike,
+        return_sequences: bool = True) -> Run:
     """Gated recurrent units. For each x_t, with σ the sigmoid:
 
         z, r, n = x_t, a third of the columns each
@@ -78,7 +81,7 @@ def gru(x: Any, weights: Any, bias: Any, h: Any, return_sequences: bool = True) 
 # depend on d ahead of time, where it would only be more to keep.
 
 @custom_gradient
-def _lstm(x: Any, weights: Any, h: Any, c: Any, return_sequences: bool) -> Any:
+def _lstm(x: Tensor, weights: Tensor, h: Tensor, c: Tensor, return_sequences: bool) -> Any:
     saved, before, outputs = [], [], []
     for given in unstack(x):
         before.append(h)
@@ -91,7 +94,7 @@ def _lstm(x: Any, weights: Any, h: Any, c: Any, return_sequences: bool) -> Any:
         saved.append((enter, keep, new, leave, old, short))
         outputs.append(h)
 
-    def backward(*cotangents: Any) -> Any:
+    def backward(*cotangents: Tensor) -> tuple[Tensor | None, ...]:
         *d_outputs, dc = cotangents
         dh, parts = None, []
         for enter, keep, new, leave, old, short in reversed(saved):
@@ -110,7 +113,7 @@ def _lstm(x: Any, weights: Any, h: Any, c: Any, return_sequences: bool) -> Any:
 
 
 @custom_gradient
-def _gru(x: Any, weights: Any, bias: Any, h: Any, return_sequences: bool) -> Any:
+def _gru(x: Tensor, weights: Tensor, bias: Tensor, h: Tensor, return_sequences: bool) -> Any:
     saved, before, outputs = [], [], []
     for given in unstack(x):
         before.append(h)
@@ -122,7 +125,7 @@ def _gru(x: Any, weights: Any, bias: Any, h: Any, return_sequences: bool) -> Any
         h = update * h + (1 - update) * new
         outputs.append(h)
 
-    def backward(*cotangents: Any) -> Any:
+    def backward(*cotangents: Tensor) -> tuple[Tensor | None, ...]:
         d_outputs = list(cotangents)
         dh, of_inputs, of_states = None, [], []
         for update, reset, new, from_new, old in reversed(saved):
@@ -142,14 +145,14 @@ def _gru(x: Any, weights: Any, bias: Any, h: Any, return_sequences: bool) -> Any
     return outputs if return_sequences else outputs[-1:], backward
 
 
-def _with_next(dh: Any, d_outputs: list[Any]) -> Any:
+def _with_next(dh: Tensor | None, d_outputs: list[Any]) -> Any:
     """The gradient of the state, with that of the latest output that is left, if any."""
     if not d_outputs:
         return dh
     return d_outputs.pop() if dh is None else dh + d_outputs.pop()
 
 
-def _over_steps(states: Sequence[Any], d: Any) -> Tensor:
+def _over_steps(states: Sequence[Tensor], d: Tensor) -> Tensor:
     """Σ hᵀ d over all steps and the batch: the gradient of the weights."""
     before, after = (reshape(v, (-1, v.shape[-1])) for v in (stack(states), d))
     return matmul(before, after, transpose_a=True)

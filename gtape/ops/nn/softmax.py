@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
@@ -13,14 +15,17 @@ from gtape.core.tensor import Tensor
 from gtape.numerics.precision import working
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_int
+from gtape.ops.arguments import as_int, taken
 from gtape.ops.elementwise.scalars import divide, exp, greater, log, multiply, subtract
 from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
+from gtape.ops.shape.casting import cast_
+from gtape.ops.shape.identity import stop_gradient
 
 
 def shifted(xp: Any, x: Any, axis: int) -> Any:
     """x minus its largest value along `axis`: exponentials of it cannot overflow."""
     wide = working(xp, x)
+    # NumPy finds no largest of nothing.
     if not wide.size:
         return wide.copy()
     return wide - wide.max(axis=axis, keepdims=True)
@@ -28,15 +33,13 @@ def shifted(xp: Any, x: Any, axis: int) -> Any:
 
 def scores_spec(name: str, x: Spec) -> Spec:
     """`x`, when it can be scores. Raises InvalidArgumentError for other than real floats."""
-    if not x.dtype.is_floating:
-        raise InvalidArgumentError(f"{name} takes real floating tensors; got {x}. "
-                                   f"Write tf.cast(logits, tf.float32)")
+    taken(name, "real floating tensors", x, ". Write tf.cast(logits, tf.float32)")
     if not x.ndim:
         raise InvalidArgumentError(f"{name} needs at least one axis; got the scalar {x}")
     return x
 
 
-def _prepared(name: str, logits: Any, axis: Any) -> tuple[Tensor, int]:
+def _prepared(name: str, logits: TensorLike, axis: int | None) -> tuple[Tensor, int]:
     x = convert(logits)
     scores_spec(name, x.spec)
     at = -1 if axis is None else as_int(axis, f"{name}: axis")
@@ -52,7 +55,7 @@ def softmax_(xp: Any, x: Any, *, axis: int) -> Any:
     return y.astype(x.dtype, copy=False)
 
 
-def exponentials(x: Any, axis: int) -> tuple[Any, Any, Any]:
+def exponentials(x: TensorLike, axis: int) -> tuple[Tensor, ...]:
     """x minus its largest value along `axis`, eˣ of that, and Σ of these along `axis`."""
     z = subtract(x, reduce_max_(x, axis=(axis,), keepdims=True))
     terms = exp(z)
@@ -60,53 +63,37 @@ def exponentials(x: Any, axis: int) -> tuple[Any, Any, Any]:
 
 
 @softmax_.defined
-def _(x: Any, *, axis: int) -> Any:
+def _(x: Tensor, *, axis: int) -> Tensor:
     _, terms, sums = exponentials(x, axis)
     return divide(terms, sums)
 
 
-@softmax_.infer
-def _(x: Spec, *, axis: int) -> Spec:
-    return scores_spec("softmax", x)
-
-
+softmax_.infer(lambda x, **_: scores_spec("softmax", x))
 softmax_.on_cuda("kernels.softmax.softmax")
-
-
-@softmax_.vjp("x")
-def _(g: Any, y: Any, *, axis: int) -> Any:
-    return softmax_grad_(g, y, axis=axis)
+softmax_.vjp(x=lambda g, y, *, axis: softmax_grad_(g, y, axis=axis))
 
 
 @primitive(linear="a", tf_name="SoftmaxGrad")
 def softmax_grad_(xp: Any, a: Any, p: Any, *, axis: int) -> Any:
     """p (a - Σ a p): the derivative of softmax at the result p, applied to a; self-adjoint."""
     weighted = working(xp, a * p)
-    made = weighted - p * total(weighted, (axis,), True)
-    return made.astype(p.dtype, copy=False)
+    y = weighted - p * total(weighted, (axis,), True)
+    return y.astype(p.dtype, copy=False)
 
 
 @softmax_grad_.defined
-def _(a: Any, p: Any, *, axis: int) -> Any:
+def _(a: Tensor, p: Tensor, *, axis: int) -> Tensor:
     weighted = multiply(a, p)
     return subtract(weighted, multiply(p, reduce_sum_(weighted, axis=(axis,), keepdims=True)))
 
 
-@softmax_grad_.infer
-def _(a: Spec, p: Spec, *, axis: int) -> Spec:
-    return p
-
-
+softmax_grad_.infer(lambda a, p, **_: p)
 softmax_grad_.on_cuda("kernels.softmax.softmax_grad")
-
-
-@softmax_grad_.vjp("a")
-def _(g: Any, p: Any, *, axis: int) -> Any:
-    return softmax_grad_(g, p, axis=axis)
+softmax_grad_.vjp(a=lambda g, p, *, axis: softmax_grad_(g, p, axis=axis))
 
 
 @softmax_grad_.vjp("p")
-def _(g: Any, a: Any, p: Any, *, axis: int) -> Any:
+def _(g: Tensor, a: Tensor, p: Tensor, *, axis: int) -> Tensor:
     inner = a - reduce_sum_(a * p, axis=(axis,), keepdims=True)
     return g * inner - a * reduce_sum_(g * p, axis=(axis,), keepdims=True)
 
@@ -116,7 +103,7 @@ softmax_grad_.cases = [case((2, 3), (2, 3), axis=1), case((2, 3), (2, 3), axis=0
 
 
 @takes_composites
-def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """eˣ / Σ eˣ along `axis` (the last one when None), without overflow.
 
     Raises:
@@ -127,7 +114,7 @@ def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
 
 
 @primitive(tf_name="LogSoftmax")
-def log_softmax_(xp: Any, x: Any, *, axis: int) -> Any:
+def log_softmax_(xp: ArrayModule, x: Array, *, axis: int) -> Array:
     """y = x - log Σ eˣ along `axis`."""
     y = shifted(xp, x, axis)
     y -= xp.log(total(xp.exp(y), (axis,), True))
@@ -135,60 +122,40 @@ def log_softmax_(xp: Any, x: Any, *, axis: int) -> Any:
 
 
 @log_softmax_.defined
-def _(x: Any, *, axis: int) -> Any:
+def _(x: Spec, *, axis: int) -> Spec:
     z, _, sums = exponentials(x, axis)
     return subtract(z, log(sums))
 
 
-@log_softmax_.infer
-def _(x: Spec, *, axis: int) -> Spec:
-    return scores_spec("log_softmax", x)
-
-
+log_softmax_.infer(lambda x, **_: scores_spec("log_softmax", x))
 log_softmax_.on_cuda("kernels.softmax.log_softmax")
-
-
-@log_softmax_.vjp("x")
-def _(g: Any, y: Any, *, axis: int) -> Any:
-    return log_softmax_grad_(g, y, axis=axis)
+log_softmax_.vjp(x=lambda g, y, *, axis: log_softmax_grad_(g, y, axis=axis))
 
 
 @primitive(linear="a", tf_name="LogSoftmaxGrad")
-def log_softmax_grad_(xp: Any, a: Any, q: Any, *, axis: int) -> Any:
+def log_softmax_grad_(xp: ArrayModule, a: Array, q: Array, *, axis: int) -> Array:
     """a - e^q Σ a: the adjoint derivative of log_softmax at the result q, applied to a."""
     wide = working(xp, a)
-    made = wide - xp.exp(working(xp, q)) * total(wide, (axis,), True)
-    return made.astype(q.dtype, copy=False)
+    y = wide - xp.exp(working(xp, q)) * total(wide, (axis,), True)
+    return y.astype(q.dtype, copy=False)
 
 
-@log_softmax_grad_.defined
-def _(a: Any, q: Any, *, axis: int) -> Any:
-    return subtract(a, multiply(exp(q), reduce_sum_(a, axis=(axis,), keepdims=True)))
-
-
-@log_softmax_grad_.infer
-def _(a: Spec, q: Spec, *, axis: int) -> Spec:
-    return q
-
-
+log_softmax_grad_.defined(lambda a, q, *, axis:
+                          subtract(a,
+                                   multiply(exp(q), reduce_sum_(a, axis=(axis,), keepdims=True))))
+log_softmax_grad_.infer(lambda a, q, **_: q)
 log_softmax_grad_.on_cuda("kernels.softmax.log_softmax_grad")
-
-
-@log_softmax_grad_.vjp("a")
-def _(g: Any, q: Any, *, axis: int) -> Any:
-    return g - reduce_sum_(g * exp(q), axis=(axis,), keepdims=True)
-
-
-@log_softmax_grad_.vjp("q")
-def _(g: Any, a: Any, q: Any, *, axis: int) -> Any:
-    return -(g * exp(q) * reduce_sum_(a, axis=(axis,), keepdims=True))
+log_softmax_grad_.vjp(a=lambda g, q, *, axis:
+                      g - reduce_sum_(g * exp(q), axis=(axis,), keepdims=True))
+log_softmax_grad_.vjp(q=lambda g, a, q, *, axis:
+                      -(g * exp(q) * reduce_sum_(a, axis=(axis,), keepdims=True)))
 
 
 log_softmax_.cases = [case((2, 3), axis=1), case((3, 2, 2), axis=0), case((1,), axis=0)]
 log_softmax_grad_.cases = [case((2, 3), (2, 3), axis=1), case((2, 3), (2, 3), axis=0)]
 
 
-def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def log_softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """x - log Σ eˣ along `axis` (the last one when None), without overflow.
 
     Raises:
@@ -199,7 +166,7 @@ def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tenso
 
 
 @primitive
-def sparsemax_(xp: Any, x: Any, *, axis: int) -> Any:
+def sparsemax_(xp: ArrayModule, x: Array, *, axis: int) -> Array:
     """The point of the probability simplex nearest to x along `axis`."""
     z = shifted(xp, x, axis)
     ordered = xp.flip(xp.sort(z, axis=axis), axis=axis)
@@ -213,16 +180,11 @@ def sparsemax_(xp: Any, x: Any, *, axis: int) -> Any:
     return xp.maximum(z - level, 0).astype(x.dtype)
 
 
-@sparsemax_.infer
-def _(x: Spec, *, axis: int) -> Spec:
-    return scores_spec("sparsemax", x)
+sparsemax_.infer(lambda x, **_: scores_spec("sparsemax", x))
 
 
 @sparsemax_.vjp("x")
-def _(g: Any, y: Any, *, axis: int) -> Any:
-    from gtape.ops.shape.casting import cast_
-    from gtape.ops.shape.identity import stop_gradient
-
+def _(g: Tensor, y: Tensor, *, axis: int) -> Tensor:
     support = cast_(greater(stop_gradient(y), 0), dtype=y.dtype)
     inside = g * support
     count = reduce_sum_(support, axis=(axis,), keepdims=True)
@@ -232,7 +194,7 @@ def _(g: Any, y: Any, *, axis: int) -> Any:
 sparsemax_.cases = [case((2, 3), axis=1), case((3, 2, 2), axis=0)]
 
 
-def sparsemax(x: Any, axis: Any = -1) -> Tensor:
+def sparsemax(x: TensorLike, axis: Any = -1) -> Tensor:
     """The probabilities nearest to x along `axis`, many of them exactly 0.
 
     Martins & Astudillo 2016, arXiv:1602.02068.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from gtape.core.annotations import TensorLike
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
@@ -49,31 +50,31 @@ def channels_first(x: Tensor) -> Tensor:
     return transpose_(x, perm=(0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
-def spatial_sizes(name: str, what: str, value: Any, rank: int, first: bool) -> Sizes:
+def spatial_sizes(name: str, what: str, value: TensorLike | None, rank: int, first: bool) -> Sizes:
     """Strides, dilations or window sizes: one number, one per spatial axis, or one per axis.
 
     Raises:
         ValueError: another count, a number below 1, or not 1 for batch or channels.
     """
-    found = (1,) if value is None else as_ints(value, f"{name}: {what}")
-    if len(found) == 1:
-        found = found * rank
-    elif len(found) == rank + 2:
+    numbers = (1,) if value is None else as_ints(value, f"{name}: {what}")
+    if len(numbers) == 1:
+        numbers = numbers * rank
+    elif len(numbers) == rank + 2:
         at = 1 if first else rank + 1
-        if found[0] != 1 or found[at] != 1:
+        if numbers[0] != 1 or numbers[at] != 1:
             raise InvalidArgumentError(f"{name}: {what} must be 1 for the batch and the channels; "
-                                       f"got {list(found)}")
-        found = found[2:] if first else found[1:-1]
-    if len(found) != rank:
+                                       f"got {list(numbers)}")
+        numbers = numbers[2:] if first else numbers[1:-1]
+    if len(numbers) != rank:
         raise ValueError(f"{name}: {what} must hold 1, {rank} or {rank + 2} numbers; got "
-                         f"{list(found)}")
-    if any(not 1 <= n < 2 ** 31 for n in found):
+                         f"{list(numbers)}")
+    if any(not 1 <= n < 2 ** 31 for n in numbers):
         raise InvalidArgumentError(f"{name}: {what} must be 1 or more and below 2**31; got "
-                                   f"{list(found)}")
-    return found
+                                   f"{list(numbers)}")
+    return numbers
 
 
-def spatial_pads(name: str, kind: Any, in_sizes: Sequence[int], sizes: Sequence[int],
+def spatial_pads(name: str, kind: TensorLike, in_sizes: Sequence[int], sizes: Sequence[int],
                  strides: Sequence[int], dilations: Sequence[int], first: bool) -> Pads:
     """Cells to add before and after each spatial axis for 'SAME', 'VALID' or explicit pairs.
 
@@ -109,6 +110,38 @@ def spatial_pads(name: str, kind: Any, in_sizes: Sequence[int], sizes: Sequence[
             raise InvalidArgumentError(f"{name}: an image must have fewer than 2**45 cells; got "
                                        f"{padded} after padding")
     return pads
+
+
+class Windows:
+    """The windows of a public function: its arguments checked, images with their channels last.
+
+    Args:
+        shape: of the images that the windows move over, in the layout `data_format`.
+        size: of a window.
+
+    Raises:
+        ValueError, InvalidArgumentError: as the functions above.
+    """
+
+    __slots__ = ("attrs", "first", "shape")
+
+    def __init__(self, name: str, shape: Sizes, size: Sizes, strides: Any, padding: Any,
+                 data_format: str | None, dilations: Any, rank: int = 2) -> None:
+        self.first = first = is_channels_first(name, data_format, rank)
+        steps = spatial_sizes(name, "strides", strides, rank, first)
+        gaps = spatial_sizes(name, "dilations", dilations, rank, first)
+        self.shape = (shape[0], *shape[2:], shape[1]) if first else shape
+        pads = spatial_pads(name, padding, self.shape[1:-1], size, steps, gaps, first)
+        #: What ops of windows take.
+        self.attrs: dict[str, Any] = {"strides": steps, "dilations": gaps, "pads": pads}
+
+    def last(self, x: Tensor) -> Tensor:
+        """`x` with its channels last."""
+        return channels_last(x) if self.first else x
+
+    def laid_out(self, y: Tensor) -> Tensor:
+        """`y`, whose channels are last, in the layout asked for."""
+        return channels_first(y) if self.first else y
 
 
 def window_outputs(name: str, in_sizes: Sequence[int], sizes: Sequence[int],

@@ -1,8 +1,6 @@
 """RaggedTensors: rows of different lengths, and the functions of them.
 
-Importing any part installs Python's operators on them.
+Importing any part completes them: see `methods`.
 """
 
-from gtape.ops.ragged import elementwise as _elementwise
-
-_installed = _elementwise
+from gtape.ops.ragged import methods as methods

@@ -3,52 +3,78 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import DTypeLike, TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import int64, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.shape import TensorShape
+from gtape.core.spec import normal_axes
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_int, as_ints, as_items
+from gtape.ops.arguments import as_int, as_ints, as_items, axes_of, host
+from gtape.ops.indexing.scattering import tensor_scatter_update_
 from gtape.ops.ragged.elementwise import taken
-from gtape.ops.ragged.partition import ends_of, host, integers, spans, splits_dtype
-from gtape.ops.ragged.ragged_tensor import RaggedTensor
-from gtape.ops.shape.layout import broadcast_to_, reshape_
+from gtape.ops.ragged.partition import ends_of, integers, spans, splits_dtype, within
+from gtape.ops.ragged.ragged_tensor import RaggedTensor, rank_of
+from gtape.ops.shape.layout import broadcast_to_, expand_dims, reshape_
 from gtape.ops.sparse.tensor import SparseTensor
 
 
 def bounds(x: RaggedTensor) -> list[int]:
     """The shape of the smallest dense tensor that holds all values."""
-    found = [x._count()]
-    inner: Any = x
-    while isinstance(inner, RaggedTensor):
-        longest = np.diff(inner._host())
-        found.append(inner._uniform if inner._uniform is not None else
-                     int(longest.max()) if len(longest) else 0)
-        inner = inner.values
-    return [*found, *inner.spec.shape[1:]]
+    lengths = [x._count()]
+    for level in x._levels():
+        rows = np.diff(level._host())
+        lengths.append(level._uniform if level._uniform is not None else
+                       int(rows.max()) if len(rows) else 0)
+    return [*lengths, *x.flat_values.spec.shape[1:]]
+
+
+def bounding_shape(self: RaggedTensor, axis: object = None, name: str | None = None,
+                   out_type: DTypeLike | None = None) -> Tensor:
+    """The shape of the smallest dense tensor that holds it; one length of it for an `axis`, or
+    several for a list.
+
+    Raises:
+        InvalidArgumentError: no such axis.
+        TypeError: an out_type that is neither int32 nor int64.
+    """
+    dtype = self.row_splits.dtype if out_type is None else splits_dtype(out_type)
+    lengths = np.array(bounds(self), dtype.np_dtype)
+    if axis is not None:
+        wanted: Any = axes_of(axis)
+        one = isinstance(wanted, int)
+        axes = [normal_axes("bounding_shape", a, len(lengths))[0]
+                for a in ((wanted,) if one else wanted)]
+        lengths = lengths[axes[0]] if one else lengths[axes]
+    return convert(lengths, None, self.row_splits._t.device)
 
 
 def places(x: RaggedTensor) -> np.ndarray:
     """The index tuple of every flat value: [n, ragged_rank + 1]."""
-    ends = x._host()
-    lengths = np.diff(ends)
-    at = np.stack([np.repeat(np.arange(len(lengths)), lengths),
-                   spans(np.zeros(len(lengths), np.int64), lengths)], 1)
-    inner = x.values
-    while isinstance(inner, RaggedTensor):
-        lengths = np.diff(inner._host())
-        index = spans(np.zeros(len(lengths), np.int64), lengths)
-        at = np.concatenate([np.repeat(at, lengths, axis=0), index[:, None]], 1)
-        inner = inner.values
+    at = np.arange(x._count())[:, None]
+    for level in x._levels():
+        lengths = np.diff(level._host())
+        at = np.concatenate([np.repeat(at, lengths, axis=0), within(lengths)[:, None]], 1)
     return at
 
 
-def to_tensor(x: RaggedTensor, default_value: Any = None, shape: Any = None) -> Tensor:
+def uniform_rows(values: object, lengths: Sequence[int]) -> Any:
+    """Values in rows of one length along each of the axes that `lengths` are those of, the first of
+    them the number of rows."""
+    for axis in range(len(lengths) - 1, 0, -1):
+        ends = np.arange(math.prod(lengths[:axis]) + 1) * lengths[axis]
+        values = RaggedTensor._of_splits(values, ends, lengths[axis])
+    return values
+
+
+def to_tensor(self: RaggedTensor, default_value: Any = None, name: str | None = None,
+              shape: Any = None) -> Tensor:
     """A dense tensor with every value at its place.
 
     Args:
@@ -59,27 +85,25 @@ def to_tensor(x: RaggedTensor, default_value: Any = None, shape: Any = None) -> 
     Raises:
         InvalidArgumentError: the shape has another rank.
     """
-    from gtape.ops.indexing.scattering import tensor_scatter_update_
-
-    lengths = bounds(x)
-    flat, at = x.flat_values, places(x)
+    lengths = bounds(self)
+    flat, at = self.flat_values, places(self)
     if shape is not None:
         wanted = _shape(shape)
         if wanted.rank is not None:
-            lengths = _fitted(x, lengths, wanted)
+            lengths = _fitted(self, lengths, wanted)
             kept = (at < np.array(lengths[:at.shape[1]])).all(axis=1)
             if not kept.all():
                 flat, at = taken(flat, np.flatnonzero(kept)), at[kept]
-    empty = b"" if x.dtype is string else x.dtype.as_numpy_dtype(0)
-    value = convert(empty if default_value is None else default_value, x.dtype
+    empty = b"" if self.dtype is string else self.dtype.as_numpy_dtype(0)
+    value = convert(empty if default_value is None else default_value, self.dtype
                     if not isinstance(default_value, Tensor) else None, flat._t.device)
     filled = broadcast_to_(value, shape=tuple(lengths))
-    if not len(at):
+    if not len(at):  # nothing to scatter: the filled tensor may have no elements either
         return filled
     return tensor_scatter_update_(filled, convert(at, int64, flat._t.device), flat)
 
 
-def _shape(shape: Any) -> TensorShape:
+def _shape(shape: Sequence[int | None]) -> TensorShape:
     """The shape that is asked for; None and -1 leave a length open.
 
     Raises:
@@ -102,20 +126,27 @@ def _fitted(x: RaggedTensor, lengths: list[int], wanted: TensorShape) -> list[in
     return [n if m is None else m for m, n in zip(wanted.as_list(), lengths)]
 
 
-def to_sparse(x: RaggedTensor) -> SparseTensor:
-    """Every value at its place, as a SparseTensor."""
-    flat, at = x.flat_values, places(x)
-    lengths = tuple(bounds(x))
+def to_sparse(self: RaggedTensor, name: str | None = None) -> SparseTensor:
+    """A SparseTensor with every value at its place."""
+    flat, at = self.flat_values, places(self)
     inner = flat.spec.shape[1:]
     if inner:
         cells = np.stack(np.unravel_index(np.arange(math.prod(inner)), inner), 1)
         at = np.concatenate([np.repeat(at, len(cells), axis=0), np.tile(cells, (len(at), 1))], 1)
         flat = reshape_(flat, shape=(len(at),))
-    return SparseTensor._made(convert(at.astype(np.int64), None, flat._t.device), flat, lengths)
+    return SparseTensor._of_parts(convert(at.astype(np.int64), None, flat._t.device), flat,
+                                  tuple(bounds(self)))
 
 
-def from_sparse(st_input: Any, row_splits_dtype: Any = int64) -> RaggedTensor:
-    """See `RaggedTensor.from_sparse`."""
+def from_sparse(st_input: object, name: str | None = None, row_splits_dtype: DTypeLike = int64,
+                ) -> RaggedTensor:
+    """The rows of a sparse matrix whose values stand at the beginning of every row.
+
+    Raises:
+        TypeError: it is no SparseTensor.
+        ValueError: it is no matrix.
+        InvalidArgumentError: there is a gap before a value.
+    """
     if not isinstance(st_input, SparseTensor):
         raise TypeError(f"from_sparse takes a SparseTensor; got {shown(st_input)}")
     if len(st_input._lengths) != 2:
@@ -123,16 +154,15 @@ def from_sparse(st_input: Any, row_splits_dtype: Any = int64) -> RaggedTensor:
     at = host(st_input.indices)
     lengths = np.bincount(at[:, 0], minlength=st_input._lengths[0]) if len(at) else np.zeros(
         st_input._lengths[0], np.int64)
-    wanted = spans(np.zeros(len(lengths), np.int64), lengths)
-    if (at[1:, 0] < at[:-1, 0]).any() or not np.array_equal(wanted, at[:, 1]):
+    if (at[1:, 0] < at[:-1, 0]).any() or not np.array_equal(within(lengths), at[:, 1]):
         raise InvalidArgumentError("from_sparse: the values of every row must stand at its "
                                    "beginning, in order, without gaps")
-    made = RaggedTensor._made(st_input.values, ends_of(lengths))
-    return made.with_row_splits_dtype(row_splits_dtype)
+    rows = RaggedTensor._of_splits(st_input.values, ends_of(lengths))
+    return rows.with_row_splits_dtype(row_splits_dtype)
 
 
-def from_tensor(tensor: Any, lengths: Any = None, padding: Any = None, ragged_rank: int = 1,
-                row_splits_dtype: Any = int64) -> RaggedTensor:
+def from_tensor(tensor: TensorLike, lengths: Any = None, padding: Any = None, ragged_rank: int = 1,
+                name: str | None = None, row_splits_dtype: DTypeLike = int64) -> RaggedTensor:
     """The rows of a dense tensor.
 
     Args:
@@ -151,19 +181,17 @@ def from_tensor(tensor: Any, lengths: Any = None, padding: Any = None, ragged_ra
     if lengths is not None and padding is not None:
         raise ValueError("from_tensor: give lengths or padding, not both")
     if lengths is not None:
-        return _cut(x, lengths).with_row_splits_dtype(dtype)
-    shape = x.spec.shape
-    if padding is not None:
-        return _unpadded(x, padding, ragged_rank).with_row_splits_dtype(dtype)
-    made: Any = reshape_(x, shape=(math.prod(shape[:ragged_rank + 1]), *shape[ragged_rank + 1:]))
-    for axis in range(ragged_rank, 0, -1):
-        rows = math.prod(shape[:axis])
-        ends = np.arange(rows + 1) * shape[axis]
-        made = RaggedTensor._made(made, ends, shape[axis])
-    return made.with_row_splits_dtype(dtype)  # type: ignore[no-any-return]
+        rows = _cut(x, lengths)
+    elif padding is not None:
+        rows = _unpadded(x, padding, ragged_rank)
+    else:
+        shape = x.spec.shape
+        outer, inner = shape[:ragged_rank + 1], shape[ragged_rank + 1:]
+        rows = uniform_rows(reshape_(x, shape=(math.prod(outer), *inner)), outer)
+    return rows.with_row_splits_dtype(dtype)
 
 
-def _cut(x: Tensor, lengths: Any) -> Any:
+def _cut(x: Tensor, lengths: Any) -> RaggedTensor:
     """The rows of x of these lengths, along one axis or several."""
     first = lengths[0] if isinstance(lengths, (list, tuple)) and lengths else None
     if isinstance(first, (list, tuple)) or (
@@ -175,7 +203,7 @@ def _cut(x: Tensor, lengths: Any) -> Any:
     return _cut_rows(x, lengths)
 
 
-def _cut_rows(x: Tensor, lengths: Any) -> RaggedTensor:
+def _cut_rows(x: Tensor, lengths: TensorLike) -> RaggedTensor:
     """The rows of x of these lengths, along the first axis."""
     shape = x.spec.shape
     count = np.clip(host(integers(lengths, "from_tensor: lengths")), 0, shape[1])
@@ -183,11 +211,11 @@ def _cut_rows(x: Tensor, lengths: Any) -> RaggedTensor:
         raise ValueError(f"from_tensor: there must be one length for each of {shape[0]} rows; got "
                          f"{len(count)}")
     rows = reshape_(x, shape=(shape[0] * shape[1], *shape[2:]))
-    return RaggedTensor._made(taken(rows, spans(np.arange(shape[0]) * shape[1], count)),
-                              ends_of(count))
+    return RaggedTensor._of_splits(taken(rows, spans(np.arange(shape[0]) * shape[1], count)),
+                                   ends_of(count))
 
 
-def _unpadded(x: Tensor, padding: Any, ragged_rank: int) -> Any:
+def _unpadded(x: Tensor, padding: int, ragged_rank: int) -> RaggedTensor:
     """The rows of the innermost ragged axis without the padding at their ends."""
     shape = x.spec.shape
     filler = host(convert(padding, x.dtype))
@@ -198,26 +226,24 @@ def _unpadded(x: Tensor, padding: Any, ragged_rank: int) -> Any:
     table = host(x).reshape((count, shape[ragged_rank], -1))
     real = (table != filler.reshape(-1)).any(axis=2)
     lengths = np.where(real.any(axis=1), shape[ragged_rank] - real[:, ::-1].argmax(axis=1), 0)
-    made: Any = _cut(reshape_(x, shape=(count, *shape[ragged_rank:])), lengths)
-    for axis in range(ragged_rank - 1, 0, -1):
-        rows = math.prod(shape[:axis])
-        made = RaggedTensor._made(made, np.arange(rows + 1) * shape[axis], shape[axis])
-    return made
+    rows = _cut(reshape_(x, shape=(count, *shape[ragged_rank:])), lengths)
+    return uniform_rows(rows, shape[:ragged_rank])
 
 
-def merge_dims(x: RaggedTensor, outer_axis: int, inner_axis: int) -> Any:
-    """The axes from `outer_axis` to `inner_axis` as one; see `RaggedTensor.merge_dims`.
+def merge_dims(self: RaggedTensor, outer_axis: int, inner_axis: int) -> Any:
+    """The axes from `outer_axis` to `inner_axis` as one: a RaggedTensor, or a tensor where none is
+    left ragged.
 
     Raises:
         ValueError: no such axes, or the outer lies within the inner.
     """
-    rank = x.ragged_rank + x.flat_values.ndim
+    rank = rank_of(self)
     outer, inner = as_int(outer_axis, "outer_axis"), as_int(inner_axis, "inner_axis")
     low, high = (a + rank if a < 0 else a for a in (outer, inner))
     if not 0 <= low <= high < rank:
         raise ValueError(f"merge_dims: outer_axis must not be more than inner_axis, and both axes "
-                         f"of {x.shape}; got {shown((outer_axis, inner_axis))}")
-    return _merged(x, low, high)
+                         f"of {self.shape}; got {shown((outer_axis, inner_axis))}")
+    return _merged(self, low, high)
 
 
 def _merged(x: Any, low: int, high: int) -> Any:
@@ -233,10 +259,10 @@ def _merged(x: Any, low: int, high: int) -> Any:
         return _merged(inner, 0, high - 1)
     if isinstance(inner, RaggedTensor):
         ends = inner._host()[x._host()]
-        return _merged(RaggedTensor._made(inner.values, ends), low, high - 1)
+        return _merged(RaggedTensor._of_splits(inner.values, ends), low, high - 1)
     shape = inner.spec.shape
     flat = reshape_(inner, shape=(math.prod(shape[:high]), *shape[high:]))
-    return RaggedTensor._made(flat, x._host() * math.prod(shape[1:high]))
+    return RaggedTensor._of_splits(flat, x._host() * math.prod(shape[1:high]))
 
 
 def of_dense(value: Any, ragged_rank: int) -> Any:
@@ -246,3 +272,14 @@ def of_dense(value: Any, ragged_rank: int) -> Any:
             return value._with(of_dense(value.values, ragged_rank - 1))
         return value
     return value if ragged_rank <= 0 else from_tensor(value, ragged_rank=ragged_rank)
+
+
+def expanded(x: object, axis: int) -> Any:
+    """A tensor or RaggedTensor with an axis of length 1 before `axis`."""
+    if not isinstance(x, RaggedTensor):
+        return expand_dims(x, axis)
+    if axis == 0:
+        return RaggedTensor._of_splits(x, np.array([0, x._count()]), x._count())
+    if axis == 1:
+        return RaggedTensor._of_splits(x, np.arange(x._count() + 1), 1)
+    return x._with(expanded(x.values, axis - 1))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert, convert_like
+from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
 from gtape.core.variable import Variable
-from gtape.ops.elementwise import bitwise, scalars
-from gtape.ops.elementwise.operators import _divide, absolute, round_
 from gtape.ops.indexing.gathering import rows_or_zero_
-from gtape.ops.ragged.partition import ends_of, spans
-from gtape.ops.ragged.ragged_tensor import RaggedTensor
+from gtape.ops.ragged.partition import ends_of, spans, within
+from gtape.ops.ragged.ragged_tensor import RaggedTensor, rank_of
 from gtape.ops.shape.layout import reshape_
 from gtape.ops.shape.packing import concat_
 
@@ -28,17 +28,17 @@ def taken(values: Any, index: np.ndarray) -> Any:
         ends = values._host()
         starts, lengths = ends[index], ends[index + 1] - ends[index]
         inner = taken(values.values, spans(starts, lengths))
-        return RaggedTensor._made(inner, ends_of(lengths), values._uniform)
+        return RaggedTensor._of_splits(inner, ends_of(lengths), values._uniform)
     return rows_or_zero_(values, convert(index.astype(np.int64), None, values._t.device))
 
 
-def loose(x: Any) -> Any:
+def loose(x: TensorLike | CompositeTensor) -> Any:
     """The same rows, of which none is said any more to have the length of all."""
     if not isinstance(x, RaggedTensor):
         return x
-    made = x._with(loose(x.values))
-    made._uniform = None
-    return made
+    rows = x._with(loose(x.values))
+    rows._uniform = None
+    return rows
 
 
 def same_rows(x: RaggedTensor, y: RaggedTensor) -> bool:
@@ -58,15 +58,10 @@ def same_rows(x: RaggedTensor, y: RaggedTensor) -> bool:
         return True
     if any(a.spec.shape != b.spec.shape for a, b in zip(mine, theirs)):
         return False
-    while True:
-        if not np.array_equal(x._host(), y._host()):
-            return False
-        if not isinstance(x.values, RaggedTensor):
-            return True
-        x, y = x.values, y.values
+    return all(np.array_equal(a._host(), b._host()) for a, b in zip(x._levels(), y._levels()))
 
 
-def applied(name: str, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+def applied(name: str, function: Callable[..., Any], args: Sequence[Any]) -> RaggedTensor:
     """`function` of the values, the operands broadcast: a length of 1 of a dense axis is repeated;
     ragged axes must agree.
 
@@ -89,31 +84,31 @@ def applied(name: str, function: Callable[..., Any], args: Sequence[Any]) -> Any
     return _broadcast(name, function, given)
 
 
-def _beside(value: Any, like: Any, name: str) -> Tensor:
+def _beside(value: TensorLike, like: ArrayType, name: str) -> Tensor:
     try:
         return convert_like(value, like, name)
     except (TypeError, ValueError):
         return convert(value, None, like.device)
 
 
-def _columns(first: RaggedTensor, given: Sequence[Any]) -> list[Tensor] | None:
+def _columns(first: RaggedTensor, given: Sequence[Tensor | RaggedTensor]) -> list[Tensor] | None:
     """The operands beside the flat values of the first where the others have the same rows, or one
     value for each row, as a mask [rows, 1]: known while tracing too. None for others."""
-    made: list[Tensor] = []
+    columns: list[Tensor] = []
     if first.ragged_rank != 1 or first.flat_values.ndim != 1:
         return None
     for a in given:
         if isinstance(a, RaggedTensor):
             if a.row_splits is not first.row_splits or a.ragged_rank != 1:
                 return None
-            made.append(a.flat_values)
+            columns.append(a.flat_values)
         elif not a.ndim:
-            made.append(a)
+            columns.append(a)
         elif a.spec.shape == (first._count(), 1):
-            made.append(rows_or_zero_(reshape_(a, shape=(first._count(),)), first._ids()))
+            columns.append(rows_or_zero_(reshape_(a, shape=(first._count(),)), first._ids()))
         else:
             return None
-    return made
+    return columns
 
 
 class _Operand:
@@ -121,11 +116,7 @@ class _Operand:
 
     def __init__(self, value: Any, rank: int) -> None:
         self.flat = value.flat_values if isinstance(value, RaggedTensor) else value
-        self.levels: list[RaggedTensor] = []
-        inner = value
-        while isinstance(inner, RaggedTensor):
-            self.levels.append(inner)
-            inner = inner.values
+        self.levels = value._levels() if isinstance(value, RaggedTensor) else []
         dense = self.flat.spec.shape[1:] if self.levels else self.flat.spec.shape
         own = (*((level._count() if i == 0 else None) for i, level in enumerate(self.levels[:1])),
                *(None for _ in self.levels), *dense)
@@ -155,24 +146,22 @@ class _Operand:
         shape = self.flat.spec.shape
         table = reshape_(self.flat, shape=(math.prod(shape[:used]), *shape[used:]))
         count = table.spec.shape[0]
+        # The operand that has all rows of the result needs no gather, nor has its gradient.
         if len(self.rows) == count and (self.rows == np.arange(count)).all():
             return table
         return rows_or_zero_(table, convert(self.rows, None, table._t.device))
 
 
-def _broadcast(name: str, function: Callable[..., Any], given: Sequence[Any]) -> Any:
+def _broadcast(name: str, function: Callable[..., object], given: Sequence[Any]) -> Any:
     """`function` of operands of different rows, brought to the rows that they have in common."""
-    def rank_of(a: Any) -> int:
-        return a.ragged_rank + a.flat_values.ndim if isinstance(a, RaggedTensor) else a.ndim
-
     rank = max(map(rank_of, given))
     operands = [_Operand(a, rank) for a in given]
     axes = 1 + max(o.lead + len(o.levels) for o in operands if o.levels)
     splits: list[tuple[np.ndarray, int | None]] = []
     for axis in range(axes):
-        found = [o.at(axis) for o in operands]
-        fixed = [lengths for _, lengths, repeats in found if not repeats]
-        lengths = fixed[0] if fixed else found[0][1]
+        spans_of = [o.at(axis) for o in operands]
+        fixed = [lengths for _, lengths, repeats in spans_of if not repeats]
+        lengths = fixed[0] if fixed else spans_of[0][1]
         for other in fixed[1:]:
             if not np.array_equal(other, lengths):
                 row = int((other != lengths).argmax())
@@ -180,25 +169,25 @@ def _broadcast(name: str, function: Callable[..., Any], given: Sequence[Any]) ->
                     f"{name}: the rows along axis {axis} must have equal lengths; row {row} has "
                     f"{int(lengths[row])} and {int(other[row])} values. Only dense axes of length "
                     f"1 are repeated")
-        index = spans(np.zeros(len(lengths), np.int64), lengths)
-        for o, (starts, _, repeats) in zip(operands, found):
+        index = within(lengths)
+        for o, (starts, _, repeats) in zip(operands, spans_of):
             o.rows = np.repeat(starts, lengths) + (0 if repeats else index)
         if axis:
             known = all(o.lead > axis or o.own[axis - o.lead] is not None for o in operands)
             same = len(lengths) > 0 and bool((lengths == lengths[0]).all())
             splits.append((ends_of(lengths), int(lengths[0]) if known and same else None))
-    made = function(*[o.picked(axes) for o in operands])
+    result = function(*[o.picked(axes) for o in operands])
     for ends, uniform in splits[::-1]:
-        made = RaggedTensor._made(made, ends, uniform)
-    return made
+        result = RaggedTensor._of_splits(result, ends, uniform)
+    return result
 
 
-def mapped(function: Callable[..., Any], x: Any, *args: Any, **kwargs: Any) -> Any:
+def mapped(function: Callable[..., Any], x: RaggedTensor, *args: Any, **kwargs: Any) -> Any:
     """`function` of the flat values of the first argument."""
     return x.with_flat_values(function(x.flat_values, *args, **kwargs))
 
 
-def joined(parts: Sequence[Any]) -> Any:
+def joined(parts: Sequence[Tensor | RaggedTensor]) -> Tensor | RaggedTensor:
     """Tensors, or RaggedTensors of one ragged rank, one after another along the first axis."""
     if len(parts) == 1:
         return parts[0]
@@ -206,55 +195,4 @@ def joined(parts: Sequence[Any]) -> Any:
         return concat_(*parts, axis=0)
     lengths = np.concatenate([np.diff(p._host()) for p in parts])
     uniform = parts[0]._uniform if len({p._uniform for p in parts}) == 1 else None
-    return RaggedTensor._made(joined([p.values for p in parts]), ends_of(lengths), uniform)
-
-
-# ---------------------------------------------------------------------- Python's operators
-
-
-def _operator(name: str, function: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
-    def method(self: RaggedTensor, other: Any) -> Any:
-        pair = (other, self) if reflected else (self, other)
-        return applied(name, function, pair)
-
-    return method
-
-
-def _bits(logical: Any, integer: Any) -> Callable[..., Any]:
-    return lambda x, y: (logical if x.dtype.is_bool else integer)(x, y)
-
-
-def _invert(self: RaggedTensor) -> Any:
-    return mapped(scalars.logical_not if self.dtype.is_bool else bitwise.invert, self)
-
-
-def _equal(self: RaggedTensor, other: Any) -> Any:
-    return False if other is None else applied("equal", scalars.equal, (self, other))
-
-
-def _unequal(self: RaggedTensor, other: Any) -> Any:
-    return True if other is None else applied("not_equal", scalars.not_equal, (self, other))
-
-
-def _install() -> None:
-    binary: dict[str, Callable[..., Any]] = {
-        "add": scalars.add, "sub": scalars.subtract, "mul": scalars.multiply,
-        "truediv": _divide, "floordiv": scalars.floordiv, "mod": scalars.floormod,
-        "pow": scalars.power, "and": _bits(scalars.logical_and, bitwise.bitwise_and),
-        "or": _bits(scalars.logical_or, bitwise.bitwise_or),
-        "xor": _bits(scalars.logical_xor, bitwise.bitwise_xor)}
-    for name, function in binary.items():
-        setattr(RaggedTensor, f"__{name}__", _operator(name, function, False))
-        setattr(RaggedTensor, f"__r{name}__", _operator(name, function, True))
-    for name, function in (("lt", scalars.less), ("le", scalars.less_equal),
-                           ("gt", scalars.greater), ("ge", scalars.greater_equal)):
-        setattr(RaggedTensor, f"__{name}__", _operator(name, function, False))
-    members: dict[str, Any] = {
-        "neg": lambda self: mapped(operator.neg, self), "abs": lambda self: mapped(absolute, self),
-        "round": lambda self, digits=None: mapped(round_, self), "invert": _invert,
-        "eq": _equal, "ne": _unequal}
-    for name, member in members.items():
-        setattr(RaggedTensor, f"__{name}__", member)
-
-
-_install()
+    return RaggedTensor._of_splits(joined([p.values for p in parts]), ends_of(lengths), uniform)

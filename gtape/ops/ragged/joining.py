@@ -8,48 +8,37 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import IntsLike, TensorLike
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
-from gtape.core.dtypes import int64
+from gtape.core.dtypes import DType, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, as_ints, host_value
-from gtape.ops.ragged.conversions import of_dense
+from gtape.ops.ragged.conversions import expanded, of_dense
 from gtape.ops.ragged.elementwise import joined, loose, taken
+from gtape.ops.ragged.factories import constant
 from gtape.ops.ragged.partition import ends_of, spans
-from gtape.ops.ragged.ragged_tensor import RaggedTensor
+from gtape.ops.ragged.ragged_tensor import RaggedTensor, rank_of
+from gtape.ops.shape import arranging, layout, packing
 
 
-def _rank(x: Any) -> int:
-    return x.ragged_rank + x.flat_values.ndim if isinstance(x, RaggedTensor) else x.ndim
-
-
-def _axis(name: str, axis: Any, rank: int) -> int:
+def _axis(name: str, axis: int, rank: int) -> int:
     at = as_int(axis, f"{name}: axis")
     if not -rank <= at < rank:
         raise ValueError(f"{name}: axis must be in [{-rank}, {rank}); got {at}")
     return at % rank
 
 
-def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
+def expand_dims(input: object, axis: Any, name: str | None = None) -> Any:
     """A new axis of length 1 before axis `axis`."""
-    return _expanded(input, _axis("expand_dims", axis, _rank(input) + 1))
+    return expanded(input, _axis("expand_dims", axis, rank_of(input) + 1))
 
 
-def _expanded(x: Any, axis: int) -> Any:
-    if not isinstance(x, RaggedTensor):
-        from gtape.ops.shape.layout import expand_dims
-
-        return expand_dims(x, axis)
-    if axis == 0:
-        return RaggedTensor._made(x, np.array([0, x._count()]), x._count())
-    if axis == 1:
-        return RaggedTensor._made(x, np.arange(x._count() + 1), 1)
-    return x._with(_expanded(x.values, axis - 1))
-
-
-def _values(name: str, values: Any) -> list[Any]:
+def _values(name: str, values: TensorLike | CompositeTensor) -> list[object]:
     """Tensors and RaggedTensors, or one, as RaggedTensors of one ragged rank and dtype.
 
     Raises:
@@ -61,30 +50,28 @@ def _values(name: str, values: Any) -> list[Any]:
         raise ValueError(f"{name} takes at least one value; got an empty list")
     like = next((p.flat_values for p in parts if isinstance(p, RaggedTensor)), None)
     dtype = None if like is None else like.dtype
-    found = [p if isinstance(p, RaggedTensor) else _converted(p, dtype) for p in parts]
-    if len({_rank(p) for p in found}) != 1:
+    converted = [p if isinstance(p, RaggedTensor) else _converted(p, dtype) for p in parts]
+    if len({rank_of(p) for p in converted}) != 1:
         raise ValueError(f"{name}: the values must have one rank; got "
-                         f"{', '.join(str(p.shape) for p in found)}")
-    if len({p.dtype for p in found}) != 1:
+                         f"{', '.join(str(p.shape) for p in converted)}")
+    if len({p.dtype for p in converted}) != 1:
         raise InvalidArgumentError(f"{name}: the values must have one dtype; got "
-                                   f"{', '.join(p.dtype.name for p in found)}")
-    return found
+                                   f"{', '.join(p.dtype.name for p in converted)}")
+    return converted
 
 
-def _converted(value: Any, dtype: Any) -> Any:
-    from gtape.ops.ragged.factories import constant
-
+def _converted(value: object, dtype: DType | None) -> Any:
     if isinstance(value, (list, tuple)):
         return constant(value, dtype)
     return convert(value)
 
 
-def _leveled(parts: Sequence[Any], least: int) -> list[Any]:
+def _leveled(parts: Sequence[object], least: int) -> list[RaggedTensor]:
     deepest = max([least, *(p.ragged_rank for p in parts if isinstance(p, RaggedTensor))])
-    return [of_dense(p, min(deepest, _rank(p) - 1)) for p in parts]
+    return [of_dense(p, min(deepest, rank_of(p) - 1)) for p in parts]
 
 
-def concat(values: Any, axis: Any, name: str | None = None) -> Any:
+def concat(values: TensorLike, axis: Any, name: str | None = None) -> Any:
     """One after another along `axis`, whose lengths may differ from row to row.
 
     Raises:
@@ -94,30 +81,31 @@ def concat(values: Any, axis: Any, name: str | None = None) -> Any:
     if isinstance(values, RaggedTensor):
         return values
     parts = _values("concat", values)
-    return loose(_joined(parts, _axis("concat", axis, _rank(parts[0]))))
+    return loose(_joined(parts, _axis("concat", axis, rank_of(parts[0]))))
 
 
-def _joined(parts: Sequence[Any], axis: int) -> Any:
+def _joined(parts: Sequence[Any], axis: int) -> Tensor | RaggedTensor:
     if not any(isinstance(p, RaggedTensor) for p in parts):
         if axis == 0 and len({tuple(p.spec.shape[1:]) for p in parts}) > 1:
             parts = _leveled(parts, 1)
         else:
-            from gtape.ops.shape.packing import concat
-
             if axis == 0 or len({p.spec.shape[:axis] + p.spec.shape[axis + 1:]
                                  for p in parts}) == 1:
-                return concat(list(parts), axis)
+                return packing.concat(list(parts), axis)
     parts = _leveled(parts, 1)
     if axis == 0:
         return joined(_one_level(parts))
-    _check_rows([p._count() for p in parts])
+    counts = [p._count() for p in parts]
+    if len(set(counts)) != 1:
+        raise InvalidArgumentError(f"concat: the values must have one number of rows; got {counts}")
     if axis == 1:
         lengths = np.stack([np.diff(p._host()) for p in parts], 1)
         whole = joined(_one_level([p.values for p in parts]))
+        # All values one after another, then picked in the order of the rows.
         offsets = np.cumsum([0, *[p._host()[-1] for p in parts[:-1]]])
         starts = np.stack([p._host()[:-1] for p in parts], 1) + offsets
         index = spans(starts.reshape(-1), lengths.reshape(-1))
-        return RaggedTensor._made(taken(whole, index), ends_of(lengths.sum(axis=1)))
+        return RaggedTensor._of_splits(taken(whole, index), ends_of(lengths.sum(axis=1)))
     for other in parts[1:]:
         if not np.array_equal(other._host(), parts[0]._host()):
             raise InvalidArgumentError(f"concat: the rows before axis {axis} must have equal "
@@ -125,51 +113,45 @@ def _joined(parts: Sequence[Any], axis: int) -> Any:
     return parts[0]._with(_joined([p.values for p in parts], axis - 1))
 
 
-def _one_level(parts: Sequence[Any]) -> list[Any]:
+def _one_level(parts: Sequence[Tensor | RaggedTensor]) -> list[Any]:
     if not any(isinstance(p, RaggedTensor) for p in parts):
         return list(parts)
     return _leveled(parts, 1)
 
 
-def _check_rows(counts: Sequence[int]) -> None:
-    if len(set(counts)) != 1:
-        raise InvalidArgumentError(f"concat: the values must have one number of rows; got "
-                                   f"{list(counts)}")
+def stack(values: TensorLike | CompositeTensor, axis: Any = 0, name: str | None = None) -> Any:
+    """Tensors and RaggedTensors of one rank side by side along a new axis, rows of any lengths.
 
-
-def stack(values: Any, axis: Any = 0, name: str | None = None) -> Any:
-    """Side by side along a new axis. Raises as `concat`."""
+    Raises:
+        ValueError: the ranks differ, there are none, or there is no such axis.
+    """
     parts = _values("stack", values)
-    at = _axis("stack", axis, _rank(parts[0]) + 1)
-    if all(_rank(p) == 0 for p in parts):
-        from gtape.ops.shape.packing import stack as dense
-
-        return dense(parts, 0)
-    return loose(_joined([_expanded(p, at) for p in parts], at))
+    at = _axis("stack", axis, rank_of(parts[0]) + 1)
+    if all(rank_of(p) == 0 for p in parts):
+        return packing.stack(parts, 0)
+    return loose(_joined([expanded(p, at) for p in parts], at))
 
 
-def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
+def tile(input: Any, multiples: IntsLike, name: str | None = None) -> Any:
     """Repeated multiples[i] times along axis i.
 
     Raises:
         ValueError: there is not one number, 0 or more, for each axis.
     """
     counts = as_ints(multiples, "tile: multiples")
-    if len(counts) != _rank(input) or min(counts) < 0:
+    if len(counts) != rank_of(input) or min(counts) < 0:
         raise ValueError(f"tile: multiples must have a number of 0 or more for each axis of "
                          f"{input.shape}; got {list(counts)}")
-    made = input
+    tiled = input
     for axis, count in enumerate(counts):
         if count != 1:
-            made = _tiled(made, axis, count)
-    return loose(made)
+            tiled = _tiled(tiled, axis, count)
+    return loose(tiled)
 
 
 def _tiled(x: Any, axis: int, count: int) -> Any:
     if not isinstance(x, RaggedTensor):
-        from gtape.ops.shape.arranging import tile
-
-        return tile(x, [count if a == axis else 1 for a in range(x.ndim)])
+        return arranging.tile(x, [count if a == axis else 1 for a in range(x.ndim)])
     if axis > 1:
         return x._with(_tiled(x.values, axis - 1, count))
     ends = x._host()
@@ -179,19 +161,19 @@ def _tiled(x: Any, axis: int, count: int) -> Any:
         lengths = np.diff(ends)
         index = spans(np.repeat(ends[:-1], count), np.repeat(lengths, count))
         uniform = None if x._uniform is None else x._uniform * count
-        return RaggedTensor._made(taken(x.values, index), ends_of(lengths * count), uniform)
+        return RaggedTensor._of_splits(taken(x.values, index), ends_of(lengths * count), uniform)
 
 
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
+def reverse(tensor: Any, axis: IntsLike, name: str | None = None) -> Any:
     """The order along these axes reversed; of a ragged one, that of each row."""
-    made = tensor
+    turned = tensor
     for a in as_ints(axis, "reverse: axis"):
-        at = _axis("reverse", a, _rank(tensor))
-        made = made[(*[slice(None)] * at, slice(None, None, -1))]
-    return made
+        at = _axis("reverse", a, rank_of(tensor))
+        turned = turned[(*[slice(None)] * at, slice(None, None, -1))]
+    return turned
 
 
-def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
+def squeeze(input: TensorLike, axis: IntsLike | None = None, name: str | None = None) -> Any:
     """Without the axes of length 1 given.
 
     Raises:
@@ -199,17 +181,15 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
     """
     if axis is None:
         raise ValueError("squeeze: the axes of a RaggedTensor must be given")
-    made, rank = input, _rank(input)
+    squeezed, rank = input, rank_of(input)
     for at in sorted(_axis("squeeze", a, rank) for a in as_ints(axis, "squeeze: axis"))[::-1]:
-        made = _squeezed(made, at)
-    return made
+        squeezed = _squeezed(squeezed, at)
+    return squeezed
 
 
-def _squeezed(x: Any, axis: int) -> Any:
+def _squeezed(x: object, axis: int) -> Any:
     if not isinstance(x, RaggedTensor):
-        from gtape.ops.shape.layout import squeeze
-
-        return squeeze(x, axis)
+        return layout.squeeze(x, axis)
     if axis > 1:
         return x._with(_squeezed(x.values, axis - 1))
     lengths = np.array([x._count()]) if axis == 0 else np.diff(x._host())
@@ -218,8 +198,8 @@ def _squeezed(x: Any, axis: int) -> Any:
     return x.values if axis == 1 else x[0]
 
 
-def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None,
-          name: str | None = None) -> list[Any]:
+def split(value: Any, num_or_size_splits: int, axis: Any = 0, num: object = None,
+          name: str | None = None) -> list[Tensor]:
     """Cut along the first axis into equal parts, or into parts of these sizes.
 
     Raises:
@@ -227,7 +207,7 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None,
         InvalidArgumentError: the rows are not so many parts.
         TypeError: the number, or the sizes, are no integers.
     """
-    if _axis("split", axis, _rank(value)):
+    if _axis("split", axis, rank_of(value)):
         raise ValueError("split: a RaggedTensor is cut along its first axis alone")
     rows = value._count()
     sizes = list(as_ints(num_or_size_splits, "split: num_or_size_splits"))

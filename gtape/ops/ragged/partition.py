@@ -1,9 +1,10 @@
 """Row partitions: which of a sequence of values belong to which row, written down in one of the
-ways that are equivalent: splits, lengths, starts, limits, row numbers, a uniform length."""
+ways that are equivalent: splits, lengths, starts, limits, row numbers, a uniform length; and what
+`tf.shape` gives of rows."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,46 +17,47 @@ from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_int
+from gtape.ops.arguments import as_int, host
+from gtape.ops.reductions.cumulative import cumsum
+from gtape.ops.shape.packing import concat_
+
+if TYPE_CHECKING:
+    from gtape.ops.ragged.ragged_tensor import RaggedTensor
+from gtape.core.annotations import TensorLike
+from gtape.core.device import Array, ArrayModule
 
 
 @primitive(nondifferentiable=True, tf_name="SearchSorted")
-def row_ids_(xp: Any, splits: Any, *, count: int) -> Any:
+def row_ids_(xp: ArrayModule, splits: Array, *, count: int) -> Array:
     """The row of each of `count` values."""
     return (xp.searchsorted(splits, xp.arange(count), side="right") - 1).astype(splits.dtype)
 
 
-@row_ids_.infer
-def _(splits: Spec, *, count: int) -> Spec:
-    return Spec((count,), splits.dtype)
-
-
+row_ids_.infer(lambda splits, *, count: Spec((count,), splits.dtype))
 row_ids_.cases = [case(np.array([0, 2, 2, 5]), count=5)]
-
-
-def host(tensor: Tensor) -> np.ndarray:
-    """The numbers of a tensor in host memory.
-
-    Raises:
-        NotTraceableError: they are not known while tracing.
-    """
-    return np.asarray(tensor._peek())  # type: ignore[attr-defined]
 
 
 def spans(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The numbers starts[i], starts[i] + 1, …, `lengths[i]` of them, of every i."""
+    # One arange over all, moved in each stretch by where the stretch begins.
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 
 
+def within(lengths: np.ndarray) -> np.ndarray:
+    """The numbers 0, 1, … of the values of every row: `spans` that all start with 0."""
+    return spans(np.zeros(len(lengths), np.int64), lengths)
+
+
 def ends_of(lengths: np.ndarray) -> np.ndarray:
     """The row splits of rows of these lengths."""
-    made = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=made[1:])
-    return made
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
 
 
-def integers(value: Any, what: str, dtype: DType | None = None, like: Any = None) -> Tensor:
+def integers(value: TensorLike, what: str, dtype: DType | None = None, like: Tensor | None = None,
+             ) -> Tensor:
     """A vector of int32 or int64; int64 unless it is a tensor or an array of int32.
 
     Raises:
@@ -65,24 +67,24 @@ def integers(value: Any, what: str, dtype: DType | None = None, like: Any = None
     wanted = dtype or (int64 if known is None else None)
     device = None if like is None else like._t.device
     try:
-        made = value if isinstance(value, Tensor) else convert(value, wanted, device)
+        vector = value if isinstance(value, Tensor) else convert(value, wanted, device)
     except TypeError as error:
         raise ValueError(f"{what} must be a vector of int32 or int64: {error}") from None
-    if made.dtype not in (int32, int64) or made.ndim != 1:
-        raise ValueError(f"{what} must be a vector of int32 or int64; got {made.spec}")
-    return made
+    if vector.dtype not in (int32, int64) or vector.ndim != 1:
+        raise ValueError(f"{what} must be a vector of int32 or int64; got {vector.spec}")
+    return vector
 
 
-def splits_dtype(dtype: Any) -> DType:
+def splits_dtype(dtype: object) -> DType:
     """The dtype of row splits.
 
     Raises:
         ValueError: it is not int32 or int64.
     """
-    found = as_dtype(dtype)
-    if found not in (int32, int64):
-        raise ValueError(f"row splits must be tf.int32 or tf.int64; got {found!r}")
-    return found
+    wanted = as_dtype(dtype)
+    if wanted not in (int32, int64):
+        raise ValueError(f"row splits must be tf.int32 or tf.int64; got {wanted!r}")
+    return wanted
 
 
 def _wrong(what: str, how: str) -> InvalidArgumentError:
@@ -100,33 +102,30 @@ def check_splits(splits: Tensor, count: int | None) -> None:
         raise ValueError("row_splits must not be empty; for no rows write [0]")
     if type(splits) is not EagerTensor:
         return
-    found = host(splits)
-    if found[0] != 0:
-        raise _wrong("row_splits", f"the first must be 0; got {shown(found.tolist())}")
-    if (found[1:] < found[:-1]).any():
-        raise _wrong("row_splits", f"they must not decrease; got {shown(found.tolist())}")
-    if count is not None and found[-1] != count:
+    ends = host(splits)
+    if ends[0] != 0:
+        raise _wrong("row_splits", f"the first must be 0; got {shown(ends.tolist())}")
+    if (ends[1:] < ends[:-1]).any():
+        raise _wrong("row_splits", f"they must not decrease; got {shown(ends.tolist())}")
+    if count is not None and ends[-1] != count:
         raise _wrong("row_splits", f"the last must be the number of values, {count}; got "
-                                   f"{shown(found.tolist())}")
+                                   f"{shown(ends.tolist())}")
 
 
-def of_lengths(lengths: Any, count: int | None = None, validate: bool = True) -> Tensor:
+def of_lengths(lengths: TensorLike, count: int | None = None, validate: bool = True) -> Tensor:
     """Row splits of row lengths."""
-    from gtape.ops.reductions.cumulative import cumsum
-    from gtape.ops.shape.packing import concat_
-
-    found = integers(lengths, "row_lengths")
-    if validate and type(found) is EagerTensor and found.spec.shape[0]:
-        array = host(found)
+    vector = integers(lengths, "row_lengths")
+    if validate and type(vector) is EagerTensor and vector.spec.shape[0]:
+        array = host(vector)
         if array.min() < 0 or (count is not None and array.sum() != count):
             raise _wrong("row_lengths", f"they must be 0 or more and add up to the number of "
                                         f"values, {count}; got {shown(array.tolist())}")
-    zero = convert(np.zeros(1, found.dtype.np_dtype), None, found._t.device)
-    return concat_(zero, cumsum(found), axis=0)
+    zero = convert(np.zeros(1, vector.dtype.np_dtype), None, vector._t.device)
+    return concat_(zero, cumsum(vector), axis=0)
 
 
-def of_value_rowids(value_rowids: Any, nrows: Any = None, count: int | None = None,
-                    validate: bool = True) -> Tensor:
+def of_value_rowids(value_rowids: TensorLike, nrows: TensorLike | None = None,
+                    count: int | None = None, validate: bool = True) -> Tensor:
     """Row splits of the row number of every value.
 
     Raises:
@@ -137,39 +136,35 @@ def of_value_rowids(value_rowids: Any, nrows: Any = None, count: int | None = No
     if count is not None and ids.spec.shape != (count,):
         raise ValueError(f"value_rowids must have one row for each value, {count}; got "
                          f"{list(ids.spec.shape)}")
-    found = host(ids)
-    least = int(found[-1]) + 1 if found.size else 0
+    numbers = host(ids)
+    least = int(numbers[-1]) + 1 if numbers.size else 0
     rows = least if nrows is None else as_int(nrows, "nrows")
-    if validate and found.size and (found[0] < 0 or (found[1:] < found[:-1]).any()):
+    if validate and numbers.size and (numbers[0] < 0 or (numbers[1:] < numbers[:-1]).any()):
         raise _wrong("value_rowids", f"they must be 0 or more and must not decrease; got "
-                                     f"{shown(found.tolist())}")
+                                     f"{shown(numbers.tolist())}")
     if rows < least:
         raise ValueError(f"nrows must be more than the last of value_rowids, {least - 1}; got "
                          f"{rows}")
     with room_for("value_rowids", Spec((rows + 1,), ids.dtype)):
-        made = ends_of(np.bincount(found, minlength=rows)) if rows else np.zeros(1, np.int64)
-    return convert(made.astype(ids.dtype.np_dtype), None, ids._t.device)
+        ends = ends_of(np.bincount(numbers, minlength=rows)) if rows else np.zeros(1, np.int64)
+    return convert(ends.astype(ids.dtype.np_dtype), None, ids._t.device)
 
 
-def of_row_starts(row_starts: Any, count: int) -> Tensor:
+def of_row_starts(row_starts: TensorLike, count: int) -> Tensor:
     """Row splits of where rows start."""
-    from gtape.ops.shape.packing import concat_
-
-    found = integers(row_starts, "row_starts")
-    last = convert(np.full(1, count, found.dtype.np_dtype), None, found._t.device)
-    return concat_(found, last, axis=0)
+    starts = integers(row_starts, "row_starts")
+    last = convert(np.full(1, count, starts.dtype.np_dtype), None, starts._t.device)
+    return concat_(starts, last, axis=0)
 
 
-def of_row_limits(row_limits: Any) -> Tensor:
+def of_row_limits(row_limits: TensorLike) -> Tensor:
     """Row splits of where rows end."""
-    from gtape.ops.shape.packing import concat_
-
-    found = integers(row_limits, "row_limits")
-    first = convert(np.zeros(1, found.dtype.np_dtype), None, found._t.device)
-    return concat_(first, found, axis=0)
+    limits = integers(row_limits, "row_limits")
+    first = convert(np.zeros(1, limits.dtype.np_dtype), None, limits._t.device)
+    return concat_(first, limits, axis=0)
 
 
-def of_uniform_length(length: Any, nrows: Any, count: int) -> tuple[Tensor, int]:
+def of_uniform_length(length: int, nrows: int | None, count: int) -> tuple[Tensor, int]:
     """Row splits of rows of one length, and the length.
 
     Raises:
@@ -226,8 +221,8 @@ class RowPartition:
         return cls.from_row_splits(of_row_limits(row_limits), validate)
 
     @classmethod
-    def from_uniform_row_length(cls, uniform_row_length: Any, nvals: Any = None, nrows: Any = None,
-                                ) -> RowPartition:
+    def from_uniform_row_length(cls, uniform_row_length: int, nvals: int | None = None,
+                                nrows: Any = None) -> RowPartition:
         """Every row has `uniform_row_length` values.
 
         Raises:
@@ -255,15 +250,15 @@ class RowPartition:
 
     def row_lengths(self) -> Tensor:
         """How many values each row has: [nrows]."""
-        return self._splits[1:] - self._splits[:-1]  # type: ignore[no-any-return]
+        return self._splits[1:] - self._splits[:-1]
 
     def row_starts(self) -> Tensor:
         """Where each row begins: [nrows]."""
-        return self._splits[:-1]  # type: ignore[no-any-return]
+        return self._splits[:-1]
 
     def row_limits(self) -> Tensor:
         """Where each row ends: [nrows]."""
-        return self._splits[1:]  # type: ignore[no-any-return]
+        return self._splits[1:]
 
     def nrows(self) -> Tensor:
         """How many rows there are, a scalar."""
@@ -272,7 +267,7 @@ class RowPartition:
 
     def nvals(self) -> Tensor:
         """How many values there are, a scalar."""
-        return self._splits[-1]  # type: ignore[no-any-return]
+        return self._splits[-1]
 
     def value_rowids(self) -> Tensor:
         """The row of each value: [nvals]."""
@@ -282,3 +277,55 @@ class RowPartition:
         return f"tf.RowPartition(row_splits={host(self._splits)})"
 
 
+class DynamicRaggedShape:
+    """The lengths of a RaggedTensor: a number for a dense axis, one for each row for a ragged one.
+
+    `shape[axis]` is the length of a dense axis.
+    """
+
+    __slots__ = ("_dtype", "_x")
+
+    def __init__(self, x: RaggedTensor, dtype: DType | None = None) -> None:
+        self._x = x
+        self._dtype = x.row_splits.dtype if dtype is None else dtype
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return self._x.ragged_rank + self._x.flat_values.ndim
+
+    @property
+    def dtype(self) -> Any:
+        """int32 or int64."""
+        return self._dtype
+
+    @property
+    def num_row_partitions(self) -> int:
+        """How many axes are ragged."""
+        return self._x.ragged_rank
+
+    def static_lengths(self) -> list[int | tuple[int, int, int]]:
+        """Of each axis its length, or the lengths of its rows."""
+        lengths: list[Any] = [self._x._count()]
+        for level in self._x._levels():
+            lengths.append(level._uniform if level._uniform is not None else
+                           tuple(np.diff(level._host()).tolist()))
+        return lengths + list(self._x.flat_values.shape[1:])
+
+    def is_uniform(self, axis: int) -> bool:
+        """Whether all rows have one length along an axis."""
+        return self._x.shape[axis] is not None
+
+    def __getitem__(self, index: int) -> Tensor:
+        at = as_int(index, "an axis of a ragged shape")
+        if not -self.rank <= at < self.rank:
+            raise IndexError(f"there is no axis {at} in {self!r}")
+        length = self._x.shape[at]
+        if length is None:
+            raise ValueError(f"axis {at} is ragged: it has no one length. Write x.row_lengths(), "
+                             f"or x.bounding_shape(axis={at})")
+        return convert(length, self._dtype, self._x.row_splits._t.device)
+
+    def __repr__(self) -> str:
+        return (f"<DynamicRaggedShape lengths={self.static_lengths()} "
+                f"num_row_partitions={self.num_row_partitions}>")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32, int64
@@ -16,9 +17,10 @@ from gtape.core.shape import TensorShape
 from gtape.core.spec import normal_axes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec
-from gtape.ops.arguments import as_int, as_items, axes_of
+from gtape.ops.arguments import as_int, as_items, host
 from gtape.ops.ragged import partition as parts
-from gtape.ops.ragged.partition import host, row_ids_
+from gtape.ops.ragged.partition import row_ids_
+from gtape.ops.shape.casting import cast
 
 _KEY = object()
 
@@ -32,33 +34,43 @@ class RaggedTensor(CompositeTensor):
 
     __slots__ = ("__weakref__", "_ends", "_splits", "_uniform", "_values")
 
-    def __init__(self, values: Any, row_splits: Any, uniform: int | None = None,
-                 key: Any = None) -> None:
+    # `ops.ragged.methods` sets these, and Python's operators: they are built on this class.
+    from_tensor: ClassVar[Callable[..., RaggedTensor]]
+    from_sparse: ClassVar[Callable[..., RaggedTensor]]
+    to_tensor: ClassVar[Callable[..., Tensor]]
+    to_sparse: ClassVar[Callable[..., Any]]
+    bounding_shape: ClassVar[Callable[..., Tensor]]
+    merge_dims: ClassVar[Callable[..., Any]]
+    __getitem__: ClassVar[Callable[..., Any]]
+
+    def __init__(self, values: Any, row_splits: Tensor, uniform: int | None = None,
+                 key: object = None) -> None:
         if key is not _KEY:
             raise ValueError("a RaggedTensor is made by tf.ragged.constant, or by a function such "
                              "as tf.RaggedTensor.from_row_lengths(values, row_lengths)")
         self._values: Tensor | RaggedTensor = values
         self._splits: Tensor = row_splits
         self._uniform = uniform
+        #: The row splits in host memory, once somebody has asked: on a GPU that is a copy.
         self._ends: np.ndarray | None = None
 
     @classmethod
-    def _made(cls, values: Any, splits: Any, uniform: int | None = None) -> RaggedTensor:
+    def _of_splits(cls, values: Any, splits: Any, uniform: int | None = None) -> RaggedTensor:
         """One whose parts are known to fit; `splits` a tensor, or numbers in host memory."""
         if isinstance(splits, Tensor):
             return cls(values, splits, uniform, _KEY)
         flat = values.flat_values if isinstance(values, RaggedTensor) else values
         dtype = values.row_splits.dtype if isinstance(values, RaggedTensor) else int64
         ends = splits.astype(dtype.np_dtype)
-        made = cls(values, convert(ends, None, flat._t.device), uniform, _KEY)
-        made._ends = ends
-        return made
+        rows = cls(values, convert(ends, None, flat._t.device), uniform, _KEY)
+        rows._ends = ends
+        return rows
 
     # ------------------------------------------------------------------ making
 
     @classmethod
-    def from_row_splits(cls, values: Any, row_splits: Any, name: str | None = None,
-                        validate: bool = True) -> RaggedTensor:
+    def from_row_splits(cls, values: TensorLike | CompositeTensor, row_splits: TensorLike,
+                        name: str | None = None, validate: bool = True) -> RaggedTensor:
         """Row i is values[row_splits[i]:row_splits[i + 1]].
 
         Args:
@@ -69,75 +81,76 @@ class RaggedTensor(CompositeTensor):
         Raises:
             InvalidArgumentError, ValueError: they do not form rows.
         """
-        found = values_of(values)
-        splits = parts.integers(row_splits, "row_splits", like=_flat(found))
-        if isinstance(found, RaggedTensor) and found.row_splits.dtype is not splits.dtype:
+        inner = values_of(values)
+        splits = parts.integers(row_splits, "row_splits", like=_flat(inner))
+        if isinstance(inner, RaggedTensor) and inner.row_splits.dtype is not splits.dtype:
             raise ValueError(f"row_splits must have the dtype of those of the values, "
-                             f"{found.row_splits.dtype.name}; got {splits.dtype.name}. Write "
+                             f"{inner.row_splits.dtype.name}; got {splits.dtype.name}. Write "
                              f"values.with_row_splits_dtype(tf.{splits.dtype.name})")
         if validate:
-            parts.check_splits(splits, count_of(found))
-        return cls(found, splits, None, _KEY)
+            parts.check_splits(splits, count_of(inner))
+        return cls(inner, splits, None, _KEY)
 
     @classmethod
-    def from_row_lengths(cls, values: Any, row_lengths: Any, name: str | None = None,
-                         validate: bool = True) -> RaggedTensor:
+    def from_row_lengths(cls, values: TensorLike | CompositeTensor, row_lengths: TensorLike,
+                         name: str | None = None, validate: bool = True) -> RaggedTensor:
         """Row i has the next row_lengths[i] of the values. See `from_row_splits`."""
-        found = values_of(values)
-        splits = parts.of_lengths(row_lengths, count_of(found), validate)
-        return cls.from_row_splits(found, _beside(splits, found), validate=False)
+        inner = values_of(values)
+        splits = parts.of_lengths(row_lengths, count_of(inner), validate)
+        return cls.from_row_splits(inner, _beside(splits, inner), validate=False)
 
     @classmethod
-    def from_value_rowids(cls, values: Any, value_rowids: Any, nrows: Any = None,
+    def from_value_rowids(cls, values: Any, value_rowids: Any, nrows: int | None = None,
                           name: str | None = None, validate: bool = True) -> RaggedTensor:
         """values[i] is in row value_rowids[i], which do not decrease. See `from_row_splits`."""
-        found = values_of(values)
-        splits = parts.of_value_rowids(value_rowids, nrows, count_of(found), validate)
-        return cls.from_row_splits(found, _beside(splits, found), validate=False)
+        inner = values_of(values)
+        splits = parts.of_value_rowids(value_rowids, nrows, count_of(inner), validate)
+        return cls.from_row_splits(inner, _beside(splits, inner), validate=False)
 
     @classmethod
-    def from_row_starts(cls, values: Any, row_starts: Any, name: str | None = None,
+    def from_row_starts(cls, values: TensorLike, row_starts: TensorLike, name: str | None = None,
                         validate: bool = True) -> RaggedTensor:
         """Row i begins with values[row_starts[i]]. See `from_row_splits`."""
-        found = values_of(values)
-        splits = parts.of_row_starts(row_starts, count_of(found))
-        return cls.from_row_splits(found, _beside(splits, found), validate=validate)
+        inner = values_of(values)
+        splits = parts.of_row_starts(row_starts, count_of(inner))
+        return cls.from_row_splits(inner, _beside(splits, inner), validate=validate)
 
     @classmethod
-    def from_row_limits(cls, values: Any, row_limits: Any, name: str | None = None,
+    def from_row_limits(cls, values: TensorLike, row_limits: TensorLike, name: str | None = None,
                         validate: bool = True) -> RaggedTensor:
         """Row i ends before values[row_limits[i]]. See `from_row_splits`."""
-        found = values_of(values)
+        inner = values_of(values)
         splits = parts.of_row_limits(row_limits)
-        return cls.from_row_splits(found, _beside(splits, found), validate=validate)
+        return cls.from_row_splits(inner, _beside(splits, inner), validate=validate)
 
     @classmethod
-    def from_uniform_row_length(cls, values: Any, uniform_row_length: Any, nrows: Any = None,
-                                validate: bool = True, name: str | None = None) -> RaggedTensor:
+    def from_uniform_row_length(cls, values: TensorLike | CompositeTensor, uniform_row_length: int,
+                                nrows: int | None = None, validate: bool = True,
+                                name: str | None = None) -> RaggedTensor:
         """Every row has `uniform_row_length` values.
 
         Raises:
             ValueError: the values are not so many rows.
         """
-        found = values_of(values)
-        splits, length = parts.of_uniform_length(uniform_row_length, nrows, count_of(found))
-        return cls(found, _beside(splits, found), length, _KEY)
+        inner = values_of(values)
+        splits, length = parts.of_uniform_length(uniform_row_length, nrows, count_of(inner))
+        return cls(inner, _beside(splits, inner), length, _KEY)
 
     @classmethod
-    def from_nested_row_splits(cls, flat_values: Any, nested_row_splits: Any,
+    def from_nested_row_splits(cls, flat_values: TensorLike, nested_row_splits: TensorLike,
                                name: str | None = None, validate: bool = True) -> RaggedTensor:
         """Rows of rows: the row splits of every ragged axis, the outermost first."""
         return _nested(flat_values, nested_row_splits, cls.from_row_splits, validate)
 
     @classmethod
-    def from_nested_row_lengths(cls, flat_values: Any, nested_row_lengths: Any,
+    def from_nested_row_lengths(cls, flat_values: TensorLike, nested_row_lengths: TensorLike,
                                 name: str | None = None, validate: bool = True) -> RaggedTensor:
         """Rows of rows: the row lengths of every ragged axis, the outermost first."""
         return _nested(flat_values, nested_row_lengths, cls.from_row_lengths, validate)
 
     @classmethod
-    def from_nested_value_rowids(cls, flat_values: Any, nested_value_rowids: Any,
-                                 nested_nrows: Any = None, name: str | None = None,
+    def from_nested_value_rowids(cls, flat_values: Any, nested_value_rowids: TensorLike,
+                                 nested_nrows: TensorLike | None = None, name: str | None = None,
                                  validate: bool = True) -> RaggedTensor:
         """Rows of rows: the row of every value of every ragged axis, the outermost first."""
         ids_of = _levels(nested_value_rowids)
@@ -146,32 +159,10 @@ class RaggedTensor(CompositeTensor):
         if len(counts) != len(ids_of):
             raise ValueError(f"nested_nrows must have one number for each of {len(ids_of)} "
                              f"nested_value_rowids; got {shown(nested_nrows)}")
-        made = flat_values
+        rows = flat_values
         for ids, nrows in list(zip(ids_of, counts))[::-1]:
-            made = cls.from_value_rowids(made, ids, nrows, validate=validate)
-        return made  # type: ignore[no-any-return]
-
-    @classmethod
-    def from_tensor(cls, tensor: Any, lengths: Any = None, padding: Any = None,
-                    ragged_rank: int = 1, name: str | None = None,
-                    row_splits_dtype: Any = int64) -> RaggedTensor:
-        """The rows of a dense tensor; `gtape.ops.ragged.conversions.from_tensor` says more."""
-        from gtape.ops.ragged.conversions import from_tensor
-
-        return from_tensor(tensor, lengths, padding, ragged_rank, row_splits_dtype)
-
-    @classmethod
-    def from_sparse(cls, st_input: Any, name: str | None = None, row_splits_dtype: Any = int64,
-                    ) -> RaggedTensor:
-        """The rows of a sparse matrix whose values stand at the beginning of every row.
-
-        Raises:
-            ValueError: it is no matrix.
-            InvalidArgumentError: there is a gap before a value.
-        """
-        from gtape.ops.ragged.conversions import from_sparse
-
-        return from_sparse(st_input, row_splits_dtype)
+            rows = cls.from_value_rowids(rows, ids, nrows, validate=validate)
+        return rows
 
     # ------------------------------------------------------------------ parts
 
@@ -190,10 +181,18 @@ class RaggedTensor(CompositeTensor):
         """Where each row begins in the values, then where the last ends: [rows + 1]."""
         return self._splits
 
+    def _levels(self) -> list[RaggedTensor]:
+        """This one, its values, their values, … as long as they are ragged."""
+        levels, inner = [self], self._values
+        while isinstance(inner, RaggedTensor):
+            levels.append(inner)
+            inner = inner._values
+        return levels
+
     @property
     def nested_row_splits(self) -> tuple[Tensor, ...]:
         """The row splits of every ragged axis, the outermost first."""
-        inner = self._values
+        inner = self._values  # no list of levels: every elementwise op asks for these
         rest = inner.nested_row_splits if isinstance(inner, RaggedTensor) else ()
         return (self._splits, *rest)
 
@@ -207,8 +206,7 @@ class RaggedTensor(CompositeTensor):
     @property
     def ragged_rank(self) -> int:
         """How many axes are ragged."""
-        inner = self._values
-        return 1 + (inner.ragged_rank if isinstance(inner, RaggedTensor) else 0)
+        return len(self._levels())
 
     @property
     def dtype(self) -> DType:
@@ -246,20 +244,20 @@ class RaggedTensor(CompositeTensor):
         """The row of each value."""
         return row_ids_(self._splits, count=count_of(self._values))
 
-    def nrows(self, out_type: Any = None, name: str | None = None) -> Tensor:
+    def nrows(self, out_type: object = None, name: str | None = None) -> Tensor:
         """How many rows there are, a scalar."""
         dtype = self._splits.dtype if out_type is None else as_dtype(out_type)
         return convert(self._count(), dtype, self._splits._t.device)
 
     def row_starts(self, name: str | None = None) -> Tensor:
         """Where each row begins in the values."""
-        return self._splits[:-1]  # type: ignore[no-any-return]
+        return self._splits[:-1]
 
     def row_limits(self, name: str | None = None) -> Tensor:
         """Where each row ends in the values."""
-        return self._splits[1:]  # type: ignore[no-any-return]
+        return self._splits[1:]
 
-    def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
+    def row_lengths(self, axis: int = 1, name: str | None = None) -> Tensor | RaggedTensor:
         """The length of each row; of inner rows, ragged, for axis 2 and more; `nrows` for 0.
 
         Raises:
@@ -286,65 +284,40 @@ class RaggedTensor(CompositeTensor):
 
     def nested_value_rowids(self, name: str | None = None) -> tuple[Tensor, ...]:
         """The row of each value of every ragged axis, the outermost first."""
-        inner = self._values
-        rest = inner.nested_value_rowids() if isinstance(inner, RaggedTensor) else ()
-        return (self._ids(), *rest)
-
-    def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None,
-                       ) -> Tensor:
-        """The shape of the smallest dense tensor that holds it; one length of it for an `axis`, or
-        several for a list.
-
-        Raises:
-            InvalidArgumentError: no such axis.
-            TypeError: an out_type that is neither int32 nor int64.
-        """
-        from gtape.ops.ragged.conversions import bounds
-
-        dtype = self._splits.dtype if out_type is None else parts.splits_dtype(out_type)
-        made = np.array(bounds(self), dtype.np_dtype)
-        if axis is not None:
-            wanted: Any = axes_of(axis)
-            one = isinstance(wanted, int)
-            found = [normal_axes("bounding_shape", a, len(made))[0]
-                     for a in ((wanted,) if one else wanted)]
-            made = made[found[0]] if one else made[found]
-        return convert(made, None, self._splits._t.device)
+        return tuple([level._ids() for level in self._levels()])
 
     # ------------------------------------------------------------------ like this one
 
-    def with_values(self, new_values: Any) -> RaggedTensor:
+    def with_values(self, new_values: TensorLike | CompositeTensor) -> RaggedTensor:
         """Rows of the same lengths with other values [n, …].
 
         Raises:
             ValueError: there are more or fewer of them.
         """
-        found = values_of(new_values)
-        if count_of(found) != count_of(self._values):
+        inner = values_of(new_values)
+        if count_of(inner) != count_of(self._values):
             raise ValueError(f"with_values takes {count_of(self._values)} values, as many as there "
-                             f"are; got {count_of(found)}")
-        return self._with(found)
+                             f"are; got {count_of(inner)}")
+        return self._with(inner)
 
-    def _with(self, values: Any) -> RaggedTensor:
-        made = RaggedTensor(values, self._splits, self._uniform, _KEY)
-        made._ends = self._ends
-        return made
+    def _with(self, values: TensorLike | CompositeTensor) -> RaggedTensor:
+        rows = RaggedTensor(values, self._splits, self._uniform, _KEY)
+        rows._ends = self._ends
+        return rows
 
-    def with_flat_values(self, new_values: Any) -> RaggedTensor:
+    def with_flat_values(self, new_values: TensorLike | CompositeTensor) -> RaggedTensor:
         """The same rows, of every ragged axis, with other innermost values. See `with_values`."""
         inner = self._values
         if isinstance(inner, RaggedTensor):
             return self._with(inner.with_flat_values(new_values))
         return self.with_values(new_values)
 
-    def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
+    def with_row_splits_dtype(self, dtype: DTypeLike) -> RaggedTensor:
         """The same with row splits of int32 or int64.
 
         Raises:
             ValueError: another dtype.
         """
-        from gtape.ops.shape.casting import cast
-
         wanted = parts.splits_dtype(dtype)
         inner = self._values
         if isinstance(inner, RaggedTensor):
@@ -352,19 +325,6 @@ class RaggedTensor(CompositeTensor):
         return RaggedTensor(inner, cast(self._splits, wanted), self._uniform, _KEY)
 
     # ------------------------------------------------------------------ as something else
-
-    def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None,
-                  ) -> Tensor:
-        """A dense tensor, the ends of rows filled; `conversions.to_tensor` says more."""
-        from gtape.ops.ragged.conversions import to_tensor
-
-        return to_tensor(self, default_value, shape)
-
-    def to_sparse(self, name: str | None = None) -> Any:
-        """A SparseTensor with every value at its place."""
-        from gtape.ops.ragged.conversions import to_sparse
-
-        return to_sparse(self)
 
     def to_list(self) -> list[Any]:
         """Nested lists of Python values."""
@@ -381,17 +341,10 @@ class RaggedTensor(CompositeTensor):
         if rows and all(r.dtype != object or self.dtype.name == "string" for r in rows) and len(
                 {r.shape for r in rows}) == 1:
             return np.stack(rows)
-        made = np.empty(len(rows), object)
+        array = np.empty(len(rows), object)
         for i, row in enumerate(rows):
-            made[i] = row
-        return made
-
-    def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
-        """The axes from `outer_axis` to `inner_axis` as one: a RaggedTensor, or a tensor where none
-        is left ragged."""
-        from gtape.ops.ragged.conversions import merge_dims
-
-        return merge_dims(self, outer_axis, inner_axis)
+            array[i] = row
+        return array
 
     def __repr__(self) -> str:
         if not hasattr(self._splits, "_a") or not hasattr(self.flat_values, "_a"):
@@ -405,11 +358,6 @@ class RaggedTensor(CompositeTensor):
 
     def __hash__(self) -> int:
         raise TypeError("a RaggedTensor is unhashable, because == compares its elements")
-
-    def __getitem__(self, key: Any) -> Any:
-        from gtape.ops.ragged.indexing import item
-
-        return item(self, key)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(self._count()))
@@ -425,23 +373,20 @@ class RaggedTensor(CompositeTensor):
         return (self.flat_values, *self.nested_row_splits)
 
     def _frame_(self) -> Any:
-        inner = self._values
-        return (self._uniform, *(inner._frame_() if isinstance(inner, RaggedTensor) else ()))
+        return tuple([level._uniform for level in self._levels()])
 
     @classmethod
     def _of_(cls, frame: Any, parts: Sequence[Any]) -> RaggedTensor:
-        made = parts[0]
+        rows = parts[0]
         for splits, uniform in list(zip(parts[1:], frame))[::-1]:
-            made = cls(made, splits, uniform, _KEY)
-        return made  # type: ignore[no-any-return]
+            rows = cls(rows, splits, uniform, _KEY)
+        return rows
 
     def _mapped_(self, function: Callable[[Any], Any]) -> RaggedTensor:
-        made: RaggedTensor = super()._mapped_(function)
-        old, new = self, made
-        while isinstance(old, RaggedTensor):
+        mapped: RaggedTensor = super()._mapped_(function)
+        for old, new in zip(self._levels(), mapped._levels()):
             new._ends = old._known_ends()
-            old, new = old._values, new._values  # type: ignore[assignment]
-        return made
+        return mapped
 
     def _known_ends(self) -> np.ndarray | None:
         """The row splits where they are in host memory already."""
@@ -449,32 +394,21 @@ class RaggedTensor(CompositeTensor):
         return self._host() if type(splits) is EagerTensor and splits._t.device.is_host else (
             self._ends)
 
-    def _source_(self) -> Any:
+    def _source_(self) -> Tensor:
         return self.flat_values
 
-    def _gradient_(self, gradient: Any) -> Any:
+    def _gradient_(self, gradient: object) -> Any:
         return None if gradient is None else self.with_flat_values(convert(gradient))
 
-    def _rows_(self) -> list[Any]:
+    def _rows_(self) -> list[object]:
         return list(self)
 
     @property
     def _type_spec(self) -> RaggedTensorSpec:
         return RaggedTensorSpec(self.shape, self.dtype, self.ragged_rank, self._splits.dtype)
 
-    @classmethod
-    def _functions_(cls) -> Mapping[str, Callable[..., Any]]:
-        from gtape.ops.ragged.standing import FUNCTIONS
 
-        return FUNCTIONS
-
-    def _elementwise_(self, op: Any, args: Sequence[Any]) -> Any:
-        from gtape.ops.ragged.elementwise import applied
-
-        return applied(op.name, op.python, args)
-
-
-def values_of(values: Any) -> Any:
+def values_of(values: TensorLike | CompositeTensor) -> Tensor | RaggedTensor:
     """Values of rows: a RaggedTensor as it is, else a tensor of rank 1 or more.
 
     Raises:
@@ -482,29 +416,32 @@ def values_of(values: Any) -> Any:
     """
     if isinstance(values, RaggedTensor):
         return values
-    made = convert(values)
-    if not made.ndim:
-        raise ValueError(f"the values of rows must have at least one axis; got {made.spec}")
-    return made
+    tensor = convert(values)
+    if not tensor.ndim:
+        raise ValueError(f"the values of rows must have at least one axis; got {tensor.spec}")
+    return tensor
 
 
 def _flat(values: Any) -> Tensor:
     while isinstance(values, RaggedTensor):
         values = values._values
-    return values  # type: ignore[no-any-return]
+    return values
 
 
 def count_of(values: Any) -> int:
     """How many values, or rows, there are along the first axis."""
     if isinstance(values, RaggedTensor):
         return values._count()
-    return values.spec.shape[0]  # type: ignore[no-any-return]
+    return values.spec.shape[0]
 
 
-def _beside(splits: Tensor, values: Any) -> Tensor:
+def rank_of(x: Any) -> int:
+    """How many axes a tensor or RaggedTensor has."""
+    return x.ragged_rank + x.flat_values.ndim if isinstance(x, RaggedTensor) else x.ndim
+
+
+def _beside(splits: Tensor, values: TensorLike | CompositeTensor) -> Tensor:
     """Row splits on the device of the values, and in the dtype of their row splits."""
-    from gtape.ops.shape.casting import cast
-
     if isinstance(values, RaggedTensor):
         splits = cast(splits, values.row_splits.dtype)
     device = _flat(values)._t.device
@@ -513,7 +450,7 @@ def _beside(splits: Tensor, values: Any) -> Tensor:
     return splits
 
 
-def _levels(nested: Any) -> Sequence[Any]:
+def _levels(nested: TensorLike) -> Sequence[Any]:
     """What is given for each ragged axis.
 
     Raises:
@@ -525,18 +462,19 @@ def _levels(nested: Any) -> Sequence[Any]:
     return nested
 
 
-def _nested(flat_values: Any, nested: Any, make: Callable[..., Any], validate: bool) -> Any:
-    made = flat_values
+def _nested(flat_values: TensorLike, nested: TensorLike, make: Callable[..., Any], validate: bool,
+            ) -> Any:
+    outer = flat_values
     for rows in _levels(nested)[::-1]:
-        made = make(made, rows, validate=validate)
-    return made
+        outer = make(outer, rows, validate=validate)
+    return outer
 
 
-def _again(flat_values: Any, splits: Any) -> Any:
+def _again(flat_values: Tensor, splits: tuple[Tensor, Tensor]) -> Any:
     return RaggedTensor.from_nested_row_splits(flat_values, list(splits), validate=False)
 
 
-def _peeked(x: RaggedTensor) -> list[Any]:
+def _peeked(x: RaggedTensor) -> list[object]:
     """Nested lists of the values, for showing: not an exit from the tape."""
     inner = x._values
     flat = _peeked(inner) if isinstance(inner, RaggedTensor) else host(inner).tolist()
@@ -559,27 +497,27 @@ class RaggedTensorSpec(ShapedSpec, CompositeSpec):
 
     __slots__ = ("_ragged_rank", "_row_splits_dtype")
 
-    def __init__(self, shape: Any = None, dtype: Any = float32, ragged_rank: int | None = None,
-                 row_splits_dtype: Any = int64) -> None:
+    def __init__(self, shape: IntsLike | None = None, dtype: Any = float32,
+                 ragged_rank: int | None = None, row_splits_dtype: DTypeLike = int64) -> None:
         self._shape = TensorShape(shape)
         self._dtype = as_dtype(dtype)
         self._row_splits_dtype = parts.splits_dtype(row_splits_dtype)
         rank = self._shape.rank
         if ragged_rank is None and rank is None:
             raise ValueError("a RaggedTensorSpec needs a shape of known rank, or a ragged_rank")
-        found = max(rank or 0, 1) - 1 if ragged_rank is None else as_int(ragged_rank, "ragged_rank")
-        if found < 0 or (rank is not None and found >= max(rank, 1)):
+        count = max(rank or 0, 1) - 1 if ragged_rank is None else as_int(ragged_rank, "ragged_rank")
+        if count < 0 or (rank is not None and count >= max(rank, 1)):
             raise ValueError(f"ragged_rank must be 0 or more and less than the rank, {rank}; got "
-                             f"{found}")
-        self._ragged_rank = found
+                             f"{count}")
+        self._ragged_rank = count
 
     @classmethod
-    def from_value(cls, value: Any) -> RaggedTensorSpec:
+    def from_value(cls, value: TensorLike) -> RaggedTensorSpec:
         """The spec of a RaggedTensor, or of a tensor as one without ragged axes."""
         if isinstance(value, RaggedTensor):
             return value._type_spec
-        found = convert(value)
-        return cls(found.shape, found.dtype, 0)
+        tensor = convert(value)
+        return cls(tensor.shape, tensor.dtype, 0)
 
     @property
     def ragged_rank(self) -> int:
@@ -593,7 +531,7 @@ class RaggedTensorSpec(ShapedSpec, CompositeSpec):
     def value_type(self) -> type:
         return RaggedTensor if self._ragged_rank else Tensor
 
-    def _serialize(self) -> tuple[Any, ...]:
+    def _serialize(self) -> tuple[TensorShape, DType, int, DType]:
         return self._shape, self._dtype, self._ragged_rank, self._row_splits_dtype
 
     @property
@@ -615,18 +553,18 @@ class RaggedTensorSpec(ShapedSpec, CompositeSpec):
         splits = (f"nested_row_splits[{i}]" for i in range(self._ragged_rank))
         return ("flat_values", *splits)
 
-    def _frame_(self) -> Any:
+    def _frame_(self) -> tuple[None, ...]:
         return (None,) * self._ragged_rank
 
-    def _to_components(self, value: Any) -> list[Any]:
+    def _to_components(self, value: object) -> list[object]:
         return list(value._parts_()) if isinstance(value, RaggedTensor) else [value]
 
-    def _from_components(self, components: Sequence[Any]) -> Any:
+    def _from_components(self, components: Sequence[object]) -> Any:
         if not self._ragged_rank:
             return components[0]
         flat, *splits = components
-        made: Any = flat if isinstance(flat, Tensor) else convert(flat)
+        rows: Any = flat if isinstance(flat, Tensor) else convert(flat)
         for ends in splits[::-1]:
-            made = RaggedTensor(made, ends if isinstance(ends, Tensor) else convert(ends), None,
+            rows = RaggedTensor(rows, ends if isinstance(ends, Tensor) else convert(ends), None,
                                 _KEY)
-        return made
+        return rows

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import IntsLike, TensorLike
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
@@ -14,64 +16,60 @@ from gtape.core.formatting import shown
 from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_int, axes_of, index_tensor
+from gtape.ops.arguments import as_int, axes_of, host, index_tensor
 from gtape.ops.elementwise import scalars
 from gtape.ops.elementwise.operators import truediv
 from gtape.ops.indexing import segments
+from gtape.ops.ragged.conversions import expanded
 from gtape.ops.ragged.elementwise import applied, mapped
-from gtape.ops.ragged.joining import expand_dims
-from gtape.ops.ragged.partition import ends_of, host, spans
-from gtape.ops.ragged.ragged_tensor import RaggedTensor
-from gtape.ops.reductions import more_reductions, reductions
+from gtape.ops.ragged.partition import ends_of, spans
+from gtape.ops.ragged.ragged_tensor import RaggedTensor, rank_of
+from gtape.ops.reductions import reductions
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.creation import ones_like
+from gtape.ops.shape.identity import stop_gradient
 
 #: By name: the function of dense axes, and that of segments.
 _KINDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "reduce_sum": (reductions.reduce_sum, segments.unsorted_segment_sum),
-    "reduce_prod": (more_reductions.reduce_prod, segments.unsorted_segment_prod),
+    "reduce_prod": (reductions.reduce_prod, segments.unsorted_segment_prod),
     "reduce_max": (reductions.reduce_max, segments.unsorted_segment_max),
     "reduce_min": (reductions.reduce_min, segments.unsorted_segment_min),
 }
 
 
-def _axes(name: str, x: RaggedTensor, axis: Any) -> list[int] | None:
+def _axes(name: str, x: RaggedTensor, axis: IntsLike | None) -> list[int] | None:
     """The axes, from the last to the first; None for all."""
-    rank = x.ragged_rank + x.flat_values.ndim
-    found = axes_of(axis)
-    if found is None:
+    rank = rank_of(x)
+    given = axes_of(axis)
+    if given is None:
         return None
-    axes = found if isinstance(found, tuple) else (found,)
+    axes = given if isinstance(given, tuple) else (given,)
     for a in axes:
         if not -rank <= a < rank:
             raise ValueError(f"{name}: an axis must be in [{-rank}, {rank}); got {shown(axis)}")
     return sorted({a % rank for a in axes}, reverse=True)
 
 
-def _reduced(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
+def _reduced(name: str, x: Any, axis: IntsLike | None, keepdims: bool) -> Tensor | RaggedTensor:
     axes = _axes(name, x, axis)
     dense, segment = _KINDS[name]
-    if axes is None or len(axes) == x.ragged_rank + x.flat_values.ndim:
-        made = dense(x.flat_values)
+    if axes is None or len(axes) == rank_of(x):
+        reduced = dense(x.flat_values)
         if keepdims:
-            made = made[(None,) * (x.ragged_rank + x.flat_values.ndim)]
-        return made
-    made = x
+            reduced = reduced[(None,) * (rank_of(x))]
+        return reduced
+    reduced = x
     for a in axes:
-        made = _over(made, a, dense, segment)
+        reduced = _over(reduced, a, dense, segment)
     if keepdims:
         for a in axes[::-1]:
-            made = expand_dims(made, a) if isinstance(made, RaggedTensor) else _widened(made, a)
-    return made
+            reduced = expanded(reduced, a)
+    return reduced
 
 
-def _widened(x: Tensor, axis: int) -> Tensor:
-    from gtape.ops.shape.layout import expand_dims
-
-    return expand_dims(x, axis)
-
-
-def _over(x: Any, axis: int, dense: Callable[..., Any], segment: Callable[..., Any]) -> Any:
+def _over(x: TensorLike | CompositeTensor, axis: int, dense: Callable[..., object],
+          segment: Callable[..., object]) -> Any:
     """The reduction over one axis."""
     if not isinstance(x, RaggedTensor):
         return dense(x, axis)
@@ -83,21 +81,24 @@ def _over(x: Any, axis: int, dense: Callable[..., Any], segment: Callable[..., A
     return _segments(x, whole, 1, segment).values
 
 
-def _segments(values: Any, ids: Tensor, count: int, segment: Callable[..., Any]) -> Any:
+def _segments(values: TensorLike | CompositeTensor, ids: Tensor, count: int,
+              segment: Callable[..., object]) -> Any:
     """The values with one id reduced to one; of ragged values, those at one place of their rows."""
     if not isinstance(values, RaggedTensor):
         return segment(values, ids, count)
-    owner = ids._peek()  # type: ignore[attr-defined]
+    # Values at one place of the rows of one id get one number: then they are plain segments.
+    owner = host(ids)
     lengths = np.diff(values._host())
     longest = np.zeros(count, np.int64)
     np.maximum.at(longest, owner, lengths)
     ends = ends_of(longest)
     places = convert(spans(ends[owner], lengths), None, ids._t.device)
     inner = _segments(values.values, places, int(ends[-1]), segment)
-    return RaggedTensor._made(inner, ends)
+    return RaggedTensor._of_splits(inner, ends)
 
 
-def grouped(name: str, data: Any, segment_ids: Any, count: int) -> Any:
+def grouped(name: str, data: TensorLike | CompositeTensor, segment_ids: Any, count: int,
+            ) -> Tensor | RaggedTensor:
     """The unsorted segment function `name` of rows; of values, where the ids are ragged as they
     are.
 
@@ -123,46 +124,36 @@ def grouped(name: str, data: Any, segment_ids: Any, count: int) -> Any:
         return _segments(data, ids, count, function)
 
 
-def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+def _reduction(name: str) -> Callable[..., Any]:
+    def reduce(input_tensor: object, axis: Any = None, keepdims: bool = False,
                name: str | None = None) -> Any:
-    return _reduced("reduce_sum", input_tensor, axis, keepdims)
+        return _reduced(public, input_tensor, axis, keepdims)
+
+    public = name
+    return reduce
 
 
-def reduce_prod(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-                name: str | None = None) -> Any:
-    return _reduced("reduce_prod", input_tensor, axis, keepdims)
+reduce_sum, reduce_prod, reduce_max, reduce_min = map(_reduction, _KINDS)
 
 
-def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-               name: str | None = None) -> Any:
-    return _reduced("reduce_max", input_tensor, axis, keepdims)
-
-
-def reduce_min(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-               name: str | None = None) -> Any:
-    return _reduced("reduce_min", input_tensor, axis, keepdims)
-
-
-def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+def reduce_mean(input_tensor: RaggedTensor, axis: IntsLike | None = None, keepdims: bool = False,
                 name: str | None = None) -> Any:
     """Integers are divided as by truediv; nan for no values."""
     x = input_tensor
-    total = _reduced("reduce_sum", x, axis, keepdims)
-    count = _reduced("reduce_sum", mapped(ones_like, x), axis, keepdims)
+    total = reduce_sum(x, axis, keepdims)
+    count = reduce_sum(mapped(ones_like, x), axis, keepdims)
     if isinstance(total, RaggedTensor):
         return applied("reduce_mean", truediv, (total, count))
     return truediv(total, count)
 
 
-def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-                    name: str | None = None) -> Any:
+def reduce_variance(input_tensor: RaggedTensor, axis: IntsLike | None = None,
+                    keepdims: bool = False, name: str | None = None) -> Tensor:
     """The mean of the squares of x - c less the square of the mean of x - c, c the mean of all:
     nearer to 0 than x is, so that less is lost."""
     x = input_tensor
     if x.dtype.is_integer:
         x = mapped(cast, x, "float64")
-    from gtape.ops.shape.identity import stop_gradient
-
     centre = stop_gradient(reductions.reduce_mean(x.flat_values))
     x = mapped(lambda flat: flat - centre, x)
     squares = reduce_mean(mapped(scalars.square, x), axis, keepdims)
@@ -170,47 +161,38 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     return squares - scalars.square(mean)
 
 
-def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-               name: str | None = None) -> Any:
+def reduce_std(input_tensor: Any, axis: IntsLike | None = None, keepdims: bool = False,
+               name: str | None = None) -> Tensor:
     return scalars.sqrt(reduce_variance(input_tensor, axis, keepdims))
 
 
-def _truth(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
-    found = _reduced(name, mapped(cast, x, "int32"), axis, keepdims)
-    limited = scalars.minimum(scalars.maximum(found, 0), 1)
-    return cast(limited, "bool")
+def _truth(reduce: Callable[..., object]) -> Callable[..., Any]:
+    def of_bools(input_tensor: Any, axis: object = None, keepdims: bool = False,
+                 name: str | None = None) -> Any:
+        number = reduce(mapped(cast, input_tensor, "int32"), axis, keepdims)
+        return cast(scalars.minimum(scalars.maximum(number, 0), 1), "bool")
+
+    return of_bools
 
 
-def reduce_any(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-               name: str | None = None) -> Any:
-    return _truth("reduce_max", input_tensor, axis, keepdims)
+# The extremes of no values are the ends of int32, which become those of bool.
+reduce_any, reduce_all = _truth(reduce_max), _truth(reduce_min)
 
 
-def reduce_all(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-               name: str | None = None) -> Any:
-    return _truth("reduce_min", input_tensor, axis, keepdims)
-
-
-def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
+def softmax(logits: Any, axis: Any = None, name: str | None = None) -> RaggedTensor:
     """Over a ragged axis, the last unless given."""
-    from gtape.ops.shape.identity import stop_gradient
-
     at = -1 if axis is None else as_int(axis, "softmax: axis")
     most = reduce_max(logits, at, True)
-    if isinstance(most, RaggedTensor):
-        most = mapped(stop_gradient, most)
-    else:
-        most = stop_gradient(most)
-    rank = logits.ragged_rank + logits.flat_values.ndim
-    rows = at % rank
+    most = mapped(stop_gradient, most) if isinstance(most, RaggedTensor) else stop_gradient(most)
+    rows = at % rank_of(logits)
     raised = scalars.exp(logits - _repeated(most, logits, rows))
     return raised / _repeated(reduce_sum(raised, rows, True), logits, rows)
 
 
-def _repeated(kept: Any, x: RaggedTensor, axis: int) -> Any:
+def _repeated(kept: object, x: RaggedTensor, axis: int) -> Any:
     """What a reduction kept, an axis of length 1, beside x."""
     if not isinstance(kept, RaggedTensor):
         return kept
     if axis == 1 or not isinstance(x.values, RaggedTensor):
-        return RaggedTensor._made(kept.values, kept._host(), 1 if axis == 1 else kept._uniform)
+        return RaggedTensor._of_splits(kept.values, kept._host(), 1 if axis == 1 else kept._uniform)
     return kept._with(_repeated(kept.values, x.values, axis - 1))

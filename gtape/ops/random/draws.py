@@ -15,14 +15,14 @@ import numpy as np
 
 from gtape.core.context import tracer_now
 from gtape.core.convert import convert
-from gtape.core.device import CPU, ArrayType
+from gtape.core.device import CPU, Array, ArrayModule, ArrayType
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import Op, case
 from gtape.core.recording import record_general
 from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec
-from gtape.core.symbolic_dim import known
+from gtape.core.symbolic_dim import require_known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.numerics.distributions import categorical, permutation
 from gtape.opdef.primitive import primitive
@@ -39,31 +39,31 @@ class Draw(Op):
 
     attr_names = ("shape", "type", "parameters")
     nondifferentiable = True
-    has_gradient = True
     holomorphic = False
 
     def __init__(self, distribution: str) -> None:
         super().__init__(distribution, ("position", "arrays"), "Random numbers.")
 
-    def run(self, inputs: Sequence[Any], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    def run(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
         shape, array_type, parameters = attrs
         spec = Spec(shape, array_type.dtype)
         if symbolic(*inputs) or (tracer_now() is not None and outgrows([spec])):
             check_size(self.name, spec)
             tracer = tracer_now() or next(x._tracer for x in inputs if symbolic(x))
-            made = tracer.emit(self, inputs, attrs, [spec], [array_type])
+            y = tracer.emit(self, inputs, attrs, [spec], [array_type])
         else:
             position, *arrays = (x._array_() for x in inputs)
             key, offset = key_and_offset(position)
-            made = (EagerTensor(_sampled(self.name, key, offset, shape, array_type, arrays,
+            y = (EagerTensor(_sampled(self.name, key, offset, shape, array_type, arrays,
                                          dict(parameters)), array_type),)
-        record_general(self, tuple(inputs), made, attrs)
-        return made
+        record_general(self, tuple(inputs), y, attrs)
+        return y
 
-    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[object, ...]) -> tuple[Tensor, ...]:
         return self.run(inputs, attrs)
 
-    def record(self, mask: int, inputs: Any, outputs: Any, attrs: Any) -> None:
+    def record(self, mask: int, inputs: tuple[Tensor, Tensor], outputs: tuple[Tensor, ...],
+               attrs: object) -> None:
         return None
 
 
@@ -74,11 +74,11 @@ def op_of(distribution: str) -> Draw:
 
 
 def drawn(distribution: str, position: Position, shape: Sequence[int], array_type: ArrayType,
-          *arrays: Tensor, **parameters: Any) -> Tensor:
+          *arrays: Tensor, **parameters: object) -> Tensor:
     """Numbers of `distribution`, drawn at `position`. No gradient flows to `arrays`."""
     if type(position) is not tuple or arrays or (
             tracer_now() is not None and outgrows([Spec(tuple(shape), array_type.dtype)])):
-        attrs = (known(tuple(shape)), array_type, tuple(sorted(parameters.items())))
+        attrs = (require_known(tuple(shape)), array_type, tuple(sorted(parameters.items())))
         return op_of(distribution).run((as_tensor(position), *arrays), attrs)[0]
     return EagerTensor(_sampled(distribution, *position, tuple(shape), array_type, (), parameters),
                        array_type)
@@ -93,7 +93,8 @@ def as_tensor(position: Position) -> Tensor:
 
 
 def _sampled(distribution: str, key: Any, offset: int, shape: tuple[int, ...],
-             array_type: ArrayType, arrays: Sequence[Any], parameters: dict[str, Any]) -> Any:
+             array_type: ArrayType, arrays: Sequence[np.ndarray], parameters: dict[str, object],
+             ) -> Any:
     """The numbers as an array.
 
     Raises:
@@ -114,45 +115,39 @@ def _sampled(distribution: str, key: Any, offset: int, shape: tuple[int, ...],
 
 
 # ---------------------------------------------------------------- draws of other forms
-def _bernoulli(array_type: ArrayType, key: Any, offset: int, shape: Any, *,
+def _bernoulli(array_type: ArrayType, key: Any, offset: int, shape: tuple[int, ...], *,
                probability: float) -> Any:
     return sample("bernoulli", key, offset, shape, array_type.xp, probability=probability)
 
 
-def _permutation(array_type: ArrayType, key: Any, offset: int, shape: Any) -> Any:
+def _permutation(array_type: ArrayType, key: Any, offset: int, shape: Any) -> np.ndarray:
     return permutation(array_type.xp, key, offset, shape[0])
 
 
-def _categorical(array_type: ArrayType, key: Any, offset: int, shape: Any, logits: Any) -> Any:
+def _categorical(array_type: ArrayType, key: Any, offset: int, shape: Any, logits: Any,
+                 ) -> np.ndarray:
     """Classes, by kernels where the logits have them."""
-    found, gpu = None, array_type.device.executor
+    classes, gpu = None, array_type.device.executor
     if gpu is not None:
         from gtape.devices.cuda.kernels import random_numbers
 
-        found = random_numbers.categorical(gpu, key, offset, logits, shape[1])
-    if found is None:
-        found = categorical(array_type.xp, key, offset, logits, shape[1])
-    return found.astype(array_type.dtype.np_dtype)
+        classes = random_numbers.categorical(gpu, key, offset, logits, shape[1])
+    if classes is None:
+        classes = categorical(array_type.xp, key, offset, logits, shape[1])
+    return classes.astype(array_type.dtype.np_dtype)
 
 
-def _gamma(array_type: ArrayType, key: Any, offset: int, shape: Any, alpha: Any) -> Any:
-    return sample("gamma", key, offset, shape, array_type.xp, dtype=array_type.dtype.np_dtype,
-                  alpha=alpha, beta=1.0)
+def _of_arrays(distribution: str, *names: str, **fixed: float) -> Callable[..., Any]:
+    """A draw whose parameters of these names are arrays."""
+    def draw(array_type: ArrayType, key: Any, offset: int, shape: Any, *arrays: object) -> Any:
+        return sample(distribution, key, offset, shape, array_type.xp,
+                      dtype=array_type.dtype.np_dtype, **dict(zip(names, arrays)), **fixed)
+
+    return draw
 
 
-def _poisson(array_type: ArrayType, key: Any, offset: int, shape: Any, mean: Any) -> Any:
-    return sample("poisson", key, offset, shape, array_type.xp, dtype=array_type.dtype.np_dtype,
-                  mean=mean)
-
-
-def _binomial(array_type: ArrayType, key: Any, offset: int, shape: Any, counts: Any,
-              probs: Any) -> Any:
-    return sample("binomial", key, offset, shape, array_type.xp, dtype=array_type.dtype.np_dtype,
-                  counts=counts, probs=probs)
-
-
-def _bounded_normal(array_type: ArrayType, key: Any, offset: int, shape: Any,
-                    *parameters: Any) -> Any:
+def _bounded_normal(array_type: ArrayType, key: tuple[int, int], offset: int,
+                    shape: tuple[int, ...], *parameters: Any) -> np.ndarray:
     """Normal values between bounds, by the inverse of their distribution."""
     from gtape.numerics.special import erfc, ndtri
 
@@ -160,28 +155,33 @@ def _bounded_normal(array_type: ArrayType, key: Any, offset: int, shape: Any,
     m, s, low, high = (xp.asarray(p).astype(np.float64) for p in parameters)
     below, above = (0.5 * erfc(xp, -(v - m) / (s * np.sqrt(2))) for v in (low, high))
     u = sample("uniform", key, offset, shape, xp, dtype=np.float64)
-    made = m + s * ndtri(xp, below + u * (above - below))
-    return xp.clip(made, low, high).astype(array_type.dtype.np_dtype)
+    y = m + s * ndtri(xp, below + u * (above - below))
+    return xp.clip(y, low, high).astype(array_type.dtype.np_dtype)
 
 
 _SPECIAL: dict[str, Callable[..., Any]] = {
     "bernoulli": _bernoulli, "permutation": _permutation, "categorical": _categorical,
-    "gamma": _gamma, "poisson": _poisson, "binomial": _binomial,
-    "bounded_normal": _bounded_normal}
+    "gamma": _of_arrays("gamma", "alpha", beta=1.0), "poisson": _of_arrays("poisson", "mean"),
+    "binomial": _of_arrays("binomial", "counts", "probs"), "bounded_normal": _bounded_normal}
 
 
 # ---------------------------------------------------------------- positions from seeds
+def _seed(seed: Spec) -> Spec:
+    if seed.shape != (2,) or not seed.dtype.is_integer:
+        raise InvalidArgumentError(f"a stateless seed must be two integers, a shape of [2]; got "
+                                   f"{seed}. Write seed=[1, 2]")
+    return seed
+
+
 @primitive(nondifferentiable=True)
-def stateless_position_(xp: Any, seed: Any) -> Any:
+def stateless_position_(xp: ArrayModule, seed: Array) -> Array:
     """The position int64[4] of two seed numbers."""
     return xp.asarray(np.array([*mixed(2, *seed.tolist()), 0, 0], np.int64))
 
 
 @stateless_position_.infer
 def _(seed: Spec) -> Spec:
-    if seed.shape != (2,) or not seed.dtype.is_integer:
-        raise InvalidArgumentError(f"a stateless seed must be two integers, a shape of [2]; got "
-                                   f"{seed}. Write seed=[1, 2]")
+    _seed(seed)
     return Spec((4,), int64)
 
 
@@ -189,18 +189,11 @@ stateless_position_.cases = [case(np.array([1, 2], np.int32))]
 
 
 @primitive(nondifferentiable=True)
-def folded_seeds_(xp: Any, seed: Any, data: Any) -> Any:
+def folded_seeds_(xp: ArrayModule, seed: Array, data: Array) -> Array:
     """[n, 2]: a stateless seed for each number of `data`, of the dtype of `seed`."""
     wide = np.array([mixed(3, *seed.tolist(), n) for n in data.tolist()], np.uint32)
     return xp.asarray(wide.astype(np.int32).astype(seed.dtype).reshape(-1, 2))
 
 
-@folded_seeds_.infer
-def _(seed: Spec, data: Spec) -> Spec:
-    if seed.shape != (2,) or not seed.dtype.is_integer:
-        raise InvalidArgumentError(f"a stateless seed must be two integers, a shape of [2]; got "
-                                   f"{seed}. Write seed=[1, 2]")
-    return seed.reshaped((*data.shape, 2))
-
-
+folded_seeds_.infer(lambda seed, data: _seed(seed).reshaped((*data.shape, 2)))
 folded_seeds_.cases = [case(np.array([1, 2], np.int32), np.array([0, 5, 7], np.int32))]

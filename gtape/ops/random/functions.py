@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 from gtape.autodiff.custom_gradient import custom_gradient
 from gtape.core import dtypes
+from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 from gtape.core.convert import convert, convert_like
-from gtape.core.device import ArrayType
+from gtape.core.device import Array, ArrayModule, ArrayType
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -36,13 +37,13 @@ from gtape.trace.symbolic_tensor import SymbolicTensor
 Source = Callable[[int], Position]
 
 
-def stream(seed: Any) -> Source:
+def stream(seed: int | None) -> Source:
     """The stream of an op seed under the global seed."""
     op_seed = None if seed is None else as_int(seed, "seed")
     return lambda count: take(op_seed, count)
 
 
-def stateless(name: str, seed: Any) -> Source:
+def stateless(name: str, seed: TensorLike) -> Source:
     """The source of a stateless function: its two seed numbers alone decide.
 
     Raises:
@@ -56,34 +57,34 @@ def stateless(name: str, seed: Any) -> Source:
     return lambda count: (key, 0)
 
 
-def seed_pair(name: str, seed: Any) -> tuple[int, int]:
+def seed_pair(name: str, seed: TensorLike) -> tuple[int, int]:
     """A stateless seed as two numbers."""
-    found = host_value(seed, f"{name}: seed")
-    if found.shape != (2,) or found.dtype.kind not in "iu":
+    array = host_value(seed, f"{name}: seed")
+    if array.shape != (2,) or array.dtype.kind not in "iu":
         raise InvalidArgumentError(f"{name}: the seed must be two integers, a shape of [2]; got "
-                                   f"{found.dtype}{list(found.shape)}. Write seed=[1, 2]")
-    return int(found[0]), int(found[1])
+                                   f"{array.dtype}{list(array.shape)}. Write seed=[1, 2]")
+    return int(array[0]), int(array[1])
 
 
-def _real_type(name: str, dtype: Any) -> ArrayType:
+def _real_type(name: str, dtype: object) -> ArrayType:
     wanted = as_dtype(dtype)
     if not wanted.is_floating:
         raise TypeError(f"{name}: dtype must be a real floating type; got {wanted!r}")
     return current_device().typed(wanted)
 
 
-def _numbers(*values: Any) -> bool:
+def _numbers(*values: object) -> bool:
     return all(type(v) in (float, int) for v in values)
 
 
-def _located(noise: Tensor, mean: Any, stddev: Any, name: str) -> Tensor:
+def _located(noise: Tensor, mean: TensorLike, stddev: TensorLike, name: str) -> Tensor:
     """noise · stddev + mean, recorded."""
     scaled = multiply(noise, convert_like(stddev, noise._t, name))
     return add(scaled, convert_like(mean, noise._t, name))
 
 
-def _normal_like(distribution: str, source: Source, shape: Any, mean: Any, stddev: Any,
-                 dtype: Any) -> Tensor:
+def _normal_like(distribution: str, source: Source, shape: IntsLike, mean: TensorLike,
+                 stddev: TensorLike, dtype: DTypeLike) -> Tensor:
     array_type = _real_type(distribution, dtype)
     dims = as_shape(shape, f"{distribution}: shape")
     plain = _numbers(mean, stddev)
@@ -92,17 +93,19 @@ def _normal_like(distribution: str, source: Source, shape: Any, mean: Any, stdde
     return noise if plain else _located(noise, mean, stddev, distribution)
 
 
-def normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
+def normal(source: Source, shape: IntsLike, mean: TensorLike, stddev: TensorLike, dtype: DTypeLike,
+           ) -> Tensor:
     """mean + stddev · standard normal values, differentiable in mean and stddev."""
     return _normal_like("normal", source, shape, mean, stddev, dtype)
 
 
-def truncated_normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
+def truncated_normal(source: Source, shape: IntsLike, mean: float, stddev: float, dtype: DTypeLike,
+                     ) -> Tensor:
     """`normal` within two standard deviations of the mean."""
     return _normal_like("truncated_normal", source, shape, mean, stddev, dtype)
 
 
-def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Tensor:
+def uniform(source: Source, shape: IntsLike, minval: Any, maxval: Any, dtype: object) -> Tensor:
     """Values in [minval, maxval): floats, differentiable in the bounds, or integers.
 
     Raises:
@@ -137,7 +140,7 @@ def _integers(source: Source, dims: tuple[int, ...], low: int, high: int, dtype:
     return drawn("uniform_int", source(math.prod(dims)), dims, array_type, low=low, high=high)
 
 
-def full_integers(source: Source, shape: Any, dtype: Any) -> Tensor:
+def full_integers(source: Source, shape: IntsLike, dtype: object) -> Tensor:
     """Integers over the whole range of `dtype`.
 
     Raises:
@@ -151,7 +154,7 @@ def full_integers(source: Source, shape: Any, dtype: Any) -> Tensor:
 
 
 @at_home
-def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Tensor:
+def categorical(source: Source, logits: TensorLike, num_samples: int, dtype: object) -> Tensor:
     """[batch, num_samples] class numbers of probability softmax(logits).
 
     Raises:
@@ -170,7 +173,7 @@ def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Te
 
 
 @primitive(nondifferentiable=True, tf_name="RandomGammaGrad")
-def gamma_slope_(xp: Any, alpha: Any, drawn: Any) -> Any:
+def gamma_slope_(xp: ArrayModule, alpha: Array, drawn: Array) -> Array:
     """dx/da of a gamma value x of shape a at a fixed probability P(a, x).
 
     Figurnov, Mohamed & Mnih 2018, "Implicit reparameterization gradients" (arXiv:1805.08498):
@@ -179,24 +182,25 @@ def gamma_slope_(xp: Any, alpha: Any, drawn: Any) -> Any:
     from gtape.numerics.special import igamma, igammac, lgamma
 
     a, x = alpha.astype(np.float64), drawn.astype(np.float64)
+    # P changes over about √a, or a where that is smaller. The error of a central difference over
+    # 1e-4 of that is its square, below the rounding of float32.
     step = 1e-4 * xp.minimum(a, xp.sqrt(a))
     lower = igamma(xp, a + step, x) - igamma(xp, a - step, x)
     upper = igammac(xp, a - step, x) - igammac(xp, a + step, x)
+    # Above the mean P is near 1, and differences of it keep no digits; those of 1 - P do.
     slope = xp.where(x < a, lower, upper) / (2 * step)
     density = xp.exp((a - 1) * xp.log(x) - x - lgamma(xp, a))
     return (-slope / density).astype(alpha.dtype)
 
 
-@gamma_slope_.infer
-def _(alpha: Spec, drawn: Spec) -> Spec:
-    return drawn
+gamma_slope_.infer(lambda alpha, drawn: drawn)
 
 
 @custom_gradient
 def _as_function_of_alpha(alpha: Tensor, values: Tensor) -> Any:
     """`values`, drawn from the gamma distribution of shape alpha, with the derivative in alpha."""
-    def grad(g: Tensor) -> tuple[Any, None]:
-        return g * gamma_slope_(alpha, values), None  # type: ignore[operator]
+    def grad(g: Tensor) -> tuple[Tensor, None]:
+        return g * gamma_slope_(alpha, values), None
 
     return identity_(values), grad
 
@@ -211,7 +215,8 @@ def _numbers_for(name: str, dims: tuple[int, ...], *parameters: Tensor) -> None:
                                        f"{list(dims)} of the result")
 
 
-def gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tensor:
+def gamma(source: Source, shape: IntsLike, alpha: TensorLike, beta: SupportsFloat | None,
+          dtype: DTypeLike) -> Tensor:
     """Gamma values of shape alpha and rate beta, of shape `shape` + that of the parameters.
 
     Differentiable in alpha and beta.
@@ -221,14 +226,15 @@ def gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tens
     b = convert(1.0 if beta is None else beta, array_type.dtype, array_type.device)
     dims = (*as_shape(shape, "gamma: shape"), *broadcast_shapes("gamma", a.spec, b.spec))
     spread = broadcast_to_(a, shape=dims)
-    made = _as_function_of_alpha(
+    y = _as_function_of_alpha(
         spread, drawn("gamma", source(math.prod(dims)), dims, array_type, spread))
     if beta is not None:
-        made = divide(made, b)
-    return maximum(made, float(np.finfo(array_type.dtype.np_dtype).tiny))
+        y = divide(y, b)
+    return maximum(y, float(np.finfo(array_type.dtype.np_dtype).tiny))
 
 
-def poisson(source: Source, shape: Any, lam: Any, dtype: Any, outer: bool = True) -> Tensor:
+def poisson(source: Source, shape: IntsLike, lam: TensorLike, dtype: object, outer: bool = True,
+            ) -> Tensor:
     """Poisson values of mean lam, of shape `shape` + that of lam (or `shape`, where not `outer`).
 
     Not differentiable.
@@ -241,7 +247,8 @@ def poisson(source: Source, shape: Any, lam: Any, dtype: Any, outer: bool = True
                  mean)
 
 
-def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) -> Tensor:
+def binomial(source: Source, shape: IntsLike, counts: SupportsFloat, probs: SupportsFloat,
+             dtype: object) -> Tensor:
     """Numbers of successes in `counts` trials of probability `probs`. Not differentiable.
 
     Raises:
@@ -262,8 +269,9 @@ def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) ->
 
 
 @at_home
-def parameterized_truncated_normal(source: Source, shape: Any, means: Any, stddevs: Any,
-                                   minvals: Any, maxvals: Any) -> Tensor:
+def parameterized_truncated_normal(source: Source, shape: IntsLike, means: SupportsFloat,
+                                   stddevs: SupportsFloat, minvals: SupportsFloat,
+                                   maxvals: SupportsFloat) -> Tensor:
     """Normal values between `minvals` and `maxvals`, by the inverse of their distribution.
 
     Not differentiable.
@@ -277,21 +285,17 @@ def parameterized_truncated_normal(source: Source, shape: Any, means: Any, stdde
 
 
 @primitive(nondifferentiable=True, tf_name="RandomShuffle")
-def shuffle_(xp: Any, value: Any, order: Any) -> Any:
+def shuffle_(xp: ArrayModule, value: Array, order: Array) -> Array:
     """The rows of `value` in the given order."""
     return xp.take(value, order, axis=0)
 
 
-@shuffle_.infer
-def _(value: Spec, order: Spec) -> Spec:
-    return value
-
-
+shuffle_.infer(lambda value, order: value)
 shuffle_.cases = [case((4, 2), ints(4, below=4))]
 
 
 @at_home
-def shuffle(source: Source, value: Any) -> Tensor:
+def shuffle(source: Source, value: TensorLike) -> Tensor:
     """The rows of `value` in random order. Not differentiable.
 
     Raises:
@@ -305,7 +309,7 @@ def shuffle(source: Source, value: Any) -> Tensor:
     return shuffle_(x, order)
 
 
-def stateless_seeds(name: str, seed: Any, data: Any) -> Tensor:
+def stateless_seeds(name: str, seed: TensorLike, data: TensorLike) -> Tensor:
     """[n, 2]: a new stateless seed for each number of `data`, of the dtype of `seed`."""
-    found = convert(seed)
-    return move(folded_seeds_(cpu(found), cpu(convert(data))), found._t.device)
+    x = convert(seed)
+    return move(folded_seeds_(cpu(x), cpu(convert(data))), x._t.device)

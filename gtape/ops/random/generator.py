@@ -5,17 +5,18 @@ from __future__ import annotations
 import enum
 import secrets
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 from gtape.core.context import paused, tracer_now
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.formatting import shown
 from gtape.core.op import case
-from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.variable import Variable
 from gtape.opdef.primitive import primitive
@@ -39,7 +40,7 @@ class Algorithm(enum.Enum):
     AUTO_SELECT = 3
 
 
-def _check_algorithm(alg: Any) -> None:
+def _check_algorithm(alg: str | None) -> None:
     """Raises ValueError for an algorithm other than Philox."""
     name = alg.name if isinstance(alg, Algorithm) else alg
     if isinstance(name, str):
@@ -52,42 +53,38 @@ def _state(key: int, counter: int) -> np.ndarray:
     return np.array([_signed(counter), _signed(counter >> 64), _signed(key)], np.int64)
 
 
-def _state_array(state: Any) -> np.ndarray:
-    found = host_value(state, "state")
-    if found.shape != (3,) or found.dtype.kind not in "iu":
+def _state_array(state: TensorLike) -> np.ndarray:
+    array = host_value(state, "state")
+    if array.shape != (3,) or array.dtype.kind not in "iu":
         raise InvalidArgumentError(f"a state must be three int64 numbers [counter, counter >> 64, "
-                                   f"key]; got {found.dtype}{list(found.shape)}")
-    return found.astype(np.int64)
+                                   f"key]; got {array.dtype}{list(array.shape)}")
+    return array.astype(np.int64)
 
 
-def create_rng_state(seed: Any, alg: Any = "philox") -> Tensor:
+def create_rng_state(seed: int, alg: str = "philox") -> Tensor:
     """The state int64[3] of a Generator made from `seed`."""
     _check_algorithm(alg)
     return convert(_state(as_int(seed, "create_rng_state: seed"), 0))
 
 
 @primitive(nondifferentiable=True)
-def position_of_state_(xp: Any, state: Any) -> Any:
+def position_of_state_(xp: ArrayModule, state: Array) -> Array:
     """The position int64[4] at which a Generator in this state draws."""
     low, high, key = (n & _MASK64 for n in state.tolist())
     return xp.asarray(np.array([*mixed(4, key), _signed(low), _signed(high)], np.int64))
 
 
-@position_of_state_.infer
-def _(state: Spec) -> Spec:
-    return state.reshaped((4,))
+position_of_state_.infer(lambda state: state.reshaped((4,)))
 
 
 @primitive(nondifferentiable=True)
-def skipped_state_(xp: Any, state: Any, *, count: int) -> Any:
+def skipped_state_(xp: ArrayModule, state: Array, *, count: int) -> Array:
     """The state of a Generator after `count` more values."""
     low, high, key = (n & _MASK64 for n in state.tolist())
     return xp.asarray(_state(key, (low | high << 64) + count))
 
 
-@skipped_state_.infer
-def _(state: Spec, *, count: int) -> Spec:
-    return state
+skipped_state_.infer(lambda state, **_: state)
 
 
 position_of_state_.cases = [case(np.array([5, 0, 7], np.int64))]
@@ -101,8 +98,8 @@ class Generator:
     `from_non_deterministic_state`.
     """
 
-    def __init__(self, copy_from: Generator | None = None, state: Any = None,
-                 alg: Any = None) -> None:
+    def __init__(self, copy_from: Generator | None = None, state: TensorLike | None = None,
+                 alg: str | None = None) -> None:
         _check_algorithm(alg)
         if copy_from is not None:
             if not isinstance(copy_from, Generator):
@@ -113,17 +110,17 @@ class Generator:
         self._state_var = Variable(_state_array(state), trainable=False, name="StateVar")
 
     @classmethod
-    def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
+    def from_seed(cls, seed: int, alg: Any = None) -> Generator:
         """A generator that always gives the same sequence for `seed`."""
         return cls(state=_state(as_int(seed, "from_seed: seed"), 0), alg=alg)
 
     @classmethod
-    def from_state(cls, state: Any, alg: Any = None) -> Generator:
+    def from_state(cls, state: TensorLike, alg: str | None = None) -> Generator:
         """A generator that goes on where another was at `state`."""
         return cls(state=state, alg=alg)
 
     @classmethod
-    def from_key_counter(cls, key: Any, counter: Any, alg: Any = None) -> Generator:
+    def from_key_counter(cls, key: int, counter: TensorLike, alg: str | None = None) -> Generator:
         """A generator of the given key, at the given counter (int64[2] or one number)."""
         return cls(state=_state(as_int(key, "key"), _counter_number(counter)), alg=alg)
 
@@ -146,13 +143,13 @@ class Generator:
         """1: Philox."""
         return Algorithm.PHILOX.value
 
-    def _now(self) -> Any:
+    def _now(self) -> Tensor:
         return self._state_var._resource_()._value
 
     def _numbers(self) -> np.ndarray:
         return self._now()._peek()
 
-    def _set(self, state: Any) -> None:
+    def _set(self, state: TensorLike) -> None:
         with paused():
             self._state_var.assign(state, read_value=False)
 
@@ -168,8 +165,9 @@ class Generator:
         self._set(_state(key, counter + count))
         return mixed(4, key), counter
 
-    def _drawn(self, draw: Callable[..., Tensor], *args: Any) -> Tensor:
+    def _drawn(self, draw: Callable[..., Tensor], *args: object) -> Tensor:
         """What `draw` draws here; where it refuses its arguments, nothing was drawn."""
+        # A call that is refused leaves the sequence where it was.
         before = self._now()
         try:
             return draw(self._take, *args)
@@ -178,11 +176,11 @@ class Generator:
                 self._set(before)
             raise
 
-    def reset(self, state: Any) -> None:
+    def reset(self, state: Tensor) -> None:
         """Go on from `state`."""
         self._set(state if symbolic(state) else _state_array(state))
 
-    def reset_from_seed(self, seed: Any) -> None:
+    def reset_from_seed(self, seed: int) -> None:
         """Begin the sequence of `seed`."""
         self._set(_state(as_int(seed, "reset_from_seed: seed"), 0))
 
@@ -190,7 +188,7 @@ class Generator:
         """Go on with the given key, at the given counter."""
         self._set(_state(as_int(key, "key"), _counter_number(counter)))
 
-    def skip(self, delta: Any) -> Tensor:
+    def skip(self, delta: int) -> Tensor:
         """Move the counter on by `delta` values; the state before."""
         before = identity_(self._now())
         self._take(as_int(delta, "skip: delta"))
@@ -212,33 +210,33 @@ class Generator:
         keys = self.make_seeds(count).numpy()[0]
         return [Generator.from_key_counter(int(key), 0) for key in keys]
 
-    def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
-               name: str | None = None) -> Tensor:
+    def normal(self, shape: IntsLike, mean: SupportsFloat = 0.0, stddev: SupportsFloat = 1.0,
+               dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
         """As `tf.random.normal`."""
         return self._drawn(functions.normal, shape, mean, stddev, dtype)
 
-    def truncated_normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0,
-                         dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+    def truncated_normal(self, shape: object, mean: TensorLike = 0.0, stddev: object = 1.0,
+                         dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
         """As `tf.random.truncated_normal`."""
         return self._drawn(functions.truncated_normal, shape, mean, stddev, dtype)
 
-    def uniform(self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32,
-                name: str | None = None) -> Tensor:
+    def uniform(self, shape: IntsLike, minval: SupportsIndex = 0, maxval: object = None,
+                dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
         """As `tf.random.uniform`."""
         return self._drawn(functions.uniform, shape, minval, maxval, dtype)
 
-    def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64,
+    def uniform_full_int(self, shape: IntsLike, dtype: DTypeLike = dtypes.uint64,
                          name: str | None = None) -> Tensor:
         """Integers over the whole range of `dtype`."""
         return self._drawn(functions.full_integers, shape, dtype)
 
-    def binomial(self, shape: Any, counts: Any, probs: Any, dtype: Any = dtypes.int32,
-                 name: str | None = None) -> Tensor:
+    def binomial(self, shape: IntsLike, counts: SupportsFloat, probs: SupportsFloat,
+                 dtype: DTypeLike = dtypes.int32, name: str | None = None) -> Tensor:
         """Successes in `counts` trials of probability `probs`."""
         return self._drawn(functions.binomial, shape, counts, probs, dtype)
 
 
-def _counter_number(counter: Any) -> int:
+def _counter_number(counter: TensorLike) -> int:
     parts = host_value(counter, "counter").reshape(-1)
     if parts.size not in (1, 2) or parts.dtype.kind not in "iu":
         raise InvalidArgumentError(f"a counter must be one or two integers; got {shown(counter)}")

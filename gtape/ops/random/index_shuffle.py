@@ -9,16 +9,17 @@ domains").
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import host_value
 
+#: Those of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number
+#: generators").
 _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
@@ -30,6 +31,7 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 
 
 def _encrypted(x: np.ndarray, key: np.ndarray, half: np.ndarray, rounds: int) -> np.ndarray:
+    # A Feistel network: a permutation whatever its rounds do, since each can be undone.
     mask = (np.uint64(1) << half) - np.uint64(1)
     left, right = x >> half, x & mask
     for turn in range(rounds):
@@ -55,8 +57,8 @@ def _permuted(index: np.ndarray, seed: np.ndarray, limit: np.ndarray, rounds: in
     return x.reshape(shape).astype(index.dtype)
 
 
-def random_index_shuffle(index: Any, seed: Any, max_index: Any, rounds: int = 4,
-                         name: str | None = None) -> Tensor:
+def random_index_shuffle(index: TensorLike, seed: TensorLike, max_index: TensorLike,
+                         rounds: int = 4, name: str | None = None) -> Tensor:
     """The image of `index` under a permutation of [0, max_index] that `seed` chooses.
 
     Every index of the range has another image, computed by itself: a shuffled order without a

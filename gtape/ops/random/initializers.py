@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import IntsLike
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.formatting import shown
+from gtape.core.shape import TensorShape
+from gtape.core.tensor import Tensor
 from gtape.ops.random import functions
 from gtape.ops.shape.creation import constant, ones, zeros
 
@@ -16,7 +20,7 @@ from gtape.ops.shape.creation import constant, ones, zeros
 class Initializer:
     """Base class: `initializer(shape, dtype)` is a tensor; `get_config()` its arguments."""
 
-    def __call__(self, shape: Any, dtype: Any = dtypes.float32) -> Any:
+    def __call__(self, shape: IntsLike, dtype: object = dtypes.float32) -> Any:
         """A tensor of this shape.
 
         Raises:
@@ -27,12 +31,12 @@ class Initializer:
     def _made(self, shape: Any, dtype: DType | None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(shape, dtype)")
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """The arguments that make an equal initializer."""
         return {}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Any:
+    def from_config(cls, config: dict[str, object]) -> Initializer:
         """The initializer of a `get_config`."""
         return cls(**{name: value for name, value in config.items() if name != "dtype"})
 
@@ -43,7 +47,7 @@ class Zeros(Initializer):
     Called with (shape, dtype=float32). Raises ValueError for strings.
     """
 
-    def _made(self, shape: Any, dtype: DType | None) -> Any:
+    def _made(self, shape: int | TensorShape | tuple[int, ...], dtype: DType | None) -> Tensor:
         return zeros(shape, _required(dtype, "a number or bool", _countable))
 
 
@@ -53,7 +57,7 @@ class Ones(Initializer):
     Called with (shape, dtype=float32). Raises ValueError for strings.
     """
 
-    def _made(self, shape: Any, dtype: DType | None) -> Any:
+    def _made(self, shape: int | TensorShape | tuple[int, ...], dtype: DType | None) -> Tensor:
         return ones(shape, _required(dtype, "a number or bool", _countable))
 
 
@@ -79,10 +83,10 @@ class Constant(Initializer):
         self.value = value
         self.support_partition = support_partition
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: IntsLike, dtype: object = None) -> Any:
         return super().__call__(shape, dtype)
 
-    def _made(self, shape: Any, dtype: DType | None) -> Any:
+    def _made(self, shape: tuple[int, ...], dtype: DType | None) -> Tensor:
         return constant(self.value, dtype, shape)
 
     def get_config(self) -> dict[str, Any]:
@@ -95,7 +99,7 @@ class _Random(Initializer):
     _what: str
     _parameters: tuple[str, str]
 
-    def __init__(self, first: Any, second: Any, seed: int | None) -> None:
+    def __init__(self, first: float, second: float, seed: int | None) -> None:
         self._given = (first, second)
         self.seed = seed
 
@@ -104,7 +108,7 @@ class _Random(Initializer):
             return functions.stream(None)
         return functions.stateless(self._what, [self.seed, 0])
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {**dict(zip(self._parameters, self._given)), "seed": self.seed}
 
 
@@ -122,11 +126,11 @@ class RandomNormal(_Random):
     _what = "random_normal_initializer"
     _parameters = ("mean", "stddev")
 
-    def __init__(self, mean: Any = 0.0, stddev: Any = 0.05, seed: int | None = None) -> None:
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
         super().__init__(mean, stddev, seed)
         self.mean, self.stddev = mean, stddev
 
-    def _made(self, shape: Any, dtype: DType | None) -> Any:
+    def _made(self, shape: Any, dtype: DType | None) -> Tensor:
         wanted = _required(dtype, "floating", lambda found: found.is_floating)
         return functions.normal(self._source(), shape, self.mean, self.stddev, wanted)
 
@@ -146,11 +150,12 @@ class RandomUniform(_Random):
     _what = "random_uniform_initializer"
     _parameters = ("minval", "maxval")
 
-    def __init__(self, minval: Any = -0.05, maxval: Any = 0.05, seed: int | None = None) -> None:
+    def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: int | None = None,
+                 ) -> None:
         super().__init__(minval, maxval, seed)
         self.minval, self.maxval = minval, maxval
 
-    def _made(self, shape: Any, dtype: DType | None) -> Any:
+    def _made(self, shape: Any, dtype: DType | None) -> Tensor:
         wanted = _required(dtype, "a real number",
                            lambda found: found.is_floating or found.is_integer)
         return functions.uniform(self._source(), shape, self.minval, self.maxval, wanted)
@@ -160,7 +165,7 @@ def _countable(dtype: DType) -> bool:
     return dtype.is_floating or dtype.is_integer or dtype.is_complex or dtype == dtypes.bool_
 
 
-def _required(dtype: DType | None, what: str, holds: Any) -> DType:
+def _required(dtype: DType | None, what: str, holds: Callable[..., object]) -> DType:
     wanted = dtypes.float32 if dtype is None else dtype
     if not holds(wanted):
         raise ValueError(f"the dtype of this initializer must be {what}; got {wanted.name}")

@@ -17,12 +17,13 @@ import numpy as np
 
 from gtape.core.context import paused, tracer_now
 from gtape.core.convert import convert
-from gtape.core.device import CPU, ArrayType, others, scope_of
+from gtape.core.device import CPU, ArrayModule, ArrayType, others, scope_of
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.locks import lock
 from gtape.core.tensor import Tensor
 from gtape.numerics import distributions, philox, rejection
+from gtape.ops.arguments import as_int
 from gtape.ops.elementwise.scalars import add
 from gtape.trace.array_state import ArrayState
 
@@ -30,11 +31,13 @@ Key = tuple[int, int]
 #: Where in a stream to draw: a Philox key and an offset; in a trace int64[4] with the same.
 Position = tuple[Key, int] | Tensor
 
+#: TensorFlow's, where an op has a seed and the program none.
 _DEFAULT_SEED = 87654321
 #: Distributions that read the whole 128-bit counter; others use its upper half themselves.
 _COUNTED = ("uniform", "normal", "bernoulli")
 _MASK32 = 0xFFFFFFFF
 _MASK64 = 0xFFFFFFFFFFFFFFFF
+#: The letters "gtape ky": the key under which keys are made.
 _HOME: Key = (0x67746170, 0x65206B79)
 
 
@@ -42,8 +45,8 @@ def mixed(*numbers: int) -> Key:
     """A Philox key that depends on every bit of the numbers."""
     key = _HOME
     for number in numbers:
-        made = philox.words(np, key, number & _MASK64, 2)
-        key = (int(made[0]), int(made[1]))
+        words = philox.words(np, key, number & _MASK64, 2)
+        key = (int(words[0]), int(words[1]))
     return key
 
 
@@ -76,10 +79,10 @@ class Streams:
 
     def position(self, op_seed: int | None) -> np.ndarray:
         """The array with the position of a stream."""
-        found = self._positions.get(op_seed)
-        if found is None:
-            found = self._positions[op_seed] = np.array(self._start(op_seed), np.int64)
-        return found
+        place = self._positions.get(op_seed)
+        if place is None:
+            place = self._positions[op_seed] = np.array(self._start(op_seed), np.int64)
+        return place
 
     def take(self, op_seed: int | None, count: int) -> tuple[Key, int]:
         """The key and the offset for `count` values."""
@@ -90,7 +93,7 @@ class Streams:
             position[2:] = signed(after), signed(after >> 64)
             return key, offset
 
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> dict[str, object]:
         """What JSON can hold of the seed, and of the streams that were drawn from."""
         with self._lock:
             used = [[op_seed, *position.tolist()] for op_seed, position in self._positions.items()
@@ -178,27 +181,25 @@ def set_seed(seed: int | None) -> None:
     Raises:
         TypeError: `seed` is no integer.
     """
-    from gtape.ops.arguments import as_int
-
     streams.reseed(None if seed is None else as_int(seed, "set_seed: seed"))
 
 
-def sample(distribution: str, key: Key, offset: int, shape: Sequence[int], xp: Any,
-           *arguments: Any, **parameters: Any) -> Any:
+def sample(distribution: str, key: Key, offset: int, shape: Sequence[int], xp: ArrayModule,
+           *arguments: object, **parameters: object) -> Any:
     """An array drawn by a function of `gtape.numerics.distributions` or `.rejection`."""
     if distribution not in _COUNTED and offset >> 64:
         key, offset = mixed(*key, offset >> 64), offset & _MASK64
     if xp is not np:
-        made = _by_kernel(distribution, xp, (key, offset, shape, *arguments), parameters)
-        if made is not None:
-            return made
+        y = _by_kernel(distribution, xp, (key, offset, shape, *arguments), parameters)
+        if y is not None:
+            return y
     function = getattr(distributions, distribution, None) or getattr(rejection, distribution)
     with scope_of(xp):
         return function(xp, key, offset, tuple(shape), *arguments, **parameters)
 
 
-def _by_kernel(distribution: str, xp: Any, arguments: tuple[Any, ...],
-               parameters: dict[str, Any]) -> Any:
+def _by_kernel(distribution: str, xp: ArrayModule, arguments: tuple[object, ...],
+               parameters: dict[str, object]) -> Any:
     """The same array in one launch; None where there is no kernel for it."""
     device = next((d for d in others if d.xp is xp), None)
     if device is None or device.executor is None:

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import float32, running_type
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -18,7 +20,9 @@ from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.numerics.running_sums import running_sum
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_int
+from gtape.ops.arguments import as_int, taken
+from gtape.ops.elementwise.scalars import exp, maximum
+from gtape.ops.shape.casting import cast
 
 
 def _along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
@@ -26,30 +30,22 @@ def _along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
 
 
 @primitive(linear="x", tf_name="Roll")
-def shift_(xp: Any, x: Any, *, axis: int, by: int, fill: float = 0.0) -> Any:
+def shift_(xp: ArrayModule, x: Array, *, axis: int, by: int, fill: float = 0.0) -> Array:
     """y[j] = x[j - by] along `axis`, and `fill` where there is none; `by` is 1 or -1."""
-    made = xp.full(x.shape, fill, x.dtype)
+    y = xp.full(x.shape, fill, x.dtype)
     later, sooner = slice(1, None), slice(None, -1)
     into, of = (later, sooner) if by == 1 else (sooner, later)
-    made[_along(x.ndim, axis, into)] = x[_along(x.ndim, axis, of)]
-    return made
+    y[_along(x.ndim, axis, into)] = x[_along(x.ndim, axis, of)]
+    return y
 
 
-@shift_.infer
-def _(x: Spec, *, axis: int, by: int, fill: float) -> Spec:
-    return x
-
-
-@shift_.vjp("x")
-def _(g: Any, *, axis: int, by: int) -> Any:
-    return shift_(g, axis=axis, by=-by)
-
-
+shift_.infer(lambda x, **_: x)
+shift_.vjp(x=lambda g, *, axis, by: shift_(g, axis=axis, by=-by))
 shift_.cases = [case((3, 2), axis=0, by=1, fill=1.0), case((2, 3), axis=1, by=-1)]
 
 
 @primitive(tf_name="LinearScan")
-def linear_scan_(xp: Any, a: Any, b: Any, *, axis: int, reverse: bool = False) -> Any:
+def linear_scan_(xp: ArrayModule, a: Array, b: Array, *, axis: int, reverse: bool = False) -> Array:
     """y[j] = b[j] + a[j] y[j - 1] along `axis` (y[j + 1] when reverse), in log₂ n steps.
 
     Pairs (a, b) of neighbouring stretches are joined, doubling the stretch in every step (Hillis
@@ -68,13 +64,11 @@ def linear_scan_(xp: Any, a: Any, b: Any, *, axis: int, reverse: bool = False) -
     return xp.moveaxis(b[::-1] if reverse else b, 0, axis)
 
 
-@linear_scan_.infer
-def _(a: Spec, b: Spec, *, axis: int, reverse: bool) -> Spec:
-    return b
+linear_scan_.infer(lambda a, b, **_: b)
 
 
 @linear_scan_.vjp("a", "b")
-def _(g: Any, a: Any, y: Any, *, axis: int, reverse: bool) -> Any:
+def _(g: Tensor, a: Tensor, y: Tensor, *, axis: int, reverse: bool) -> tuple[Tensor, Tensor]:
     back = -1 if not reverse else 1
     total = linear_scan_(shift_(a, axis=axis, by=back), g, axis=axis, reverse=not reverse)
     return total * shift_(y, axis=axis, by=-back), total
@@ -83,37 +77,28 @@ def _(g: Any, a: Any, y: Any, *, axis: int, reverse: bool) -> Any:
 linear_scan_.cases = [case((5, 2), (5, 2), axis=0), case((2, 4), (2, 4), axis=1, reverse=True)]
 
 
-def _running(xp: Any, function: Any, x: Any, axis: int, reverse: bool) -> Any:
+def _running(xp: ArrayModule, function: Any, x: Array, axis: int, reverse: bool) -> Array:
     wide = x.astype(running_type(x.dtype), copy=False)
+    # Two-byte floats are summed in float32, as by every sum.
     if reverse:
         return xp.flip(function(xp.flip(wide, axis), axis), axis).astype(x.dtype, copy=False)
     return function(wide, axis).astype(x.dtype, copy=False)
 
 
 def _number(name: str, x: Spec) -> Spec:
-    if not (x.dtype.is_differentiable or x.dtype.is_integer):
-        raise InvalidArgumentError(f"{name} takes numbers; got {x}. Write tf.cast(x, tf.int32)")
-    return x
+    return taken(name, "numbers", x, ". Write tf.cast(x, tf.int32)")
 
 
 @primitive(linear="x", tf_name="Cumsum")
-def cumsum_(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+def cumsum_(xp: ArrayModule, x: Array, *, axis: int, reverse: bool = False) -> Array:
     """y[j] = Σ x[k] over k <= j along `axis` (k >= j when reverse)."""
     function = running_sum if xp is np else partial(xp.cumsum, dtype=running_type(x.dtype))
     return _running(xp, function, x, axis, reverse)
 
 
-@cumsum_.infer
-def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
-    return _number("cumsum", x)
-
-
+cumsum_.infer(lambda x, **_: _number("cumsum", x))
 cumsum_.on_cuda("kernels.cumulative.cumulative", operation="sum")
-
-
-@cumsum_.vjp("x")
-def _(g: Any, *, axis: int, reverse: bool) -> Any:
-    return cumsum_(g, axis=axis, reverse=not reverse)
+cumsum_.vjp(x=lambda g, *, axis, reverse: cumsum_(g, axis=axis, reverse=not reverse))
 
 
 _CASES = [case((4, 2), axis=0), case((2, 5), axis=1, reverse=True), case((0, 2), axis=0)]
@@ -121,21 +106,17 @@ cumsum_.cases = _CASES
 
 
 @primitive(tf_name="Cumprod")
-def cumprod_(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+def cumprod_(xp: ArrayModule, x: Array, *, axis: int, reverse: bool = False) -> Array:
     """y[j] = Π x[k] over k <= j along `axis` (k >= j when reverse)."""
     return _running(xp, partial(xp.cumprod, dtype=running_type(x.dtype)), x, axis, reverse)
 
 
-@cumprod_.infer
-def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
-    return _number("cumprod", x)
-
-
+cumprod_.infer(lambda x, **_: _number("cumprod", x))
 cumprod_.on_cuda("kernels.cumulative.cumulative", operation="product")
 
 
 @cumprod_.vjp("x")
-def _(g: Any, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
+def _(g: Tensor, x: Tensor, y: Tensor, *, axis: int, reverse: bool) -> Tensor:
     # dx[j] = y[j - 1] s[j] with s[j] = g[j] + x[j + 1] s[j + 1]: no division, so zeros are exact.
     ahead = 1 if reverse else -1
     sums = linear_scan_(shift_(x, axis=axis, by=ahead), g, axis=axis, reverse=not reverse)
@@ -146,37 +127,29 @@ cumprod_.cases = _CASES
 
 
 @primitive(tf_name="CumulativeLogsumexp")
-def cumulative_logsumexp_(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+def cumulative_logsumexp_(xp: ArrayModule, x: Array, *, axis: int, reverse: bool = False) -> Array:
     """y[j] = log Σ exp x[k] over k <= j along `axis` (k >= j when reverse)."""
     moved = xp.moveaxis(x.astype(running_type(x.dtype), copy=False), axis, 0)
     moved = moved[::-1] if reverse else moved
     if xp is np:
-        made = np.logaddexp.accumulate(moved, axis=0)
+        y = np.logaddexp.accumulate(moved, axis=0)
     else:
-        made, step = moved, 1
-        while step < made.shape[0]:
-            made = xp.concatenate([made[:step], xp.logaddexp(made[step:], made[:-step])])
+        y, step = moved, 1
+        while step < y.shape[0]:
+            y = xp.concatenate([y[:step], xp.logaddexp(y[step:], y[:-step])])
             step *= 2
-    return xp.moveaxis(made[::-1] if reverse else made, 0, axis).astype(x.dtype, copy=False)
+    return xp.moveaxis(y[::-1] if reverse else y, 0, axis).astype(x.dtype, copy=False)
 
 
-@cumulative_logsumexp_.infer
-def _(x: Spec, *, axis: int, reverse: bool) -> Spec:
-    if not x.dtype.is_floating:
-        raise InvalidArgumentError(f"cumulative_logsumexp takes real floating tensors; got {x}")
-    return x
-
-
+cumulative_logsumexp_.infer(
+    lambda x, **_: taken("cumulative_logsumexp", "real floating tensors", x))
 cumulative_logsumexp_.on_cuda("kernels.cumulative.cumulative", operation="logsumexp")
 
 
 @cumulative_logsumexp_.vjp("x")
-def _(g: Any, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
+def _(g: Tensor, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
     # dx[j] = exp(x[j] - y[j]) t[j] with t[j] = g[j] + exp(y[j] - y[j + 1]) t[j + 1]: every
     # exponent is <= 0, so nothing overflows.
-    from gtape.ops.elementwise.scalars import exp, maximum
-    from gtape.ops.shape.casting import cast
-
     dtype, ahead = x.dtype, 1 if reverse else -1
     if dtype.size == 2:  # as sums of them
         g, x, y = cast(g, float32), cast(x, float32), cast(y, float32)
@@ -188,18 +161,18 @@ def _(g: Any, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
 cumulative_logsumexp_.cases = _CASES
 
 
-def _prepared(name: str, x: Any, axis: Any) -> tuple[Tensor, int]:
-    found = convert(x)
-    if not found.ndim:
-        raise InvalidArgumentError(f"{name}: a scalar has no axis to run along; got {found.spec}")
-    return found, normal_axes(name, as_int(axis, f"{name}: axis"), found.ndim)[0]
+def _prepared(name: str, x: TensorLike, axis: int) -> tuple[Tensor, int]:
+    tensor = convert(x)
+    if not tensor.ndim:
+        raise InvalidArgumentError(f"{name}: a scalar has no axis to run along; got {tensor.spec}")
+    return tensor, normal_axes(name, as_int(axis, f"{name}: axis"), tensor.ndim)[0]
 
 
-def _moved(made: Tensor, axis: int, reverse: bool, fill: float) -> Tensor:
-    return shift_(made, axis=axis, by=-1 if reverse else 1, fill=fill)
+def _moved(totals: Tensor, axis: int, reverse: bool, fill: float) -> Tensor:
+    return shift_(totals, axis=axis, by=-1 if reverse else 1, fill=fill)
 
 
-def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
+def cumsum(x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
            name: str | None = None) -> Tensor:
     """y[j] = Σ x[k] over k <= j along `axis`.
 
@@ -211,11 +184,11 @@ def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
         InvalidArgumentError: a scalar, no such axis, or bools.
     """
     found, at = _prepared("cumsum", x, axis)
-    made = cumsum_(found, axis=at, reverse=bool(reverse))
-    return _moved(made, at, reverse, 0.0) if exclusive else made
+    y = cumsum_(found, axis=at, reverse=bool(reverse))
+    return _moved(y, at, reverse, 0.0) if exclusive else y
 
 
-def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
+def cumprod(x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
             name: str | None = None) -> Tensor:
     """y[j] = Π x[k] over k <= j along `axis`; the gradient is exact where x is 0.
 
@@ -227,12 +200,12 @@ def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = Fals
         InvalidArgumentError: a scalar, no such axis, or bools.
     """
     found, at = _prepared("cumprod", x, axis)
-    made = cumprod_(found, axis=at, reverse=bool(reverse))
-    return _moved(made, at, reverse, 1.0) if exclusive else made
+    y = cumprod_(found, axis=at, reverse=bool(reverse))
+    return _moved(y, at, reverse, 1.0) if exclusive else y
 
 
-def cumulative_logsumexp(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
-                         name: str | None = None) -> Tensor:
+def cumulative_logsumexp(x: TensorLike, axis: Any = 0, exclusive: bool = False,
+                         reverse: bool = False, name: str | None = None) -> Tensor:
     """y[j] = log Σ exp x[k] over k <= j along `axis`, without overflow.
 
     Args:
@@ -243,5 +216,5 @@ def cumulative_logsumexp(x: Any, axis: Any = 0, exclusive: bool = False, reverse
         InvalidArgumentError: a scalar, no such axis, or not real floating numbers.
     """
     found, at = _prepared("cumulative_logsumexp", x, axis)
-    made = cumulative_logsumexp_(found, axis=at, reverse=bool(reverse))
-    return _moved(made, at, reverse, -np.inf) if exclusive else made
+    y = cumulative_logsumexp_(found, axis=at, reverse=bool(reverse))
+    return _moved(y, at, reverse, -np.inf) if exclusive else y

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
-from gtape.core.errors import InvalidArgumentError
+from gtape.core.device import Array, ArrayModule
+from gtape.core.dtypes import float32, running_type
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes, reduced
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import EagerTensor, Tensor
 from gtape.numerics.integer_means import integer_mean
 from gtape.numerics.sums import total
-from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import axes_of
-from gtape.ops.shape.layout import broadcast_to_, reshape_
+from gtape.opdef.broadcasting import axes_to_sum
+from gtape.opdef.primitive import Primitive, primitive
+from gtape.ops.arguments import axes_of, named, taken
+from gtape.ops.elementwise.scalars import divide, equal
+from gtape.ops.shape.casting import cast_
+from gtape.ops.shape.layout import broadcast_to_, reshape_, sum_to_, transpose_
+from gtape.ops.shape.packing import concat_, split_, stack_, unstack_
 
 Axes = tuple[int, ...]
 
 
-def prepared(name: str, value: Any, axis: Any) -> tuple[Tensor, Axes]:
+def prepared(name: str, value: TensorLike, axis: IntsLike | None) -> tuple[Tensor, Axes]:
     """The input as a tensor and its axes as distinct non-negative numbers."""
     x = value if isinstance(value, Tensor) else convert(
         value.to_dense() if hasattr(value, "to_dense") else value)
@@ -36,66 +43,61 @@ def kept_shape(x: Spec, axis: Axes) -> tuple[int, ...]:
 
 def number_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
     """The result's spec. Raises InvalidArgumentError for bools and strings."""
-    if not (x.dtype.is_differentiable or x.dtype.is_integer):
-        raise InvalidArgumentError(f"{name} takes numbers; got {x}. "
-                                   f"Write tf.cast(x, tf.int32) first")
-    return Spec(reduced(x.shape, axis, keepdims), x.dtype)
+    taken(name, "numbers", x, ". Write tf.cast(x, tf.int32) first")
+    return x.reshaped(reduced(x.shape, axis, keepdims))
+
+
+def reduction(op: Primitive, refuses: str, doc: str) -> Callable[..., Any]:
+    """The public function of an op over axes, which composites can stand for; `refuses` says what
+    it takes none of."""
+    public = op.name.rstrip("_")
+
+    def function(input_tensor: Any, axis: Any = None, keepdims: bool = False,
+                 name: str | None = None) -> Tensor:
+        x, axes = prepared(public, input_tensor, axis)
+        return op(x, axis=axes, keepdims=bool(keepdims))
+
+    raises = f"Raises:\n        InvalidArgumentError: no such axis, or {refuses}.\n    "
+    return takes_composites(named(function, public, f"{doc}\n\n    {raises}", op._fn.__module__))
 
 
 @primitive(linear="x", tf_name="Sum")
-def reduce_sum_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
+def reduce_sum_(xp: ArrayModule, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = Σ x over `axis`."""
     return total(x, axis, keepdims)
 
 
 reduce_sum_.on_cuda("kernels.reductions.reduce", operation="Sum")
-
-
-@reduce_sum_.infer
-def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
-    return number_spec("reduce_sum", x, axis, keepdims)
-
-
-@reduce_sum_.vjp("x")
-def _(g: Any, x: Spec, *, axis: Axes) -> Any:
-    return broadcast_in_dim_(g, shape=x.shape, axis=axis)
+reduce_sum_.infer(lambda x, *, axis, keepdims: number_spec("reduce_sum", x, axis, keepdims))
+reduce_sum_.vjp(x=lambda g, x_spec, *, axis: broadcast_in_dim_(g, shape=x_spec.shape, axis=axis))
 
 
 @primitive(linear="x", tf_name="BroadcastTo")
-def broadcast_in_dim_(xp: Any, x: Any, *, shape: tuple[int, ...], axis: Axes) -> Any:
+def broadcast_in_dim_(xp: ArrayModule, x: Any, *, shape: tuple[int, ...], axis: Axes) -> Any:
     """x repeated along the axes that a sum over `axis` took away: the sum's adjoint."""
     kept = x.reshape([1 if i in axis else n for i, n in enumerate(shape)])
     return broadcast_to_.value(xp, kept, shape=shape)
 
 
-@broadcast_in_dim_.infer
-def _(x: Spec, *, shape: tuple[int, ...], axis: Axes) -> Spec:
-    return x.reshaped(shape)
-
-
-@broadcast_in_dim_.vjp("x")
-def _(g: Any, x: Spec, *, axis: Axes) -> Any:
-    return reshape_(reduce_sum_(g, axis=axis, keepdims=True), shape=x.shape)
-
-
+broadcast_in_dim_.defined(lambda x, *, shape, axis: broadcast_to_(
+    reshape_(x, shape=tuple(1 if i in axis else n for i, n in enumerate(shape))), shape=shape))
+broadcast_in_dim_.literal = True
+broadcast_in_dim_.infer(lambda x, *, shape, **_: x.reshaped(shape))
+broadcast_in_dim_.vjp(x=lambda g, x_spec, *, axis:
+                      reshape_(reduce_sum_(g, axis=axis, keepdims=True), shape=x_spec.shape))
 broadcast_in_dim_.cases = [case((2, 1), shape=(2, 3), axis=(1,)),
                            case((3,), shape=(2, 3, 4), axis=(0, 2))]
 
 
-_CASES = [case((2, 3, 4), axis=(0, 2)), case((3, 4), axis=(1,), keepdims=True), case((3,), axis=())]
-reduce_sum_.cases = _CASES
+# Said here, for the layout of values is declared before their sums.
+sum_to_.defined(lambda x, *, shape: reshape_(
+    reduce_sum_(x, axis=axes_to_sum(x.spec.shape, shape)[0]), shape=shape))
+sum_to_.literal = True
 
-
-@takes_composites
-def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-               name: str | None = None) -> Tensor:
-    """Σ x over `axis` (all axes when None; none when []).
-
-    Raises:
-        InvalidArgumentError: no such axis, or bools.
-    """
-    x, axes = prepared("reduce_sum", input_tensor, axis)
-    return reduce_sum_(x, axis=axes, keepdims=bool(keepdims))
+CASES = [case((2, 3, 4), axis=(0, 2)), case((3, 4), axis=(1,), keepdims=True), case((3,), axis=())]
+reduce_sum_.cases = CASES
+reduce_sum = reduction(reduce_sum_, refuses="bools",
+                       doc="Σ x over `axis` (all axes when None; none when []).")
 
 
 def count_of(x: Spec, axis: Axes) -> int:
@@ -114,130 +116,136 @@ def reduce_mean_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     return total(x, axis, keepdims) / (count or np.nan)
 
 
+@reduce_mean_.defined
+def _(x: Any, *, axis: Axes, keepdims: bool) -> Spec:
+    # Of floats: the mean of integers is exact even where their sum does not fit.
+    wide = cast_(x, dtype=float32) if x.dtype.size == 2 else x
+    # The mean of nothing is nan.
+    return cast_(divide(reduce_sum_(wide, axis=axis, keepdims=keepdims),
+                        count_of(x.spec, axis) or np.nan), dtype=x.dtype)
+
+
+reduce_mean_.literal = True
 reduce_mean_.on_cuda("kernels.reductions.mean")
+reduce_mean_.infer(lambda x, *, axis, keepdims: number_spec("reduce_mean", x, axis, keepdims))
+reduce_mean_.vjp(x=lambda g, x_spec, *, axis: broadcast_in_dim_(g / max(count_of(x_spec, axis), 1),
+                                                                shape=x_spec.shape, axis=axis))
+reduce_mean_.cases = CASES
+reduce_mean = reduction(reduce_mean_, refuses="bools",
+                        doc="The mean over `axis`; nan for no elements. That of integers is exact, "
+                            "rounded towards zero,\n    and 0 for none.")
 
 
-@reduce_mean_.infer
-def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
-    return number_spec("reduce_mean", x, axis, keepdims)
-
-
-@reduce_mean_.vjp("x")
-def _(g: Any, x: Spec, *, axis: Axes) -> Any:
-    return broadcast_in_dim_(g / max(count_of(x, axis), 1), shape=x.shape, axis=axis)
-
-
-reduce_mean_.cases = _CASES
-
-
-@takes_composites
-def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-                name: str | None = None) -> Tensor:
-    """The mean over `axis`; nan for no elements. That of integers is exact, rounded towards zero,
-    and 0 for none.
-
-    Raises:
-        InvalidArgumentError: no such axis, or bools.
-    """
-    x, axes = prepared("reduce_mean", input_tensor, axis)
-    return reduce_mean_(x, axis=axes, keepdims=bool(keepdims))
-
-
-def _extreme_grad(g: Any, x: Any, y: Any, axis: Axes) -> Any:
+def _extreme_grad(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
     """Ties share the gradient equally."""
-    from gtape.ops.elementwise.scalars import equal
-    from gtape.ops.shape.casting import cast_
-
     kept = kept_shape(x.spec, axis)
     hit = cast_(equal(x, reshape_(y, shape=kept)), dtype=x.dtype)
     shared = hit / reduce_sum_(hit, axis=axis, keepdims=True)
     return shared * reshape_(g, shape=kept)
 
 
-def extreme(function: Any, xp: Any, x: Any, axis: Axes, keepdims: bool, empty: Any) -> Any:
+def extreme(function: Any, xp: ArrayModule, x: Array, axis: Axes, keepdims: bool, empty: float,
+            ) -> Any:
     """`xp.max` or `xp.min`, and `empty` for no elements; CuPy's take no initial value."""
     if any(x.shape[a] == 0 for a in axis):
         return xp.full(reduced(x.shape, axis, keepdims), empty, dtype=x.dtype)
     return function(x, axis=axis, keepdims=keepdims)
 
 
-def _lowest(dtype: np.dtype) -> Any:
+def _lowest(dtype: np.dtype) -> float:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
-def _highest(dtype: np.dtype) -> Any:
+def _highest(dtype: np.dtype) -> float:
     return np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
 
 
 def _real_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
-    if not (x.dtype.is_floating or x.dtype.is_integer):
-        raise InvalidArgumentError(f"{name} takes real numbers; got {x}")
-    return Spec(reduced(x.shape, axis, keepdims), x.dtype)
+    return taken(name, "real numbers", x).reshaped(reduced(x.shape, axis, keepdims))
 
 
 @primitive(tf_name="Max")
-def reduce_max_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
+def reduce_max_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = max x over `axis`."""
     return extreme(xp.max, xp, x, axis, keepdims, _lowest(x.dtype))
 
 
 reduce_max_.on_cuda("kernels.reductions.reduce", operation="Max")
-
-
-@reduce_max_.infer
-def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
-    return _real_spec("reduce_max", x, axis, keepdims)
-
-
-@reduce_max_.vjp("x")
-def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
-    return _extreme_grad(g, x, y, axis)
-
-
-reduce_max_.cases = _CASES
-
-
-@takes_composites
-def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-               name: str | None = None) -> Tensor:
-    """The largest element over `axis`; ties share the gradient equally; -inf for no elements.
-
-    Raises:
-        InvalidArgumentError: no such axis, or not real numbers.
-    """
-    x, axes = prepared("reduce_max", input_tensor, axis)
-    return reduce_max_(x, axis=axes, keepdims=bool(keepdims))
+reduce_max_.infer(lambda x, *, axis, keepdims: _real_spec("reduce_max", x, axis, keepdims))
+reduce_max_.vjp(x=lambda g, x, y, *, axis: _extreme_grad(g, x, y, axis))
+reduce_max_.cases = CASES
+reduce_max = reduction(reduce_max_, refuses="not real numbers",
+                       doc="The largest element over `axis`; ties share the gradient equally; -inf "
+                           "for no elements.")
 
 
 @primitive(tf_name="Min")
-def reduce_min_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
+def reduce_min_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = min x over `axis`."""
     return extreme(xp.min, xp, x, axis, keepdims, _highest(x.dtype))
 
 
 reduce_min_.on_cuda("kernels.reductions.reduce", operation="Min")
+reduce_min_.infer(lambda x, *, axis, keepdims: _real_spec("reduce_min", x, axis, keepdims))
+reduce_min_.vjp(x=lambda g, x, y, *, axis: _extreme_grad(g, x, y, axis))
+reduce_min_.cases = CASES
+reduce_min = reduction(reduce_min_, refuses="not real numbers",
+                       doc="The smallest element over `axis`; ties share the gradient equally; inf "
+                           "for no elements.")
 
 
-@reduce_min_.infer
-def _(x: Spec, *, axis: Axes, keepdims: bool) -> Spec:
-    return _real_spec("reduce_min", x, axis, keepdims)
+# ---------------------------------------------------------------- products
+@primitive(tf_name="Prod")
+def reduce_prod_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    """y = Π x over `axis`."""
+    wide = x.astype(running_type(x.dtype), copy=False)
+    return xp.prod(wide, axis=axis, keepdims=keepdims, dtype=wide.dtype).astype(
+        x.dtype, copy=False)
 
 
-@reduce_min_.vjp("x")
-def _(g: Any, x: Any, y: Any, *, axis: Axes) -> Any:
-    return _extreme_grad(g, x, y, axis)
+reduce_prod_.on_cuda("kernels.reductions.reduce", operation="Prod")
+reduce_prod_.infer(lambda x, *, axis, keepdims: number_spec("reduce_prod", x, axis, keepdims))
 
 
-reduce_min_.cases = _CASES
+@reduce_prod_.vjp("x")
+def _(g: Tensor, x: Any, *, axis: Axes) -> Tensor:
+    if not axis:
+        return g
+    shape = x.spec.shape
+    rest = tuple(i for i in range(len(shape)) if i not in axis)
+    order = (*rest, *axis)
+    outer = tuple(shape[i] for i in rest)
+    flat = reshape_(transpose_(x, perm=order), shape=(*outer, count_of(x.spec, axis)))
+    others = reshape_(products_of_others(flat), shape=tuple(shape[i] for i in order))
+    back = transpose_(others, perm=tuple(int(i) for i in np.argsort(order)))
+    return back * reshape_(g, shape=kept_shape(x.spec, axis))
 
 
-@takes_composites
-def reduce_min(input_tensor: Any, axis: Any = None, keepdims: bool = False,
-               name: str | None = None) -> Tensor:
-    """The smallest element over `axis`; ties share the gradient equally; inf for no elements.
+reduce_prod_.cases = CASES
 
-    Raises:
-        InvalidArgumentError: no such axis, or not real numbers.
+
+def products_of_others(x: Tensor) -> Tensor:
+    """For each element the product of all others along the last axis, without dividing.
+
+    Pairs are multiplied, the others of each pair found in the same way, and each element of a pair
+    completed by its partner: O(n) products, exact where elements are 0, differentiable.
     """
-    x, axes = prepared("reduce_min", input_tensor, axis)
-    return reduce_min_(x, axis=axes, keepdims=bool(keepdims))
+    *outer, n = x.spec.shape
+    if n < 2:
+        return _ones((*outer, n), x)
+    if n % 2:
+        padded = concat_(x, _ones((*outer, 1), x), axis=len(outer))
+        return split_(products_of_others(padded), sizes=(n, 1), axis=len(outer))[0]
+    pairs = reshape_(x, shape=(*outer, n // 2, 2))
+    a, b = unstack_(pairs, axis=len(outer) + 1)
+    if n > 2:
+        rest = products_of_others(a * b)
+        a, b = rest * a, rest * b
+    return reshape_(stack_(b, a, axis=len(outer) + 1), shape=(*outer, n))
+
+
+def _ones(shape: tuple[int, ...], like: Tensor) -> EagerTensor:
+    return EagerTensor(like._t.xp.ones(shape, like.dtype.np_dtype), like._t)
+reduce_prod = reduction(reduce_prod_, refuses="bools",
+                        doc="Π x over `axis` (all axes when None); 1 for no elements. The gradient "
+                            "is exact at zeros.")

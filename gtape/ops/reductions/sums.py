@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, SupportsFloat
 
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert, convert_like
 from gtape.core.dtypes import as_dtype
@@ -15,12 +17,12 @@ from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_tensors, one_dtype
+from gtape.ops.arguments import as_tensors, one_dtype, taken
 from gtape.ops.elementwise import scalars as s
 
 
 @primitive(linear="values", tf_name="AddN")
-def add_n_(xp: Any, *values: Any) -> Any:
+def add_n_(xp: Any, *values: object) -> Any:
     """y = Σ of the tensors."""
     total = xp.add(values[0], values[1])
     for value in values[2:]:
@@ -34,25 +36,21 @@ def _(*values: Spec) -> Spec:
     if any(v.shape != values[0].shape for v in values):
         raise InvalidArgumentError(f"add_n: the tensors must have one shape; got "
                                    f"{', '.join(map(str, values))}. Nothing is broadcast: use +")
-    if not (values[0].dtype.is_differentiable or values[0].dtype.is_integer):
-        raise InvalidArgumentError(f"add_n takes numbers; got {values[0]}")
-    return values[0]
+    return taken("add_n", "numbers", values[0])
 
 
-@add_n_.vjp("values")
-def _(g: Any, values: Spec) -> Any:
-    return [g] * len(values)
-
-
+add_n_.defined(lambda *values: functools.reduce(s.add, values))
+add_n_.literal = True
+add_n_.vjp(values=lambda g, values_spec: [g] * len(values_spec))
 add_n_.cases = [case((2, 3), (2, 3), (2, 3)), case((), ())]
 
 
-def _dense(value: Any) -> Any:
+def _dense(value: TensorLike) -> Any:
     return value.to_dense() if isinstance(value, IndexedSlices) else value
 
 
 @takes_composites
-def add_n(inputs: Any, name: str | None = None) -> Tensor:
+def add_n(inputs: object, name: str | None = None) -> Tensor:
     """The sum of a list of tensors of one shape and dtype; IndexedSlices count as dense.
 
     A list of one tensor gives that very tensor.
@@ -70,7 +68,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
     return tensors[0] if len(tensors) == 1 else add_n_(*tensors)
 
 
-def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None,
+def accumulate_n(inputs: TensorLike, shape: IntsLike | None = None, tensor_dtype: object = None,
                  name: str | None = None) -> Tensor:
     """`add_n`, with the shape and dtype checked where given.
 
@@ -88,7 +86,8 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None,
     return total
 
 
-def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+def scalar_mul(scalar: SupportsFloat, x: TensorLike, name: str | None = None,
+               ) -> IndexedSlices | Tensor:
     """`scalar` times a tensor or an IndexedSlices, in its dtype.
 
     Raises:

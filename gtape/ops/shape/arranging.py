@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
@@ -25,7 +27,7 @@ Ints = tuple[int, ...]
 
 
 @primitive(linear="x", tf_name="Tile")
-def tile_(xp: Any, x: Any, *, multiples: Ints) -> Any:
+def tile_(xp: ArrayModule, x: Array, *, multiples: Ints) -> Array:
     """x, multiples[i] times along axis i."""
     return xp.tile(x, multiples)
 
@@ -39,16 +41,25 @@ def _(x: Spec, *, multiples: Ints) -> Spec:
 
 
 @tile_.vjp("x")
-def _(g: Any, x: Spec, *, multiples: Ints) -> Any:
-    split = tuple(n for pair in zip(multiples, x.shape) for n in pair)
+def _(g: Tensor, x_spec: Spec, *, multiples: Ints) -> Tensor:
+    split = tuple(n for pair in zip(multiples, x_spec.shape) for n in pair)
     return reduce_sum_(reshape_(g, shape=split), axis=tuple(range(0, len(split), 2)))
 
 
+@tile_.defined
+def _(x: Any, *, multiples: Ints) -> Any:
+    shape = x.spec.shape
+    apart = reshape_(x, shape=tuple(n for length in shape for n in (1, length)))
+    wide = broadcast_to_(apart, shape=tuple(n for pair in zip(multiples, shape) for n in pair))
+    return reshape_(wide, shape=tuple(n * m for n, m in zip(shape, multiples)))
+
+
+tile_.literal = True
 tile_.cases = [case((2, 3), multiples=(2, 1)), case((), multiples=()), case((2,), multiples=(0,))]
 
 
 @takes_composites
-def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
+def tile(input: TensorLike, multiples: IntsLike, name: str | None = None) -> Tensor:
     """`input` laid side by side, multiples[i] times along axis i.
 
     Raises:
@@ -58,26 +69,35 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
 
 
 @primitive(linear="x", tf_name="Repeat")
-def repeat_(xp: Any, x: Any, *, repeats: int, axis: int) -> Any:
+def repeat_(xp: ArrayModule, x: Array, *, repeats: int, axis: int) -> Array:
     """Every slice along `axis`, `repeats` times in a row."""
     return xp.repeat(x, repeats, axis=axis)
 
 
-@repeat_.infer
-def _(x: Spec, *, repeats: int, axis: int) -> Spec:
-    return x.reshaped((*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1:]))
+repeat_.infer(lambda x, *, repeats, axis:
+              x.reshaped((*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1:])))
 
 
 @repeat_.vjp("x")
-def _(g: Any, x: Spec, *, repeats: int, axis: int) -> Any:
-    split = (*x.shape[:axis + 1], repeats, *x.shape[axis + 1:])
+def _(g: Tensor, x_spec: Spec, *, repeats: int, axis: int) -> Tensor:
+    split = (*x_spec.shape[:axis + 1], repeats, *x_spec.shape[axis + 1:])
     return reduce_sum_(reshape_(g, shape=split), axis=(axis + 1,))
 
 
+@repeat_.defined
+def _(x: Any, *, repeats: int, axis: int) -> Spec:
+    before, length, after = x.spec.shape[:axis], x.spec.shape[axis], x.spec.shape[axis + 1:]
+    wide = broadcast_to_(reshape_(x, shape=(*before, length, 1, *after)),
+                         shape=(*before, length, repeats, *after))
+    return reshape_(wide, shape=(*before, length * repeats, *after))
+
+
+repeat_.literal = True
 repeat_.cases = [case((2, 3), repeats=2, axis=1), case((3,), repeats=0, axis=0)]
 
 
-def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def repeat(input: TensorLike, repeats: IntsLike, axis: IntsLike | None = None,
+           name: str | None = None) -> Tensor:
     """Every slice of `input` along `axis` repeated in place.
 
     Args:
@@ -107,26 +127,18 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
 
 
 @primitive(linear="x", tf_name="ReverseV2")
-def reverse_(xp: Any, x: Any, *, axis: Ints) -> Any:
+def reverse_(xp: ArrayModule, x: Array, *, axis: Ints) -> Array:
     """x backwards along `axis`; its own adjoint."""
     return xp.flip(x, axis)
 
 
-@reverse_.infer
-def _(x: Spec, *, axis: Ints) -> Spec:
-    return x
-
-
-@reverse_.vjp("x")
-def _(g: Any, *, axis: Ints) -> Any:
-    return reverse_(g, axis=axis)
-
-
+reverse_.infer(lambda x, **_: x)
+reverse_.vjp(x=lambda g, *, axis: reverse_(g, axis=axis))
 reverse_.cases = [case((2, 3), axis=(0, 1)), case((2, 3), axis=())]
 
 
 @takes_composites
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+def reverse(tensor: TensorLike, axis: IntsLike, name: str | None = None) -> Tensor:
     """`tensor` backwards along the axes in the list `axis`.
 
     Raises:
@@ -137,13 +149,14 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
 
 
 @primitive(linear="x", tf_name="ReverseSequence")
-def reverse_sequence_(xp: Any, x: Any, lengths: Any, *, seq_axis: int, batch_axis: int) -> Any:
+def reverse_sequence_(xp: ArrayModule, x: Array, lengths: Array, *, seq_axis: int, batch_axis: int,
+                      ) -> Array:
     """Row b of x along `batch_axis`: its first lengths[b] entries backwards; its own adjoint."""
     moved = xp.moveaxis(x, (batch_axis, seq_axis), (0, 1))
     place, ends = xp.arange(moved.shape[1]), lengths[:, None]
     order = xp.where(place < ends, ends - 1 - place, place)
-    made = moved[xp.arange(moved.shape[0])[:, None], order]
-    return xp.moveaxis(made, (0, 1), (batch_axis, seq_axis))
+    y = moved[xp.arange(moved.shape[0])[:, None], order]
+    return xp.moveaxis(y, (0, 1), (batch_axis, seq_axis))
 
 
 @reverse_sequence_.infer
@@ -156,18 +169,14 @@ def _(x: Spec, lengths: Spec, *, seq_axis: int, batch_axis: int) -> Spec:
     return x
 
 
-@reverse_sequence_.vjp("x")
-def _(g: Any, lengths: Any, *, seq_axis: int, batch_axis: int) -> Any:
-    return reverse_sequence_(g, lengths, seq_axis=seq_axis, batch_axis=batch_axis)
-
-
+reverse_sequence_.vjp(x=lambda g, lengths, **attrs: reverse_sequence_(g, lengths, **attrs))
 reverse_sequence_.cases = [case((2, 4), np.array([3, 1]), seq_axis=1, batch_axis=0),
                            case((3, 2, 2), np.array([2, 3]), seq_axis=0, batch_axis=2)]
 
 
 @at_home
-def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None,
-                     name: str | None = None) -> Tensor:
+def reverse_sequence(input: TensorLike, seq_lengths: TensorLike, seq_axis: IntsLike | None = None,
+                     batch_axis: IntsLike | None = None, name: str | None = None) -> Tensor:
     """Each row along `batch_axis` (0 unless given) with its first seq_lengths[row] entries along
     `seq_axis` backwards, and the rest unchanged.
 
@@ -186,25 +195,17 @@ def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_a
 
 
 @primitive(linear="x", tf_name="Roll")
-def roll_(xp: Any, x: Any, *, shift: Ints, axis: Ints) -> Any:
+def roll_(xp: ArrayModule, x: Array, *, shift: Ints, axis: Ints) -> Array:
     """x moved by shift[i] along axis[i]; what leaves at one end enters at the other."""
     return xp.roll(x, shift, axis)
 
 
-@roll_.infer
-def _(x: Spec, *, shift: Ints, axis: Ints) -> Spec:
-    return x
-
-
-@roll_.vjp("x")
-def _(g: Any, *, shift: Ints, axis: Ints) -> Any:
-    return roll_(g, shift=tuple(-n for n in shift), axis=axis)
-
-
+roll_.infer(lambda x, **_: x)
+roll_.vjp(x=lambda g, *, shift, axis: roll_(g, shift=tuple(-n for n in shift), axis=axis))
 roll_.cases = [case((2, 3), shift=(1, -2), axis=(0, 1)), case((4,), shift=(1, 1), axis=(0, 0))]
 
 
-def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+def roll(input: TensorLike, shift: TensorLike, axis: IntsLike, name: str | None = None) -> Tensor:
     """`input` moved by shift[i] places along axis[i]; what leaves at one end enters at the other.
 
     Raises:
@@ -219,7 +220,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     return roll_(x, shift=shifts, axis=normal)
 
 
-def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
+def meshgrid(*args: object, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
     """The coordinates of a grid: each vector repeated along the axes of the others.
 
     Args:
@@ -238,9 +239,9 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
     lengths = [0] * count
     for place, v in zip(places, vectors):
         lengths[place] = v.spec.shape[0]
-    made = []
+    parts = []
     for place, v in zip(places, vectors):
         stretched = [1] * count
         stretched[place] = v.spec.shape[0]
-        made.append(broadcast_to_(reshape_(v, shape=tuple(stretched)), shape=tuple(lengths)))
-    return made
+        parts.append(broadcast_to_(reshape_(v, shape=tuple(stretched)), shape=tuple(lengths)))
+    return parts

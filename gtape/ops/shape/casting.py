@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import ComplexCastWarning, InvalidArgumentError
 from gtape.core.op import case
+from gtape.core.source_location import stack_level
 from gtape.core.spec import Spec
 from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
+from gtape.ops.elementwise.scalars import clip
 
 
 @primitive(linear="x", tf_name="Cast", holomorphic=False)
@@ -38,16 +42,12 @@ def _(x: Spec, *, dtype: DType) -> Spec:
     return Spec(x.shape, dtypes.require_usable(dtype))
 
 
-@cast_.vjp("x")
-def _(g: Any, x: Spec) -> Any:
-    return cast_(g, dtype=x.dtype)
-
-
+cast_.vjp(x=lambda g, x_spec: cast_(g, dtype=x_spec.dtype))
 cast_.cases = [case((2, 3), dtype=dtypes.float64),
                case((3,), dtype=dtypes.complex128, dtypes=("float64",))]
 
 
-def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+def cast(x: Any, dtype: object, name: str | None = None) -> Any:
     """`x` as `dtype`. The same dtype gives the same object; the gradient comes back in x's dtype.
 
     Raises:
@@ -58,21 +58,17 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         return x
     if not isinstance(x, Tensor) and hasattr(x, "_with"):
         return x._with(cast(x.values, wanted))
-    found = convert(x)
-    if found.dtype is wanted:
-        return found
-    if found.dtype.is_complex and not wanted.is_complex:
-        from gtape.core.source_location import stack_level
-
-        warnings.warn(f"casting {found.dtype.name} to {wanted.name} drops the imaginary part; use "
+    tensor = convert(x)
+    if tensor.dtype is wanted:
+        return tensor
+    if tensor.dtype.is_complex and not wanted.is_complex:
+        warnings.warn(f"casting {tensor.dtype.name} to {wanted.name} drops the imaginary part; use "
                       f"tf.math.real(x) to say so", ComplexCastWarning, stacklevel=stack_level())
-    return cast_(found, dtype=wanted)
+    return cast_(tensor, dtype=wanted)
 
 
-def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+def saturate_cast(value: TensorLike, dtype: object, name: str | None = None) -> Tensor:
     """`value` as `dtype`, values outside its range set to the nearest bound."""
-    from gtape.ops.elementwise.scalars import clip
-
     wanted = as_dtype(dtype)
     x = convert(value)
     if x.dtype.is_integer:
@@ -88,14 +84,14 @@ def _bound(limit: Any, dtype: DType) -> float:
     exact = limit if isinstance(limit, int) else float(limit)
     if abs(exact) > float(dtype.max):
         return math.copysign(float(dtype.max), exact)
-    found = kind(limit)
-    if abs(float(found)) > abs(exact):
-        found = np.nextafter(found, kind(0))
-    return float(found)
+    bound = kind(limit)
+    if abs(float(bound)) > abs(exact):
+        bound = np.nextafter(bound, kind(0))
+    return float(bound)
 
 
 @primitive(nondifferentiable=True, tf_name="Bitcast")
-def bitcast_(xp: Any, x: Any, *, dtype: DType) -> Any:
+def bitcast_(xp: ArrayModule, x: Array, *, dtype: DType) -> Array:
     """The same bytes read as another dtype. Not differentiable."""
     return xp.ascontiguousarray(x).reshape(-1).view(dtype.np_dtype).reshape(
         _recut(x.shape, x.dtype.itemsize, dtype.size))
@@ -126,7 +122,7 @@ bitcast_.cases = [case(np.array([[1, -2]], np.int32), dtype=kind)
                   for kind in (dtypes.float32, dtypes.int16, dtypes.int64)]
 
 
-def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
+def bitcast(input: TensorLike, type: DType, name: str | None = None) -> Tensor:
     """The bytes of `input` read as `type`.
 
     Of a smaller type there are several to each element, in a new last axis; of a larger one the

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.context import paused, tracer_now
 from gtape.core.convert import convert, holds_tensor
-from gtape.core.device import CPU, ArrayType
+from gtape.core.device import CPU, Array, ArrayModule, ArrayType
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.op import case
 from gtape.core.placement import current_device
+from gtape.core.recording import EXIT, mark_all
 from gtape.core.size_limits import check_size, exhausted, outgrows, room_for
 from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.symbolic_dim import is_open
-from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.tensor import EagerTensor, Tensor, note_origin
 from gtape.core.variable import is_variable
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, as_shape, as_tensors, optional_dtype
+from gtape.ops.elementwise.scalars import equal, where
+from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import broadcast_to_, expand_dims, reshape
+from gtape.ops.shape.transfer import move
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 
-def _full(name: str, shape: tuple[int, ...], value: Any, array_type: ArrayType) -> Tensor:
+def _full(name: str, shape: tuple[int, ...], value: bytes | int, array_type: ArrayType) -> Tensor:
     tracer = tracer_now()
     if tracer is not None:
         spec = Spec(shape, array_type.dtype)
@@ -37,15 +42,16 @@ def _full(name: str, shape: tuple[int, ...], value: Any, array_type: ArrayType) 
             return tracer.filled(spec, array_type, value)
     try:
         with array_type.device.scope():
-            made = array_type.xp.full(shape, value, dtype=array_type.dtype.np_dtype)
+            y = array_type.xp.full(shape, value, dtype=array_type.dtype.np_dtype)
     except (MemoryError, ValueError, OverflowError) as error:
         spec = Spec(shape, array_type.dtype)
         check_size(name, spec)
         raise exhausted(name, [spec], error) from error
-    return noted(EagerTensor(made, array_type))
+    return note_origin(EagerTensor(y, array_type))
 
 
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+def constant(value: Any, dtype: DTypeLike | None = None, shape: object = None, name: str = "Const",
+             ) -> Tensor:
     """A tensor of a Python or NumPy value; a Tensor is given back as it is.
 
     Python floats become float32, ints int32 (int64 where they must), complex complex128; NumPy
@@ -63,27 +69,25 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
         raise ValueError("tf.constant takes no tensors inside lists; use tf.stack, or "
                          "tf.convert_to_tensor(value)")
     if is_variable(value):
-        from gtape.core.recording import EXIT, mark_all
-
         state = value._read_()
         mark_all(EXIT, "tf.constant(variable)", (state,), ())
         value = EagerTensor(state._array_(), state._t)
-    made = convert(value, optional_dtype(dtype))
+    x = convert(value, optional_dtype(dtype))
     if shape is not None:
-        made = _shaped(made, as_ints(shape, "constant: shape"))
-    return made
+        x = _shaped(x, as_ints(shape, "constant: shape"))
+    return x
 
 
-def _shaped(made: Tensor, shape: tuple[int, ...]) -> Tensor:
-    size = math.prod(made.spec.shape)
+def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    size = math.prod(tensor.spec.shape)
     if size == math.prod(shape):
-        return reshape(made, shape)
+        return reshape(tensor, shape)
     if size == 1:
-        return broadcast_to_(reshape(made, ()), shape=shape)
+        return broadcast_to_(reshape(tensor, ()), shape=shape)
     raise TypeError(f"constant: {size} values cannot fill the shape {list(shape)}")
 
 
-def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None,
+def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: Any = None,
                       name: str | None = None) -> Tensor:
     """`value` as a tensor: Tensors pass through, Variables are read, lists may hold tensors.
 
@@ -102,7 +106,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None,
     return convert(value, wanted)
 
 
-def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def zeros(shape: IntsLike, dtype: object = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of zeros (False, b'')."""
     wanted = as_dtype(dtype)
     fill: Any = b"" if wanted is dtypes.string else 0
@@ -114,14 +118,14 @@ def _no_strings(name: str, dtype: DType) -> None:
         raise TypeError(f"{name}: strings have no 1; write tf.fill(shape, 'text')")
 
 
-def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def ones(shape: IntsLike, dtype: object = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of ones (True). Raises TypeError: of strings."""
     _no_strings("ones", as_dtype(dtype))
     return _full("ones", as_shape(shape), 1, current_device().typed(as_dtype(dtype)))
 
 
 @takes_composites
-def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+def zeros_like(input: TensorLike, dtype: object = None, name: str | None = None) -> Tensor:
     """Zeros of the shape of `input`, and of its dtype unless one is given."""
     x = convert(input)
     wanted = x._t if dtype is None else x._t.device.typed(as_dtype(dtype))
@@ -129,7 +133,7 @@ def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor
 
 
 @takes_composites
-def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+def ones_like(input: TensorLike, dtype: object = None, name: str | None = None) -> Tensor:
     """Ones of the shape of `input`, and of its dtype unless one is given.
 
     Raises:
@@ -141,7 +145,7 @@ def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     return _full("ones_like", x.spec.shape, 1, wanted)
 
 
-def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
+def fill(dims: IntsLike, value: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of shape `dims` filled with the scalar `value`; differentiable in `value`.
 
     Raises:
@@ -153,8 +157,8 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     return broadcast_to_(x, shape=as_shape(dims, "fill: dims"))
 
 
-def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None,
-        dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def eye(num_rows: int, num_columns: int | None = None, batch_shape: IntsLike | None = None,
+        dtype: object = dtypes.float32, name: str | None = None) -> Tensor:
     """The identity matrix [num_rows, num_columns], repeated over `batch_shape`.
 
     Raises:
@@ -166,37 +170,34 @@ def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None,
     spec = Spec((rows, columns), array_type.dtype)
     with room_for("eye", spec):
         if tracer_now() is not None and outgrows([spec]):
-            made = one_hot(np.arange(rows), columns, dtype=array_type.dtype)
+            y = one_hot(np.arange(rows), columns, dtype=array_type.dtype)
         else:
             array = array_type.xp.eye(rows, columns, dtype=array_type.dtype.np_dtype)
-            made = noted(EagerTensor(array, array_type))
+            y = note_origin(EagerTensor(array, array_type))
     if batch_shape is None:
-        return made
-    return broadcast_to_(made, shape=(*as_shape(batch_shape), rows, columns))
+        return y
+    return broadcast_to_(y, shape=(*as_shape(batch_shape), rows, columns))
 
 
 def _number_dtype(values: list[Tensor]) -> DType:
     order = [dtypes.int32, dtypes.int64, dtypes.float16, dtypes.float32, dtypes.float64]
-    found = [v.dtype for v in values]
-    return max(found, key=lambda d: order.index(d) if d in order else -1)
+    parts = [v.dtype for v in values]
+    return max(parts, key=lambda d: order.index(d) if d in order else -1)
 
 
 @primitive(nondifferentiable=True, tf_name="Range")
-def sequence_(xp: Any, start: Any, *, step: Any, count: int, dtype: DType) -> Any:
+def sequence_(xp: ArrayModule, start: Array, *, step: int | Array, count: int, dtype: DType,
+              ) -> Array:
     """start, start + step, … : so many numbers."""
     return (xp.arange(count) * step + start).astype(dtype.np_dtype)
 
 
-@sequence_.infer
-def _(start: Spec, *, step: Any, count: int, dtype: DType) -> Spec:
-    return Spec((count,), dtype)
-
-
+sequence_.infer(lambda start, *, count, dtype, **_: Spec((count,), dtype))
 sequence_.cases = [case((), step=2, count=3, dtype=dtypes.float64)]
 
 
-def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None,
-           name: str = "range") -> Tensor:
+def range_(start: TensorLike, limit: TensorLike | None = None, delta: SupportsFloat = 1,
+           dtype: object = None, name: str = "range") -> Tensor:
     """start, start + delta, … before `limit`; range_(n) counts from 0. Not differentiable.
 
     Raises:
@@ -245,7 +246,7 @@ def _steps(low: Any, high: Any, step: Any, dtype: DType) -> int:
     return max(0, -((low - high) // step) if step > 0 else -((high - low) // -step))
 
 
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+def linspace(start: float, stop: float, num: int, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced values from `start` to `stop` inclusive, along a new axis.
 
     Differentiable in its end points. Integers give float64.
@@ -253,8 +254,6 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     Raises:
         InvalidArgumentError: num < 0, or no such axis.
     """
-    from gtape.ops.shape.casting import cast
-
     count = as_int(num, "linspace: num")
     if count < 0:
         raise InvalidArgumentError(f"linspace: num must not be negative; got {count}")
@@ -271,9 +270,17 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     return a + (b - a) * weight
 
 
+def is_class(numbers: Any, classes: int) -> Any:
+    """Whether each of 0 … classes - 1, along a new last axis, is the number."""
+    if numbers.dtype.size < 4:  # which may not count all classes
+        numbers = cast(numbers, dtypes.int64)
+    return equal(expand_dims(numbers, -1), convert(np.arange(classes), numbers.dtype))
+
+
 @takes_composites
-def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None,
-            axis: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+def one_hot(indices: TensorLike, depth: int, on_value: object = None, off_value: object = None,
+            axis: int | None = None, dtype: DTypeLike | None = None, name: str | None = None,
+            ) -> Tensor:
     """`on_value` at each index along a new axis of length `depth`, `off_value` elsewhere.
 
     Indices outside [0, depth) give all `off_value`. Not differentiable in `indices`.
@@ -281,32 +288,33 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     Raises:
         InvalidArgumentError: `indices` are not integers, `depth` is negative, or no such axis.
     """
-    found = convert(indices)
-    if not found.dtype.is_integer:
-        raise InvalidArgumentError(f"one_hot: indices must be integers; got {found.spec}")
+    x = convert(indices)
+    if not x.dtype.is_integer:
+        raise InvalidArgumentError(f"one_hot: indices must be integers; got {x.spec}")
     count = as_int(depth, "one_hot: depth")
+    # 2**59 numbers of 16 bytes are 2**63 bytes, which NumPy cannot count.
     if not 0 <= count < 2 ** 59:
         raise InvalidArgumentError(f"one_hot: depth must be below 2**59 and not negative; got "
                                    f"{count}")
-    at = found.ndim
+    at = x.ndim
     if axis not in (None, -1):
         (at,) = normal_axes("one_hot", as_int(axis, "one_hot: axis"), at + 1)
     wanted = optional_dtype(dtype)
     if wanted is None:
         given = on_value if on_value is not None else off_value
         wanted = dtypes.float32 if given is None else convert(given).dtype
-    shape = found.spec.shape
+    shape = x.spec.shape
     spec = Spec((*shape[:at], count, *shape[at:]), wanted)
     try:
-        return _one_hot(found, at, count, on_value, off_value, spec)
+        return _one_hot(x, at, count, on_value, off_value, spec)
     except (MemoryError, OverflowError) as error:
         check_size("one_hot", spec)
         raise exhausted("one_hot", [spec], error) from error
 
 
-def _one_hot(found: Tensor, at: int, count: int, on_value: Any, off_value: Any, spec: Spec,
+def _one_hot(indices: Tensor, at: int, count: int, on_value: object, off_value: object, spec: Spec,
              ) -> Tensor:
-    wanted, xp = spec.dtype, found._t.xp
+    wanted, xp = spec.dtype, indices._t.xp
     axes = [1] * len(spec.shape)
     axes[at] = count
     classes = np.arange(count).reshape(axes)
@@ -315,23 +323,19 @@ def _one_hot(found: Tensor, at: int, count: int, on_value: Any, off_value: Any, 
     if on.spec.shape or off.spec.shape:
         raise InvalidArgumentError(f"one_hot: on_value and off_value must be scalars; got "
                                    f"{on.spec} and {off.spec}")
-    folded = tracer_now() is None or not outgrows([spec], [found.spec])
+    folded = tracer_now() is None or not outgrows([spec], [indices.spec])
     if not folded or wanted is dtypes.string or any(
-            type(v) is not EagerTensor for v in (found, on, off)):
-        return _hot(found, at, classes, on, off)
-    with found._t.device.scope():
-        hit = xp.expand_dims(found._array_(), at) == xp.asarray(classes)
+            type(v) is not EagerTensor for v in (indices, on, off)):
+        return _hot(indices, at, classes, on, off)
+    with indices._t.device.scope():
+        hit = xp.expand_dims(indices._array_(), at) == xp.asarray(classes)
         array = xp.where(hit, on.numpy(), off.numpy()).astype(wanted.np_dtype)
-    return noted(EagerTensor(array, found._t.device.type_of(array.dtype)))
+    return note_origin(EagerTensor(array, indices._t.device.type_of(array.dtype)))
 
 
-def _hot(found: Tensor, at: int, classes: np.ndarray, on: Tensor, off: Tensor) -> Tensor:
+def _hot(indices: Tensor, at: int, classes: np.ndarray, on: Tensor, off: Tensor) -> Tensor:
     """`one_hot` of a traced tensor, as formulas that compile."""
-    from gtape.ops.elementwise.scalars import equal, where
-    from gtape.ops.shape.casting import cast
-    from gtape.ops.shape.transfer import move
-
-    device = found._t.device
+    device = indices._t.device
     with paused():
-        hit = equal(expand_dims(cast(found, dtypes.int64), at), convert(classes, None, device))
+        hit = equal(expand_dims(cast(indices, dtypes.int64), at), convert(classes, None, device))
         return where(hit, move(on, device), move(off, device))

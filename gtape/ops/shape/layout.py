@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from gtape.core import nest
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.placement import _scoped
@@ -19,62 +21,40 @@ from gtape.core.tensor import Tensor
 from gtape.opdef import broadcasting
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, as_shape, axes_of
+from gtape.ops.elementwise.scalars import conj
+from gtape.ops.shape.transfer import move
 
 
 @primitive(linear="x", tf_name="Identity")
-def identity_(xp: Any, x: Any) -> Any:
+def identity_(xp: ArrayModule, x: object) -> Any:
     """y = x, as a new tensor."""
     return x
 
 
-@identity_.infer
-def _(x: Spec) -> Spec:
-    return x
-
-
-@identity_.vjp("x")
-def _(g: Any) -> Any:
-    return g
-
-
+identity_.infer(lambda x: x)
+identity_.vjp(x=lambda g: g)
 identity_.cases = [case((2, 3))]
 
 
 @primitive(linear="x", tf_name="Identity")
-def optimization_barrier_(xp: Any, x: Any) -> Any:
+def optimization_barrier_(xp: ArrayModule, x: Array) -> Array:
     """y = x; what a compiled program computes of y is computed anew, not taken from x's."""
     return x
 
 
-@optimization_barrier_.infer
-def _(x: Spec) -> Spec:
-    return x
-
-
-@optimization_barrier_.vjp("x")
-def _(g: Any) -> Any:
-    return g
-
-
+optimization_barrier_.infer(lambda x: x)
+optimization_barrier_.vjp(x=lambda g: g)
 optimization_barrier_.cases = [case((2, 3))]
 
 
 @primitive(linear="x", tf_name="Reshape")
-def reshape_(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+def reshape_(xp: Any, x: object, *, shape: tuple[int, ...]) -> Any:
     """The same elements in row-major order under another shape."""
     return xp.reshape(x, shape)
 
 
-@reshape_.infer
-def _(x: Spec, *, shape: tuple[int, ...]) -> Spec:
-    return x.reshaped(shape)
-
-
-@reshape_.vjp("x")
-def _(g: Any, x: Spec) -> Any:
-    return reshape_(g, shape=x.shape)
-
-
+reshape_.infer(lambda x, *, shape: x.reshaped(shape))
+reshape_.vjp(x=lambda g, x_spec: reshape_(g, shape=x_spec.shape))
 reshape_.cases = [case((2, 6), shape=(3, 4)), case((1,), shape=()), case((0, 3), shape=(3, 0))]
 
 
@@ -103,7 +83,7 @@ def _resolved(x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @takes_composites
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+def reshape(tensor: TensorLike, shape: IntsLike, name: str | None = None) -> Tensor:
     """The elements of `tensor` in row-major order under `shape`; one length may be -1.
 
     Raises:
@@ -121,9 +101,9 @@ _SMALL = 4096
 def broadcast_to_(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
     """x repeated along new axes and axes of length 1."""
     if xp is np and math.prod(shape) <= _SMALL:
-        made = np.empty(shape, x.dtype)
-        made[...] = x
-        return made
+        y = np.empty(shape, x.dtype)
+        y[...] = x
+        return y
     return xp.broadcast_to(x, shape)
 
 
@@ -134,15 +114,11 @@ def _(x: Spec, *, shape: tuple[int, ...]) -> Spec:
     return x.reshaped(shape)
 
 
-@broadcast_to_.vjp("x")
-def _(g: Any, x: Spec) -> Any:
-    return sum_to(g, x.shape)
-
-
+broadcast_to_.vjp(x=lambda g, x_spec: sum_to(g, x_spec.shape))
 broadcast_to_.cases = [case((3, 1), shape=(2, 3, 4)), case((), shape=(2,))]
 
 
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def broadcast_to(input: TensorLike, shape: IntsLike, name: str | None = None) -> Tensor:
     """`input` repeated to `shape` by the broadcasting rule.
 
     Raises:
@@ -152,23 +128,19 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
 
 
 @primitive(linear="x", tf_name="Sum")
-def sum_to_(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+def sum_to_(xp: ArrayModule, x: Any, *, shape: tuple[int, ...]) -> Any:
     """x summed over the axes along which `shape` was broadcast to its shape."""
     return broadcasting.sum_to(x, shape)
 
 
 sum_to_.on_cuda("kernels.reductions.sum_to")
-
-
-@sum_to_.infer
-def _(x: Spec, *, shape: tuple[int, ...]) -> Spec:
-    return x.reshaped(shape)
+sum_to_.infer(lambda x, *, shape: x.reshaped(shape))
 
 
 @sum_to_.vjp("x")
-def _(g: Any, x: Spec, *, shape: tuple[int, ...]) -> Any:
-    padded = (1,) * (len(x.shape) - len(shape)) + shape
-    return broadcast_to_(reshape_(g, shape=padded), shape=x.shape)
+def _(g: Tensor, x_spec: Spec, *, shape: tuple[int, ...]) -> Tensor:
+    padded = (1,) * (len(x_spec.shape) - len(shape)) + shape
+    return broadcast_to_(reshape_(g, shape=padded), shape=x_spec.shape)
 
 
 sum_to_.cases = [case((2, 3, 4), shape=(3, 1)), case((2, 3), shape=())]
@@ -185,7 +157,7 @@ def sum_to(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 @primitive(linear="a", tf_name="Transpose")
-def transpose_(xp: Any, a: Any, *, perm: tuple[int, ...]) -> Any:
+def transpose_(xp: ArrayModule, a: Array, *, perm: tuple[int, ...]) -> Array:
     """y[i…] = a with its axes in the order `perm`."""
     return xp.transpose(a, perm)
 
@@ -198,15 +170,12 @@ def _(a: Spec, *, perm: tuple[int, ...]) -> Spec:
     return a.reshaped(tuple(a.shape[i] for i in perm))
 
 
-@transpose_.vjp("a")
-def _(g: Any, *, perm: tuple[int, ...]) -> Any:
-    return transpose_(g, perm=tuple(int(i) for i in np.argsort(perm)))
-
-
+transpose_.vjp(a=lambda g, *, perm: transpose_(g, perm=tuple(int(i) for i in np.argsort(perm))))
 transpose_.cases = [case((2, 3, 4), perm=(2, 0, 1)), case((3,), perm=(0,))]
 
 
-def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Tensor:
+def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: bool = False,
+              name: str | None = None) -> Tensor:
     """`a` with its axes in the order `perm`, reversed when `perm` is None.
 
     Raises:
@@ -215,12 +184,10 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | Non
     x = convert(a)
     order = tuple(range(x.ndim))[::-1] if perm is None else as_ints(perm, "transpose: perm")
     order = tuple(i % x.ndim if -x.ndim <= i < 0 else i for i in order)
-    made = transpose_(x, perm=order)
+    y = transpose_(x, perm=order)
     if conjugate and x.dtype.is_complex:
-        from gtape.ops.elementwise.scalars import conj
-
-        return conj(made)
-    return made
+        return conj(y)
+    return y
 
 
 def swap_last(x: Tensor) -> Tensor:
@@ -230,7 +197,7 @@ def swap_last(x: Tensor) -> Tensor:
 
 
 @takes_composites
-def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
+def expand_dims(input: TensorLike, axis: IntsLike, name: str | None = None) -> Tensor:
     """A new axis of length 1 before position `axis`.
 
     Raises:
@@ -243,7 +210,7 @@ def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
 
 
 @takes_composites
-def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def squeeze(input: TensorLike, axis: IntsLike | None = None, name: str | None = None) -> Tensor:
     """`input` without its axes of length 1, or without those named in `axis`.
 
     Raises:
@@ -251,11 +218,11 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """
     x = convert(input)
     shape = x.spec.shape
-    found = axes_of(axis)
-    if found is None or found == ():
+    axes = axes_of(axis)
+    if axes is None or axes == ():
         gone = tuple(i for i, n in enumerate(shape) if n == 1)
     else:
-        gone = normal_axes("squeeze", found, x.ndim)
+        gone = normal_axes("squeeze", axes, x.ndim)
         if any(shape[i] != 1 for i in gone):
             raise InvalidArgumentError(f"squeeze: the axes {list(gone)} of {x.spec} must have "
                                        f"length 1")
@@ -263,13 +230,11 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
 
 
 @takes_composites
-def identity(input: Any, name: str | None = None) -> Tensor:
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """A new tensor with the value of `input`, on the current device; nests are mapped.
 
     The gradient passes unchanged; on another device it is moved back.
     """
-    from gtape.ops.shape.transfer import move
-
     if nest.is_nested(input) and not isinstance(input, (list, tuple)):
         return nest.map_structure(identity, input)
     x = convert(input)
@@ -277,16 +242,16 @@ def identity(input: Any, name: str | None = None) -> Tensor:
     return identity_(x) if place is None or place is x._t.device else move(x, place)
 
 
-def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """`x`, when its shape fits `shape` (None for any length).
 
     Raises:
         InvalidArgumentError: it does not.
     """
-    found = convert(x)
-    if not TensorShape(shape).is_compatible_with(found.shape):
-        raise InvalidArgumentError(f"ensure_shape: {found.spec} does not fit {TensorShape(shape)}")
-    return identity_(found)
+    tensor = convert(x)
+    if not TensorShape(shape).is_compatible_with(tensor.shape):
+        raise InvalidArgumentError(f"ensure_shape: {tensor.spec} does not fit {TensorShape(shape)}")
+    return identity_(tensor)
 
 
 identity_.sparse = True

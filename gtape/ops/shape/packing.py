@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gtape.core import convert as conversion
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
+from gtape.core.placement import current_device, on
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
-from gtape.opdef.vjp_rules import filled
 from gtape.ops.arguments import as_int, as_ints, as_items, as_tensors, host_value, one_dtype
 from gtape.ops.shape.casting import cast
+from gtape.ops.shape.creation import zeros
 
 
 @primitive(linear="values", tf_name="ConcatV2")
-def concat_(xp: Any, *values: Any, axis: int) -> Any:
+def concat_(xp: Any, *values: object, axis: int) -> Any:
     """The tensors one after another along `axis`."""
     return xp.concatenate(values, axis=axis)
 
@@ -38,15 +42,15 @@ def _(*values: Spec, axis: int) -> Spec:
 
 
 @concat_.vjp("values")
-def _(g: Any, values: Spec, *, axis: int) -> Any:
-    return split_(g, sizes=tuple(s.shape[axis] for s in values), axis=axis)  # type: ignore
+def _(g: Tensor, values_spec: Spec, *, axis: int) -> tuple[Tensor, ...]:
+    return split_(g, sizes=tuple(s.shape[axis] for s in values_spec), axis=axis)  # type: ignore
 
 
 concat_.cases = [case((2, 3), (2, 1), axis=1), case((2,), (3,), (1,), axis=0)]
 
 
 @takes_composites
-def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+def concat(values: TensorLike, axis: IntsLike, name: str = "concat") -> Tensor:
     """The tensors joined along an existing axis.
 
     Raises:
@@ -64,7 +68,7 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
 
 
 @primitive(linear="value", tf_name="SplitV")
-def split_(xp: Any, value: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
+def split_(xp: ArrayModule, value: Array, *, sizes: tuple[int, ...], axis: int) -> list[Array]:
     """Consecutive pieces of the given sizes along `axis`."""
     ends, total = [], 0
     for size in sizes:
@@ -88,16 +92,24 @@ def _(value: Spec, *, sizes: tuple[int, ...], axis: int) -> tuple[Spec, ...]:
 
 
 @split_.vjp("value")
-def _(gs: Any, value: Spec, *, sizes: tuple[int, ...], axis: int) -> Any:
-    specs = [value.reshaped((*value.shape[:axis], n, *value.shape[axis + 1:])) for n in sizes]
+def _(gs: Any, value_spec: Spec, *, sizes: tuple[int, ...], axis: int) -> Tensor:
+    before, after = value_spec.shape[:axis], value_spec.shape[axis + 1:]
+    specs = [value_spec.reshaped((*before, n, *after)) for n in sizes]
     return concat_(*filled(gs, specs), axis=axis)
 
 
 split_.cases = [case((2, 6), sizes=(1, 2, 3), axis=1)]
 
 
+def filled(gs: Sequence[Tensor | None], specs: Sequence[Spec]) -> list[Tensor]:
+    """Cotangents with zeros where nothing arrived."""
+    place = next((g._t.device for g in gs if g is not None), None)
+    with on(place or current_device()):
+        return [zeros(s.shape, s.dtype) if g is None else g for g, s in zip(gs, specs)]
+
+
 @takes_composites
-def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None,
+def split(value: TensorLike, num_or_size_splits: int, axis: IntsLike = 0, num: Any = None,
           name: str = "split") -> list[Tensor]:
     """`value` cut along `axis` into a number of equal parts, or into parts of given sizes.
 
@@ -137,7 +149,7 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None,
 
 
 @primitive(linear="values", tf_name="Pack")
-def stack_(xp: Any, *values: Any, axis: int) -> Any:
+def stack_(xp: Any, *values: object, axis: int) -> Any:
     """The tensors side by side along a new axis."""
     return xp.stack(values, axis=axis)
 
@@ -152,16 +164,12 @@ def _(*values: Spec, axis: int) -> Spec:
     return first.reshaped((*first.shape[:axis], len(values), *first.shape[axis:]))
 
 
-@stack_.vjp("values")
-def _(g: Any, values: Spec, *, axis: int) -> Any:
-    return unstack_(g, axis=axis)
-
-
+stack_.vjp(values=lambda g, values_spec, *, axis: unstack_(g, axis=axis))
 stack_.cases = [case((2, 3), (2, 3), axis=1), case((), (), axis=0)]
 
 
 @takes_composites
-def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
+def stack(values: TensorLike, axis: IntsLike = 0, name: str = "stack") -> Tensor:
     """The tensors of one shape joined along a new axis. Python numbers are as in tf.constant.
 
     Raises:
@@ -180,7 +188,7 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
 
 
 @primitive(linear="value", tf_name="Unpack")
-def unstack_(xp: Any, value: Any, *, axis: int) -> Any:
+def unstack_(xp: ArrayModule, value: Array, *, axis: int) -> list[Array]:
     """The slices of `value` along `axis`, without that axis."""
     moved = xp.moveaxis(value, axis, 0)
     return [moved[i] for i in range(value.shape[axis])]
@@ -196,15 +204,16 @@ def _(value: Spec, *, axis: int) -> tuple[Spec, ...]:
 
 
 @unstack_.vjp("value")
-def _(gs: Any, value: Spec, *, axis: int) -> Any:
-    part = value.reshaped(value.shape[:axis] + value.shape[axis + 1:])
+def _(gs: Any, value_spec: Spec, *, axis: int) -> Tensor:
+    part = value_spec.reshaped(value_spec.shape[:axis] + value_spec.shape[axis + 1:])
     return stack_(*filled(gs, [part] * len(gs)), axis=axis)
 
 
 unstack_.cases = [case((3, 2), axis=0), case((2, 3), axis=1)]
 
 
-def unstack(value: Any, num: Any = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
+def unstack(value: TensorLike, num: Any = None, axis: IntsLike = 0, name: str = "unstack",
+            ) -> list[Tensor]:
     """The slices of `value` along `axis`.
 
     Raises:
@@ -220,13 +229,13 @@ def unstack(value: Any, num: Any = None, axis: Any = 0, name: str = "unstack") -
     return list(unstack_(x, axis=at))
 
 
-def pack(value: Any, dtype: Any) -> Tensor:
+def pack(value: TensorLike, dtype: Any) -> Tensor:
     """A nested list that holds tensors, as one tensor; where a dtype is asked for they are cast."""
     def packed(items: Any) -> Tensor:
         return stack([packed(v) if isinstance(v, (list, tuple)) and conversion.holds_tensor(v)
                       else item(v) for v in items])
 
-    def item(leaf: Any) -> Any:
+    def item(leaf: TensorLike) -> Any:
         if dtype is None:
             return leaf
         is_tensor = isinstance(leaf, (Tensor, Readable))
@@ -235,7 +244,7 @@ def pack(value: Any, dtype: Any) -> Tensor:
     return packed(value)
 
 
-def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
+def parallel_stack(values: TensorLike, name: str = "parallel_stack") -> Tensor:
     """`stack` along a new first axis."""
     return stack(values, 0)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -29,30 +31,22 @@ def _inside(x: Spec, paddings: Pads) -> tuple[Any, ...]:
 
 
 @primitive(linear="x", tf_name="PadV2")
-def pad_(xp: Any, x: Any, *, paddings: Pads, value: Any = 0) -> Any:
+def pad_(xp: ArrayModule, x: Array, *, paddings: Pads, value: bytes | complex = 0) -> Array:
     """x with cells of `value` around it."""
     shape = tuple(n + b + a for n, (b, a) in zip(x.shape, paddings))
-    made = xp.empty(shape, x.dtype)
-    made[...] = value
-    made[tuple(slice(b, b + n) for n, (b, _) in zip(x.shape, paddings))] = x
-    return made
+    y = xp.empty(shape, x.dtype)
+    y[...] = value
+    y[tuple(slice(b, b + n) for n, (b, _) in zip(x.shape, paddings))] = x
+    return y
 
 
-@pad_.infer
-def _(x: Spec, *, paddings: Pads, value: Any) -> Spec:
-    return _padded(x, paddings)
-
-
-@pad_.vjp("x")
-def _(g: Any, x: Spec, *, paddings: Pads) -> Any:
-    return getitem_(g, key=_inside(x, paddings))
-
-
+pad_.infer(lambda x, *, paddings, **_: _padded(x, paddings))
+pad_.vjp(x=lambda g, x_spec, *, paddings: getitem_(g, key=_inside(x_spec, paddings)))
 pad_.cases = [case((2, 3), paddings=((1, 0), (0, 2))), case((2,), paddings=((1, 1),), value=2.0)]
 
 
 @primitive(linear="x", tf_name="MirrorPad")
-def mirror_pad_(xp: Any, x: Any, *, paddings: Pads, edge: bool) -> Any:
+def mirror_pad_(xp: ArrayModule, x: Array, *, paddings: Pads, edge: bool) -> Array:
     """x with its mirror image around it, the border cell repeated (edge) or not."""
     return xp.pad(x, paddings, mode="symmetric" if edge else "reflect") if x.ndim else x
 
@@ -68,9 +62,7 @@ def _(x: Spec, *, paddings: Pads, edge: bool) -> Spec:
     return _padded(x, paddings)
 
 
-@mirror_pad_.vjp("x")
-def _(g: Any, *, paddings: Pads, edge: bool) -> Any:
-    return mirror_fold_(g, paddings=paddings, edge=edge)
+mirror_pad_.vjp(x=lambda g, **attrs: mirror_fold_(g, **attrs))
 
 
 _MIRRORED = [case((3, 4), paddings=((1, 0), (0, 2)), edge=True),
@@ -79,35 +71,28 @@ mirror_pad_.cases = _MIRRORED
 
 
 @primitive(linear="x", tf_name="MirrorPadGrad")
-def mirror_fold_(xp: Any, x: Any, *, paddings: Pads, edge: bool) -> Any:
+def mirror_fold_(xp: ArrayModule, x: Array, *, paddings: Pads, edge: bool) -> Array:
     """The margins added to the cells they mirror: the adjoint of mirror_pad."""
     for axis, (before, after) in enumerate(paddings):
         if not before and not after:
             continue
         x = xp.moveaxis(x, axis, 0)
         n, off = x.shape[0] - before - after, 0 if edge else 1
-        made = xp.array(x[before:before + n])
-        made[off:off + before] += x[:before][::-1]
-        made[n - off - after:n - off] += x[before + n:][::-1]
-        x = xp.moveaxis(made, 0, axis)
+        y = xp.array(x[before:before + n])
+        y[off:off + before] += x[:before][::-1]
+        y[n - off - after:n - off] += x[before + n:][::-1]
+        x = xp.moveaxis(y, 0, axis)
     return x
 
 
-@mirror_fold_.infer
-def _(x: Spec, *, paddings: Pads, edge: bool) -> Spec:
-    return x.reshaped(tuple(n - b - a for n, (b, a) in zip(x.shape, paddings)))
-
-
-@mirror_fold_.vjp("x")
-def _(g: Any, *, paddings: Pads, edge: bool) -> Any:
-    return mirror_pad_(g, paddings=paddings, edge=edge)
-
-
+mirror_fold_.infer(lambda x, *, paddings, **_:
+                   x.reshaped(tuple(n - b - a for n, (b, a) in zip(x.shape, paddings))))
+mirror_fold_.vjp(x=lambda g, **attrs: mirror_pad_(g, **attrs))
 mirror_fold_.cases = [case((4, 6), paddings=((1, 0), (0, 2)), edge=True),
                       case((10,), paddings=((3, 3),), edge=False)]
 
 
-def pads_of(name: str, paddings: Any, rank: int) -> Pads:
+def pads_of(name: str, paddings: TensorLike, rank: int) -> Pads:
     """`paddings` as pairs of numbers >= 0, one pair for each of `rank` axes.
 
     Raises:
@@ -121,8 +106,8 @@ def pads_of(name: str, paddings: Any, rank: int) -> Pads:
     return tuple((int(b), int(a)) for b, a in array)
 
 
-def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0,
-        name: str | None = None) -> Tensor:
+def pad(tensor: TensorLike, paddings: TensorLike, mode: str = "CONSTANT",
+        constant_values: TensorLike = 0, name: str | None = None) -> Tensor:
     """`tensor` with paddings[i] = (before, after) new cells around axis i.
 
     Args:
@@ -146,11 +131,11 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any
     return mirror_pad_(x, paddings=pads, edge=chosen == "SYMMETRIC")
 
 
-def _fill(x: Tensor, value: Any) -> Any:
+def _fill(x: Tensor, value: TensorLike) -> bytes | complex:
     """The constant as a Python value of x's dtype."""
     if type(value) is int and value == 0:
         return b"" if x.dtype is string else 0
-    found = convert(value, x.dtype)
-    if found.ndim:
+    tensor = convert(value, x.dtype)
+    if tensor.ndim:
         raise InvalidArgumentError(f"pad: constant_values must be one value; got {shown(value)}")
-    return found._array_().tolist()
+    return tensor._array_().tolist()

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
-from gtape.core.device import Device
+from gtape.core.device import Array, ArrayModule, Device
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
@@ -19,7 +20,7 @@ from gtape.core.placement import current_device
 from gtape.core.shape import TensorShape
 from gtape.core.size_limits import check_size
 from gtape.core.spec import Spec, broadcast_shapes
-from gtape.core.symbolic_dim import known
+from gtape.core.symbolic_dim import require_known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import is_variable
 from gtape.opdef.primitive import primitive
@@ -32,10 +33,11 @@ def _described(value: Any) -> tuple[tuple[int, ...], Device]:
     if not isinstance(value, Tensor) and hasattr(value, "to_dense"):
         return tuple(value.shape.as_list()), value.values._t.device
     x = value if isinstance(value, Tensor) or is_variable(value) else convert(value)
-    return known(x.spec.shape), current_device() if x.dtype is dtypes.string else x._t.device
+    device = current_device() if x.dtype is dtypes.string else x._t.device
+    return require_known(x.spec.shape), device
 
 
-def _integers(values: Any, out_type: Any, device: Device) -> Tensor:
+def _integers(values: int | tuple[int, ...], out_type: DType | None, device: Device) -> Tensor:
     """An integer tensor beside the tensor it describes, so that the two can be combined."""
     dtype: DType = dtypes.int32 if out_type is None else as_dtype(out_type)
     if not dtype.is_integer:
@@ -45,27 +47,28 @@ def _integers(values: Any, out_type: Any, device: Device) -> Tensor:
 
 
 @takes_composites
-def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
+def shape(input: TensorLike, out_type: Any = None, name: str | None = None) -> Tensor:
     """The shape of `input` as an integer tensor [rank], int32 unless `out_type` says otherwise."""
     lengths, device = _described(input)
     return _integers(lengths, out_type, device)
 
 
-def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None = None,
-            ) -> list[Tensor]:
+def shape_n(
+        input: Sequence[TensorLike], out_type: DTypeLike = dtypes.int32, name: str | None = None,
+) -> list[Tensor]:
     """The shape of each tensor."""
     return [shape(x, out_type) for x in as_items(input, "shape_n: input")]
 
 
 @takes_composites
-def size(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
+def size(input: TensorLike, out_type: Any = None, name: str | None = None) -> Tensor:
     """The number of elements, as an integer scalar."""
     lengths, device = _described(input)
     return _integers(math.prod(lengths), out_type, device)
 
 
 @takes_composites
-def rank(input: Any, name: str | None = None) -> Tensor:
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of axes, as an int32 scalar."""
     lengths, device = _described(input)
     return _integers(len(lengths), None, device)
@@ -77,7 +80,7 @@ def _led(shape: TensorShape, count: int) -> list[int | None]:
     return [1] * (count - len(lengths)) + lengths
 
 
-def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
+def broadcast_static_shape(shape_x: TensorLike, shape_y: TensorLike) -> TensorShape:
     """The shape to which two TensorShapes broadcast.
 
     Raises:
@@ -86,18 +89,18 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
     x, y = TensorShape(shape_x), TensorShape(shape_y)
     if x.rank is None or y.rank is None:
         return TensorShape(None)
-    made = []
+    common: list[int | None] = []
     count = max(x.rank, y.rank)
     for a, b in zip(_led(x, count), _led(y, count)):
-        known = {n for n in (a, b) if n is not None and n != 1}
-        if len(known) > 1:
+        lengths = {n for n in (a, b) if n is not None and n != 1}
+        if len(lengths) > 1:
             raise ValueError(f"broadcast_static_shape: lengths must be equal or 1; got {x} "
                              f"and {y}")
-        made.append(known.pop() if known else 1 if a == b == 1 else None)
-    return TensorShape(made)
+        common.append(lengths.pop() if lengths else 1 if a == b == 1 else None)
+    return TensorShape(common)
 
 
-def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
+def broadcast_dynamic_shape(shape_x: TensorLike, shape_y: TensorLike) -> Tensor:
     """The shape to which two shapes, given as integer vectors, broadcast.
 
     Raises:
@@ -105,12 +108,12 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """
     wide = any(getattr(s, "dtype", None) == dtypes.int64 for s in (shape_x, shape_y))
     specs = [Spec(as_ints(s, "broadcast_dynamic_shape"), dtypes.int32) for s in (shape_x, shape_y)]
-    made = broadcast_shapes("broadcast_dynamic_shape", *specs)
-    return _integers(made, dtypes.int64 if wide else dtypes.int32, current_device())
+    y = broadcast_shapes("broadcast_dynamic_shape", *specs)
+    return _integers(y, dtypes.int64 if wide else dtypes.int32, current_device())
 
 
 @primitive(nondifferentiable=True)
-def unravel_index_(xp: Any, indices: Any, *, dims: tuple[int, ...]) -> Any:
+def unravel_index_(xp: ArrayModule, indices: Array, *, dims: tuple[int, ...]) -> Array:
     """[rank, …]: the coordinates of flat indices."""
     count = math.prod(dims)
     if indices.size and not (int(indices.min()) >= 0 and int(indices.max()) < count):
@@ -121,16 +124,12 @@ def unravel_index_(xp: Any, indices: Any, *, dims: tuple[int, ...]) -> Any:
     return parts.astype(indices.dtype)
 
 
-@unravel_index_.infer
-def _(indices: Spec, *, dims: tuple[int, ...]) -> Spec:
-    return indices.reshaped((len(dims), *indices.shape))
-
-
+unravel_index_.infer(lambda indices, *, dims: indices.reshaped((len(dims), *indices.shape)))
 unravel_index_.refuses = True
 unravel_index_.cases = [case(ints(4, below=12), dims=(3, 4))]
 
 
-def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
+def unravel_index(indices: TensorLike, dims: IntsLike, name: str | None = None) -> Tensor:
     """The coordinates [rank, *indices.shape] of flat `indices` in an array of shape `dims`.
 
     Raises:

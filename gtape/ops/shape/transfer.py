@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from gtape.autodiff.backward import Grads, add_to
-from gtape.autodiff.user_gradients import on_arrays
+from gtape.autodiff.backward import Grads, add_to, on_arrays
 from gtape.core import nest
 from gtape.core.device import CPU, Device
 from gtape.core.op import Op
 from gtape.core.recording import INPUT_KEYS, PAYLOAD, record_general, trace_or_none
-from gtape.core.tensor import EagerTensor, Tensor, noted
+from gtape.core.tensor import EagerTensor, Tensor, note_origin
 from gtape.ops.arguments import as_int
 
 
 class Move(Op):
     """y = x on another device; the cotangent is moved back."""
-
-    nondifferentiable = False
-    has_gradient = True
 
     def __init__(self) -> None:
         super().__init__("move", ("x",), "The same values on another device.", "Identity")
@@ -33,26 +30,26 @@ class Move(Op):
         record_general(self, inputs, emitted, attrs)
         return emitted
 
-    def reapply(self, inputs: Any, attrs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    def reapply(self, inputs: Sequence[Tensor], attrs: tuple[object, ...]) -> tuple[Tensor, ...]:
         return self.run(tuple(inputs), attrs)
 
-    def record(self, mask: int, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+    def record(self, mask: int, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...],
                attrs: tuple[Any, ...]) -> Any:
         if not outputs[0]._t.differentiable:
             return None
         return _backward, inputs[0]._k, (inputs[0]._t.device,)
 
 
-def _moved(x: Any, device: Device) -> EagerTensor:
+def _moved(x: Tensor, device: Device) -> EagerTensor:
     source, target = x._t.device, device.typed(x.dtype)
     if target.device is source:
         array = x._a
     else:
         array = source.download(x._a) if device.is_host else device.upload(x._a)
-    return noted(EagerTensor(array, target))
+    return note_origin(EagerTensor(array, target))
 
 
-def _tensors(grads: Grads, g: Any, record: Any) -> None:
+def _tensors(grads: Grads, g: Tensor, record: Any) -> None:
     add_to(grads, record[INPUT_KEYS], move(g, record[PAYLOAD]))
 
 
@@ -65,7 +62,7 @@ def move(x: Tensor, device: Device) -> Tensor:
     return move_.run((x,), (device,))[0]
 
 
-def moved(structure: Any, device: Device) -> Any:
+def moved(structure: object, device: Device) -> Any:
     """A nest with its tensors on `device`, those of composites too."""
     return nest.map_structure(lambda x: move(x, device) if isinstance(x, Tensor) else x, structure,
                               expand_composites=True)

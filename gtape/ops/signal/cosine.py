@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -29,7 +30,7 @@ def _like(array: np.ndarray, x: Tensor) -> Tensor:
     return convert(array.astype(wide), None, x._t.device)
 
 
-def _check(name: str, kind: Any, n: Any, axis: Any, norm: Any) -> None:
+def _check(name: str, kind: int, n: int | None, axis: int, norm: str | None) -> None:
     if not isinstance(kind, int) or kind not in _INVERSE:
         raise ValueError(f"{name}: type must be 1, 2, 3 or 4; got {shown(kind)}")
     if axis != -1:
@@ -43,8 +44,8 @@ def _check(name: str, kind: Any, n: Any, axis: Any, norm: Any) -> None:
         raise ValueError(f"{name}: type 1 has no norm='ortho'")
 
 
-def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None,
-        name: str | None = None) -> Tensor:
+def dct(input: TensorLike, type: int = 2, n: int | None = None, axis: int = -1,
+        norm: str | None = None, name: str | None = None) -> Tensor:
     """The discrete cosine transform of the last axis.
 
     Type 2: y[k] = 2 Σₙ x[n] cos(π k (n + ½) / N). Type 3 is its inverse but for a factor 2N, type
@@ -69,7 +70,7 @@ def dct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | No
     return {1: _first, 2: _second, 3: _third, 4: _fourth}[type](x, norm)
 
 
-def idct(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None,
+def idct(input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None,
          name: str | None = None) -> Tensor:
     """The inverse of `dct` of the same type, but for a factor 2N (2(N - 1) for type 1) without
     norm='ortho'. Raises as `dct`."""
@@ -88,10 +89,10 @@ def _first(x: Tensor, norm: str | None) -> Tensor:
 def _second(x: Tensor, norm: str | None) -> Tensor:
     n = x.spec.shape[-1]
     turn = _like(2 * np.exp(-0.5j * math.pi * np.arange(n) / max(n, 1)), x)
-    made = real_part(rfft(x, [2 * n])[..., :n] * turn)
+    y = real_part(rfft(x, [2 * n])[..., :n] * turn)
     if norm == "ortho":
-        made = made * _like(_orthonormal(n), x)
-    return made
+        y = y * _like(_orthonormal(n), x)
+    return y
 
 
 def _third(x: Tensor, norm: str | None) -> Tensor:
@@ -99,7 +100,7 @@ def _third(x: Tensor, norm: str | None) -> Tensor:
     if norm == "ortho":
         scale = _orthonormal(n)
         scale[:1] *= 2
-        x = x * _like(scale, x)  # type: ignore[operator]
+        x = x * _like(scale, x)
     turn = _like(2 * n * np.exp(0.5j * math.pi * np.arange(n) / max(n, 1)), x)
     return irfft(make_complex(x, zero(x)) * turn, [2 * n])[..., :n]
 
@@ -107,8 +108,8 @@ def _third(x: Tensor, norm: str | None) -> Tensor:
 def _fourth(x: Tensor, norm: str | None) -> Tensor:
     n = x.spec.shape[-1]
     turn = _like(2 * np.exp(-0.5j * math.pi * (np.arange(n) + 0.5) / max(n, 1)), x)
-    made = real_part(rfft(x, [4 * n])[..., 1:2 * n:2] * turn)
-    return made * math.sqrt(0.5 / max(n, 1)) if norm == "ortho" else made
+    y = real_part(rfft(x, [4 * n])[..., 1:2 * n:2] * turn)
+    return y * math.sqrt(0.5 / max(n, 1)) if norm == "ortho" else y
 
 
 def _orthonormal(n: int) -> np.ndarray:
@@ -122,8 +123,9 @@ def _reversed(x: Tensor) -> Tensor:
     return x[..., ::-1]
 
 
-def mdct(signals: Any, frame_length: Any, window_fn: Callable[..., Tensor] | None = vorbis_window,
-         pad_end: bool = False, norm: str | None = None, name: str | None = None) -> Tensor:
+def mdct(signals: TensorLike, frame_length: int,
+         window_fn: Callable[..., Tensor] | None = vorbis_window, pad_end: bool = False,
+         norm: str | None = None, name: str | None = None) -> Tensor:
     """The modified discrete cosine transform of frames that overlap by half (Princen & Bradley
     1986).
 
@@ -148,12 +150,12 @@ def mdct(signals: Any, frame_length: Any, window_fn: Callable[..., Tensor] | Non
 
 def _weighted(frames: Tensor, window_fn: Callable[..., Tensor] | None) -> Tensor:
     if window_fn is None:
-        return frames * math.sqrt(0.5)  # type: ignore[operator]
+        return frames * math.sqrt(0.5)
     window = as_function(window_fn, "window_fn")(frames.spec.shape[-1], dtype=frames.dtype)
-    return frames * window  # type: ignore[operator]
+    return frames * window
 
 
-def inverse_mdct(mdcts: Any, window_fn: Callable[..., Tensor] | None = vorbis_window,
+def inverse_mdct(mdcts: TensorLike, window_fn: Callable[..., Tensor] | None = vorbis_window,
                  norm: str | None = None, name: str | None = None) -> Tensor:
     """The signal of which `mdct` gave the frames, but for the first and last half frame.
 
@@ -168,7 +170,7 @@ def inverse_mdct(mdcts: Any, window_fn: Callable[..., Tensor] | None = vorbis_wi
                                    f"{x.spec}")
     folded = dct(x, type=4, norm=norm)
     if norm is None:
-        folded = folded * (0.5 / max(half, 1))  # type: ignore[operator]
+        folded = folded * (0.5 / max(half, 1))
     first, second = folded[..., :half // 2], folded[..., half // 2:]
     frames = concat_(second, -_reversed(second), -_reversed(first), -first, axis=x.ndim - 1)
     return overlap_and_add(_weighted(frames, window_fn), half)

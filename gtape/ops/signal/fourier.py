@@ -8,20 +8,24 @@ the kept frequencies that stand for two twice, or not.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_ints, axes_of
+from gtape.ops.arguments import as_ints, axes_of, named
 from gtape.ops.indexing.getitem import getitem_, put_
+from gtape.ops.shape.packing import concat_
 
 Axes = tuple[int, ...]
 _COMPLEX = ("complex128",)
@@ -33,49 +37,33 @@ def _count(x: Spec, axes: Axes) -> int:
 
 
 @primitive(linear="x", tf_name="FFTND")
-def fft_(xp: Any, x: Any, *, axes: Axes) -> Any:
+def fft_(xp: ArrayModule, x: Array, *, axes: Axes) -> Array:
     """y[k] = Σₙ x[n] exp(-2πi k·n/N) over `axes`."""
     if not x.size:
         return x
     return xp.fft.fftn(x, axes=axes).astype(x.dtype)
 
 
-@fft_.infer
-def _(x: Spec, *, axes: Axes) -> Spec:
-    return x
-
-
-@fft_.vjp("x")
-def _(g: Any, *, axes: Axes) -> Any:
-    return fft_(g, axes=axes)
-
-
+fft_.infer(lambda x, **_: x)
+fft_.vjp(x=lambda g, *, axes: fft_(g, axes=axes))
 fft_.cases = [case((4,), axes=(0,), dtypes=_COMPLEX), case((2, 3, 2), axes=(0, 1), dtypes=_COMPLEX)]
 
 
 @primitive(linear="x", tf_name="IFFTND")
-def ifft_(xp: Any, x: Any, *, axes: Axes) -> Any:
+def ifft_(xp: ArrayModule, x: Array, *, axes: Axes) -> Array:
     """y[n] = 1/N Σₖ x[k] exp(2πi k·n/N) over `axes`."""
     if not x.size:
         return x
     return xp.fft.ifftn(x, axes=axes).astype(x.dtype)
 
 
-@ifft_.infer
-def _(x: Spec, *, axes: Axes) -> Spec:
-    return x
-
-
-@ifft_.vjp("x")
-def _(g: Any, *, axes: Axes) -> Any:
-    return ifft_(g, axes=axes)
-
-
+ifft_.infer(lambda x, **_: x)
+ifft_.vjp(x=lambda g, *, axes: ifft_(g, axes=axes))
 ifft_.cases = [case((4,), axes=(0,), dtypes=_COMPLEX), case((3, 2), axes=(0, 1), dtypes=_COMPLEX)]
 
 
 @primitive(linear="x", tf_name="RFFTND", holomorphic=False)
-def rfft_(xp: Any, x: Any, *, axes: Axes) -> Any:
+def rfft_(xp: ArrayModule, x: Array, *, axes: Axes) -> Array:
     """The spectrum of real x over `axes`; of the last axis only the frequencies 0 … N/2."""
     wide = np.complex64 if x.dtype == np.float32 else np.complex128
     if not x.size:
@@ -99,17 +87,18 @@ def _(x: Spec, *, axes: Axes) -> Spec:
 
 
 @rfft_.vjp("x")
-def _(g: Any, x: Spec, *, axes: Axes) -> Any:
-    length = x.shape[axes[-1]]
+def _(g: Tensor, x_spec: Spec, *, axes: Axes) -> Tensor:
+    length = x_spec.shape[axes[-1]]
+    # irfft_ counts twice each frequency that stands for two, so that it is given half of them.
     weighted = g * _weights(g, length, axes[-1], 0.5)
-    return irfft_(weighted, length=length, axes=axes) * float(_count(x, axes))
+    return irfft_(weighted, length=length, axes=axes) * float(_count(x_spec, axes))
 
 
 rfft_.cases = [case((5,), axes=(0,)), case((2, 4), axes=(1,)), case((3, 4, 2), axes=(0, 1))]
 
 
 @primitive(linear="x", tf_name="IRFFTND", holomorphic=False)
-def irfft_(xp: Any, x: Any, *, length: int, axes: Axes) -> Any:
+def irfft_(xp: ArrayModule, x: Array, *, length: int, axes: Axes) -> Array:
     """The real signal whose half spectrum is x; `length` along the last of `axes`."""
     lengths = [*[x.shape[a] for a in axes[:-1]], length]
     real = np.float32 if x.dtype == np.complex64 else np.float64
@@ -128,9 +117,9 @@ def _(x: Spec, *, length: int, axes: Axes) -> Spec:
 
 
 @irfft_.vjp("x")
-def _(g: Any, x: Spec, *, length: int, axes: Axes) -> Any:
-    made = rfft_(g, axes=axes)
-    return made * _weights(made, length, axes[-1], 2.0) / float(max(_count(g.spec, axes), 1))
+def _(g: Tensor, x_spec: Spec, *, length: int, axes: Axes) -> Tensor:
+    y = rfft_(g, axes=axes)
+    return y * _weights(y, length, axes[-1], 2.0) / float(max(_count(g.spec, axes), 1))
 
 
 irfft_.cases = [case((3,), length=5, axes=(0,), dtypes=_COMPLEX),
@@ -171,16 +160,16 @@ def _last_axes(name: str, x: Tensor, count: int) -> Axes:
     return tuple(range(x.ndim - count, x.ndim))
 
 
-def _lengths(name: str, fft_length: Any, count: int) -> tuple[int, ...] | None:
+def _lengths(name: str, fft_length: Sequence[int] | None, count: int) -> tuple[int, ...] | None:
     if fft_length is None:
         return None
-    found = as_ints(fft_length, f"{name}: fft_length")
-    if len(found) != count or any(n < 0 for n in found):
-        raise InvalidArgumentError(f"{name}: fft_length must hold {count} lengths; got {found}")
-    return found
+    numbers = as_ints(fft_length, f"{name}: fft_length")
+    if len(numbers) != count or any(n < 0 for n in numbers):
+        raise InvalidArgumentError(f"{name}: fft_length must hold {count} lengths; got {numbers}")
+    return numbers
 
 
-def _complex_input(name: str, value: Any) -> Tensor:
+def _complex_input(name: str, value: TensorLike) -> Tensor:
     x = convert(value)
     if not x.dtype.is_complex:
         raise InvalidArgumentError(f"{name} takes complex tensors; got {x.spec}. Write "
@@ -188,30 +177,12 @@ def _complex_input(name: str, value: Any) -> Tensor:
     return x
 
 
-def _real_input(name: str, value: Any) -> Tensor:
+def _real_input(name: str, value: TensorLike) -> Tensor:
     x = convert(value)
     if x.dtype not in (dtypes.float32, dtypes.float64):
         raise InvalidArgumentError(f"{name} takes float32 or float64 tensors; got {x.spec}. Write "
                                    f"tf.cast(x, tf.float32)")
     return x
-
-
-def _complex_transform(name: str, value: Any, count: int, op: Any) -> Tensor:
-    x = _complex_input(name, value)
-    return op(x, axes=_last_axes(name, x, count))
-
-
-def _forward(name: str, value: Any, fft_length: Any, count: int) -> Tensor:
-    x = _real_input(name, value)
-    axes = _last_axes(name, x, count)
-    lengths = _lengths(name, fft_length, count)
-    return rfft_(x if lengths is None else _sized(x, lengths, axes), axes=axes)
-
-
-def _backward(name: str, value: Any, fft_length: Any, count: int) -> Tensor:
-    x = _complex_input(name, value)
-    axes = _last_axes(name, x, count)
-    return _real_signal(x, _lengths(name, fft_length, count), axes)
 
 
 def _real_signal(x: Tensor, lengths: tuple[int, ...] | None, axes: Axes) -> Tensor:
@@ -223,116 +194,88 @@ def _real_signal(x: Tensor, lengths: tuple[int, ...] | None, axes: Axes) -> Tens
 
 
 # ---------------------------------------------------------------- over the last axes
-
-def fft(input: Any, name: str | None = None) -> Tensor:
-    """y[k] = Σₙ x[n] exp(-2πi k n/N) over the last axis, for complex input.
-
-    Raises:
-        InvalidArgumentError: not complex, or a scalar.
-    """
-    return _complex_transform("fft", input, 1, fft_)
+_RAISES = "\n\n    Raises:\n        InvalidArgumentError: {}, or a scalar.\n    "
 
 
-def ifft(input: Any, name: str | None = None) -> Tensor:
-    """The inverse of `fft`."""
-    return _complex_transform("ifft", input, 1, ifft_)
+def _complex(public: str, op: Callable[..., Tensor], count: int, doc: str) -> Callable[..., Tensor]:
+    """The public function that applies `op` to complex tensors over the last axes."""
+    def transform(input: Any, name: str | None = None) -> Tensor:
+        x = _complex_input(public, input)
+        return op(x, axes=_last_axes(public, x, count))
+
+    return named(transform, public, doc)
 
 
-def fft2d(input: Any, name: str | None = None) -> Tensor:
-    """`fft` over the last two axes."""
-    return _complex_transform("fft2d", input, 2, fft_)
+fft = _complex("fft", fft_, 1, "y[k] = Σₙ x[n] exp(-2πi k n/N) over the last axis, for complex "
+                               "input." + _RAISES.format("not complex"))
+ifft = _complex("ifft", ifft_, 1, "The inverse of `fft`.")
+fft2d = _complex("fft2d", fft_, 2, "`fft` over the last two axes.")
+ifft2d = _complex("ifft2d", ifft_, 2, "The inverse of `fft2d`.")
+fft3d = _complex("fft3d", fft_, 3, "`fft` over the last three axes.")
+ifft3d = _complex("ifft3d", ifft_, 3, "The inverse of `fft3d`.")
 
 
-def ifft2d(input: Any, name: str | None = None) -> Tensor:
-    """The inverse of `fft2d`."""
-    return _complex_transform("ifft2d", input, 2, ifft_)
+def _real(public: str, inverse: bool, count: int, doc: str) -> Callable[..., Tensor]:
+    """The public function between real tensors and half spectra over the last axes."""
+    def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+        x = (_complex_input if inverse else _real_input)(public, input_tensor)
+        axes = _last_axes(public, x, count)
+        lengths = _lengths(public, fft_length, count)
+        y: Tensor = (_real_signal(x, lengths, axes) if inverse else
+                     rfft_(x if lengths is None else _sized(x, lengths, axes), axes=axes))
+        return y
+
+    return named(transform, public, doc)
 
 
-def fft3d(input: Any, name: str | None = None) -> Tensor:
-    """`fft` over the last three axes."""
-    return _complex_transform("fft3d", input, 3, fft_)
-
-
-def ifft3d(input: Any, name: str | None = None) -> Tensor:
-    """The inverse of `fft3d`."""
-    return _complex_transform("ifft3d", input, 3, ifft_)
-
-
-def rfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The frequencies 0 … N/2 of `fft`, for real input, which is cut or padded to `fft_length`.
-
-    Raises:
-        InvalidArgumentError: not float32 or float64, or a scalar.
-    """
-    return _forward("rfft", input_tensor, fft_length, 1)
-
-
-def irfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `rfft`: real, of length `fft_length`, 2 (K - 1) unless given.
-
-    Raises:
-        InvalidArgumentError: not complex, or a scalar.
-    """
-    return _backward("irfft", input_tensor, fft_length, 1)
-
-
-def rfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """`rfft` over the last axis and `fft` over the one before."""
-    return _forward("rfft2d", input_tensor, fft_length, 2)
-
-
-def irfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `rfft2d`."""
-    return _backward("irfft2d", input_tensor, fft_length, 2)
-
-
-def rfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """`rfft` over the last axis and `fft` over the two before."""
-    return _forward("rfft3d", input_tensor, fft_length, 3)
-
-
-def irfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `rfft3d`."""
-    return _backward("irfft3d", input_tensor, fft_length, 3)
+rfft = _real("rfft", False, 1, "The frequencies 0 … N/2 of `fft`, for real input, which is cut or "
+                               "padded to `fft_length`." + _RAISES.format("not float32 or float64"))
+irfft = _real("irfft", True, 1, "The inverse of `rfft`: real, of length `fft_length`, 2 (K - 1) "
+                                "unless given." + _RAISES.format("not complex"))
+rfft2d = _real("rfft2d", False, 2, "`rfft` over the last axis and `fft` over the one before.")
+irfft2d = _real("irfft2d", True, 2, "The inverse of `rfft2d`.")
+rfft3d = _real("rfft3d", False, 3, "`rfft` over the last axis and `fft` over the two before.")
+irfft3d = _real("irfft3d", True, 3, "The inverse of `rfft3d`.")
 
 
 # ---------------------------------------------------------------- over chosen axes
 
-def _chosen(name: str, x: Tensor, fft_length: Any, axes: Any, norm: Any,
-            ) -> tuple[Axes, tuple[int, ...] | None]:
+def _chosen(name: str, x: Tensor, fft_length: list[int] | None, axes: list[int] | None,
+            norm: str | None) -> tuple[Axes, tuple[int, ...] | None]:
     if norm not in _NORMS:
         raise ValueError(f"{name}: norm must be one of None, 'backward', 'ortho', 'forward'; got "
                          f"{shown(norm)}")
-    found = axes_of(axes)
-    if found is None and fft_length is not None:
-        found = tuple(range(-len(as_ints(fft_length, f"{name}: fft_length")), 0))
-    normal_axes(name, found, x.ndim)
-    if found is None:
+    given = axes_of(axes)
+    if given is None and fft_length is not None:
+        given = tuple(range(-len(as_ints(fft_length, f"{name}: fft_length")), 0))
+    normal_axes(name, given, x.ndim)
+    if given is None:
         chosen: Axes = tuple(range(x.ndim))
     else:
-        chosen = tuple([a % x.ndim for a in ((found,) if isinstance(found, int) else found)])
+        chosen = tuple([a % x.ndim for a in ((given,) if isinstance(given, int) else given)])
     if not chosen:
         raise InvalidArgumentError(f"{name} needs at least one axis; got {x.spec}")
     return chosen, _lengths(name, fft_length, len(chosen))
 
 
-def _scaled(made: Tensor, count: int, norm: str | None, inverse: bool) -> Tensor:
-    """`made`, scaled as `norm` says; 1/N is on the inverse already."""
+def _scaled(y: Tensor, count: int, norm: str | None, inverse: bool) -> Tensor:
+    """`y`, scaled as `norm` says; 1/N is on the inverse already."""
     power = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}[norm]
     if not power:
-        return made
+        return y
     factor = float(max(count, 1)) ** (power if inverse else -power)
-    return made * factor  # type: ignore[operator]
+    return y * factor
 
 
-def _transform_nd(name: str, value: Any, fft_length: Any, axes: Any, norm: Any, op: Any) -> Tensor:
+def _transform_nd(name: str, value: np.ndarray, fft_length: list[int] | None,
+                  axes: list[int] | None, norm: Any, op: Any) -> Tensor:
     x = _complex_input(name, value)
     chosen, lengths = _chosen(name, x, fft_length, axes, norm)
     x = x if lengths is None else _sized(x, lengths, chosen)
     return _scaled(op(x, axes=chosen), _count(x.spec, chosen), norm, op is ifft_)
 
 
-def fftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None,
+def fftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
           name: str | None = None) -> Tensor:
     """`fft` over `axes`, all unless given, each cut or padded to its entry of `fft_length`.
 
@@ -346,14 +289,14 @@ def fftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any
     return _transform_nd("fftnd", input_tensor, fft_length, axes, norm, fft_)
 
 
-def ifftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None,
+def ifftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
            name: str | None = None) -> Tensor:
     """The inverse of `fftnd`."""
     return _transform_nd("ifftnd", input_tensor, fft_length, axes, norm, ifft_)
 
 
-def rfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None,
-           name: str | None = None) -> Tensor:
+def rfftnd(input_tensor: TensorLike, fft_length: Any = None, axes: Any = None,
+           norm: str | None = None, name: str | None = None) -> Tensor:
     """`rfft` over the last of `axes` and `fft` over the others; see `fftnd`."""
     x = _real_input("rfftnd", input_tensor)
     chosen, lengths = _chosen("rfftnd", x, fft_length, axes, norm)
@@ -361,10 +304,37 @@ def rfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: An
     return _scaled(rfft_(x, axes=chosen), _count(x.spec, chosen), norm, False)
 
 
-def irfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: Any = None,
-            name: str | None = None) -> Tensor:
+def irfftnd(input_tensor: TensorLike, fft_length: Any = None, axes: Any = None,
+            norm: str | None = None, name: str | None = None) -> Tensor:
     """The inverse of `rfftnd`."""
     x = _complex_input("irfftnd", input_tensor)
     chosen, lengths = _chosen("irfftnd", x, fft_length, axes, norm)
-    made = _real_signal(x, lengths, chosen)
-    return _scaled(made, _count(made.spec, chosen), norm, True)
+    y = _real_signal(x, lengths, chosen)
+    return _scaled(y, _count(y.spec, chosen), norm, True)
+
+
+# ---------------------------------------------------------------- shifts
+def _moved(name: str, x: Any, axes: IntsLike, extra: int) -> Tensor:
+    tensor = convert(x)
+    for axis in normal_axes(name, axes_of(axes), tensor.ndim):
+        n = tensor.spec.shape[axis]
+        cut = n - (n + extra) // 2
+        head = (slice(None),) * axis
+        if n > 1:
+            tensor = concat_(tensor[(*head, slice(cut, None))], tensor[(*head, slice(0, cut))],
+                           axis=axis)
+    return tensor
+
+
+def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
+    """`x` with the zero frequency, first along each of `axes`, moved to the middle.
+
+    Raises:
+        InvalidArgumentError: no such axis.
+    """
+    return _moved("fftshift", x, axes, 0)
+
+
+def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return _moved("ifftshift", x, axes, 1)

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
+from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
@@ -17,6 +20,7 @@ from gtape.numerics import frames as formulas
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_function, as_int, host_value
 from gtape.ops.elementwise.scalars import divide_no_nan
+from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.layout import reshape_, transpose_
 from gtape.ops.shape.packing import concat_
 from gtape.ops.signal.fourier import _sized, irfft, rfft
@@ -26,38 +30,28 @@ Window = Callable[..., Tensor] | None
 
 
 @primitive(linear="x", tf_name="Frame")
-def frames_(xp: Any, x: Any, *, length: int, step: int, count: int) -> Any:
+def frames_(xp: ArrayModule, x: Array, *, length: int, step: int, count: int) -> Array:
     """y[…, i, j] = x[…, i step + j]."""
     return formulas.cut(xp, x, length, step, count)
 
 
-@frames_.infer
-def _(x: Spec, *, length: int, step: int, count: int) -> Spec:
-    return x.reshaped((*x.shape[:-1], count, length))
-
-
-@frames_.vjp("x")
-def _(g: Any, x: Spec, *, step: int) -> Any:
-    return overlap_(g, step=step, size=x.shape[-1])
-
-
+frames_.infer(lambda x, *, length, count, **_: x.reshaped((*x.shape[:-1], count, length)))
+frames_.vjp(x=lambda g, x_spec, *, step: overlap_(g, step=step, size=x_spec.shape[-1]))
 frames_.cases = [case((7,), length=3, step=2, count=3), case((2, 6), length=2, step=3, count=2)]
 
 
 @primitive(linear="x", tf_name="OverlapAndAdd")
-def overlap_(xp: Any, x: Any, *, step: int, size: int) -> Any:
+def overlap_(xp: ArrayModule, x: Array, *, step: int, size: int) -> Array:
     """y[…, i step + j] = Σ x[…, i, j]."""
     return formulas.overlap(xp, x, step, size)
 
 
-@overlap_.infer
-def _(x: Spec, *, step: int, size: int) -> Spec:
-    return x.reshaped((*x.shape[:-2], size))
+overlap_.infer(lambda x, *, size, **_: x.reshaped((*x.shape[:-2], size)))
 
 
 @overlap_.vjp("x")
-def _(g: Any, x: Spec, *, step: int) -> Any:
-    count, length = x.shape[-2:]
+def _(g: Tensor, x_spec: Spec, *, step: int) -> Tensor:
+    count, length = x_spec.shape[-2:]
     needed = max((count - 1) * step + length, 0)
     whole = _sized(g, (max(needed, g.spec.shape[-1]),), (g.ndim - 1,))
     return frames_(whole, length=length, step=step, count=count)
@@ -67,15 +61,16 @@ overlap_.cases = [case((3, 4), step=2, size=8), case((2, 3, 5), step=2, size=9),
                   case((2, 2), step=3, size=5)]
 
 
-def _positive(value: Any, what: str) -> int:
-    found = as_int(value, what)
-    if not 1 <= found < 2 ** 62:
-        raise InvalidArgumentError(f"{what} must be at least 1, and below 2**62; got {found}")
-    return found
+def _positive(value: int, what: str) -> int:
+    number = as_int(value, what)
+    # A start and a length are added in int64.
+    if not 1 <= number < 2 ** 62:
+        raise InvalidArgumentError(f"{what} must be at least 1, and below 2**62; got {number}")
+    return number
 
 
-def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False,
-          pad_value: Any = 0, axis: Any = -1, name: str | None = None) -> Tensor:
+def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool = False,
+          pad_value: int = 0, axis: IntsLike = -1, name: str | None = None) -> Tensor:
     """Frames of `frame_length`, each `frame_step` after the one before, along `axis`.
 
     Args:
@@ -101,13 +96,13 @@ def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False
     count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
     if pad_end:
         x = _filled_end(x, max(0, (count - 1) * step + length - size), pad_value)
-    made = frames_(x, length=length, step=step, count=count)
+    y = frames_(x, length=length, step=step, count=count)
     if at == last:
-        return made
-    return transpose_(made, perm=(*range(at), last, last + 1, *range(at, last)))
+        return y
+    return transpose_(y, perm=(*range(at), last, last + 1, *range(at, last)))
 
 
-def _filled_end(x: Tensor, count: int, value: Any) -> Tensor:
+def _filled_end(x: Tensor, count: int, value: int) -> Tensor:
     if not count:
         return x
     number = host_value(value, "frame: pad_value")[()]
@@ -115,7 +110,7 @@ def _filled_end(x: Tensor, count: int, value: Any) -> Tensor:
     return concat_(x, convert(blank, x.dtype, x._t.device), axis=x.ndim - 1)
 
 
-def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
+def overlap_and_add(signal: TensorLike, frame_step: int, name: str | None = None) -> Tensor:
     """The signal whose frames [..., frames, frame_length] are `frame_step` apart, overlaps added.
 
     Raises:
@@ -129,14 +124,14 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
     return overlap_(x, step=step, size=max(0, (count - 1) * step + length))
 
 
-def _transform_length(fft_length: Any, length: int, name: str) -> int:
+def _transform_length(fft_length: int | None, length: int, name: str) -> int:
     """`fft_length`, or the power of two that a frame fits in."""
     if fft_length is None:
         return 1 << max(length - 1, 0).bit_length()
     return _positive(fft_length, f"{name}: fft_length")
 
 
-def stft(signals: Any, frame_length: Any, frame_step: Any, fft_length: Any = None,
+def stft(signals: TensorLike, frame_length: int, frame_step: int, fft_length: Any = None,
          window_fn: Window = hann_window, pad_end: bool = False, name: str | None = None,
          ) -> Tensor:
     """The short-time Fourier transform: `rfft` of each windowed frame.
@@ -154,13 +149,13 @@ def stft(signals: Any, frame_length: Any, frame_step: Any, fft_length: Any = Non
     """
     x = convert(signals)
     length = _positive(frame_length, "stft: frame_length")
-    made = frame(x, length, frame_step, pad_end=pad_end)
+    y = frame(x, length, frame_step, pad_end=pad_end)
     if window_fn is not None:
-        made = made * as_function(window_fn, "stft: window_fn")(length, dtype=x.dtype)  # type: ignore[operator]
-    return rfft(made, [_transform_length(fft_length, length, "stft")])
+        y = y * as_function(window_fn, "stft: window_fn")(length, dtype=x.dtype)
+    return rfft(y, [_transform_length(fft_length, length, "stft")])
 
 
-def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any = None,
+def inverse_stft(stfts: TensorLike, frame_length: int, frame_step: int, fft_length: Any = None,
                  window_fn: Window = hann_window, name: str | None = None) -> Tensor:
     """The signal of frames' spectra, overlaps added; exact when `window_fn` is that of
     `inverse_stft_window_fn`.
@@ -170,14 +165,14 @@ def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any
     """
     spectra = convert(stfts)
     length = _positive(frame_length, "inverse_stft: frame_length")
-    made = irfft(spectra, [_transform_length(fft_length, length, "inverse_stft")])
-    made = _sized(made, (length,), (made.ndim - 1,))
+    y = irfft(spectra, [_transform_length(fft_length, length, "inverse_stft")])
+    y = _sized(y, (length,), (y.ndim - 1,))
     if window_fn is not None:
-        made = made * as_function(window_fn, "stft: window_fn")(length, dtype=made.dtype)  # type: ignore[operator]
-    return overlap_and_add(made, frame_step)
+        y = y * as_function(window_fn, "stft: window_fn")(length, dtype=y.dtype)
+    return overlap_and_add(y, frame_step)
 
 
-def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Callable[..., Tensor] = hann_window,
+def inverse_stft_window_fn(frame_step: int, forward_window_fn: Callable[..., Tensor] = hann_window,
                            name: str | None = None) -> Callable[..., Tensor]:
     """The window for `inverse_stft` that undoes `stft` with `forward_window_fn`: the forward
     window divided by the sum of squares of all windows over a place, and 0 where that is 0
@@ -188,16 +183,14 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Callable[..., Ten
     """
     step = _positive(frame_step, "inverse_stft_window_fn: frame_step")
 
-    def window(frame_length: Any, dtype: Any = dtypes.float32) -> Tensor:
-        from gtape.ops.reductions.reductions import reduce_sum_
-
+    def window(frame_length: int, dtype: DType = dtypes.float32) -> Tensor:
         length = _positive(frame_length, "inverse_stft_window_fn: frame_length")
         forward = forward_window_fn(length, dtype=dtype)
         count = -(-length // step)
-        squares = _sized(forward * forward, (count * step,), (0,))  # type: ignore[operator]
+        squares = _sized(forward * forward, (count * step,), (0,))
         total = reduce_sum_(reshape_(squares, shape=(count, step)), axis=(0,))
         whole = concat_(*[total] * count, axis=0)
         # Where all windows are 0, nothing of the signal came through.
-        return divide_no_nan(forward, whole[:length])  # type: ignore[index]
+        return divide_no_nan(forward, whole[:length])
 
     return window

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.size_limits import room_for
@@ -17,14 +18,14 @@ from gtape.ops.arguments import as_float, as_int
 from gtape.ops.signal.cosine import dct
 
 
-def _mel(hertz: Any) -> Any:
+def _mel(hertz: TensorLike) -> Any:
     """HTK's scale: 1127 log(1 + f / 700)."""
     return 1127.0 * np.log1p(np.asarray(hertz) / 700.0)
 
 
-def linear_to_mel_weight_matrix(num_mel_bins: Any = 20, num_spectrogram_bins: Any = 129,
-                                sample_rate: Any = 8000, lower_edge_hertz: float = 125.0,
-                                upper_edge_hertz: float = 3800.0, dtype: Any = dtypes.float32,
+def linear_to_mel_weight_matrix(num_mel_bins: int = 20, num_spectrogram_bins: int = 129,
+                                sample_rate: int = 8000, lower_edge_hertz: float = 125.0,
+                                upper_edge_hertz: float = 3800.0, dtype: object = dtypes.float32,
                                 name: str | None = None) -> Tensor:
     """[num_spectrogram_bins, num_mel_bins]: triangles equally spaced on the mel scale, by which a
     spectrogram is multiplied.
@@ -57,7 +58,8 @@ def linear_to_mel_weight_matrix(num_mel_bins: Any = 20, num_spectrogram_bins: An
         return convert(np.pad(weights, ((1, 0), (0, 0))).astype(wanted.np_dtype))
 
 
-def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: TensorLike, name: str | None = None,
+                                    ) -> Tensor:
     """Mel-frequency cepstral coefficients: dct of type 2 over the last axis, times 1/√(2N).
 
     Raises:
@@ -68,4 +70,4 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
     if not bins:
         raise ValueError(f"mfccs_from_log_mel_spectrograms needs at least one bin in the last "
                          f"axis; got {x.spec}")
-    return dct(x, type=2) * (1 / math.sqrt(2.0 * bins))  # type: ignore[operator]
+    return dct(x, type=2) * (1 / math.sqrt(2.0 * bins))

@@ -18,7 +18,7 @@ from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_float, as_int
 
 
-def _made(name: str, length: Any, dtype: Any, formula: Callable[[int], np.ndarray]) -> Tensor:
+def _made(name: str, length: int, dtype: DType, formula: Callable[[int], np.ndarray]) -> Tensor:
     wanted: DType = as_dtype(dtype)
     if not wanted.is_floating:
         raise InvalidArgumentError(f"{name}: the dtype must be floating; got {wanted.name}")
@@ -29,7 +29,8 @@ def _made(name: str, length: Any, dtype: Any, formula: Callable[[int], np.ndarra
         return convert(formula(count).astype(wanted.np_dtype))
 
 
-def _raised_cosine(name: str, length: Any, periodic: Any, dtype: Any, a: float, b: float) -> Tensor:
+def _raised_cosine(name: str, length: int, periodic: bool, dtype: DType, a: float, b: float,
+                   ) -> Tensor:
     """a - b cos(2πn / N), N the length, one less where the window is not periodic or odd."""
     def formula(count: int) -> np.ndarray:
         if count == 1:
@@ -40,7 +41,7 @@ def _raised_cosine(name: str, length: Any, periodic: Any, dtype: Any, a: float, 
     return _made(name, length, dtype, formula)
 
 
-def hann_window(window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32,
+def hann_window(window_length: int, periodic: bool = True, dtype: Any = dtypes.float32,
                 name: str | None = None) -> Tensor:
     """w[n] = 0.5 - 0.5 cos(2πn / N), N = window_length if periodic and even, else one less.
 
@@ -50,7 +51,7 @@ def hann_window(window_length: Any, periodic: bool = True, dtype: Any = dtypes.f
     return _raised_cosine("hann_window", window_length, periodic, dtype, 0.5, 0.5)
 
 
-def hamming_window(window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32,
+def hamming_window(window_length: int, periodic: bool = True, dtype: Any = dtypes.float32,
                    name: str | None = None) -> Tensor:
     """w[n] = 0.54 - 0.46 cos(2πn / N); N as for `hann_window`.
 
@@ -68,7 +69,7 @@ def _kaiser(count: int, beta: float) -> np.ndarray:
     return np.i0(beta * np.sqrt(inside)) / np.i0(beta)
 
 
-def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.float32,
+def kaiser_window(window_length: int, beta: float = 12.0, dtype: Any = dtypes.float32,
                   name: str | None = None) -> Tensor:
     """w[n] = I₀(β √(1 - (2n/(N-1) - 1)²)) / I₀(β).
 
@@ -79,7 +80,7 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = dtypes.floa
     return _made("kaiser_window", window_length, dtype, lambda n: _kaiser(n, width))
 
 
-def kaiser_bessel_derived_window(window_length: Any, beta: Any = 12.0,
+def kaiser_bessel_derived_window(window_length: int, beta: float = 12.0,
                                  dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """The root of running sums of a Kaiser window of half the length plus one, then mirrored.
 
@@ -96,7 +97,7 @@ def kaiser_bessel_derived_window(window_length: Any, beta: Any = 12.0,
     return _made("kaiser_bessel_derived_window", window_length, dtype, formula)
 
 
-def vorbis_window(window_length: Any, dtype: Any = dtypes.float32, name: str | None = None,
+def vorbis_window(window_length: int, dtype: Any = dtypes.float32, name: str | None = None,
                   ) -> Tensor:
     """w[n] = sin(π/2 sin²(π (n + 0.5) / N)).
 

@@ -1,1 +1,6 @@
-"""SparseTensors: values at index tuples of a larger tensor, and the functions of them."""
+"""SparseTensors: values at some places, and the functions of them.
+
+Importing any part completes them: see `methods`.
+"""
+
+from gtape.ops.sparse import methods as methods

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype, float32, string
 from gtape.core.errors import InvalidArgumentError
@@ -15,27 +17,20 @@ from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec
-from gtape.core.symbolic_dim import known
+from gtape.core.symbolic_dim import require_known
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.ops.arguments import as_function, as_int
+from gtape.ops.arguments import as_function, as_int, host
+from gtape.ops.control.selection import where
+from gtape.ops.elementwise.scalars import not_equal
 from gtape.ops.indexing.gathering import gather_nd_, scatter_nd_
+from gtape.ops.indexing.scattering import tensor_scatter_update_
 from gtape.ops.shape.layout import broadcast_to_
-from gtape.ops.sparse.places import (
-    all_cells,
-    check_order,
-    host_rows,
-    keys_of,
-    order_,
-    pick,
-    placed,
-    places_,
-    sparse,
-)
-from gtape.ops.sparse.tensor import SparseTensor
+from gtape.ops.sparse.places import all_cells, check_order, keys_of, order_, places_, sparse
+from gtape.ops.sparse.tensor import SparseTensor, pick, placed
 
 
-def to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = True,
-             name: str | None = None) -> Tensor:
+def to_dense(sp_input: SparseTensor, default_value: TensorLike | None = None,
+             validate_indices: bool = True, name: str | None = None) -> Tensor:
     """The whole tensor, with `default_value` (0, False or "" unless given) where there is no value.
 
     Args:
@@ -45,53 +40,38 @@ def to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = 
     Raises:
         InvalidArgumentError: they are not, or an index is out of range.
     """
-    from gtape.ops.indexing.scattering import tensor_scatter_update_
-
     x = sparse(sp_input, "to_dense")
     if validate_indices:
         check_order(x)
     if not x._lengths:
-        return _scalar(x, default_value)
-    plain = default_value is None and validate_indices and (
-        x.dtype.is_differentiable or x.dtype.is_integer)
-    if plain:
+        count = require_known(x.values.spec.shape)[0]
+        return x.values[count - 1] if count else _default(x, default_value)
+    # No place comes twice, so that values may be added to zeros, which has the simplest gradient.
+    if default_value is None and validate_indices and (
+            x.dtype.is_differentiable or x.dtype.is_integer):
         return scatter_nd_(x.indices, x.values, shape=x._lengths)
-    return tensor_scatter_update_(_filled(x, default_value), x.indices, x.values)
+    filled = broadcast_to_(_default(x, default_value), shape=x._lengths)
+    return tensor_scatter_update_(filled, x.indices, x.values)
 
 
-def _default(x: SparseTensor, value: Any) -> Tensor:
+def _default(x: SparseTensor, value: TensorLike | None) -> Tensor:
     if value is None:
         value = b"" if x.dtype is string else x.dtype.as_numpy_dtype(0)
-    made = convert(value, x.dtype if not isinstance(value, Tensor) else None, x.values._t.device)
-    if made.dtype is not x.dtype or made.ndim:
+    default = convert(value, x.dtype if not isinstance(value, Tensor) else None, x.values._t.device)
+    if default.dtype is not x.dtype or default.ndim:
         raise InvalidArgumentError(f"to_dense: default_value must be a scalar {x.dtype.name}; got "
-                                   f"{made.spec}")
-    return made
+                                   f"{default.spec}")
+    return default
 
 
-def _filled(x: SparseTensor, value: Any) -> Tensor:
-    return broadcast_to_(_default(x, value), shape=x._lengths)
-
-
-def _scalar(x: SparseTensor, default_value: Any) -> Tensor:
-    count = known(x.values.spec.shape)[0]
-    return x.values[count - 1] if count else _default(x, default_value)
-
-
-def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+def from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
     """The elements that are not 0 (not False, not ""), in row-major order."""
-    from gtape.ops.control.selection import where
-    from gtape.ops.elementwise.scalars import not_equal
-
     x = convert(tensor)
-    full = x
-    if x.dtype is string:
-        full = not_equal(x, convert(b""))
-    at = where(full)
-    return SparseTensor._made(at, gather_nd_(x, at), x.spec.shape)
+    at = where(not_equal(x, convert(b"")) if x.dtype is string else x)
+    return SparseTensor._of_parts(at, gather_nd_(x, at), x.spec.shape)
 
 
-def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
+def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The same values with their indices in row-major order; equal indices stay as they came.
 
     Raises:
@@ -101,18 +81,17 @@ def reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     if type(x.indices) is not EagerTensor:
         cells = all_cells(x)
         order = order_(cells)
-        return SparseTensor._made(places_(pick(cells, order), shape=x._lengths),
-                                  pick(x.values, order), x._lengths)
-    rows = host_rows(x)
+        return SparseTensor._of_parts(places_(pick(cells, order), shape=x._lengths),
+                                      pick(x.values, order), x._lengths)
+    rows = host(x.indices)
     (keys,) = keys_of(x._lengths, rows)
-    if (keys[1:] >= keys[:-1]).all():
+    if (keys[1:] >= keys[:-1]).all():  # as most are: nothing is copied
         return x
-    found = np.argsort(keys, kind="stable")
-    return SparseTensor._made(placed(rows[found], x.values),
-                              pick(x.values, placed(found, x.values)), x._lengths)
+    by_key = np.argsort(keys, kind="stable")
+    return SparseTensor._of_rows(rows[by_key], pick(x.values, by_key), x._lengths)
 
 
-def to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Tensor:
+def to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = None) -> Tensor:
     """Bools [..., vocab_size]: y[..., v] is whether v is among the values of the last axis.
 
     Raises:
@@ -123,14 +102,14 @@ def to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Ten
     if not x.dtype.is_integer:
         raise TypeError(f"to_indicator takes integer values, int32 or int64; got {x.dtype.name}")
     size = as_int(vocab_size, "to_indicator: vocab_size")
-    rows, ids = host_rows(x), np.asarray(x.values._peek())  # type: ignore[attr-defined]
+    rows, ids = host(x.indices), host(x.values)
     if ids.size and (ids.min() < 0 or ids.max() >= size):
         raise InvalidArgumentError(f"to_indicator: the values must be in [0, {size}); got "
                                    f"{int(ids.min())} to {int(ids.max())}")
     with room_for("to_indicator", Spec((*x._lengths[:-1], size), dtypes.bool_)):
-        made = np.zeros((*x._lengths[:-1], size), bool)
-    made[(*rows[:, :-1].T, ids)] = True
-    return placed(made, x.values)
+        indicator = np.zeros((*x._lengths[:-1], size), bool)
+    indicator[(*rows[:, :-1].T, ids)] = True
+    return placed(indicator, x.values)
 
 
 def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTensor:
@@ -141,31 +120,25 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
             the indices or shapes of two of them differ.
     """
     as_function(op, "map_values: op")
-    found = [v for v in (*args, *kwargs.values()) if isinstance(v, SparseTensor)]
-    if not found:
+    operands = [v for v in (*args, *kwargs.values()) if isinstance(v, SparseTensor)]
+    if not operands:
         raise ValueError("map_values takes at least one SparseTensor among its arguments")
-    first = found[0]
-    for other in found[1:]:
-        if other._lengths != first._lengths or not _same(first.indices, other.indices):
+    first = operands[0]
+    for other in operands[1:]:
+        if other._lengths != first._lengths or (other.indices is not first.indices and (
+                not np.array_equal(host(first.indices), host(other.indices)))):
             raise InvalidArgumentError("map_values takes SparseTensors with the same indices and "
                                        f"the same dense_shape; got {shown(first)} and "
                                        f"{shown(other)}")
 
-    def bare(value: Any) -> Any:
+    def bare(value: TensorLike | CompositeTensor) -> Any:
         return value.values if isinstance(value, SparseTensor) else value
 
-    made = op(*map(bare, args), **{name: bare(v) for name, v in kwargs.items()})
-    return first.with_values(made)
+    return first.with_values(op(*map(bare, args), **{key: bare(v) for key, v in kwargs.items()}))
 
 
-def _same(a: Tensor, b: Tensor) -> bool:
-    if a is b:
-        return True
-    return bool(np.array_equal(a._peek(), b._peek()))  # type: ignore[attr-defined]
-
-
-def eye(num_rows: Any, num_columns: Any = None, dtype: Any = float32, name: str | None = None,
-        ) -> SparseTensor:
+def eye(num_rows: int, num_columns: int | None = None, dtype: object = float32,
+        name: str | None = None) -> SparseTensor:
     """Ones on the diagonal of [num_rows, num_columns].
 
     Raises:
@@ -182,7 +155,7 @@ def eye(num_rows: Any, num_columns: Any = None, dtype: Any = float32, name: str 
     return SparseTensor(np.stack([at, at], 1), ones, (rows, columns))
 
 
-def mask(a: Any, mask_indices: Any, name: str | None = None) -> Any:
+def mask(a: TensorLike, mask_indices: TensorLike, name: str | None = None) -> IndexedSlices:
     """An IndexedSlices without the rows whose indices are in `mask_indices`.
 
     Raises:
@@ -192,15 +165,5 @@ def mask(a: Any, mask_indices: Any, name: str | None = None) -> Any:
         raise TypeError(f"tf.sparse.mask takes an IndexedSlices; got a {type(a).__name__}")
     at = host(a.indices)
     unwanted = host(convert(mask_indices))
-    kept = placed(np.flatnonzero(~np.isin(at, unwanted)), a.values)
+    kept = np.flatnonzero(~np.isin(at, unwanted))
     return IndexedSlices(pick(a.values, kept), pick(a.indices, kept), a.dense_shape)
-
-
-def host(tensor: Tensor) -> np.ndarray:
-    """The numbers of a tensor in host memory."""
-    return np.asarray(tensor._peek())  # type: ignore[attr-defined]
-
-
-def int64_rows(rows: np.ndarray, like: Tensor) -> Tensor:
-    """Index tuples beside a tensor."""
-    return convert(np.ascontiguousarray(rows, np.int64), dtypes.int64, like._t.device)

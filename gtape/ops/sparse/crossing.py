@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import int64, string
@@ -15,13 +16,12 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_bytes, as_int, as_items
-from gtape.ops.sparse.conversions import int64_rows
-from gtape.ops.sparse.places import host_rows
+from gtape.ops.arguments import as_bytes, as_int, as_items, host
 from gtape.ops.sparse.tensor import SparseTensor
-from gtape.ops.text.fingerprint import fingerprints
+from gtape.ops.text.hashes import fingerprints
 from gtape.trace.host_steps import step
 
+#: TensorFlow's, so that hashes are TensorFlow's.
 HASH_KEY = 0xDECAFCAFFE
 _MULTIPLIER = 0xC6A4A7935BD1E995
 _WORD = (1 << 64) - 1
@@ -38,20 +38,20 @@ def rows_of(name: str, value: Any) -> list[list[Any]]:
             raise InvalidArgumentError(f"{name}: the inputs must be matrices; got "
                                        f"{list(value.shape)}")
         x, rows = value.values, [[] for _ in range(value._lengths[0])]  # type: ignore[var-annotated]
-        for (row, _), item in zip(host_rows(value), value.values._peek()):  # type: ignore[attr-defined]
+        for (row, _), item in zip(host(value.indices), host(value.values)):
             rows[row].append(item)
     elif hasattr(value, "row_splits"):
-        x, splits = value.flat_values, value.row_splits._peek()
-        flat = x._peek()
+        x, splits = value.flat_values, host(value.row_splits)
+        flat = host(x)
         rows = [list(flat[a:b]) for a, b in itertools.pairwise(splits)]
     else:
         x = _matrix(name, value)
-        rows = [list(row) for row in x._peek()]  # type: ignore[attr-defined]
+        rows = [list(row) for row in host(x)]
     _check_values(name, x)
     return rows
 
 
-def _matrix(name: str, value: Any) -> Tensor:
+def _matrix(name: str, value: Tensor) -> Tensor:
     x = convert(value)
     if x.ndim != 2:
         raise InvalidArgumentError(f"{name}: the inputs must be matrices; got {x.spec}")
@@ -65,7 +65,7 @@ def _check_values(name: str, x: Tensor) -> None:
                                    f"{x.dtype.name}")
 
 
-def combined(name: str, inputs: Any) -> list[list[tuple[Any, ...]]]:
+def combined(name: str, inputs: TensorLike) -> list[list[tuple[Any, ...]]]:
     """Of each row, every combination of one value of each input, the last changing fastest.
 
     Raises:
@@ -78,21 +78,21 @@ def combined(name: str, inputs: Any) -> list[list[tuple[Any, ...]]]:
     return [list(itertools.product(*rows)) for rows in zip(*parts)]
 
 
-def _packed(rows: list[list[Any]], dtype: Any) -> SparseTensor:
+def _packed(rows: list[list[object]], dtype: Any) -> SparseTensor:
     at = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
     values = np.empty(len(at), dtype)
     values[:] = [v for row in rows for v in row]
-    made = convert(values, string if dtype is object else None)
     longest = max((len(row) for row in rows), default=0)
-    return SparseTensor._made(int64_rows(np.array(at, np.int64).reshape(-1, 2), made), made,
-                              (len(rows), longest))
+    return SparseTensor._of_rows(np.array(at, np.int64).reshape(-1, 2), convert(
+        values, string if dtype is object else None), (len(rows), longest))
 
 
 def text_of(value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(int(value)).encode()
 
 
-def cross(inputs: Any, name: str | None = None, separator: Any = None) -> SparseTensor:
+def cross(inputs: TensorLike, name: str | None = None, separator: str | None = None,
+          ) -> SparseTensor:
     """Of each row, every combination of one value of each input, as strings "a_X_b".
 
     Args:
@@ -112,9 +112,9 @@ def _joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """One fingerprint of two, of uint64 arrays."""
     by, half = np.uint64(_MULTIPLIER), np.uint64(47)
     part = b * by
-    found = (a ^ by ^ ((part ^ (part >> half)) * by)) * by
-    found = (found ^ (found >> half)) * by
-    return found ^ (found >> half)
+    mixed = (a ^ by ^ ((part ^ (part >> half)) * by)) * by
+    mixed = (mixed ^ (mixed >> half)) * by
+    return mixed ^ (mixed >> half)
 
 
 def _fingerprints(array: np.ndarray) -> np.ndarray:
@@ -129,13 +129,13 @@ def _bucket(hashes: np.ndarray, buckets: int) -> np.ndarray:
     return (hashes % np.uint64(buckets or (1 << 63) - 1)).astype(np.int64)
 
 
-def hashed(values: tuple[Any, ...], buckets: int, key: int) -> int:
+def hashed(values: tuple[object, ...], buckets: int, key: int) -> int:
     """The hash of a combination."""
-    found = np.full(1, key, np.uint64)
+    hashes = np.full(1, key, np.uint64)
     for value in values:
         kind = object if isinstance(value, bytes) else np.int64
-        found = _joined(found, _fingerprints(np.array([value], kind)))
-    return int(_bucket(found, buckets)[0])
+        hashes = _joined(hashes, _fingerprints(np.array([value], kind)))
+    return int(_bucket(hashes, buckets)[0])
 
 
 def _of_matrices(parts: list[Tensor], buckets: int, key: int) -> SparseTensor:
@@ -146,19 +146,19 @@ def _of_matrices(parts: list[Tensor], buckets: int, key: int) -> SparseTensor:
                                    f"rows; got {', '.join(str(p.spec) for p in parts)}")
 
     def run(*arrays: np.ndarray) -> list[np.ndarray]:
-        found: Any = np.full((len(arrays[0]), 1), key, np.uint64)
+        hashes: Any = np.full((len(arrays[0]), 1), key, np.uint64)
         for array in arrays:
-            found = _joined(found[:, :, None], _fingerprints(array)[:, None, :])
-            found = found.reshape(len(array), found.shape[1] * found.shape[2])
-        made = _bucket(found, buckets)
-        return [np.indices(made.shape, np.int64).reshape(2, -1).T, made.reshape(-1)]
+            hashes = _joined(hashes[:, :, None], _fingerprints(array)[:, None, :])
+            hashes = hashes.reshape(len(array), hashes.shape[1] * hashes.shape[2])
+        numbers = _bucket(hashes, buckets)
+        return [np.indices(numbers.shape, np.int64).reshape(2, -1).T, numbers.reshape(-1)]
 
     at, values = step("cross_hashed", run, parts, [
         Spec((rows * width, 2), int64), Spec((rows * width,), int64)])
-    return SparseTensor._made(at, values, (rows, width))
+    return SparseTensor._of_parts(at, values, (rows, width))
 
 
-def hashing(num_buckets: Any, hash_key: Any) -> tuple[int, int]:
+def hashing(num_buckets: int, hash_key: int | None) -> tuple[int, int]:
     """The number of buckets and the key of `cross_hashed`.
 
     Raises:
@@ -172,7 +172,7 @@ def hashing(num_buckets: Any, hash_key: Any) -> tuple[int, int]:
         as_int(hash_key, "cross_hashed: hash_key") & _WORD)
 
 
-def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None,
+def cross_hashed(inputs: TensorLike, num_buckets: int = 0, hash_key: int | None = None,
                  name: str | None = None) -> SparseTensor:
     """`cross` with a hash in place of every string: int64, in [0, num_buckets) where that is given.
 

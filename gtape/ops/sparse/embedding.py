@@ -7,15 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
+from gtape.ops.arguments import host
+from gtape.ops.control.selection import where
+from gtape.ops.elementwise.operators import divide_no_nan
+from gtape.ops.elementwise.scalars import sqrt, square
 from gtape.ops.indexing.gathering import embedding_lookup, scatter_rows_
 from gtape.ops.shape.casting import cast
+from gtape.ops.shape.creation import ones, zeros
 from gtape.ops.shape.layout import expand_dims, reshape_
 from gtape.ops.shape.packing import concat
-from gtape.ops.sparse.places import host_rows, placed
-from gtape.ops.sparse.tensor import SparseTensor
+from gtape.ops.sparse.layout import reshape, retain
+from gtape.ops.sparse.tensor import SparseTensor, placed
 
 _COMBINERS = ("mean", "sqrtn", "sum")
 
@@ -23,17 +30,16 @@ _COMBINERS = ("mean", "sqrtn", "sum")
 def _ids(name: str, sp_ids: Any) -> tuple[Tensor, np.ndarray]:
     """The ids and the row of each."""
     if isinstance(sp_ids, SparseTensor):
-        rows = host_rows(sp_ids)
-        return sp_ids.values, rows[:, 0]
+        return sp_ids.values, host(sp_ids.indices)[:, 0]
     if hasattr(sp_ids, "row_splits"):
-        return sp_ids.flat_values, sp_ids.value_rowids()._peek()
+        return sp_ids.flat_values, host(sp_ids.value_rowids())
     raise TypeError(f"{name} takes a SparseTensor or RaggedTensor of ids; got a "
                     f"{type(sp_ids).__name__}. Use tf.nn.embedding_lookup")
 
 
-def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, combiner: Any = None,
-                            max_norm: Any = None, name: str | None = None,
-                            allow_fast_lookup: bool = False) -> Tensor:
+def embedding_lookup_sparse(params: TensorLike, sp_ids: CompositeTensor, sp_weights: object,
+                            combiner: str | None = None, max_norm: Any = None,
+                            name: str | None = None, allow_fast_lookup: bool = False) -> Tensor:
     """y[r] = Σ w · params[id] over the ids of row r, divided by Σ w ("mean") or √Σ w² ("sqrtn").
 
     The rows go as far as the last that has an id; one without ids is 0.
@@ -57,36 +63,31 @@ def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, combiner:
     ids, owner = _ids(name, sp_ids)
     count = int(owner[-1]) + 1 if len(owner) else 0
     segments = placed(owner.astype(np.int64), ids)
-    found = embedding_lookup(params, ids, max_norm=max_norm)
-    weights = _weights(name, sp_weights, ids, found)
-    total = scatter_rows_(found * weights, segments, rows=count)
+    rows = embedding_lookup(params, ids, max_norm=max_norm)
+    weights = _weights(name, sp_weights, ids, rows)
+    total = scatter_rows_(rows * weights, segments, rows=count)
     if how == "sum":
         return total
-    from gtape.ops.elementwise.operators import divide_no_nan
-    from gtape.ops.elementwise.scalars import sqrt, square
-
     if how == "mean":
         return divide_no_nan(total, scatter_rows_(weights, segments, rows=count))
     return divide_no_nan(total, sqrt(scatter_rows_(square(weights), segments, rows=count)))
 
 
-def _weights(name: str, sp_weights: Any, ids: Tensor, found: Tensor) -> Tensor:
+def _weights(name: str, sp_weights: Any, ids: Tensor, rows: Tensor) -> Tensor:
     """A weight for each row found, with axes of length 1."""
-    from gtape.ops.shape.creation import ones
-
-    shape = (*ids.spec.shape, *(1,) * (found.ndim - 1))
+    shape = (*ids.spec.shape, *(1,) * (rows.ndim - 1))
     if sp_weights is None:
-        return ones(shape, found.dtype)
+        return ones(shape, rows.dtype)
     values = sp_weights.values if isinstance(sp_weights, SparseTensor) else sp_weights.flat_values
     if values.spec.shape != ids.spec.shape:
         raise InvalidArgumentError(f"{name}: there must be one weight for each id; got "
                                    f"{values.spec} beside {ids.spec}")
-    return reshape_(cast(values, found.dtype), shape=shape)
+    return reshape_(cast(values, rows.dtype), shape=shape)
 
 
-def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
-                                 sparse_weights: Any = None, combiner: Any = "mean",
-                                 default_id: Any = None, max_norm: Any = None,
+def safe_embedding_lookup_sparse(embedding_weights: TensorLike, sparse_ids: Any,
+                                 sparse_weights: Any = None, combiner: str = "mean",
+                                 default_id: int | None = None, max_norm: Any = None,
                                  name: str | None = None) -> Tensor:
     """`embedding_lookup_sparse` where negative ids, and weights that are not positive, are left
     out, and a row without ids is row `default_id` of the table, or 0.
@@ -96,9 +97,6 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
     Raises:
         InvalidArgumentError: as `embedding_lookup_sparse`.
     """
-    from gtape.ops.shape.creation import zeros
-    from gtape.ops.sparse.layout import reshape, retain
-
     ids, weights = sparse_ids, sparse_weights
     if hasattr(ids, "row_splits"):
         ids, weights = ids.to_sparse(), None if weights is None else weights.to_sparse()
@@ -109,28 +107,26 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any,
     if len(lead) != 1:
         whole = (math.prod(lead), ids._lengths[-1])
         ids, weights = reshape(ids, whole), weights and reshape(weights, whole)
-    kept = np.asarray(ids.values._peek()) >= 0
+    kept = host(ids.values) >= 0
     if weights is not None and combiner != "sum":
-        kept &= np.asarray(weights.values._peek()) > 0
+        kept &= host(weights.values) > 0
     ids = retain(ids, kept)
     weights = None if weights is None else retain(weights, kept)
-    found = embedding_lookup_sparse(embedding_weights, ids, weights, combiner, max_norm)
+    embedded = embedding_lookup_sparse(embedding_weights, ids, weights, combiner, max_norm)
     rows = ids._lengths[0]
-    lacking = rows - found.spec.shape[0]
+    lacking = rows - embedded.spec.shape[0]
     if lacking:
-        found = concat([found, zeros((lacking, *found.spec.shape[1:]), found.dtype)], 0)
+        embedded = concat([embedded, zeros((lacking, *embedded.spec.shape[1:]), embedded.dtype)], 0)
     if default_id is not None:
-        found = _filled(found, ids, embedding_lookup(embedding_weights, default_id,
-                                                     max_norm=max_norm))
-    return reshape_(found, shape=(*lead, *found.spec.shape[1:]))
+        embedded = _filled(embedded, ids, embedding_lookup(embedding_weights, default_id,
+                                                           max_norm=max_norm))
+    return reshape_(embedded, shape=(*lead, *embedded.spec.shape[1:]))
 
 
-def _filled(found: Tensor, ids: SparseTensor, default: Tensor) -> Tensor:
+def _filled(embedded: Tensor, ids: SparseTensor, default: Tensor) -> Tensor:
     """`found` with `default` in the rows without ids."""
-    from gtape.ops.control.selection import where
-
-    rows = found.spec.shape[0]
+    rows = embedded.spec.shape[0]
     empty = np.ones(rows, bool)
-    empty[host_rows(ids)[:, 0]] = False
-    chosen = placed(empty.reshape(rows, *(1,) * (found.ndim - 1)), found)
-    return where(chosen, expand_dims(default, 0), found)
+    empty[host(ids.indices)[:, 0]] = False
+    chosen = placed(empty.reshape(rows, *(1,) * (embedded.ndim - 1)), embedded)
+    return where(chosen, expand_dims(default, 0), embedded)

@@ -7,26 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
-from gtape.ops.indexing.gathering import rows_or_zero_
+from gtape.ops.arguments import host
 from gtape.ops.sparse.tensor import SparseTensor
 
 Ints = tuple[int, ...]
 
 
 @primitive(nondifferentiable=True, tf_name="SparseReshape")
-def cells_(xp: Any, indices: Any, *, shape: Ints, axes: Ints) -> Any:
+def cells_(xp: ArrayModule, indices: Array, *, shape: Ints, axes: Ints) -> Array:
     """The numbers of the cells, in row-major order, of the tensor of the chosen `axes` alone."""
-    made = xp.zeros(indices.shape[:1], np.int64)
+    cells = xp.zeros(indices.shape[:1], np.int64)
     for axis in axes:
-        made = made * shape[axis] + indices[:, axis]
-    return made
+        cells = cells * shape[axis] + indices[:, axis]
+    return cells
 
 
 @cells_.infer
@@ -41,7 +41,7 @@ cells_.cases = [case(ints(4, 2, below=3), shape=(3, 3), axes=(0, 1))]
 
 
 @primitive(nondifferentiable=True, tf_name="SparseReshape")
-def places_(xp: Any, cells: Any, *, shape: Ints) -> Any:
+def places_(xp: ArrayModule, cells: Array, *, shape: Ints) -> Array:
     """The index tuples of cells of a tensor of `shape`: the inverse of `cells_`."""
     parts, cells = [], cells.astype(np.int64)
     for length in reversed(shape):
@@ -52,43 +52,31 @@ def places_(xp: Any, cells: Any, *, shape: Ints) -> Any:
     return xp.stack(parts[::-1], axis=1)
 
 
-@places_.infer
-def _(cells: Spec, *, shape: Ints) -> Spec:
-    return Spec((*cells.shape, len(shape)), int64)
-
-
+places_.infer(lambda cells, *, shape: Spec((*cells.shape, len(shape)), int64))
 places_.cases = [case(ints(4, below=6), shape=(2, 3))]
 
 
 @primitive(nondifferentiable=True, tf_name="SparseReorder")
-def order_(xp: Any, cells: Any) -> Any:
+def order_(xp: ArrayModule, cells: Array) -> Any:
     """The order that sorts them, equal ones as they came."""
     return xp.argsort(cells, kind="stable").astype(np.int64)
 
 
-@order_.infer
-def _(cells: Spec) -> Spec:
-    return Spec(cells.shape, int64)
-
-
+order_.infer(lambda cells: Spec(cells.shape, int64))
 order_.cases = [case(ints(5, below=9))]
 
 
 @primitive(nondifferentiable=True, tf_name="GatherV2")
-def columns_(xp: Any, indices: Any, *, axes: Ints) -> Any:
+def columns_(xp: ArrayModule, indices: Array, *, axes: Ints) -> Array:
     """The chosen columns of index tuples; -1 stands for a column of zeros."""
-    made = xp.zeros((indices.shape[0], len(axes)), np.int64)
+    columns = xp.zeros((indices.shape[0], len(axes)), np.int64)
     for i, axis in enumerate(axes):
         if axis >= 0:
-            made[:, i] = indices[:, axis]
-    return made
+            columns[:, i] = indices[:, axis]
+    return columns
 
 
-@columns_.infer
-def _(indices: Spec, *, axes: Ints) -> Spec:
-    return Spec((indices.shape[0], len(axes)), int64)
-
-
+columns_.infer(lambda indices, *, axes: Spec((indices.shape[0], len(axes)), int64))
 columns_.cases = [case(ints(4, 3, below=3), axes=(2, -1, 0))]
 
 
@@ -98,42 +86,17 @@ def all_cells(x: SparseTensor) -> Tensor:
     return cells_(x.indices, shape=shape, axes=tuple(range(len(shape))))
 
 
-def host_rows(x: SparseTensor) -> np.ndarray:
-    """The indices in host memory.
-
-    Raises:
-        NotTraceableError: they are not known while tracing.
-    """
-    return x.indices._peek()  # type: ignore[attr-defined]
-
-
-def placed(array: np.ndarray, like: Tensor) -> Tensor:
-    """A host array beside a tensor."""
-    return convert(array, None, like._t.device)
-
-
-def picked(x: SparseTensor, order: Tensor) -> SparseTensor:
-    """The values with these numbers, in this order."""
-    return SparseTensor._made(rows_or_zero_(x.indices, order), pick(x.values, order), x._lengths)
-
-
-def pick(values: Tensor, order: Tensor) -> Tensor:
-    """The elements with these numbers."""
-    from gtape.ops.indexing.masking import compress_
-
-    return compress_(values, order, axis=0)
-
-
 def keys_of(lengths: Ints, *rows: np.ndarray) -> list[np.ndarray]:
     """Numbers that order index tuples as the tuples are, equal for equal ones."""
     if math.prod(lengths) < 1 << 63:
-        made = []
+        every = []
         for part in rows:
             keys = np.zeros(len(part), np.int64)
             for axis, length in enumerate(lengths):
                 keys = keys * length + part[:, axis]
-            made.append(keys)
-        return made
+            every.append(keys)
+        return every
+    # The number of a cell would overflow int64: the rank among all tuples orders them as well.
     joined = np.unique(np.concatenate(rows), axis=0, return_inverse=True)[1].reshape(-1)
     return np.split(joined, np.cumsum([len(part) for part in rows])[:-1])
 
@@ -146,7 +109,7 @@ def check_order(x: SparseTensor) -> None:
     """
     if type(x.indices) is not EagerTensor:
         return
-    rows = host_rows(x)
+    rows = host(x.indices)
     wrong = ((rows < 0) | (rows >= np.array(x._lengths, np.int64))).any(axis=1)
     if wrong.any():
         at = int(wrong.argmax())
@@ -162,7 +125,7 @@ def check_order(x: SparseTensor) -> None:
         raise InvalidArgumentError(f"indices[{at}] = {rows[at].tolist()} {how}")
 
 
-def sparse(value: Any, name: str) -> SparseTensor:
+def sparse(value: SparseTensor, name: str) -> SparseTensor:
     """A SparseTensor as it is.
 
     Raises:

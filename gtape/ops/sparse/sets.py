@@ -7,39 +7,40 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import Tensor
-from gtape.ops.sparse.conversions import int64_rows
-from gtape.ops.sparse.places import host_rows, placed, sparse
-from gtape.ops.sparse.tensor import SparseTensor
+from gtape.ops.arguments import host
+from gtape.ops.sparse.places import sparse
+from gtape.ops.sparse.tensor import SparseTensor, placed
 
 _Groups = dict[tuple[int, ...], set[Any]]
 
 
-def _groups(name: str, value: Any) -> tuple[_Groups, tuple[int, ...], Tensor]:
+def _groups(name: str, value: object) -> tuple[_Groups, tuple[int, ...], Tensor]:
     """The set of each row of the last axis, the lengths of the others, and the values."""
-    found: _Groups = {}
+    groups: _Groups = {}
     if isinstance(value, SparseTensor):
         x, lead = value.values, value._lengths[:-1]
-        rows, items = host_rows(value), value.values._peek()  # type: ignore[attr-defined]
+        rows, items = host(value.indices), host(value.values)
         for row, item in zip(rows[:, :-1].tolist(), items.tolist()):
-            found.setdefault(tuple(row), set()).add(item)
+            groups.setdefault(tuple(row), set()).add(item)
         rank = len(value._lengths)
     else:
         x = convert(value)
         lead, rank = x.spec.shape[:-1], x.ndim
-        array = np.asarray(x._peek())  # type: ignore[attr-defined]
+        array = host(x)
         for at in np.ndindex(*lead):
-            found[at] = set(array[at].tolist()) if rank else set()
+            groups[at] = set(array[at].tolist()) if rank else set()
     if rank < 2 or not (x.dtype is string or x.dtype.is_integer):
         raise InvalidArgumentError(f"{name} takes integers or strings of rank 2 or more; got "
                                    f"{x.dtype.name} of rank {rank}")
-    return found, lead, x
+    return groups, lead, x
 
 
-def _of_sets(name: str, a: Any, b: Any, choose: Callable[[set[Any], set[Any]], set[Any]],
+def _of_sets(name: str, a: object, b: object, choose: Callable[[set[Any], set[Any]], set[Any]],
              ) -> SparseTensor:
     first, lead, x = _groups(name, a)
     second, other, y = _groups(name, b)
@@ -57,10 +58,10 @@ def _of_sets(name: str, a: Any, b: Any, choose: Callable[[set[Any], set[Any]], s
         longest = max(longest, len(chosen))
     values = placed(np.array(items, object if x.dtype is string else x.dtype.np_dtype), x)
     rows = np.array(at, np.int64).reshape(-1, len(lead) + 1)
-    return SparseTensor._made(int64_rows(rows, values), values, (*lead, longest))
+    return SparseTensor._of_rows(rows, values, (*lead, longest))
 
 
-def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+def intersection(a: Tensor, b: Tensor, validate_indices: bool = True) -> SparseTensor:
     """Of each row of the last axis, the values that are in `a` and in `b`, sorted.
 
     Args:
@@ -72,12 +73,12 @@ def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     return _of_sets("sets.intersection", a, b, set.intersection)
 
 
-def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+def union(a: Tensor, b: Tensor, validate_indices: bool = True) -> SparseTensor:
     """Of each row of the last axis, the values that are in `a` or in `b`. See `intersection`."""
     return _of_sets("sets.union", a, b, set.union)
 
 
-def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True,
+def difference(a: TensorLike, b: TensorLike, aminusb: bool = True, validate_indices: bool = True,
                ) -> SparseTensor:
     """Of each row of the last axis, the values that are in `a` and not in `b`, or the reverse where
     `aminusb` is false. See `intersection`."""
@@ -85,11 +86,11 @@ def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = Tr
     return _of_sets("sets.difference", first, second, set.difference)
 
 
-def size(a: Any, validate_indices: bool = True) -> Tensor:
+def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
     """How many different values each row of the last axis of a SparseTensor has: int32."""
     x = sparse(a, "size")
-    found, lead, values = _groups("sets.size", x)
-    made = np.zeros(lead, np.int32)
-    for place, members in found.items():
-        made[place] = len(members)
-    return placed(made, values)
+    groups, lead, values = _groups("sets.size", x)
+    sizes = np.zeros(lead, np.int32)
+    for place, members in groups.items():
+        sizes[place] = len(members)
+    return placed(sizes, values)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,15 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.placement import on
 from gtape.core.shape import TensorShape
-from gtape.core.symbolic_dim import SymbolicDim, is_open, known
+from gtape.core.symbolic_dim import SymbolicDim, is_open, require_known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec, fully_known
-from gtape.ops.arguments import as_shape
+from gtape.ops.arguments import as_shape, host
+from gtape.ops.elementwise.operators import truediv
+from gtape.ops.elementwise.scalars import multiply
+from gtape.ops.indexing.gathering import gather_nd_
+from gtape.ops.indexing.masking import compress_
+from gtape.ops.shape.layout import broadcast_to_
 
 #: Elementwise functions that give 0 for 0, which change the values alone.
 _KEEP_ZERO = frozenset((
@@ -50,7 +56,7 @@ class SparseTensor(CompositeTensor):
         self._dense_shape: Tensor | None = (
             dense_shape if type(dense_shape) is EagerTensor else None)
         at, what, rank = self._indices.spec, self._values.spec, len(self._lengths)
-        if len(at.shape) != 2 and 0 in known(at.shape):
+        if len(at.shape) != 2 and 0 in require_known(at.shape):
             self._indices = convert(np.zeros((0, rank), np.int64), int64, self._values._t.device)
             at = self._indices.spec
         if (len(at.shape) != 2 or len(what.shape) != 1 or at.shape[0] != what.shape[0]
@@ -61,12 +67,18 @@ class SparseTensor(CompositeTensor):
                 f"{rank} lengths")
 
     @classmethod
-    def _made(cls, indices: Tensor, values: Tensor, lengths: tuple[int, ...]) -> SparseTensor:
+    def _of_parts(cls, indices: Tensor, values: Tensor, lengths: tuple[int, ...]) -> SparseTensor:
         """One whose parts are known to fit."""
-        made = cls.__new__(cls)
-        made._indices, made._values, made._lengths = indices, values, lengths
-        made._dense_shape = None
-        return made
+        whole = cls.__new__(cls)
+        whole._indices, whole._values, whole._lengths = indices, values, lengths
+        whole._dense_shape = None
+        return whole
+
+    @classmethod
+    def _of_rows(cls, rows: np.ndarray, values: Tensor, lengths: tuple[int, ...]) -> SparseTensor:
+        """One of index tuples in host memory."""
+        indices = convert(np.ascontiguousarray(rows, np.int64), int64, values._t.device)
+        return cls._of_parts(indices, values, lengths)
 
     @classmethod
     def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
@@ -102,7 +114,7 @@ class SparseTensor(CompositeTensor):
         """The shape of the whole, int64 [rank]."""
         if self._dense_shape is None or self._dense_shape.dtype is not int64:
             with on(self._values._t.device):
-                self._dense_shape = convert(np.array(known(self._lengths), np.int64))
+                self._dense_shape = convert(np.array(require_known(self._lengths), np.int64))
         return self._dense_shape
 
     @property
@@ -139,9 +151,9 @@ class SparseTensor(CompositeTensor):
         return self._with(values)
 
     def _with(self, values: Tensor) -> SparseTensor:
-        made = self._made(self._indices, values, self._lengths)
-        made._dense_shape = self._dense_shape
-        return made
+        whole = self._of_parts(self._indices, values, self._lengths)
+        whole._dense_shape = self._dense_shape
+        return whole
 
     def __repr__(self) -> str:
         lengths = self.shape if is_open(self._lengths) else self.dense_shape
@@ -159,26 +171,29 @@ class SparseTensor(CompositeTensor):
         return self._indices, self._values
 
     def _frame_(self) -> Any:
-        return known(self._lengths)
+        return require_known(self._lengths)
 
     @classmethod
     def _of_(cls, frame: Any, parts: Sequence[Any]) -> SparseTensor:
-        return cls._made(parts[0], parts[1], frame)
+        return cls._of_parts(parts[0], parts[1], frame)
 
     @property
     def _type_spec(self) -> SparseTensorSpec:
         return SparseTensorSpec(self.shape, self.dtype)
 
     def _rows_(self) -> list[SparseTensor]:
-        from gtape.ops.sparse.layout import rows
+        """The slices along the first axis, without it.
 
-        return rows(self)
-
-    @classmethod
-    def _functions_(cls) -> Mapping[str, Callable[..., Any]]:
-        from gtape.ops.sparse.standing import FUNCTIONS
-
-        return FUNCTIONS
+        Raises:
+            ValueError: there is no axis.
+        """
+        if not self._lengths:
+            raise ValueError("a SparseTensor without axes has no rows")
+        at, lengths = host(self._indices), self._lengths[1:]
+        order = np.argsort(at[:, 0], kind="stable")
+        ends = np.searchsorted(at[order, 0], np.arange(self._lengths[0] + 1))
+        return [self._of_rows(at[part, 1:], pick(self._values, part), lengths)
+                for part in (order[a:b] for a, b in pairwise(ends))]
 
     # ------------------------------------------------------------------ arithmetic
 
@@ -193,15 +208,11 @@ class SparseTensor(CompositeTensor):
         return NotImplemented
 
     def __mul__(self, other: Any) -> Any:
-        from gtape.ops.elementwise.scalars import multiply
-
         return times(self, other, multiply)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        from gtape.ops.elementwise.operators import truediv
-
         return times(self, other, truediv)
 
 
@@ -212,15 +223,24 @@ def times(x: SparseTensor, other: Any, function: Callable[..., Any]) -> SparseTe
         CompositeOperand: `other` is sparse.
         ValueError: it does not broadcast to the shape of x.
     """
-    from gtape.ops.indexing.gathering import gather_nd_
-    from gtape.ops.shape.layout import broadcast_to_
-
     dense = convert_like(other, x._values._t, function.__name__)
     if not dense.ndim:
         return x._with(function(x._values, dense))
     if dense.spec.shape != x._lengths:
         dense = broadcast_to_(dense, shape=x._lengths)
     return x._with(function(x._values, gather_nd_(dense, x._indices)))
+
+
+def pick(values: Tensor, order: Tensor | np.ndarray) -> Tensor:
+    """The elements with these numbers."""
+    if not isinstance(order, Tensor):
+        order = placed(order, values)
+    return compress_(values, order, axis=0)
+
+
+def placed(array: np.ndarray, like: Tensor) -> Tensor:
+    """A host array beside a tensor."""
+    return convert(array, None, like._t.device)
 
 
 def _lengths(dense_shape: Any) -> tuple[int, ...]:
@@ -237,10 +257,10 @@ def lengths_of(shape: Any, what: str) -> tuple[int, ...]:
     Raises:
         InvalidArgumentError: a length is negative, or beyond int64.
     """
-    found = as_shape(shape, what)
-    if any(n >= 1 << 63 for n in found):
-        raise InvalidArgumentError(f"{what} must hold lengths of int64; got {shown(list(found))}")
-    return found
+    lengths = as_shape(shape, what)
+    if any(n >= 1 << 63 for n in lengths):
+        raise InvalidArgumentError(f"{what} must hold lengths of int64; got {shown(list(lengths))}")
+    return lengths
 
 
 class SparseTensorSpec(ShapedSpec, CompositeSpec):

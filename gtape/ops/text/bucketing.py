@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import int64, string, uint8
 from gtape.core.errors import InvalidArgumentError
@@ -14,15 +14,13 @@ from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, as_ints
-from gtape.ops.text.fingerprint import fingerprints
-from gtape.ops.text.hashes import quick_hashes, strong_hashes
+from gtape.ops.text.hashes import Words, fingerprints, quick_hashes, strong_hashes
 from gtape.ops.text.steps import of_all, one_of, per_value, strings
-from gtape.ops.text.words import Words
 from gtape.trace.host_steps import step
 
 
-def _buckets(name: str, hashes: Callable[[Sequence[bytes]], Words], given: Any,
-             num_buckets: Any) -> Tensor:
+def _buckets(name: str, hashes: Callable[[Sequence[bytes]], Words], given: TensorLike,
+             num_buckets: int) -> Tensor:
     x = strings(given, name)
     count = as_int(num_buckets, f"{name}: num_buckets")
     if not 1 <= count < 1 << 63:
@@ -33,7 +31,7 @@ def _buckets(name: str, hashes: Callable[[Sequence[bytes]], Words], given: Any,
 
 
 @per_value
-def to_hash_bucket_fast(input: Any, num_buckets: Any, name: str | None = None) -> Tensor:
+def to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
     """FarmHash's Fingerprint64 of each string, modulo `num_buckets`: int64, and TensorFlow's.
 
     Whoever chooses the strings can choose their buckets; see `to_hash_bucket_strong`.
@@ -45,7 +43,7 @@ def to_hash_bucket_fast(input: Any, num_buckets: Any, name: str | None = None) -
 
 
 @per_value
-def to_hash_bucket(input: Any, num_buckets: Any, name: str | None = None) -> Tensor:
+def to_hash_bucket(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
     """MurmurHash64A of each string, modulo `num_buckets`: int64, and TensorFlow's.
 
     Raises:
@@ -55,7 +53,7 @@ def to_hash_bucket(input: Any, num_buckets: Any, name: str | None = None) -> Ten
 
 
 @per_value
-def to_hash_bucket_strong(input: Any, num_buckets: Any, key: Any, name: str | None = None,
+def to_hash_bucket_strong(input: TensorLike, num_buckets: int, key: object, name: str | None = None,
                           ) -> Tensor:
     """SipHash-2-4 of each string under a secret key, modulo `num_buckets`: int64.
 
@@ -76,7 +74,7 @@ def to_hash_bucket_strong(input: Any, num_buckets: Any, key: Any, name: str | No
                     input, num_buckets)
 
 
-def fingerprint(data: Any, method: str = "farmhash64", name: str | None = None) -> Tensor:
+def fingerprint(data: TensorLike, method: str = "farmhash64", name: str | None = None) -> Tensor:
     """FarmHash's Fingerprint64 of each row of `data` as 8 bytes: uint8 [rows, 8].
 
     A row's bytes are those of its numbers, or the fingerprints of its strings where it has many.

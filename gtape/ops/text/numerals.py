@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import (
     DType,
@@ -37,14 +37,14 @@ _WIDEST = 2**31 - 1
 _FILLS = ("", " ", "-", "0", "+", "#")
 
 
-def _number(text: bytes, dtype: DType) -> Any:
+def _number(text: bytes, dtype: DType) -> float:
     pattern = _FLOAT if dtype.is_floating else _INTEGER
     if pattern.fullmatch(text):
         if not dtype.is_floating:
             # Longer ones are out of range, and Python refuses to read very long ones.
-            found = int(text) if len(text.strip()) < 64 else 1 << 64
-            if dtype.min <= found <= dtype.max:
-                return found
+            number = int(text) if len(text.strip()) < 64 else 1 << 64
+            if dtype.min <= number <= dtype.max:
+                return number
         elif b"x" in text.lower():
             return float(int(text, 16))
         else:
@@ -54,7 +54,7 @@ def _number(text: bytes, dtype: DType) -> Any:
 
 
 @per_value
-def to_number(input: Any, out_type: Any = float32, name: str | None = None) -> Tensor:
+def to_number(input: TensorLike, out_type: object = float32, name: str | None = None) -> Tensor:
     """The number that each string says.
 
     Args:
@@ -71,9 +71,9 @@ def to_number(input: Any, out_type: Any = float32, name: str | None = None) -> T
     x = strings(input, "to_number")
 
     def run(array: np.ndarray) -> list[np.ndarray]:
-        found = [_number(text, dtype) for text in array.reshape(-1)]
+        numbers = [_number(text, dtype) for text in array.reshape(-1)]
         with np.errstate(over="ignore"):
-            return [np.array(found, np.float64 if dtype.is_floating else dtype.np_dtype)
+            return [np.array(numbers, np.float64 if dtype.is_floating else dtype.np_dtype)
                     .astype(dtype.np_dtype).reshape(array.shape)]
 
     return step("to_number", run, [x], [Spec(x.spec.shape, dtype)], rows=run)[0]
@@ -95,8 +95,9 @@ def _check_format(dtype: DType, precision: int, scientific: bool, shortest: bool
 
 
 @per_value
-def as_string(input: Any, precision: Any = -1, scientific: bool = False, shortest: bool = False,
-              width: Any = -1, fill: str = "", name: str | None = None) -> Tensor:
+def as_string(input: TensorLike, precision: int = -1, scientific: bool = False,
+              shortest: bool = False, width: int = -1, fill: str = "", name: str | None = None,
+              ) -> Tensor:
     """Each number as its digits, as C's printf writes them; 'true' and 'false' for bools.
 
     Args:
@@ -135,7 +136,7 @@ def as_string(input: Any, precision: Any = -1, scientific: bool = False, shortes
     return each("as_string", lambda v: written(float(v)).encode(), x, string)
 
 
-def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3,
+def format(template: str, inputs: TensorLike, placeholder: str = "{}", summarize: int = 3,
            name: str | None = None) -> Tensor:
     """`template` with the tensors in place of the placeholders, written as tf.print does.
 

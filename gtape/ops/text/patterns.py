@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.dtypes import bool_, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -27,6 +28,7 @@ from gtape.trace.host_steps import step
 _SURROGATES = "surrogateescape"
 _REPETITION = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 _FLAGS = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
+#: RE2 refuses more repetitions; Python's `re` would take them, and take long.
 _MOST = 1000
 
 #: What is in a class, and what is in its complement, as the inside of brackets.
@@ -48,15 +50,15 @@ _CONTROLS = {"a": "\\x07", "f": "\\f", "n": "\\n", "r": "\\r", "t": "\\t", "v": 
 
 def _ranges(kept: Callable[[int], bool]) -> str:
     """The inside of brackets for the code points for which `kept` holds."""
-    made, start = [], None
+    ranges, start = [], None
     for point in range(sys.maxunicode + 2):
         inside = point <= sys.maxunicode and kept(point)
         if inside and start is None:
             start = point
         elif not inside and start is not None:
-            made.append(f"\\U{start:08x}-\\U{point - 1:08x}")
+            ranges.append(f"\\U{start:08x}-\\U{point - 1:08x}")
             start = None
-    return "".join(made)
+    return "".join(ranges)
 
 
 @functools.lru_cache
@@ -76,7 +78,7 @@ class _Translation:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.at = 0
-        self.made: list[str] = []
+        self.parts: list[str] = []
         #: Of each open group: the groups opened for flags in it, and whether $ ends lines.
         self.groups: list[tuple[list[str], bool]] = [([], False)]
 
@@ -89,19 +91,19 @@ class _Translation:
             self._next()
         if len(self.groups) > 1:
             raise self.wrong("missing )")
-        self.made.append(")" * len(self.groups[0][0]))
-        return "".join(self.made)
+        self.parts.append(")" * len(self.groups[0][0]))
+        return "".join(self.parts)
 
     def _next(self) -> None:
         c = self.pattern[self.at]
         if c in "*+?":
             self.at += 1
             self._repeated(c)
-        elif c == "{" and (found := _REPETITION.match(self.pattern, self.at)):
-            if any(int(n or 0) > _MOST for n in found.groups()):
-                raise self.wrong(f"invalid repetition size {found[0]}")
-            self.at = found.end()
-            self._repeated(found[0])
+        elif c == "{" and (match := _REPETITION.match(self.pattern, self.at)):
+            if any(int(n or 0) > _MOST for n in match.groups()):
+                raise self.wrong(f"invalid repetition size {match[0]}")
+            self.at = match.end()
+            self._repeated(match[0])
         else:
             self.at += 1
             self._plain(c)
@@ -112,44 +114,44 @@ class _Translation:
         rest = self.pattern[self.at:self.at + 1]
         if rest and (rest in "*+?" or _REPETITION.match(self.pattern, self.at)):
             raise self.wrong(f"bad repetition operator {how}{rest}")
-        self.made.append(how + "?" * lazy)
+        self.parts.append(how + "?" * lazy)
 
     def _plain(self, c: str) -> None:
         if c == "\\":
-            self.made.append(self._escaped())
+            self.parts.append(self._escaped())
         elif c == "[":
-            self.made.append(self._bracket())
+            self.parts.append(self._bracket())
         elif c == "(":
             self._group()
         elif c == ")":
             if len(self.groups) == 1:
                 raise self.wrong("unexpected )")
-            self.made.append(")" * (len(self.groups.pop()[0]) + 1))
+            self.parts.append(")" * (len(self.groups.pop()[0]) + 1))
         elif c == "|":
             flags = self.groups[-1][0]
-            self.made.append(")" * len(flags) + "|" + "".join(flags))
+            self.parts.append(")" * len(flags) + "|" + "".join(flags))
         elif c == "$":
-            self.made.append("$" if self.groups[-1][1] else "\\Z")
+            self.parts.append("$" if self.groups[-1][1] else "\\Z")
         else:
-            self.made.append(c if c in "^." else re.escape(c))
+            self.parts.append(c if c in "^." else re.escape(c))
 
     def _group(self) -> None:
         lines = self.groups[-1][1]
         if not self.pattern.startswith("?", self.at):
-            self.made.append("(")
-        elif found := re.compile(r"\?P<\w+>").match(self.pattern, self.at):
-            self.made.append("(" + found[0])
-            self.at = found.end()
+            self.parts.append("(")
+        elif match := re.compile(r"\?P<\w+>").match(self.pattern, self.at):
+            self.parts.append("(" + match[0])
+            self.at = match.end()
         else:
-            found = _FLAGS.match(self.pattern, self.at)
-            on, off, end = found.groups() if found else ("", "", "")
-            if not found or set(on + (off or "")) - set("ims"):
+            match = _FLAGS.match(self.pattern, self.at)
+            on, off, end = match.groups() if match else ("", "", "")
+            if not match or set(on + (off or "")) - set("ims"):
                 raise self.wrong(f"({self.pattern[self.at:self.at + 3]} is no group, or one of "
                                  f"flags other than i, m and s")
-            self.at = found.end()
+            self.at = match.end()
             lines = "m" in on or (lines and "m" not in (off or ""))
             opened = f"(?{on}{'-' + off if off else ''}:"
-            self.made.append(opened)
+            self.parts.append(opened)
             if end == ")":
                 self.groups[-1] = ([*self.groups[-1][0], opened], lines)
                 return
@@ -180,50 +182,50 @@ class _Translation:
         if c and c in _CONTROLS:
             return _CONTROLS[c], False
         if c == "x":
-            found = re.compile(r"([0-9a-fA-F]{2})|\{([0-9a-fA-F]{1,6})\}").match(
+            match = re.compile(r"([0-9a-fA-F]{2})|\{([0-9a-fA-F]{1,6})\}").match(
                 self.pattern, self.at)
-            if found and int(found[1] or found[2], 16) <= sys.maxunicode:
-                self.at = found.end()
-                return f"\\U{int(found[1] or found[2], 16):08x}", False
-        if found := re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}").match(self.pattern, self.at - 1):
-            self.at = found.end()
-            return f"\\U{int(found[0], 8):08x}", False
+            if match and int(match[1] or match[2], 16) <= sys.maxunicode:
+                self.at = match.end()
+                return f"\\U{int(match[1] or match[2], 16):08x}", False
+        if match := re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}").match(self.pattern, self.at - 1):
+            self.at = match.end()
+            return f"\\U{int(match[0], 8):08x}", False
         if c and c.isascii() and not c.isalnum() and c != "_":
             return re.escape(c), False
         raise self.wrong(f"invalid escape \\{c}")
 
     def _property(self, negated: bool) -> str:
-        found = re.compile(r"([A-Z])|\{(\^?)(\w+)\}").match(self.pattern, self.at)
-        if not found:
+        match = re.compile(r"([A-Z])|\{(\^?)(\w+)\}").match(self.pattern, self.at)
+        if not match:
             raise self.wrong("\\p needs a category such as \\pL or \\p{Lu}")
-        self.at = found.end()
-        inside = _category(found[1] or found[3], negated is not bool(found[2]))
+        self.at = match.end()
+        inside = _category(match[1] or match[3], negated is not bool(match[2]))
         if not inside:
-            raise self.wrong(f"there is no category {found[0]}; scripts such as \\p{{Greek}} are "
+            raise self.wrong(f"there is no category {match[0]}; scripts such as \\p{{Greek}} are "
                              f"not supported, write ranges such as [\\x{{370}}-\\x{{3ff}}]")
         return inside
 
     def _bracket(self) -> str:
-        made = ["["]
+        parts = ["["]
         if self.pattern.startswith("^", self.at):
-            made.append("^")
+            parts.append("^")
             self.at += 1
         first = self.at
         while self.pattern[self.at:self.at + 1] != "]" or self.at == first:
             if self.at >= len(self.pattern):
                 raise self.wrong("missing ]")
-            made.append(self._in_bracket())
+            parts.append(self._in_bracket())
         self.at += 1
-        return "".join([*made, "]"])
+        return "".join([*parts, "]"])
 
     def _in_bracket(self) -> str:
-        found = re.compile(r"\[:(\^?)(\w+):\]").match(self.pattern, self.at)
-        if found:
-            if found[2] not in _NAMED:
-                raise self.wrong(f"there is no class {found[0]}")
-            self.at = found.end()
-            inside = _NAMED[found[2]]
-            return _complement(inside) if found[1] else inside
+        match = re.compile(r"\[:(\^?)(\w+):\]").match(self.pattern, self.at)
+        if match:
+            if match[2] not in _NAMED:
+                raise self.wrong(f"there is no class {match[0]}")
+            self.at = match.end()
+            inside = _NAMED[match[2]]
+            return _complement(inside) if match[1] else inside
         c = self.pattern[self.at]
         self.at += 1
         if c == "\\":
@@ -239,49 +241,49 @@ def compiled(pattern: bytes) -> re.Pattern[str]:
         InvalidArgumentError: it is no pattern of RE2, or one that is not supported.
     """
     translation = _Translation(pattern.decode("utf-8", _SURROGATES))
-    made = translation.translated()
+    translated = translation.translated()
     try:
-        return re.compile(made)
+        return re.compile(translated)
     except (re.error, OverflowError, RecursionError) as error:
         raise translation.wrong(str(error).partition(" at position")[0]) from None
 
 
 @functools.lru_cache(maxsize=512)
-def _rewriting(rewrite: bytes, groups: int) -> tuple[Any, ...]:
+def _rewriting(rewrite: bytes, groups: int) -> tuple[str, ...]:
     """The parts of a rewrite: texts, and numbers of groups."""
     parts = re.split(r"(\\.?)", rewrite.decode("utf-8", _SURROGATES), flags=re.DOTALL)
-    made: list[Any] = []
+    pieces: list[Any] = []
     for part in parts:
         if part.startswith("\\") and part != "\\\\":
             if not part[1:].isdecimal() or int(part[1:]) > groups:
                 raise InvalidArgumentError(
                     f"invalid rewrite {shown(rewrite)}: a backslash must be followed by another, "
                     f"or by the number of a group, of which the pattern has {groups}")
-            made.append(int(part[1:]))
+            pieces.append(int(part[1:]))
         elif part:
-            made.append("\\" if part == "\\\\" else part)
-    return tuple(made)
+            pieces.append("\\" if part == "\\\\" else part)
+    return tuple(pieces)
 
 
-def _replaced(text: bytes, pattern: re.Pattern[str], parts: tuple[Any, ...], all_: bool) -> bytes:
-    found = text.decode("utf-8", _SURROGATES)
-    made, end, last = [], 0, -1
-    for match in pattern.finditer(found):
+def _replaced(text: bytes, pattern: re.Pattern[str], parts: tuple[str, ...], all_: bool) -> bytes:
+    whole = text.decode("utf-8", _SURROGATES)
+    pieces, end, last = [], 0, -1
+    for match in pattern.finditer(whole):
         # RE2 finds no empty match right behind a match; Python does.
         if match.start() == match.end() == last:
             continue
-        made.append(found[end:match.start()])
-        made += [p if isinstance(p, str) else match[p] or "" for p in parts]
+        pieces.append(whole[end:match.start()])
+        pieces += [p if isinstance(p, str) else match[p] or "" for p in parts]
         end = last = match.end()
         if not all_:
             break
-    made.append(found[end:])
-    return "".join(made).encode("utf-8", _SURROGATES)
+    pieces.append(whole[end:])
+    return "".join(pieces).encode("utf-8", _SURROGATES)
 
 
 @per_value
-def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True,
-                  name: str | None = None) -> Tensor:
+def regex_replace(input: TensorLike, pattern: TensorLike, rewrite: TensorLike,
+                  replace_global: bool = True, name: str | None = None) -> Tensor:
     r"""Each string with what matches `pattern` replaced.
 
     The syntax is RE2's; it runs as Python's `re`, whose time is not linear in the string for every
@@ -310,7 +312,7 @@ def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool =
 
 
 @per_value
-def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
+def regex_full_match(input: TensorLike, pattern: str, name: str | None = None) -> Tensor:
     """Whether the whole of each string matches `pattern`, a regular expression as RE2 reads it.
 
     It runs as Python's `re`: see `regex_replace`.
@@ -329,8 +331,8 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tenso
                 [Spec(x.spec.shape, bool_)])[0]
 
 
-def _scalar(value: Any, what: str) -> Tensor:
-    found = strings(value, what)
-    if found.ndim:
-        raise InvalidArgumentError(f"a {what} must be one string; got {found.spec}")
-    return found
+def _scalar(value: TensorLike, what: str) -> Tensor:
+    scalar = strings(value, what)
+    if scalar.ndim:
+        raise InvalidArgumentError(f"a {what} must be one string; got {scalar.spec}")
+    return scalar

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from gtape.core.formatting import shown
 from gtape.core.size_limits import check_size, room_for
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes, reduced
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_int, as_items, axes_of
+from gtape.ops.arguments import as_int, as_items, axes_of, host
 from gtape.ops.text.steps import array_of, each, one_of, per_value, strings
 from gtape.trace.host_steps import step
+
+if TYPE_CHECKING:
+    from gtape.ops.ragged.ragged_tensor import RaggedTensor
+from gtape.core.annotations import IntsLike, TensorLike
 
 _UNITS = ("BYTE", "UTF8_CHAR")
 
@@ -29,7 +33,7 @@ def _characters(text: bytes) -> list[int]:
 
 
 @per_value
-def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
+def length(input: TensorLike, unit: str = "BYTE", name: str | None = None) -> Tensor:
     """How many bytes, or UTF-8 characters, each string has: int32.
 
     Raises:
@@ -42,7 +46,7 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
     return each("length", count, strings(input, "length"), int32)
 
 
-def _cased(name: str, given: Any, encoding: str, of_bytes: Callable[[bytes], bytes],
+def _cased(name: str, given: TensorLike, encoding: str, of_bytes: Callable[[bytes], bytes],
            of_text: Callable[[str], str]) -> Tensor:
     one_of(f"tf.strings.{name}: encoding", encoding, ("", "utf-8"))
     function = of_bytes
@@ -52,7 +56,7 @@ def _cased(name: str, given: Any, encoding: str, of_bytes: Callable[[bytes], byt
 
 
 @per_value
-def lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+def lower(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
     """Each string in lower case: its ASCII letters, or with encoding='utf-8' all of them.
 
     Raises:
@@ -62,7 +66,7 @@ def lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
 
 
 @per_value
-def upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+def upper(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
     """Each string in upper case: its ASCII letters, or with encoding='utf-8' all of them.
 
     Raises:
@@ -72,21 +76,20 @@ def upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
 
 
 @per_value
-def strip(input: Any, name: str | None = None) -> Tensor:
+def strip(input: TensorLike, name: str | None = None) -> Tensor:
     """Each string without the ASCII white space at its ends."""
     return each("strip", bytes.strip, strings(input, "strip"), string)
 
 
-def _between(separator: Any) -> bytes:
-    found = strings(separator, "join: separator")
-    if found.ndim:
+def _between(separator: str) -> bytes:
+    scalar = strings(separator, "join: separator")
+    if scalar.ndim:
         raise InvalidArgumentError(f"tf.strings.join: the separator must be one string; got "
-                                   f"{found.spec}")
-    text: bytes = found._peek()[()]  # type: ignore[attr-defined]
-    return text
+                                   f"{scalar.spec}")
+    return host(scalar).item()
 
 
-def join(inputs: Any, separator: Any = "", name: str | None = None) -> Any:
+def join(inputs: TensorLike, separator: str = "", name: str | None = None) -> Any:
     """The strings of several tensors of one shape, or scalars, put together element by element.
 
     Raises:
@@ -113,16 +116,16 @@ def join(inputs: Any, separator: Any = "", name: str | None = None) -> Any:
     return step("join", run, parts, [Spec(shape, string)])[0]
 
 
-def _flat(value: Any, like: Any) -> Any:
+def _flat(value: Any, like: RaggedTensor) -> Tensor:
     """The flat values of an input of `join` that stands beside a ragged one.
 
     Raises:
         InvalidArgumentError: it is neither a scalar nor has rows of the same lengths.
     """
     if not hasattr(value, "with_flat_values"):
-        found = strings(value, "join")
-        if not found.ndim:
-            return found
+        tensor = strings(value, "join")
+        if not tensor.ndim:
+            return tensor
     elif [s.numpy().tolist() for s in value.nested_row_splits] == [
             s.numpy().tolist() for s in like.nested_row_splits]:
         return value.flat_values
@@ -130,8 +133,8 @@ def _flat(value: Any, like: Any) -> Any:
                                f"RaggedTensors of rows of the same lengths; got {shown(value)}")
 
 
-def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator: Any = "",
-                name: str | None = None) -> Tensor:
+def reduce_join(inputs: Any, axis: IntsLike | None = None, keepdims: bool = False,
+                separator: str = "", name: str | None = None) -> Tensor:
     """The strings along axes put together; along a list of axes, the first changes fastest.
 
     Raises:
@@ -159,7 +162,7 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
     return step("reduce_join", run, [x], [Spec(reduced(x.spec.shape, within, keepdims), string)])[0]
 
 
-def _rows_joined(ragged: Any, axis: Any, keepdims: bool, between: bytes) -> Any:
+def _rows_joined(ragged: Any, axis: object, keepdims: bool, between: bytes) -> Any:
     """`reduce_join` of a RaggedTensor over its last axis."""
     rank = ragged.shape.rank
     if rank != ragged.ragged_rank + 1 or keepdims or axis not in (-1, rank - 1):
@@ -168,9 +171,9 @@ def _rows_joined(ragged: Any, axis: Any, keepdims: bool, between: bytes) -> Any:
             f"joined, without keepdims; got axis={axis} of rank {rank}")
     *outer, splits = [s.numpy() for s in ragged.nested_row_splits]
     flat = ragged.flat_values.numpy()
-    made: Any = convert(array_of([between.join(flat[a:b]) for a, b in pairwise(splits)],
-                                 (len(splits) - 1,), string))
-    return type(ragged).from_nested_row_splits(made, outer) if outer else made
+    joined: Any = convert(array_of([between.join(flat[a:b]) for a, b in pairwise(splits)],
+                                   (len(splits) - 1,), string))
+    return type(ragged).from_nested_row_splits(joined, outer) if outer else joined
 
 
 def _part(text: bytes, pos: int, size: int, unit: str) -> bytes:
@@ -186,7 +189,8 @@ def _part(text: bytes, pos: int, size: int, unit: str) -> bytes:
 
 
 @per_value
-def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Tensor:
+def substr(input: TensorLike, pos: TensorLike, len: TensorLike, unit: str = "BYTE",
+           name: str | None = None) -> Tensor:
     """`len` bytes, or UTF-8 characters, of each string from `pos`: shorter at the end.
 
     Args:
@@ -214,8 +218,8 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
     return step("substr", run, parts, [Spec(shape, string)])[0]
 
 
-def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, separator: Any = "",
-                          name: str | None = None) -> Tensor:
+def unsorted_segment_join(inputs: TensorLike, segment_ids: TensorLike, num_segments: TensorLike,
+                          separator: Any = "", name: str | None = None) -> Tensor:
     """The strings of each segment put together, in the order in which they come.
 
     Raises:
@@ -231,18 +235,18 @@ def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, sepa
     if x.spec.shape[:rank] != ids.spec.shape:
         raise InvalidArgumentError(f"tf.strings.unsorted_segment_join: the shape of segment_ids "
                                    f"must begin that of inputs; got {ids.spec} and {x.spec}")
-    made = Spec((count, *x.spec.shape[rank:]), string)
-    check_size("unsorted_segment_join", made)
+    result = Spec((count, *x.spec.shape[rank:]), string)
+    check_size("unsorted_segment_join", result)
 
     def run(array: np.ndarray, at: np.ndarray) -> list[np.ndarray]:
         if at.size and not 0 <= at.min() <= at.max() < count:
             raise InvalidArgumentError(f"tf.strings.unsorted_segment_join: segment_ids must lie in "
                                        f"[0, {count}); got {at.min()} to {at.max()}")
         rows = array.reshape(at.size, math.prod(array.shape[rank:]))
-        with room_for("unsorted_segment_join", made):
+        with room_for("unsorted_segment_join", result):
             joined = np.full((count, rows.shape[1]), b"", object)
         for i in np.unique(at):
             joined[i] = [between.join(column) for column in rows[at.reshape(-1) == i].T]
         return [joined.reshape(count, *array.shape[rank:])]
 
-    return step("unsorted_segment_join", run, [x, ids], [made])[0]
+    return step("unsorted_segment_join", run, [x, ids], [result])[0]

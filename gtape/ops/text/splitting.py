@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, int32, int64, string
 from gtape.core.errors import InvalidArgumentError
@@ -17,34 +19,33 @@ from gtape.core.size_limits import check_size
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_bytes, as_int, as_ints
+from gtape.ops.ragged.ragged_tensor import RaggedTensor
 from gtape.ops.text.steps import array_of, known, strings
 from gtape.ops.text.unicode import Decoding
 
 _REPLACEMENT = 0xFFFD
 
 
-def _tensor(items: Sequence[Any], dtype: DType) -> Tensor:
+def _tensor(items: Sequence[object], dtype: DType) -> Tensor:
     return convert(array_of(items, (len(items),), dtype), dtype)
 
 
-def _splits(rows: Sequence[Sequence[Any]]) -> np.ndarray:
+def _splits(rows: Sequence[Sequence[object]]) -> np.ndarray:
     return np.cumsum([0, *map(len, rows)], dtype=np.int64)
 
 
-def _ragged(flat: Tensor, splits: Any, outer: Any) -> Any:
+def _ragged(flat: Tensor, splits: Any, outer: Any) -> RaggedTensor:
     """Rows of `flat`, below the axes of `outer`: a shape, or nested row splits."""
-    from gtape.ops.ragged.ragged_tensor import RaggedTensor
-
-    made = RaggedTensor.from_row_splits(flat, splits)
+    rows = RaggedTensor.from_row_splits(flat, splits)
     if isinstance(outer, tuple):
         for i, count in reversed(list(enumerate(outer))[1:]):
-            made = RaggedTensor.from_uniform_row_length(made, count, nrows=int(
+            rows = RaggedTensor.from_uniform_row_length(rows, count, nrows=int(
                 np.prod(outer[:i])))
-        return made
+        return rows
     return RaggedTensor.from_nested_row_splits(flat, [*outer, splits])
 
 
-def _rows(name: str, given: Any, pieces: Callable[[bytes], Sequence[tuple[Any, ...]]],
+def _rows(name: str, given: Any, pieces: Callable[[bytes], Sequence[tuple[object, ...]]],
           wanted: Sequence[DType]) -> list[Any]:
     """For each entry of the tuples of a string's pieces: vectors of a scalar, else ragged."""
     outer: Any = None
@@ -52,14 +53,16 @@ def _rows(name: str, given: Any, pieces: Callable[[bytes], Sequence[tuple[Any, .
         outer, given = list(given.nested_row_splits), given.flat_values
     (array,) = known(name, strings(given, name))
     rows = [pieces(text) for text in array.reshape(-1)]
-    made = [_tensor([p[i] for row in rows for p in row], dtype) for i, dtype in enumerate(wanted)]
+    vectors = [_tensor([p[i] for row in rows for p in row], dtype)
+               for i, dtype in enumerate(wanted)]
     if not array.ndim:
-        return made
+        return vectors
     splits = _splits(rows)
-    return [_ragged(flat, splits, array.shape if outer is None else outer) for flat in made]
+    return [_ragged(flat, splits, array.shape if outer is None else outer) for flat in vectors]
 
 
-def split(input: Any, sep: Any = None, maxsplit: Any = -1, name: str | None = None) -> Any:
+def split(input: TensorLike | CompositeTensor, sep: str | None = None, maxsplit: int = -1,
+          name: str | None = None) -> Any:
     """The parts of each string between separators, as Python's `bytes.split` finds them.
 
     In a traced function this makes the function run eagerly, for the lengths depend on values.
@@ -83,7 +86,7 @@ def split(input: Any, sep: Any = None, maxsplit: Any = -1, name: str | None = No
     return _rows("split", input, lambda text: [(p,) for p in text.split(how, most)], [string])[0]
 
 
-def bytes_split(input: Any, name: str | None = None) -> Any:
+def bytes_split(input: TensorLike, name: str | None = None) -> Any:
     """The bytes of each string: a vector of one, a RaggedTensor of several.
 
     Raises:
@@ -93,9 +96,9 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
                  lambda text: [(text[i:i + 1],) for i in range(len(text))], [string])[0]
 
 
-def unicode_decode(input: Any, input_encoding: str, errors: str = "replace",
-                   replacement_char: Any = _REPLACEMENT, replace_control_characters: bool = False,
-                   name: str | None = None) -> Any:
+def unicode_decode(input: str, input_encoding: str, errors: str = "replace",
+                   replacement_char: int = _REPLACEMENT, replace_control_characters: bool = False,
+                   name: str | None = None) -> Tensor:
     """The code points of each string, int32: a vector of one, a RaggedTensor of several.
 
     Args:
@@ -113,8 +116,8 @@ def unicode_decode(input: Any, input_encoding: str, errors: str = "replace",
                                        replace_control_characters)[0]
 
 
-def unicode_decode_with_offsets(input: Any, input_encoding: str, errors: str = "replace",
-                                replacement_char: Any = _REPLACEMENT,
+def unicode_decode_with_offsets(input: str, input_encoding: str, errors: str = "replace",
+                                replacement_char: int = _REPLACEMENT,
                                 replace_control_characters: bool = False,
                                 name: str | None = None) -> Any:
     """`unicode_decode`, and the bytes, int64, at which the characters begin: (points, offsets)."""
@@ -123,8 +126,8 @@ def unicode_decode_with_offsets(input: Any, input_encoding: str, errors: str = "
     return points, offsets
 
 
-def unicode_split(input: Any, input_encoding: str, errors: str = "replace",
-                  replacement_char: Any = _REPLACEMENT, name: str | None = None) -> Any:
+def unicode_split(input: TensorLike, input_encoding: str, errors: str = "replace",
+                  replacement_char: object = _REPLACEMENT, name: str | None = None) -> Any:
     """The characters of each string, in its encoding: a vector of one, a RaggedTensor of several.
 
     Arguments and errors are those of `unicode_decode`.
@@ -132,7 +135,7 @@ def unicode_split(input: Any, input_encoding: str, errors: str = "replace",
     return unicode_split_with_offsets(input, input_encoding, errors, replacement_char)[0]
 
 
-def unicode_split_with_offsets(input: Any, input_encoding: str, errors: str = "replace",
+def unicode_split_with_offsets(input: TensorLike, input_encoding: str, errors: str = "replace",
                                replacement_char: Any = _REPLACEMENT, name: str | None = None,
                                ) -> Any:
     """`unicode_split`, and the bytes, int64, at which the characters begin: (parts, offsets)."""
@@ -148,8 +151,8 @@ def unicode_split_with_offsets(input: Any, input_encoding: str, errors: str = "r
 class _Ngrams:
     """How n-grams are made of a row of strings."""
 
-    def __init__(self, widths: Any, separator: Any, pads: Any, padding_width: Any,
-                 preserves: bool) -> None:
+    def __init__(self, widths: int | tuple[int, ...], separator: TensorLike, pads: object,
+                 padding_width: Any, preserves: bool) -> None:
         self.widths = as_ints(widths, "ngrams: ngram_width")
         if not self.widths or min(self.widths) < 1:
             raise ValueError(f"tf.strings.ngrams: every ngram_width must be greater than 0; got "
@@ -173,14 +176,14 @@ class _Ngrams:
         return width - 1 if self.most is None else min(self.most, width - 1)
 
     def of(self, row: Sequence[bytes]) -> list[bytes]:
-        made: list[bytes] = []
+        grams: list[bytes] = []
         for width in self.widths:
             padded = self._padded(row, width)
-            made += [self.between.join(padded[i:i + width])
-                     for i in range(len(padded) - width + 1)]
-        if not made and self.preserves and len(row):
-            made = [self.between.join(self._padded(row, min(self.widths)))]
-        return made
+            grams += [self.between.join(padded[i:i + width])
+                      for i in range(len(padded) - width + 1)]
+        if not grams and self.preserves and len(row):
+            grams = [self.between.join(self._padded(row, min(self.widths)))]
+        return grams
 
     def _padded(self, row: Sequence[bytes], width: int) -> list[bytes]:
         if self.pads is None:
@@ -190,8 +193,8 @@ class _Ngrams:
         return [left] * count + list(row) + [right] * count
 
 
-def ngrams(data: Any, ngram_width: Any, separator: Any = " ", pad_values: Any = None,
-           padding_width: Any = None, preserve_short_sequences: bool = False,
+def ngrams(data: Any, ngram_width: Any, separator: TensorLike = " ", pad_values: str | None = None,
+           padding_width: object = None, preserve_short_sequences: bool = False,
            name: str | None = None) -> Any:
     """Strings of `ngram_width` neighbours along the last axis, joined.
 

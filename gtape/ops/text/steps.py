@@ -9,22 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_strings
+from gtape.ops.arguments import as_strings, host
 from gtape.trace.host_callback import symbolic
 from gtape.trace.host_steps import step, untraceable
 
 
-def strings(value: Any, name: str) -> Tensor:
+def strings(value: TensorLike, name: str) -> Tensor:
     """`value` as a string tensor. Raises InvalidArgumentError: it is none."""
     return as_strings(value, f"tf.strings.{name}")
 
 
-def one_of(name: str, value: Any, allowed: Sequence[str]) -> Any:
+def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     """`value`. Raises InvalidArgumentError: it is none of `allowed`."""
     if value not in allowed:
         raise InvalidArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}; got "
@@ -32,11 +33,11 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> Any:
     return value
 
 
-def array_of(items: Sequence[Any], shape: Sequence[int], dtype: DType) -> np.ndarray:
+def array_of(items: Sequence[object], shape: Sequence[int], dtype: DType) -> np.ndarray:
     """An array of these elements; strings keep the NULs at their end."""
-    made = np.empty(len(items), dtype.np_dtype)
-    made[:] = items
-    return made.reshape(tuple(shape))
+    array = np.empty(len(items), dtype.np_dtype)
+    array[:] = items  # np.array(items) would make a fixed width of strings, and cut their NULs off
+    return array.reshape(tuple(shape))
 
 
 def each(name: str, function: Callable[[Any], Any], x: Tensor, dtype: DType) -> Tensor:
@@ -63,20 +64,20 @@ def known(name: str, *tensors: Tensor) -> list[np.ndarray]:
     """
     if symbolic(*tensors):
         raise untraceable(f"tf.strings.{name}")
-    return [x._peek() for x in tensors]  # type: ignore[attr-defined]
+    return [host(x) for x in tensors]
 
 
-def per_value(function: Callable[..., Any]) -> Callable[..., Any]:
+def per_value(function: Callable[..., object]) -> Callable[..., Any]:
     """Decorator: of a ragged first argument, `function` of its flat values, as ragged as it is."""
     first = next(iter(inspect.signature(function).parameters))
 
     @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> Any:
         given: Any = args[0] if args else kwargs.get(first)
         if not hasattr(given, "with_flat_values"):
             return function(*args, **kwargs)
         flat = given.flat_values
-        made = function(flat, *args[1:], **kwargs) if args else function(**kwargs | {first: flat})
-        return given.with_flat_values(made)
+        result = function(flat, *args[1:], **kwargs) if args else function(**kwargs | {first: flat})
+        return given.with_flat_values(result)
 
     return run

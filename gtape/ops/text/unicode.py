@@ -31,7 +31,7 @@ class Decoding:
         InvalidArgumentError: an encoding, a way to treat errors or a character that does not exist.
     """
 
-    def __init__(self, encoding: Any, errors: Any = "replace", replacement_char: Any = _REPLACEMENT,
+    def __init__(self, encoding: str, errors: str = "replace", replacement_char: int = _REPLACEMENT,
                  replace_control_characters: bool = False) -> None:
         try:
             self.encoding = codecs.lookup(encoding).name
@@ -48,7 +48,7 @@ class Decoding:
         Raises:
             InvalidArgumentError: the bytes are no text of this encoding, and errors='strict'.
         """
-        found: list[tuple[int, int]] = []
+        placed: list[tuple[int, int]] = []
         at = 0
         while at < len(text):
             end, point = self._next(text, at)
@@ -60,20 +60,21 @@ class Decoding:
             elif self.replaces_controls and point < 0x20:
                 point = None if self.errors == "ignore" else self.replacement
             if point is not None:
-                found.append((point, at))
+                placed.append((point, at))
             at = end
-        return found
+        return placed
 
     def _next(self, text: bytes, at: int) -> tuple[int, int | None]:
         """The end of the character at a byte, and its code point; None where it is none."""
+        # Byte by byte: only so a decoder tells where each character ends.
         decoder = codecs.getincrementaldecoder(self.encoding)("strict")
         for end in range(at + 1, len(text) + 1):
             try:
-                made = decoder.decode(text[end - 1:end], final=False)
+                character = decoder.decode(text[end - 1:end], final=False)
             except UnicodeDecodeError as error:
                 return max(at + error.end, at + 1), None
-            if made:
-                return end, ord(made)
+            if character:
+                return end, ord(character)
         return len(text), None
 
     def text(self, text: bytes) -> str:
@@ -95,8 +96,8 @@ def _code_point(value: int) -> int:
 
 
 @per_value
-def unicode_transcode(input: Any, input_encoding: str, output_encoding: str,
-                      errors: str = "replace", replacement_char: Any = _REPLACEMENT,
+def unicode_transcode(input: str, input_encoding: str, output_encoding: str,
+                      errors: str = "replace", replacement_char: int = _REPLACEMENT,
                       replace_control_characters: bool = False, name: str | None = None) -> Tensor:
     """Each string in another encoding.
 
@@ -110,16 +111,16 @@ def unicode_transcode(input: Any, input_encoding: str, output_encoding: str,
 
 
 def _encoded(points: Sequence[int], encoding: str, errors: str, replacement: int) -> bytes:
-    made = []
+    characters = []
     for point in points:
         if 0 <= point <= 0x10FFFF and not 0xD800 <= point < 0xE000:
-            made.append(chr(point))
+            characters.append(chr(point))
         elif errors == "strict":
             raise InvalidArgumentError(f"{point} is no code point of Unicode, or is a surrogate; "
                                        f"give errors='replace' or 'ignore'")
         elif errors == "replace":
-            made.append(chr(replacement))
-    return "".join(made).encode(encoding)
+            characters.append(chr(replacement))
+    return "".join(characters).encode(encoding)
 
 
 def unicode_encode(input: Any, output_encoding: str, errors: str = "replace",
@@ -144,18 +145,18 @@ def unicode_encode(input: Any, output_encoding: str, errors: str = "replace",
     if hasattr(input, "with_flat_values"):
         *outer, splits = [s.numpy() for s in input.nested_row_splits]
         flat = input.flat_values.numpy().tolist()
-        made = convert([_encoded(flat[a:b], output_encoding, errors, other)
-                        for a, b in pairwise(splits)], string)
-        return type(input).from_nested_row_splits(made, outer) if outer else made
+        encoded = convert([_encoded(flat[a:b], output_encoding, errors, other)
+                           for a, b in pairwise(splits)], string)
+        return type(input).from_nested_row_splits(encoded, outer) if outer else encoded
     x = convert(input)
     if x.dtype is not int32 or not x.ndim:
         raise InvalidArgumentError(f"tf.strings.unicode_encode takes rows of int32; got {x.spec}")
 
     def run(array: np.ndarray) -> list[np.ndarray]:
-        made = np.empty(array.shape[:-1], object)
-        flat = made.reshape(-1)
+        texts = np.empty(array.shape[:-1], object)
+        flat = texts.reshape(-1)
         for i, row in enumerate(array.reshape(flat.size, array.shape[-1]).tolist()):
             flat[i] = _encoded(row, output_encoding, errors, other)
-        return [made]
+        return [texts]
 
     return step("unicode_encode", run, [x], [Spec(x.spec.shape[:-1], string)])[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gtape.core.op import Op
 from gtape.core.tensor import Tensor
 from gtape.ops.checks import numerics, ranges
 from gtape.ops.image import adjustments
@@ -13,6 +14,7 @@ from gtape.ops.linalg import (
     determinants,
     diagonals,
     eigen,
+    least_squares,
     lu,
     matrix_functions,
     norms,
@@ -21,7 +23,15 @@ from gtape.ops.linalg import (
 )
 from gtape.ops.nn import cross_entropy, dropout, normalization, softmax
 from gtape.ops.random import functions
-from gtape.ops.reductions import cumulative, histograms, more_reductions, reductions, sums
+from gtape.ops.reductions import (
+    cumulative,
+    histograms,
+    log_sum_exp,
+    logical,
+    moments,
+    reductions,
+    sums,
+)
 from gtape.ops.shape import arranging, casting, identity, layout, packing
 from gtape.ops.signal import fourier, frames
 from gtape.vmap.operand import Attrs, Operand, batches
@@ -34,26 +44,26 @@ def run(op: Any, tensors: Sequence[Tensor], attrs: Attrs) -> tuple[Tensor, ...]:
     return op.reapply(list(tensors), tuple(attrs.values()))
 
 
-def behind(axis: Any) -> Any:
+def behind(axis: int | tuple[int, ...]) -> Any:
     """An axis, or several, counted with that of the elements in front."""
     return axis + 1 if isinstance(axis, int) else tuple(a + 1 for a in axis)
 
 
 @batches(reductions.reduce_sum_, reductions.reduce_mean_, reductions.reduce_max_,
-         reductions.reduce_min_, more_reductions.reduce_prod_, more_reductions.reduce_all_,
-         more_reductions.reduce_any_, more_reductions.reduce_logsumexp_,
-         more_reductions.reduce_variance_, norms.euclidean_norm_, more_reductions.share_,
+         reductions.reduce_min_, reductions.reduce_prod_, logical.reduce_all_,
+         logical.reduce_any_, log_sum_exp.reduce_logsumexp_,
+         moments.reduce_variance_, norms.euclidean_norm_, log_sum_exp.share_,
          softmax.softmax_, softmax.softmax_grad_, softmax.log_softmax_, softmax.log_softmax_grad_,
          softmax.sparsemax_, cumulative.cumsum_, cumulative.cumprod_,
          cumulative.cumulative_logsumexp_, cumulative.shift_, cumulative.linear_scan_,
          sorting.arg_extreme_, arranging.reverse_, arranging.roll_, arranging.repeat_,
          packing.concat_, packing.stack_, packing.split_, packing.unstack_)
-def _along(op: Any, xs: Operands, attrs: Attrs) -> Any:
+def _along(op: Op, xs: Operands, attrs: Attrs) -> tuple[Tensor, ...]:
     return run(op, [x.full() for x in xs], attrs | {"axis": behind(attrs["axis"])})
 
 
 @batches(fourier.fft_, fourier.ifft_, fourier.rfft_, fourier.irfft_, normalization.normal_grad_)
-def _over(op: Any, xs: Operands, attrs: Attrs) -> Any:
+def _over(op: Op, xs: Operands, attrs: Attrs) -> tuple[Tensor, ...]:
     return run(op, [x.full() for x in xs], attrs | {"axes": behind(attrs["axes"])})
 
 
@@ -77,7 +87,7 @@ def _sequences(op: Any, xs: Operands, attrs: Attrs) -> Any:
          casting.bitcast_, numerics.check_numerics_, ranges.within_, histograms.bins_, sums.add_n_,
          functions.gamma_slope_, diagonals.cross_, determinants.det_, determinants.cofactors_,
          determinants.cofactor_change_, determinants.slogdet_, solving.inv_, solving.cholesky_,
-         solving.pinv_, eigen.eigh_, eigen.eig_, eigen.svd_, eigen.qr_, lu.lu_,
+         least_squares.pinv_, eigen.eigh_, eigen.eig_, eigen.svd_, eigen.qr_, lu.lu_,
          matrix_functions.expm_, matrix_functions.logm_, matrix_functions.square_root_,
          tridiagonal.tridiagonal_solve_, diagonals.diag_part_, diagonals.diag_, diagonals.set_diag_,
          diagonals.band_part_, sorting.take_along_, sorting.put_along_, sorting.sort_,
@@ -85,7 +95,7 @@ def _sequences(op: Any, xs: Operands, attrs: Attrs) -> Any:
          cross_entropy.softmax_cross_entropy_, cross_entropy.cross_entropy_grad_,
          cross_entropy.sparse_softmax_cross_entropy_, cross_entropy.sparse_cross_entropy_grad_,
          cross_entropy.pick_class_, cross_entropy.place_class_)
-def _whatever_is_in_front(op: Any, xs: Operands, attrs: Attrs) -> Any:
+def _whatever_is_in_front(op: Op, xs: Operands, attrs: Attrs) -> tuple[Tensor, ...]:
     return run(op, [x.full() for x in xs], attrs)
 
 

@@ -10,6 +10,7 @@ import math
 import string
 from typing import Any
 
+from gtape.core.op import Op
 from gtape.core.tensor import Tensor
 from gtape.ops.elementwise.scalars import multiply
 from gtape.ops.linalg import linear, solving
@@ -23,17 +24,17 @@ from gtape.vmap.rules.axes import Operands, run
 
 
 @batches(matmul_)
-def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+def _(op: Op, xs: Operands, attrs: Attrs) -> Tensor | Operand:
     a, b = xs
     turned_a, turned_b = attrs["transpose_a"], attrs["transpose_b"]
     if not b.batched and len(b.shape) == 2:
-        made = _rows(a, b.tensor, turned_a, turned_b)
+        product = _rows(a, b.tensor, turned_a, turned_b)
     elif not a.batched and len(a.shape) == 2 and len(b.shape) == 2:
-        made = _columns(a.tensor, b, turned_a, turned_b)
+        product = _columns(a.tensor, b, turned_a, turned_b)
     else:
-        made = None
-    if made is not None:
-        return made
+        product = None
+    if product is not None:
+        return product
     rank = max(len(a.shape), len(b.shape))
     return matmul_(a.aligned(rank), b.aligned(rank), transpose_a=turned_a, transpose_b=turned_b)
 
@@ -55,8 +56,8 @@ def _rows(a: Operand, b: Tensor, turned_a: bool, turned_b: bool) -> Tensor | Ope
     shape = (*batch, rows, inner)
     whole = a.along(a.lead) if a.shape == shape else moved(a.reshaped(shape), 0, a.lead)
     flat = reshape_(whole, shape=(a.size * math.prod(shape[:-1]), inner))
-    made = matmul_(flat, b, transpose_b=turned_b)
-    return Operand.of(reshape_(made, shape=(*whole.spec.shape[:-1], columns)), a.lead)
+    product = matmul_(flat, b, transpose_b=turned_b)
+    return Operand.of(reshape_(product, shape=(*whole.spec.shape[:-1], columns)), a.lead)
 
 
 def _scaled_rows(a: Operand, b: Tensor, turned_b: bool, shape: tuple[int, ...]) -> Tensor:
@@ -64,13 +65,14 @@ def _scaled_rows(a: Operand, b: Tensor, turned_b: bool, shape: tuple[int, ...]) 
     assert a.diagonal is not None
     b = swap_last(b) if turned_b else b
     lines = math.prod(shape[:-1])
+    # A product with a one-hot matrix picks rows: nothing is multiplied by zeros and added up.
     rows = reshape_(b, shape=(a.size, 1, shape[-1]))
     if a.ones:
-        made = rows if lines == 1 else broadcast_to_(rows, shape=(a.size, lines, shape[-1]))
+        scaled = rows if lines == 1 else broadcast_to_(rows, shape=(a.size, lines, shape[-1]))
     else:
         factors = transpose_(reshape_(a.diagonal, shape=(lines, a.size)), perm=(1, 0))
-        made = multiply(rows, reshape_(factors, shape=(a.size, lines, 1)))
-    return reshape_(made, shape=(a.size, *shape))
+        scaled = multiply(rows, reshape_(factors, shape=(a.size, lines, 1)))
+    return reshape_(scaled, shape=(a.size, *shape))
 
 
 def _columns(a: Tensor, b: Operand, turned_a: bool, turned_b: bool) -> Tensor | None:
@@ -82,13 +84,15 @@ def _columns(a: Tensor, b: Operand, turned_a: bool, turned_b: bool) -> Tensor | 
     if b.diagonal is not None and not b.lead:
         return reshape_(_scaled_rows(b, a, not turned_a, (1, rows)), shape=(b.size, rows, 1))
     flat = reshape_(b.tensor, shape=(b.size, inner))
-    made = matmul_(flat, a, transpose_b=not turned_a)
-    return reshape_(made, shape=(b.size, rows, 1))
+    product = matmul_(flat, a, transpose_b=not turned_a)
+    return reshape_(product, shape=(b.size, rows, 1))
 
 
 @batches(einsum_)
-def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+def _(op: object, xs: Operands, attrs: Attrs) -> Any:
     terms, _, result = attrs["equation"].partition("->")
+    # The axis of the elements is a letter like any other, and the contraction's order is found with
+    # it.
     letter = next((x for x in string.ascii_letters if x not in terms), None)
     if letter is None:
         return None
@@ -97,7 +101,7 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
 
 
 @batches(linear.weight_gradients_)
-def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+def _(op: Op, xs: Operands, attrs: Attrs) -> tuple[Tensor, ...]:
     x, dz = xs
     rows = math.prod(x.shape[:-1])
     left = x.reshaped((rows, x.shape[-1]))
@@ -110,19 +114,20 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
 
 
 @batches(solving.solve_, solving.triangular_solve_)
-def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+def _(op: Op, xs: Operands, attrs: Attrs) -> Any:
     a, b = xs
     if a.batched or len(a.shape) != 2 or len(b.shape) != 2:
         rank = max(len(a.shape), len(b.shape))
         return run(op, [a.aligned(rank), b.aligned(rank)], attrs)
     rows, columns = b.shape
+    # One matrix for all right sides: it is factored once.
     side_by_side = reshape_(b.along(1), shape=(rows, b.size * columns))
-    (made,) = run(op, [a.tensor, side_by_side], attrs)
-    return transpose_(reshape_(made, shape=(rows, b.size, columns)), perm=(1, 0, 2))
+    (solutions,) = run(op, [a.tensor, side_by_side], attrs)
+    return transpose_(reshape_(solutions, shape=(rows, b.size, columns)), perm=(1, 0, 2))
 
 
 @batches(losses.l2_loss_)
-def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+def _(op: Op, xs: Operands, attrs: Attrs) -> Any:
     (t,) = xs
     if t.spec.dtype.size < 4:
         return None

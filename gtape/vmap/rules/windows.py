@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gtape.core.op import Op
 from gtape.core.tensor import Tensor
-from gtape.ops.image import geometry
 from gtape.ops.indexing import sorting
 from gtape.ops.nn import convolution, depthwise, isotonic, morphology, pooling
-from gtape.ops.shape import batch_blocks
+from gtape.ops.shape import blocks
 from gtape.ops.shape.layout import broadcast_to_, reshape_, transpose_
 from gtape.vmap.operand import Attrs, Operand, batches
 from gtape.vmap.rules.axes import Operands, run
@@ -36,15 +36,15 @@ def _more_images(attrs: Attrs, size: int) -> Attrs:
 
 
 @batches(pooling.max_pool_, pooling.max_pool_grad_, pooling.max_pool_pick_, pooling.max_pool_index_,
-         pooling.avg_pool_, pooling.avg_pool_grad_, geometry.extract_patches_,
-         geometry.fold_patches_, batch_blocks.patches_, batch_blocks.fold_, morphology.put_winners_,
-         morphology.pick_winners_, isotonic.piece_means_, sorting.in_top_k_)
-def _images(op: Any, xs: Operands, attrs: Attrs) -> Any:
+         pooling.avg_pool_, pooling.avg_pool_grad_, blocks.patches_, blocks.fold_,
+         morphology.put_winners_, morphology.pick_winners_, isotonic.piece_means_,
+         sorting.in_top_k_)
+def _images(op: Op, xs: Operands, attrs: Attrs) -> Any:
     if attrs.get("batch"):
         return None
     size = xs[0].size
-    made = run(op, [_folded(x) for x in xs], _more_images(attrs, size))
-    return [_unfolded(y, size) for y in made]
+    images = run(op, [_folded(x) for x in xs], _more_images(attrs, size))
+    return [_unfolded(y, size) for y in images]
 
 
 @batches(morphology.dilation_)
@@ -52,8 +52,8 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, filters = xs
     if filters.batched:
         return None
-    made = run(op, [_folded(x), filters.tensor], attrs)
-    return [_unfolded(y, x.size) for y in made]
+    results = run(op, [_folded(x), filters.tensor], attrs)
+    return [_unfolded(y, x.size) for y in results]
 
 
 def _widened(x: Operand, groups: int = 1) -> Tensor:
@@ -74,23 +74,24 @@ def _narrowed(tensor: Tensor, size: int, groups: int = 1) -> Tensor:
     *rest, channels = tensor.spec.shape
     rank = len(rest)
     apart = reshape_(tensor, shape=(*rest, groups, size, channels // groups // size))
-    made = transpose_(apart, perm=(rank + 1, *range(rank + 1), rank + 2))
-    return reshape_(made, shape=(size, *rest, channels // size))
+    moved = transpose_(apart, perm=(rank + 1, *range(rank + 1), rank + 2))
+    return reshape_(moved, shape=(size, *rest, channels // size))
 
 
 @batches(convolution.convolution_, convolution.filter_grad_)
-def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
+def _(op: Op, xs: Operands, attrs: Attrs) -> Tensor:
     """Both are linear in x and in what has the features as its last axis."""
     x, other = xs
     size, groups = x.size, attrs["groups"]
     if not other.batched and op.name == "convolution_":
-        (made,) = run(op, [_folded(x), other.tensor], attrs)
-        return _unfolded(made, size)
+        (result,) = run(op, [_folded(x), other.tensor], attrs)
+        return _unfolded(result, size)
     if not x.batched:
-        (made,) = run(op, [x.tensor, _widened(other, groups)], attrs)
-        return _narrowed(made, size, groups)
-    (made,) = run(op, [_widened(x), _widened(other)], attrs | {"groups": groups * size})
-    return _narrowed(made, size)
+        (result,) = run(op, [x.tensor, _widened(other, groups)], attrs)
+        return _narrowed(result, size, groups)
+    # Groups keep the elements apart, as they keep groups of channels of one image apart.
+    (result,) = run(op, [_widened(x), _widened(other)], attrs | {"groups": groups * size})
+    return _narrowed(result, size)
 
 
 @batches(convolution.input_grad_)
@@ -98,12 +99,12 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     a, filters = xs
     size = a.size
     if not filters.batched:
-        (made,) = run(op, [_folded(a), filters.tensor], _more_images(attrs, size))
-        return _unfolded(made, size)
+        (result,) = run(op, [_folded(a), filters.tensor], _more_images(attrs, size))
+        return _unfolded(result, size)
     *rest, channels = attrs["shape"]
     attrs = attrs | {"groups": attrs["groups"] * size, "shape": (*rest, channels * size)}
-    (made,) = run(op, [_widened(a), _widened(filters)], attrs)
-    return _narrowed(made, size)
+    (result,) = run(op, [_widened(a), _widened(filters)], attrs)
+    return _narrowed(result, size)
 
 
 @batches(depthwise.depthwise_, depthwise.depthwise_input_grad_)
@@ -111,13 +112,13 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, filters = xs
     size = x.size
     if not filters.batched:
-        (made,) = run(op, [_folded(x), filters.tensor], _more_images(attrs, size))
-        return _unfolded(made, size)
+        (result,) = run(op, [_folded(x), filters.tensor], _more_images(attrs, size))
+        return _unfolded(result, size)
     if "shape" in attrs:
         *rest, channels = attrs["shape"]
         attrs = attrs | {"shape": (*rest, channels * size)}
-    (made,) = run(op, [_widened(x), _depths(filters)], attrs)
-    return _narrowed(made, size)
+    (result,) = run(op, [_widened(x), _depths(filters)], attrs)
+    return _narrowed(result, size)
 
 
 def _depths(filters: Operand) -> Tensor:
@@ -131,8 +132,8 @@ def _depths(filters: Operand) -> Tensor:
 @batches(depthwise.depthwise_filter_grad_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, a = xs
-    (made,) = run(op, [_widened(x), _widened(a)], attrs)
-    *sizes, channels, times = made.spec.shape
+    (result,) = run(op, [_widened(x), _widened(a)], attrs)
+    *sizes, channels, times = result.spec.shape
     rank = len(sizes)
-    apart = reshape_(made, shape=(*sizes, x.size, channels // x.size, times))
+    apart = reshape_(result, shape=(*sizes, x.size, channels // x.size, times))
     return transpose_(apart, perm=(rank, *range(rank), rank + 1, rank + 2))

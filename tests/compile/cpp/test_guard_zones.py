@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from native_calls import assert_native
 
 import gtape as tf
 from gtape.compile.ir.nodes import LibraryCall
@@ -12,6 +11,7 @@ from gtape.compile.lowering.indexing import compact
 from gtape.core import guard_zones
 from gtape.core.errors import GuardZoneError
 from gtape.ops.reductions.cumulative import cumsum_
+from tests.compile.native_calls import assert_native
 
 pytestmark = pytest.mark.native
 

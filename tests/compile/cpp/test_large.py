@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.cpp.program import compiled
+from gtape.compile.cpp.program import compile_closed
 from tests.compile.agreement import agree, trace_of
 
 pytestmark = pytest.mark.native
@@ -42,7 +42,7 @@ def test_more_nodes_than_one_kernel_takes():
                 kept.append(y)
         return y, kept
 
-    program = compiled(trace_of(fn, np.zeros(7, "f")))
+    program = compile_closed(trace_of(fn, np.zeros(7, "f")))
     assert max(len(g.nodes) for g in program.plan.groups) <= 512
     x = np.linspace(-1, 1, 7).astype("f")
     got = program.entry(tf.constant(x))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 import gtape as tf
 from gtape.compile.cpp.results import Result
+from tests.threads import together
 
 pytestmark = pytest.mark.native(required=False)
 
@@ -89,11 +90,7 @@ def test_threads_never_get_the_same_array() -> None:
             if array[0] != number or array[-1] != number:
                 wrong.append(number)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*[partial(work, i) for i in range(4)])
     assert not wrong
 
 

@@ -7,9 +7,9 @@ import threading
 from typing import Any
 
 import pytest
-from forking import beside, child
 
 import gtape as tf
+from tests.forking import beside, child
 
 pytestmark = [
     pytest.mark.native(required=False),

@@ -15,7 +15,7 @@ import gtape as tf
 from gtape.core import convert as conversion
 from gtape.core.convert import convert
 from gtape.core.op import Bools, Case, Ints
-from gtape.core.symbolic_dim import ConcreteDimNeeded, ShapeEnv, SymbolicDim, sliced
+from gtape.core.symbolic_dim import ConcreteDimNeeded, ShapeEnv, SymbolicDim, slice_length
 from gtape.ops import every_module
 from gtape.testing import call, declared, draw
 
@@ -99,7 +99,7 @@ def test_slices_of_open_axes():
     bounds = [None, 0, 1, 3, -1, -3, 7, -8]
     for start, stop, step in itertools.product(bounds, bounds, [None, 1, 2, 3, -1, -2]):
         env = ShapeEnv()
-        made = sliced(env.length(0, 1009), start, stop, step)
+        made = slice_length(env.length(0, 1009), start, stop, step)
         for n in (*range(12), 1009):
             if env.hold([n]):
                 value = made.at([n]) if type(made) is SymbolicDim else made

@@ -7,17 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from programs_under_tapes import (
+
+import gtape as tf
+from gtape.autodiff import explain
+from gtape.compile.gradient import partition
+from tests.compile.programs_under_tapes import (
     TABLE,
     cross_entropy,
     mlp,
     numbers,
     same,
 )
-
-import gtape as tf
-from gtape.autodiff import explain
-from gtape.compile.gradient import partition
 
 # ---------------------------------------------------------------------- how it is done
 

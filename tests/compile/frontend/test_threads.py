@@ -13,29 +13,11 @@ import pytest
 
 import gtape as tf
 from gtape.compile.cpp import program
-from gtape.compile.cpp.program import compiled
+from gtape.compile.cpp.program import compile_closed
 from gtape.core import locks
+from tests.threads import together
 
 pytestmark = pytest.mark.native
-
-
-def together(*tasks):
-    """Run the tasks in a thread each; none may fail or hang."""
-    errors = []
-
-    def guarded(task):
-        try:
-            task()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(t,), daemon=True) for t in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(t.is_alive() for t in threads), "threads wait for each other"
-    assert not errors, errors
 
 
 @pytest.mark.parametrize(("size", "calls"), [(40, 100), (600, 4)])
@@ -248,7 +230,7 @@ def test_a_first_call_in_the_middle_of_another_one(monkeypatch):
                 met[0] = float(in_a_thread(lambda: f(tf.constant(1.0))))
             return self.program.entry
 
-    monkeypatch.setattr(program, "compiled", lambda traced: Slow(compiled(traced)))
+    monkeypatch.setattr(program, "compile_closed", lambda traced: Slow(compile_closed(traced)))
     assert float(f(tf.constant(4.0))) == 5.0
     assert met == [2.0]
 

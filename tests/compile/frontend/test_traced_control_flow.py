@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from graph_calls import as_graph, trace_of
 
 import gtape as tf
+from tests.compile.frontend.graph_calls import as_graph, trace_of
 
 
 @pytest.fixture(params=["graph", "function"])

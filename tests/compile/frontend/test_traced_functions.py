@@ -6,9 +6,9 @@ arrange their arguments.
 
 import numpy as np
 import pytest
-from graph_calls import as_graph
 
 import gtape as tf
+from tests.compile.frontend.graph_calls import as_graph
 
 _R = np.random.default_rng(11)
 X = _R.standard_normal((3, 4)).astype("f")

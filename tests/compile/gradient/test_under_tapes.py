@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from programs_under_tapes import (
+
+import gtape as tf
+from gtape import testing
+from gtape.compile.frontend.closed_graph import ClosedGraph
+from gtape.core.op import declared
+from gtape.ops import every_module
+from tests.compile.programs_under_tapes import (
     ONE_BY_ONE,
     PROGRAMS,
     cross_entropy,
@@ -20,12 +26,6 @@ from programs_under_tapes import (
     watched,
     weights,
 )
-
-import gtape as tf
-from gtape import testing
-from gtape.compile.frontend.closed_graph import ClosedGraph
-from gtape.core.op import declared
-from gtape.ops import every_module
 
 # ---------------------------------------------------------------------- equal to eager
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.cpp.program import compiled
-from gtape.compile.ir.lower import lowered
+from gtape.compile.cpp.program import compile_closed
+from gtape.compile.ir.lower import lower
 from gtape.compile.ir.nodes import Hosted, LibraryCall, Reduce
 from gtape.compile.ir.sparse_updates import sparse_reads, sparse_updates
 from gtape.compile.schedule.plan import MemoryPlan
@@ -20,7 +20,7 @@ def drawn(*shape):
 
 
 def planned(fn, *args):
-    module = sparse_updates(sparse_reads(lowered(trace_of(fn, *args))))
+    module = sparse_updates(sparse_reads(lower(trace_of(fn, *args))))
     module.check()
     return MemoryPlan(module)
 
@@ -214,10 +214,10 @@ def test_draws_and_python_code_are_not_shared_and_formulas_are():
         return first, second, *host, tf.sin(x) * 2.0, tf.sin(x) * 2.0
 
     x = tf.constant(np.arange(50.0, dtype="f"))
-    a, b, _, _, c, d = compiled(trace_of(fn, x)).entry(x)
+    a, b, _, _, c, d = compile_closed(trace_of(fn, x)).entry(x)
     assert len(calls) == 2 and not np.array_equal(a, b)
     np.testing.assert_array_equal(c, d)
-    module = lowered(trace_of(lambda x: (tf.sin(x) * 2.0, tf.sin(x) * 2.0), x))
+    module = lower(trace_of(lambda x: (tf.sin(x) * 2.0, tf.sin(x) * 2.0), x))
     assert module.results[0] is module.results[1]
 
 
@@ -237,8 +237,8 @@ def test_recomputed_blocks_take_less_memory():
         return loss, tape.gradient(loss, weights)
 
     x = drawn(256, 64)
-    plain = compiled(trace_of(lambda x: gradients(x, lambda f: f), x))
-    lean = compiled(trace_of(lambda x: gradients(x, tf.recompute_grad), x))
+    plain = compile_closed(trace_of(lambda x: gradients(x, lambda f: f), x))
+    lean = compile_closed(trace_of(lambda x: gradients(x, tf.recompute_grad), x))
     assert lean.plan.arena < 0.7 * plain.plan.arena
     for a, b in zip(tf.nest.flatten(plain.entry(tf.constant(x))),
                     tf.nest.flatten(lean.entry(tf.constant(x)))):
@@ -246,7 +246,7 @@ def test_recomputed_blocks_take_less_memory():
 
 
 def test_a_module_that_contradicts_itself_is_found():
-    module = lowered(trace_of(lambda x: tf.reduce_sum(tf.exp(x), 0), drawn(3, 4)))
+    module = lower(trace_of(lambda x: tf.reduce_sum(tf.exp(x), 0), drawn(3, 4)))
     module.check()
     with pytest.raises(InternalError, match="before it is made"):
         module._replace(nodes=module.nodes[::-1]).check()

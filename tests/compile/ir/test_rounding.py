@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.cpp.program import NativeProgram, compiled
+from gtape.compile.cpp.program import NativeProgram, compile_closed
 from gtape.compile.launches.interpreter import InterpretedProgram
 from gtape.compile.numpy.program import NumpyProgram
 from gtape.core.convert import convert
@@ -19,7 +19,7 @@ from tests.compile.agreement import flat, same, trace_of
 
 pytestmark = pytest.mark.native
 HALVES = [tf.float16, tf.bfloat16]
-WAYS = {"fused": compiled, "alone": lambda t: compiled(t, fuse=False),
+WAYS = {"fused": compile_closed, "alone": lambda t: compile_closed(t, fuse=False),
         "NumPy": lambda t: NumpyProgram(t, "a test"),
         "applied": lambda t: InterpretedProgram(t, "a test")}
 
@@ -156,7 +156,7 @@ def test_a_maximum_is_among_the_elements(shape: tuple[int, ...], half: Any) -> N
         return (y, tf.reduce_sum(tf.cast(y == most, tf.int32), -1),
                 tf.where(y >= most, 1, 0), y == tf.reduce_min(y))
 
-    for make in (compiled, WAYS["alone"]):
+    for make in (compile_closed, WAYS["alone"]):
         x = numbers(shape, half)
         y, count, where, least = flat(make(trace_of(top, x)).run([x]))
         assert (count >= 1).all()
@@ -195,7 +195,7 @@ def test_what_is_given_out_is_what_was_read(half: Any) -> None:
         return made, made - x, tf.cast(made, tf.float32), whole, made * whole, whole + 1.0
 
     x, y = numbers((9, 40), half), numbers((9, 40), half, seed=1)
-    for make in (compiled, WAYS["alone"]):
+    for make in (compile_closed, WAYS["alone"]):
         made, less, wide, whole, scaled, more = flat(make(trace_of(readers, x, y)).run([x, y]))
         np.testing.assert_array_equal(made.astype(np.float32), wide)
         want = eagerly(lambda m, x, w: (m - x, m * w, w + 1.0), made, x, whole)
@@ -231,7 +231,7 @@ def test_every_operation_holds_between_the_values_that_are_given_out(seed: int, 
 
     given = [numbers((9, 31), half, seed), numbers((31,), half, seed + 1)]
     trace = trace_of(run, *given)
-    pool = [*given, *(tf.constant(a) for a in flat(trace.packed(compiled(trace).run(given))))]
+    pool = [*given, *(tf.constant(a) for a in flat(trace.packed(compile_closed(trace).run(given))))]
     for at, (op, i, j) in enumerate(plan):
         (want,) = eagerly(_SINGLE[op], pool[i], pool[j])
         got = np.asarray(pool[at + 2])
@@ -282,7 +282,7 @@ def test_a_value_computed_again_is_rounded_as_before(half: Any) -> None:
 
     x = numbers((400,), half)
     wave = x + tf.constant(37.3, half)
-    y, slope = flat(compiled(trace_of(forward, x)).run([x]))
+    y, slope = flat(compile_closed(trace_of(forward, x)).run([x]))
     np.testing.assert_array_equal(y, np.asarray(wave * tf.constant(1.7, half)))
     np.testing.assert_array_equal(slope, np.asarray(wave + wave))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.cpp.program import compiled
+from gtape.compile.cpp.program import compile_closed
 from gtape.compile.ir.rounding import exact
 from gtape.core.op import declared
 from gtape.opdef.elementwise import Elementwise
@@ -59,7 +59,7 @@ def test_ops_that_run_natively_have_the_numbers_of_eager_ones(half: Any, every_s
 
     names = [f"{op.name} {i}" for op, made in zip(ops, every(*given)) for i in range(len(made))]
     trace = trace_of(every, *given)
-    got = flat(trace.packed(compiled(trace).run(given)))
+    got = flat(trace.packed(compile_closed(trace).run(given)))
     for name, found, want in zip(names, got, flat(every(*given))):
         assert found.dtype == want.dtype
         np.testing.assert_array_equal(found.astype(np.float64), want.astype(np.float64), name)

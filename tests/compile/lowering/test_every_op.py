@@ -10,8 +10,8 @@ import pytest
 
 import gtape as tf
 from gtape import testing
-from gtape.compile.cpp.program import compiled
-from gtape.compile.frontend.closed_graph import traced
+from gtape.compile.cpp.program import compile_closed
+from gtape.compile.frontend.closed_graph import trace_closed
 from gtape.core.convert import convert
 from gtape.core.op import Case, Op
 from gtape.core.tensor import Tensor
@@ -75,9 +75,9 @@ def test_compiled_equals_eager(at: int) -> None:
     drawn = [[convert(a) for a in testing.draw(case, dtype, seed=1)] for _, case, dtype in items]
     tracer = Tracer()
     symbols = [[tracer.symbol(x.spec, x._t) for x in xs] for xs in drawn]
-    program = traced(lambda: _flat(items, symbols), tracer, [s for xs in symbols for s in xs],
-                     "every op")
-    got = program.packed(compiled(program).run([x for xs in drawn for x in xs]))
+    program = trace_closed(lambda: _flat(items, symbols), tracer, [s for xs in symbols for s in xs],
+                           "every op")
+    got = program.packed(compile_closed(program).run([x for xs in drawn for x in xs]))
     for (op, case, dtype), ours, theirs in zip(items, got, _flat(items, drawn)):
         assert len(ours) == len(theirs)
         for a, b in zip(ours, theirs):

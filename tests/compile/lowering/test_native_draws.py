@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from native_calls import assert_same, hosted
 
 import gtape as tf
 from gtape.ops.random.streams import streams
+from tests.compile.native_calls import assert_same, hosted
 
 pytestmark = pytest.mark.native
 FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from native_calls import assert_native, assert_same, hosted
 
 import gtape as tf
+from tests.compile.native_calls import assert_native, assert_same, hosted
 
 pytestmark = pytest.mark.native
 RNG = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.cpp.program import compiled
+from gtape.compile.cpp.program import compile_closed
 from tests.compile.agreement import agree, trace_of
 
 pytestmark = pytest.mark.native(zones=False)  # values share places in memory
@@ -189,7 +189,7 @@ def test_results_lie_alone():
         y = x + 1.0
         return x, x, v, tf.reshape(y, (4, 3)), y, tf.reshape(y, (12,)), v.read_value()
 
-    program = compiled(trace_of(fn, x))
+    program = compile_closed(trace_of(fn, x))
     first, second = (program.entry(x) for _ in range(2))
     arrays = [t._a for t in (*first, *second, x)] + [v._resource_()._shared.array]
     for i, a in enumerate(arrays):

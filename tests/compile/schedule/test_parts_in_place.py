@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from tests.native_calls import assert_native
+from tests.compile.native_calls import assert_native
 
 _RNG = np.random.default_rng(0)
 _X = _RNG.normal(size=(6, 5)).astype(np.float32)

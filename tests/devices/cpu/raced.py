@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from forking import child
 
 import gtape as tf
 from gtape.devices.compiler import Recipe
 from gtape.devices.cpu import options, runtime, toolchain
 from gtape.devices.cpu.toolchain import library
+from tests.forking import child
 
 TEXT = r"""
 #include "cpu_threads.h"

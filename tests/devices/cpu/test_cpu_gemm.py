@@ -18,7 +18,7 @@ from gtape.devices.compiler import load
 from gtape.devices.cpu import runtime
 from gtape.devices.cpu.options import recipe
 from gtape.devices.cpu.toolchain import library
-from gtape.devices.kernel_source import expanded
+from gtape.devices.kernel_source import expand_file
 
 pytestmark = pytest.mark.native
 
@@ -135,7 +135,7 @@ def test_large(m: int, n: int, k: int, layouts: tuple[str, str], dtype: str) -> 
 @cache
 def narrow(option: str) -> ctypes.CDLL:
     """The runtime library for a CPU with smaller registers."""
-    return load("cpu", expanded("cpu_runtime.cpp"), recipe("-O1", "-ffp-contract=fast", option),
+    return load("cpu", expand_file("cpu_runtime.cpp"), recipe("-O1", "-ffp-contract=fast", option),
                 name="cpu_runtime")
 
 

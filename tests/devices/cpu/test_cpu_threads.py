@@ -12,12 +12,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from forking import beside, child
 
 import gtape as tf
 from gtape.devices.cpu import runtime
 from gtape.devices.cpu.cores import wanted
 from gtape.devices.cpu.toolchain import library
+from tests.forking import beside, child
 
 pytestmark = pytest.mark.native
 

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from math_loops import (
+
+from gtape.devices.cpu import toolchain
+from gtape.devices.cpu.options import recipe
+from gtape.devices.kernel_source import expand
+from tests.devices.cpu.math_loops import (
     EDGES,
     FUNCTIONS,
     INCLUDE,
@@ -23,10 +27,6 @@ from math_loops import (
     ulps,
     worst,
 )
-
-from gtape.devices.cpu import toolchain
-from gtape.devices.cpu.options import recipe
-from gtape.devices.kernel_source import expand
 
 pytestmark = [
     pytest.mark.native,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from math_loops import EDGES, INCLUDE, call, every_float, loop, special
 
 import gtape as tf  # noqa: F401  (declares the scalar ops)
 from gtape.core.op import declared
@@ -16,6 +15,7 @@ from gtape.devices.cpu import toolchain
 from gtape.opdef.printers.cuda import C_TYPES, CudaPrinter, compute_dtype, servable
 from gtape.opdef.scalar_graph import ScalarGraph
 from gtape.opdef.scalar_ops import ScalarOp
+from tests.devices.cpu.math_loops import EDGES, INCLUDE, call, every_float, loop, special
 
 pytestmark = [
     pytest.mark.native,

@@ -31,7 +31,7 @@ def run(start: list[str], scenario: str) -> subprocess.CompletedProcess[str]:
     found = output(*command, "-print-file-name=libtsan.so").strip()
     if not os.path.isabs(found):
         pytest.skip(f"{command[0]} has no ThreadSanitizer")
-    path = [str(_HERE.parents[2]), os.environ.get("PYTHONPATH", "")]
+    path = [str(_HERE.parents[3]), os.environ.get("PYTHONPATH", "")]
     return subprocess.run(
         [*start, sys.executable, str(_HERE.parent / "raced.py"), scenario], text=True,
         capture_output=True, timeout=280, check=False,

@@ -80,6 +80,9 @@ def test_the_named_gradients_are_the_gradients():
     d_x, d_f = tape.gradient(y, [x, f], g)
     np.testing.assert_allclose(tf.conv2d_backprop_input_v2(x, f, g, [1, 2, 2, 1], "SAME"), d_x)
     np.testing.assert_allclose(tf.conv2d_backprop_filter_v2(x, f, g, [1, 2, 2, 1], "SAME"), d_f)
+    for wrong in (2**31, 1j):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="filter must have the shape"):
+            tf.conv2d_backprop_filter_v2(x, wrong, g, [1, 2, 2, 1], "SAME")
 
 
 def test_atrous():

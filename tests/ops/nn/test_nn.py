@@ -8,7 +8,7 @@ import gtape as tf
 from gtape import nn
 
 
-@pytest.mark.parametrize("name", sorted({*nn._NAMES} - {"experimental"}))
+@pytest.mark.parametrize("name", sorted({*nn.__all__} - {"experimental"}))
 def test_every_name_is_a_documented_function(name):
     function = getattr(nn, name)
     assert callable(function) and function.__doc__

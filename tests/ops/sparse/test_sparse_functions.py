@@ -370,7 +370,7 @@ def test_crosses_of_words_have_tensorflows_hashes() -> None:
 
 
 def test_products_of_two_sparse_matrices() -> None:
-    from gtape.ops.sparse.products import sparse_sparse_matmul
+    from gtape.ops.sparse.arithmetic import sparse_sparse_matmul
 
     a, b = tf.Variable([1.0, 2.0, 3.0]), tf.Variable([4.0, 5.0])
     with tf.GradientTape() as tape:

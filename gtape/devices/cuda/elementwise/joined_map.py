@@ -54,6 +54,8 @@ class JoinedMap:
         ends = np.cumsum([0, *counts])
         self.pieces = int(ends[-1])
         rows = np.repeat(np.arange(len(sizes)), counts)
+        # A member and the number of a chunk in it, in one integer: a block reads 8 bytes to know
+        # its work.
         self._chunks = gpu.xp.asarray(rows << 32 | np.arange(self.pieces) - ends[rows])
         self._rows = np.zeros((len(sizes), 1 + len(each) + len(self._results)), np.int64)
         self._rows[:, 0] = sizes
@@ -63,24 +65,24 @@ class JoinedMap:
         """The results of all members, one member after another, for the inputs of all members."""
         gpu, count = self._gpu, len(self._operands)
         arrays = [gpu.contiguous(a) for a in arrays]
-        made = [gpu.empty(shape, d) for shape in self._shapes for d in self._results]
+        outs = [gpu.empty(shape, d) for shape in self._shapes for d in self._results]
         rows = self._rows.copy()
         rows[:, 1: 1 + count] = np.array(list(map(address, arrays))).reshape(-1, count)
-        rows[:, 1 + count:] = np.array(list(map(address, made))).reshape(len(rows), -1)
+        rows[:, 1 + count:] = np.array(list(map(address, outs))).reshape(len(rows), -1)
         grid = min(self.pieces, gpu.multiprocessors * _BLOCKS), 1, 1
         gpu.launch(self._kernel, grid, (BLOCK, 1, 1),
                    (self._table(rows), self._chunks, self.pieces, self._chunk))
-        return made
+        return outs
 
     def _table(self, rows: np.ndarray) -> Any:
         """The rows on the device: memory that is freed and taken again has its old addresses."""
         key = rows.tobytes()
-        found = self._tables.get(key)
-        if found is None:
+        table = self._tables.get(key)
+        if table is None:
             if len(self._tables) >= _TABLES:
                 self._tables.clear()
-            found = self._tables[key] = self._gpu.xp.asarray(rows)
-        return found
+            table = self._tables[key] = self._gpu.xp.asarray(rows)
+        return table
 
 
 @cache

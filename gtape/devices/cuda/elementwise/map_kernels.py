@@ -18,6 +18,7 @@ from gtape.devices.cuda.runtime.kernel import Kernel
 #: A loaded kernel, and how many elements one of its threads moves at once.
 Launch = tuple[Function, int]
 
+#: By text, which is all that a kernel depends on: maps of equal formulas share one.
 _kernels: dict[str, tuple[Kernel, int]] = {}
 
 
@@ -26,12 +27,12 @@ def kernel_of(formula: MapFormula, dtypes: Sequence[str], modes: Sequence[str], 
     """The map kernel, and how many elements a thread moves at once."""
     operands = [MapOperand(d, m) for d, m in zip(dtypes, modes)]
     text = map_text(formula, operands, rank, large)
-    found = _kernels.get(text)
-    if found is None:
+    kernel_and_width = _kernels.get(text)
+    if kernel_and_width is None:
         kernel = Kernel(program(text), entry_of(formula, operands, large))
         width = 1 if "strided" in modes else vector_width(formula, operands)
-        found = _kernels.setdefault(text, (kernel, width))
-    return found
+        kernel_and_width = _kernels.setdefault(text, (kernel, width))
+    return kernel_and_width
 
 
 def combine(kernels: Sequence[tuple[MapFormula, Sequence[MapOperand]]]) -> list[Kernel]:
@@ -39,8 +40,6 @@ def combine(kernels: Sequence[tuple[MapFormula, Sequence[MapOperand]]]) -> list[
     them from now on."""
     texts = {entry_of(f, o, False): (map_text(f, o), vector_width(f, o)) for f, o in kernels}
     whole = program(*(text for text, _ in texts.values()))
-    made = []
     for entry, (text, width) in texts.items():
-        found = _kernels[text] = Kernel(whole, entry), width
-        made.append(found[0])
-    return made
+        _kernels[text] = Kernel(whole, entry), width
+    return [_kernels[text][0] for text, _ in texts.values()]

@@ -21,6 +21,7 @@ from gtape.devices.kernel_source import expand
 from gtape.opdef.printers.cuda import C_SIZES, C_TYPES, NARROW, CudaPrinter, compute_dtype, rounded
 from gtape.opdef.scalar_graph import Expr
 
+# Whole blocks of this size fill a multiprocessor, be it of 1536 threads or of 2048.
 BLOCK = 256
 
 
@@ -66,14 +67,14 @@ def vector_width(formula: MapFormula, operands: Sequence[MapOperand]) -> int:
 
 
 def element_text(name: str, formula: MapFormula, operands: Sequence[MapOperand],
-                 made: Sequence[str] | None = None) -> str:
+                 given: Sequence[str] | None = None) -> str:
     """The device function `name(inputs…, outputs…)`, which computes one element.
 
-    `made` are the dtypes of the values, where the formula's results are the wider ones that they
+    `given` are the dtypes of the values, where the formula's results are the wider ones that they
     are taken on in."""
     dtypes = dict(zip(formula.params, [o.dtype for o in operands]))
     variables = {p: f"x{i}" for i, p in enumerate(formula.params)}
-    values = formula.results if made is None else made
+    values = formula.results if given is None else given
     printer = CudaPrinter(formula.outputs, dtypes, variables, values[0])
     lines = printer.lines()
     for i, (value, result, text) in enumerate(zip(values, formula.results,
@@ -129,17 +130,17 @@ class MapWriter:
         self._two = bool(modes & {"row", "column"})
 
     def parameters(self) -> str:
-        made = [f"double in{i}" if o.mode == "number"
-                else f"const {C_TYPES[o.dtype]}* __restrict__ in{i}" for i, o in self._operands]
-        made += [f"{r}* __restrict__ out{i}" for i, r in enumerate(self._results)]
-        made.append("long long n")
+        texts = [f"double in{i}" if o.mode == "number"
+                 else f"const {C_TYPES[o.dtype]}* __restrict__ in{i}" for i, o in self._operands]
+        texts += [f"{r}* __restrict__ out{i}" for i, r in enumerate(self._results)]
+        texts.append("long long n")
         if self._two:
-            made.append("long long columns")
+            texts.append("long long columns")
         if self._strided:
-            made += [f"long long n{d}" for d in range(1, self._rank)]
-            made += [f"long long s{i}_{d}" for i, o in self._operands if o.mode == "strided"
-                     for d in range(self._rank)]
-        return ", ".join(made)
+            texts += [f"long long n{d}" for d in range(1, self._rank)]
+            texts += [f"long long s{i}_{d}" for i, o in self._operands if o.mode == "strided"
+                      for d in range(self._rank)]
+        return ", ".join(texts)
 
     def hoisted(self) -> str:
         """What is the same for all elements."""
@@ -155,6 +156,8 @@ class MapWriter:
         return "".join(lines)
 
     def wide_loop(self) -> str:
+        # A load of 16 bytes is the widest there is; with one element at a time, memory's bandwidth
+        # is not reached. Strided operands have no 16 bytes together.
         if self._strided or self._width == 1:
             return ""
         v = self._width
@@ -201,6 +204,8 @@ class MapWriter:
         if not self._strided:
             return ""
         strided = [i for i, o in self._operands if o.mode == "strided"]
+        # A division for each axis and element is what strided operands cost; `_merged` leaves few
+        # axes.
         lines = ["        index_t rest = i;\n"]
         lines += [f"        long long o{i} = 0;\n" for i in strided]
         for d in reversed(range(self._rank)):
@@ -212,11 +217,11 @@ class MapWriter:
         return "".join(lines)
 
     def element_arguments(self) -> str:
-        made = []
+        arguments = []
         for i, o in self._operands:
             compute = C_TYPES[compute_dtype(o.dtype)]
             index = {"each": "i", "row": "i % width", "column": "i / width",
                      "strided": f"o{i}"}.get(o.mode)
-            made.append(f"x{i}" if index is None else f"({compute})in{i}[{index}]")
-        made += [f"out{i}[i]" for i in range(len(self._results))]
-        return ", ".join(made)
+            arguments.append(f"x{i}" if index is None else f"({compute})in{i}[{index}]")
+        arguments += [f"out{i}[i]" for i in range(len(self._results))]
+        return ", ".join(arguments)

@@ -42,16 +42,17 @@ class DeviceMaps:
 
     def added(self, a: Any, b: Any) -> Any:
         """a + b; one launch for arrays of one dtype."""
+        # IndexedSlices beside an array add themselves.
         if type(b) is not type(a):
             return a + b
         dtype = a.dtype
         if dtype not in self._sums:
             scope = ScalarGraph()
             total = scope.node(operators["add"], (scope.input("a"), scope.input("b")))
-            made = self.make("sum", [total], ["a", "b"], [dtype, dtype], [dtype])
-            self._sums[dtype] = None if made is None else made.short(0)
-        found = self._sums[dtype]
-        return a + b if found is None or b.dtype != dtype else found(a, b)[0]
+            kernel = self.make("sum", [total], ["a", "b"], [dtype, dtype], [dtype])
+            self._sums[dtype] = None if kernel is None else kernel.short(0)
+        add = self._sums[dtype]
+        return a + b if add is None or b.dtype != dtype else add(a, b)[0]
 
     def summed(self, whole: ElementwiseMap) -> SummedMap:
         """The one output of a map, of floats, summed to a smaller shape."""

@@ -26,7 +26,7 @@ class OperandLayout(NamedTuple):
         return self.axes[-1] if self.axes else 1
 
 
-def layout(args: Sequence[Any]) -> OperandLayout:
+def layout(args: Sequence[object]) -> OperandLayout:
     """The layout of arrays and Python numbers that are combined element by element.
 
     Raises:
@@ -36,10 +36,10 @@ def layout(args: Sequence[Any]) -> OperandLayout:
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     steps = [_steps(a, shape) for a in arrays]
     axes, steps = _merged(shape, steps)
-    found = iter([(_mode(s, axes), s) for s in steps])
+    modes_and_steps = iter([(_mode(s, axes), s) for s in steps])
     modes, strides = [], []
     for a in args:
-        mode, s = next(found) if hasattr(a, "shape") else ("number", ())
+        mode, s = next(modes_and_steps) if hasattr(a, "shape") else ("number", ())
         modes.append(mode)
         if mode == "strided":
             strides.append(tuple(s))
@@ -57,17 +57,18 @@ def _merged(shape: Sequence[int], steps: list[list[int]]) -> tuple[list[int], li
     """Axes of length 1 dropped, and neighbours that every operand walks as one joined."""
     kept = [i for i, n in enumerate(shape) if n != 1]
     axes: list[int] = []
-    made: list[list[int]] = [[] for _ in steps]
+    merged: list[list[int]] = [[] for _ in steps]
     for i in kept:
-        if axes and all(m[-1] == s[i] * shape[i] for m, s in zip(made, steps)):
+        # Each axis that remains costs a division for each element of a strided operand.
+        if axes and all(m[-1] == s[i] * shape[i] for m, s in zip(merged, steps)):
             axes[-1] *= shape[i]
-            for m, s in zip(made, steps):
+            for m, s in zip(merged, steps):
                 m[-1] = s[i]
         else:
             axes.append(shape[i])
-            for m, s in zip(made, steps):
+            for m, s in zip(merged, steps):
                 m.append(s[i])
-    return axes, made
+    return axes, merged
 
 
 def _mode(steps: Sequence[int], axes: Sequence[int]) -> str:

@@ -48,25 +48,26 @@ class SummedMap:
             if len(self._plans) >= _LIMIT:
                 self._plans.clear()
             self._plans[key] = self._plan(target, layout(args))
-        found = self._plans[key]
-        if found is None:
-            made = self._whole(*args)[0]
-            if made.shape == target:
-                return made
-            summed = reductions.sum_to(self._gpu, made, target)
-            return sum_to(made, target) if summed is None else summed
-        return self._run(found, args).reshape(target)
+        plan = self._plans[key]
+        if plan is None:
+            whole = self._whole(*args)[0]
+            if whole.shape == target:
+                return whole
+            # Two steps: the elements in memory first, then their sum.
+            summed = reductions.sum_to(self._gpu, whole, target)
+            return sum_to(whole, target) if summed is None else summed
+        return self._run(plan, args).reshape(target)
 
-    def _plan(self, target: tuple[int, ...], found: OperandLayout) -> SummedPlan | None:
+    def _plan(self, target: tuple[int, ...], read: OperandLayout) -> SummedPlan | None:
         """None where the elements are wanted themselves, or are read in no simple order."""
-        if 0 in found.shape or "strided" in found.modes or "each" not in found.modes or stretches(
-                found.shape, target):
+        if 0 in read.shape or "strided" in read.modes or "each" not in read.modes or stretches(
+                read.shape, target):
             return None
-        axes, _ = axes_to_sum(found.shape, target)
-        forms = steps(found.shape, axes) if axes else ()
+        axes, _ = axes_to_sum(read.shape, target)
+        forms = steps(read.shape, axes) if axes else ()
         if len(forms) != 1:
             return None
-        operands = tuple(MapOperand(d, m) for d, m in zip(self._whole.dtypes, found.modes))
+        operands = tuple(MapOperand(d, m) for d, m in zip(self._whole.dtypes, read.modes))
         widest = max(numpy_dtype(o.dtype).itemsize
                      for o in operands if o.mode in ("each", "row"))
         running = numpy_dtype(self._running).itemsize
@@ -75,15 +76,15 @@ class SummedMap:
         text = summed_text(self._formula, operands, first.template, self._result, out,
                            first.width)
         kernel = Kernel(text, summed_entry(self._formula, operands, first.template, out))
-        return SummedPlan(kernel, found.columns, geometry)
+        return SummedPlan(kernel, read.columns, geometry)
 
-    def _run(self, found: SummedPlan, args: tuple[Any, ...]) -> Any:
-        first, second = found.geometry
+    def _run(self, plan: SummedPlan, args: tuple[object, ...]) -> Any:
+        first, second = plan.geometry
         out = self._result if second is None else self._running
         args = tuple([float(a) if isinstance(a, int) else a for a in args])
-        made = self._gpu.empty((first.results,), numpy_dtype(out))
-        self._gpu.launch(found.kernel, first.grid, first.block,
-                         (*args, made, *first.sizes, found.columns))
+        out_array = self._gpu.empty((first.results,), numpy_dtype(out))
+        self._gpu.launch(plan.kernel, first.grid, first.block,
+                         (*args, out_array, *first.sizes, plan.columns))
         if second is None:
-            return made
-        return reductions.launch_stage(self._gpu, "Sum", self._result, made, second, 1)
+            return out_array
+        return reductions.launch_stage(self._gpu, "Sum", self._result, out_array, second, 1)

@@ -75,12 +75,12 @@ class _Loads:
 
     def members(self) -> str:
         """The initialisers of the struct: one-element operands are read here."""
-        made = []
+        values = []
         for i, o in self._operands:
             compute = C_TYPES[compute_dtype(o.dtype)]
-            made.append({"one": f"({compute})in{i}[0]", "number": number_text(o, f"in{i}")}.get(
+            values.append({"one": f"({compute})in{i}[0]", "number": number_text(o, f"in{i}")}.get(
                 o.mode, f"in{i}"))
-        return ", ".join(made)
+        return ", ".join(values)
 
     def struct(self, name: str) -> str:
         a, v = self._running, self._width
@@ -113,6 +113,7 @@ class _Loads:
 
     def _vector(self, i: int, o: MapOperand) -> str:
         vector = f"Vec<{C_TYPES[o.dtype]}, {self._width}>"
+        # A wide load of a row begins where the row does, as its length is a multiple of the load's.
         place = {"each": "i", "row": "i % columns"}.get(o.mode)
         if place:
             return (f"        const {vector} a{i} = *reinterpret_cast<const {vector}*>"
@@ -123,11 +124,11 @@ class _Loads:
         return ""
 
     def _parts(self) -> str:
-        made = []
+        parts = []
         for i, o in self._operands:
             wide = f"({C_TYPES[compute_dtype(o.dtype)]})a{i}.v[k]"
-            made.append({"each": wide, "row": wide, "column": f"a{i}"}.get(o.mode, f"in{i}"))
-        return ", ".join(made)
+            parts.append({"each": wide, "row": wide, "column": f"a{i}"}.get(o.mode, f"in{i}"))
+        return ", ".join(parts)
 
     def _condition(self) -> str:
         pointers = [f"in{i}" for i, o in self._operands if o.mode in ("each", "row")]

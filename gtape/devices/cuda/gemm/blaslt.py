@@ -20,7 +20,9 @@ from gtape.devices.cuda.gemm.blaslt_enums import (
     Attribute,
     Compute,
     DataType,
+    Epilogue,
     HeuristicResult,
+    Operation,
     Status,
 )
 from gtape.devices.cuda.runtime import toolkit
@@ -69,7 +71,7 @@ class BlasLt:
         Raises:
             UnavailableError: there is no GPU, or no memory left on it.
         """
-        return self._made("Create", "Destroy")
+        return self._object("Create", "Destroy")
 
     def matmul_desc(self, compute: Compute, scale: DataType) -> Descriptor:
         """What to compute; cublasLtMatmulDesc_t."""
@@ -83,7 +85,7 @@ class BlasLt:
         """Which algorithms are welcome; cublasLtMatmulPreference_t."""
         return Descriptor(self, "MatmulPreference", MATMUL_PREF)
 
-    def heuristic(self, handle: Any, desc: Descriptor, a: Descriptor, b: Descriptor,
+    def heuristic(self, handle: object, desc: Descriptor, a: Descriptor, b: Descriptor,
                   c: Descriptor, preference: Descriptor, workspace: int) -> HeuristicResult | None:
         """The algorithm expected to be the fastest for D = op(A) op(B) + C with D laid out as C.
         None: the library has none.
@@ -113,14 +115,14 @@ class BlasLt:
                 raise UnavailableError(f"{text}: the GPU, its driver or memory on it is missing")
             raise InternalError(text)
 
-    def _made(self, create: str, destroy: str, *args: Any) -> c_void_p:
+    def _object(self, create: str, destroy: str, *args: object) -> c_void_p:
         """An object of the library, destroyed with the one that stands for it here."""
-        made = c_void_p()
-        self.check(create, getattr(self._library, f"cublasLt{create}")(byref(made), *args))
+        pointer = c_void_p()
+        self.check(create, getattr(self._library, f"cublasLt{create}")(byref(pointer), *args))
         # Not at exit: by then the driver may have taken its context down.
-        weakref.finalize(made, getattr(self._library, f"cublasLt{destroy}"),
-                         made.value).atexit = False
-        return made
+        weakref.finalize(pointer, getattr(self._library, f"cublasLt{destroy}"),
+                         pointer.value).atexit = False
+        return pointer
 
 
 class Descriptor:
@@ -131,9 +133,9 @@ class Descriptor:
     def __init__(self, lt: BlasLt, kind: str, attributes: dict[str, Attribute],
                  *args: Any) -> None:
         self._lt, self._kind, self._attributes = lt, kind, attributes
-        self.handle = lt._made(f"{kind}Create", f"{kind}Destroy", *args)
+        self.handle = lt._object(f"{kind}Create", f"{kind}Destroy", *args)
 
-    def set(self, **values: Any) -> None:
+    def set(self, **values: object) -> None:
         """Set attributes under the names of the header: `set(TRANSA=1)`."""
         for name, value in values.items():
             self.setter(name)(value)
@@ -146,7 +148,7 @@ class Descriptor:
         box = ctype()
         handle, where, size, check = self.handle, byref(box), ctypes.sizeof(box), self._lt.check
 
-        def put(value: Any) -> None:
+        def put(value: int | Epilogue | Operation) -> None:
             box.value = value
             status = function(handle, number, where, size)
             if status:
@@ -163,8 +165,8 @@ def find(major: int) -> BlasLt:
     """
     others = tuple(m for m in toolkit.MAJORS if m != major)
     for majors in ((major,), others):
-        if (found := toolkit.load("cublasLt", "cublas", majors)) is not None:
-            return BlasLt(*found)
+        if (library := toolkit.load("cublasLt", "cublas", majors)) is not None:
+            return BlasLt(*library)
     raise UnavailableError(
         'cuBLASLt (libcublasLt.so) was not found. Install gtape with the toolkit\'s libraries: '
         'pip install "gtape[cuda13]", or "gtape[cuda12]"')

@@ -33,13 +33,13 @@ def einsum(gpu: Executor, *values: Any, equation: str) -> Any:
         return None
     batch, rows, columns, inner = letters
     sizes = dict(zip(first, a.shape)) | dict(zip(second, b.shape))
-    made = matmul(gpu, _stack(a, first, batch, rows, inner, sizes),
-                  _stack(b, second, batch, inner, columns, sizes))
-    if made is None:
+    product = matmul(gpu, _stack(a, first, batch, rows, inner, sizes),
+                     _stack(b, second, batch, inner, columns, sizes))
+    if product is None:
         return None
     order = batch + rows + columns
-    made = made.reshape(tuple(sizes[x] for x in order))
-    return made if order == result else made.transpose([order.index(x) for x in result])
+    product = product.reshape(tuple(sizes[x] for x in order))
+    return product if order == result else product.transpose([order.index(x) for x in result])
 
 
 @lru_cache(1024)
@@ -48,12 +48,12 @@ def _letters(first: str, second: str, result: str) -> _Letters | None:
     if len(set(first)) < len(first) or len(set(second)) < len(second):
         return None
     both = [x for x in first if x in second]
-    made = _Letters("".join(x for x in both if x in result),
-                    "".join(x for x in first if x not in second),
-                    "".join(x for x in second if x not in first),
-                    "".join(x for x in both if x not in result))
-    lone = any(x not in result for x in made.rows + made.columns)
-    return None if lone or not made.inner else made
+    letters = _Letters("".join(x for x in both if x in result),
+                       "".join(x for x in first if x not in second),
+                       "".join(x for x in second if x not in first),
+                       "".join(x for x in both if x not in result))
+    lone = any(x not in result for x in letters.rows + letters.columns)
+    return None if lone or not letters.inner else letters
 
 
 def _stack(x: Any, term: str, batch: str, rows: str, columns: str, sizes: dict[str, int]) -> Any:

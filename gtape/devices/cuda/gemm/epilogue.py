@@ -8,7 +8,7 @@ at a multiple of 16 bytes. What writes or reads more than one bias must be a sin
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.core.errors import InvalidArgumentError
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
@@ -16,11 +16,14 @@ from gtape.devices.cuda.gemm.problem import Problem
 from gtape.devices.cuda.runtime.addresses import address
 from gtape.devices.cuda.runtime.executor import Executor
 
+if TYPE_CHECKING:
+    import numpy as np
+
 _MASK_BITS = 128
 _GELU_ELEMENTS = 8
 
 
-def auxiliary(gpu: Executor, epilogue: Epilogue, rows: int, columns: int, dtype: Any) -> Any:
+def auxiliary(gpu: Executor, epilogue: Epilogue, rows: int, columns: int, dtype: np.dtype) -> Any:
     """Memory for what `epilogue` saves of a result [rows, columns]: relu's mask, whose bits only
     DRELU can read, as uint8 [rows, bytes]; gelu's input, as `dtype` [rows, columns or more]."""
     if epilogue.has_mask:
@@ -28,7 +31,7 @@ def auxiliary(gpu: Executor, epilogue: Epilogue, rows: int, columns: int, dtype:
     return gpu.empty((rows, -(-columns // _GELU_ELEMENTS) * _GELU_ELEMENTS), dtype)
 
 
-def extras(problem: Problem, epilogue: Epilogue, dtype: Any, bias: Any, aux: Any,
+def extras(problem: Problem, epilogue: Epilogue, dtype: np.dtype, bias: object, aux: Any,
            ) -> tuple[int, int, int] | None:
     """The addresses of bias and aux, and the distance of aux's rows; None beyond the limits.
 
@@ -63,7 +66,7 @@ def extras(problem: Problem, epilogue: Epilogue, dtype: Any, bias: Any, aux: Any
     return at, address(aux), ld
 
 
-def _check_bias(epilogue: Epilogue, length: int, dtype: Any, bias: Any) -> None:
+def _check_bias(epilogue: Epilogue, length: int, dtype: np.dtype, bias: Any) -> None:
     if epilogue.has_bias != (bias is not None):
         raise InvalidArgumentError(f"matmul: the epilogue {epilogue.name} takes "
                                    f"{'a' if epilogue.has_bias else 'no'} bias")

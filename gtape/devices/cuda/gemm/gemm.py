@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import threading
 import warnings
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from gtape.core.errors import InternalError, UnavailableError
+from gtape.core.modes import Modes
 from gtape.devices.cuda.gemm import blaslt
 from gtape.devices.cuda.gemm.blaslt import BlasLt
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
 from gtape.devices.cuda.gemm.epilogue import extras
 from gtape.devices.cuda.gemm.plan import ProductPlan, ProductRequest
 from gtape.devices.cuda.gemm.problem import COPY, Key, Problem, precision_of, rekeyed
-from gtape.devices.cuda.gemm.tensor_float_32 import tensor_float_32_execution_enabled
 from gtape.devices.cuda.runtime.addresses import address
 from gtape.devices.cuda.runtime.executor import Executor
+
+if TYPE_CHECKING:
+    from gtape.core.device import Array
 
 DEFAULT = Epilogue.DEFAULT
 _MIB = 1 << 20
@@ -52,11 +55,13 @@ class Gemm:
         self._limit = limit
         self._spaces: dict[tuple[int, int], tuple[Any, int]] = {}
         self._lock = threading.Lock()
+        # Plans are rewritten by every call, so that each thread has its own; scratch memory is
+        # shared, since a stream runs its products one after another.
         self._local = threading.local()
         self._told = False
 
     def matmul(self, gpu: Executor, a: Any, b: Any, key: Key, out: Any, request: tuple[Any, ...],
-               bias: Any, aux: Any) -> Any:
+               bias: Any, aux: object) -> Any:
         """As the function `matmul`; `request` is (alpha, beta, epilogue, tf32)."""
         try:
             problem = self._local.problems[key]
@@ -68,10 +73,10 @@ class Gemm:
             out = gpu.empty(problem.shape, a.dtype)
         at_a, at_b, at_c, at_bias, at_aux, aux_ld = address(a), address(b), address(out), 0, 0, 0
         if request[2] is not DEFAULT:
-            found = extras(problem, request[2], a.dtype, bias, aux)
-            if found is None:
+            more = extras(problem, request[2], a.dtype, bias, aux)
+            if more is None:
                 return None
-            at_bias, at_aux, aux_ld = found
+            at_bias, at_aux, aux_ld = more
         if problem.empty:
             return _emptied(out, bias, request[2], problem)
         if problem.hollow:
@@ -97,8 +102,8 @@ class Gemm:
         problems = self._local.__dict__.setdefault("problems", {})
         if len(problems) >= _LIMIT:
             problems.clear()
-        found = problems[key] = Problem.of(key)
-        return found
+        problem = problems[key] = Problem.of(key)
+        return problem
 
     def _planned(self, problem: Problem, request: ProductRequest, at_bias: int, at_aux: int,
                  ) -> ProductPlan | Literal[False]:
@@ -125,23 +130,23 @@ class Gemm:
     def _space(self, gpu: Executor, stream: int) -> int:
         """The address of the scratch memory of a stream, whose products run one after another."""
         owner = (stream, threading.get_ident() if stream == _STREAM_PER_THREAD else 0)
-        found = self._spaces.get(owner)
-        if found is None:
+        space = self._spaces.get(owner)
+        if space is None:
             with self._lock:
-                found = self._spaces.get(owner)
-                if found is None:
+                space = self._spaces.get(owner)
+                if space is None:
                     memory = gpu.empty((self._limit + _ALIGNMENT,), "uint8")
                     at = -(-address(memory) // _ALIGNMENT) * _ALIGNMENT
-                    found = self._spaces[owner] = (memory, at)
-        return found[1]
+                    space = self._spaces[owner] = (memory, at)
+        return space[1]
 
-    def _copied(self, gpu: Executor, a: Any, b: Any, key: Key, *rest: Any) -> Any:
+    def _copied(self, gpu: Executor, a: object, b: object, key: Key, *rest: Any) -> Any:
         left, right = gpu.contiguous(a), gpu.contiguous(b)
         if left is a and right is b:
             return None
         return self.matmul(gpu, left, right, rekeyed(key, left, right), *rest)
 
-    def _hollow(self, gpu: Executor, a: Any, b: Any, key: Key, *rest: Any) -> Any:
+    def _hollow(self, gpu: Executor, a: Array, b: Array, key: Key, *rest: Any) -> Array:
         """A sum over nothing: the same as over one product of zeros."""
         left = gpu.zeros(tuple(n or 1 for n in a.shape), a.dtype)
         right = gpu.zeros(tuple(n or 1 for n in b.shape), b.dtype)
@@ -153,7 +158,7 @@ def _request(asked: tuple[Any, ...], alignment: int, aux_ld: int) -> ProductRequ
     return ProductRequest(alpha, beta, epilogue, tf32, alignment, aux_ld)
 
 
-def _emptied(out: Any, bias: Any, epilogue: Epilogue, problem: Problem) -> Any:
+def _emptied(out: Array, bias: Any, epilogue: Epilogue, problem: Problem) -> Any:
     """`out`, which has no elements; the gradient of a bias is then a sum over nothing."""
     if epilogue.has_bias_gradient:
         if epilogue in (Epilogue.BGRADA, Epilogue.BGRADB) and problem.inner:
@@ -177,11 +182,11 @@ def _gemm_of(gpu: Executor) -> Gemm | None:
     except KeyError:
         with _gemms_lock:
             if gpu not in _gemms:
-                install(gpu, _made(gpu))
+                install(gpu, _load(gpu))
         return _gemms[gpu]
 
 
-def _made(gpu: Executor) -> Gemm | None:
+def _load(gpu: Executor) -> Gemm | None:
     """The library for this GPU; None where there is none, or where the memory is no GPU's."""
     cuda: Any = getattr(gpu.xp, "cuda", None)
     if not hasattr(getattr(cuda, "runtime", None), "runtimeGetVersion"):
@@ -205,7 +210,7 @@ def _scratch(capability: int) -> int:
 
 def matmul(gpu: Executor, a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False,
            out: Any = None, alpha: float = 1.0, beta: float = 0.0,
-           epilogue: Epilogue = DEFAULT, bias: Any = None, aux: Any = None,
+           epilogue: Epilogue = DEFAULT, bias: object = None, aux: object = None,
            tf32: bool | None = None) -> Any:
     """out = epilogue(alpha op(a) op(b) + beta out), batch axes broadcast.
 
@@ -234,7 +239,7 @@ def matmul(gpu: Executor, a: Any, b: Any, *, transpose_a: bool = False, transpos
     if beta and out is None:
         raise InternalError("matmul: beta scales the old content of out; pass out, or beta=0")
     if tf32 is None:
-        tf32 = tensor_float_32_execution_enabled()
+        tf32 = Modes.tensor_float_32
     key = (a.shape, a.strides, b.shape, b.strides, dtype, transpose_a, transpose_b,
            None if out is None else out.strides)
     return gemm.matmul(gpu, a, b, key, out, (alpha, beta, epilogue, tf32), bias, aux)

@@ -106,6 +106,7 @@ def geometry(a: Strided, b: Strided, c: Strided) -> ProductGeometry | None:
     ldc = _leading(n, c.strides[-1], m, row_c)
     if left is None or right is None or not ldc:
         return None
+    # The longest axis is the library's batch, of one launch; others take a launch for each step.
     batch = max(axes, default=Axis(1, 0, 0, 0))
     if axes:
         axes.remove(batch)
@@ -135,9 +136,9 @@ def _stride(x: Strided, axis: int) -> int:
 
 
 def _offsets(axes: list[Axis]) -> tuple[tuple[int, int, int], ...]:
-    made = []
+    offsets = []
     for index in product(*[range(axis.size) for axis in axes]):
-        made.append((sum(i * x.a for i, x in zip(index, axes)),
-                     sum(i * x.b for i, x in zip(index, axes)),
-                     sum(i * x.c for i, x in zip(index, axes))))
-    return tuple(made)
+        offsets.append((sum(i * x.a for i, x in zip(index, axes)),
+                        sum(i * x.b for i, x in zip(index, axes)),
+                        sum(i * x.c for i, x in zip(index, axes))))
+    return tuple(offsets)

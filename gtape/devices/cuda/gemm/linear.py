@@ -18,17 +18,20 @@ input z, which the epilogue writes beside y; it is the form with tanh, the libra
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
 from gtape.devices.cuda.gemm.epilogue import auxiliary
 from gtape.devices.cuda.gemm.gemm import matmul
 from gtape.devices.cuda.runtime.executor import Executor
 
+if TYPE_CHECKING:
+    from gtape.core.device import Array
+
 _FORWARD = {None: Epilogue.BIAS, "relu": Epilogue.RELU_BIAS, "gelu_tanh": Epilogue.GELU_BIAS}
 
 
-def linear_forward(gpu: Executor, x: Any, w: Any, b: Any, activation: str | None,
+def linear_forward(gpu: Executor, x: Any, w: Any, b: object, activation: str | None,
                    save: bool = True) -> tuple[Any, Any] | None:
     """(f(x W + b), z), with z the input of gelu if it is to be saved, else None.
 
@@ -52,20 +55,20 @@ def linear_forward(gpu: Executor, x: Any, w: Any, b: Any, activation: str | None
     return y.reshape(shape), None if aux is None else aux.reshape(shape)
 
 
-def linear(gpu: Executor, x: Any, kernel: Any, bias: Any, activation: str | None) -> Any:
+def linear(gpu: Executor, x: object, kernel: object, bias: object, activation: str | None) -> Any:
     """f(x W + b), with nothing saved."""
-    made = linear_forward(gpu, x, kernel, bias, activation, save=False)
-    return None if made is None else made[0]
+    y = linear_forward(gpu, x, kernel, bias, activation, save=False)
+    return None if y is None else y[0]
 
 
-def linear_backward(gpu: Executor, dz: Any, x: Any, w: Any) -> tuple[Any, Any, Any] | None:
+def linear_backward(gpu: Executor, dz: Array, x: Array, w: Array) -> tuple[Any, Any, Any] | None:
     """(dx, dW, db) for the gradient dz […, units] of z; None where cuBLASLt does not serve it."""
     dx = matmul(gpu, _rows(gpu, dz), w, transpose_b=True)
     weights = None if dx is None else weight_gradients(gpu, x, dz)
     return None if dx is None or weights is None else (dx.reshape(x.shape), *weights)
 
 
-def weight_gradients(gpu: Executor, x: Any, dz: Any) -> tuple[Any, Any] | None:
+def weight_gradients(gpu: Executor, x: object, dz: Any) -> tuple[Any, Any] | None:
     """(xᵀ dz, Σ dz), over all axes but the last; None where cuBLASLt does not serve it."""
     db = gpu.empty((dz.shape[-1],), dz.dtype)
     dw = matmul(gpu, _rows(gpu, x), _rows(gpu, dz), transpose_a=True, epilogue=Epilogue.BGRADA,

@@ -22,21 +22,21 @@ def is_product(size: Sequence[int], strides: Sequence[int], pads: Sequence[Seque
 
 def convolve(gpu: Executor, x: Any, filters: Any) -> Any:
     """x [N, *in, C] and filters [*1, C, F] -> [N, *in, F]."""
-    made = gemm.matmul(gpu, _rows(gpu, x), _matrix(gpu, filters))
-    return None if made is None else made.reshape((*x.shape[:-1], filters.shape[-1]))
+    product = gemm.matmul(gpu, _rows(gpu, x), _matrix(gpu, filters))
+    return None if product is None else product.reshape((*x.shape[:-1], filters.shape[-1]))
 
 
 def input_gradient(gpu: Executor, g: Any, filters: Any) -> Any:
     """g [N, *in, F] and filters [*1, C, F] -> [N, *in, C]."""
-    made = gemm.matmul(gpu, _rows(gpu, g), _matrix(gpu, filters), transpose_b=True)
-    return None if made is None else made.reshape((*g.shape[:-1], filters.shape[-2]))
+    product = gemm.matmul(gpu, _rows(gpu, g), _matrix(gpu, filters), transpose_b=True)
+    return None if product is None else product.reshape((*g.shape[:-1], filters.shape[-2]))
 
 
 def filter_gradient(gpu: Executor, x: Any, g: Any) -> Any:
     """x [N, *in, C] and g [N, *in, F] -> [*1, C, F]."""
-    made = gemm.matmul(gpu, _rows(gpu, x), _rows(gpu, g), transpose_a=True)
+    product = gemm.matmul(gpu, _rows(gpu, x), _rows(gpu, g), transpose_a=True)
     shape = (*(1,) * (x.ndim - 2), x.shape[-1], g.shape[-1])
-    return None if made is None else made.reshape(shape)
+    return None if product is None else product.reshape(shape)
 
 
 def _rows(gpu: Executor, array: Any) -> Any:

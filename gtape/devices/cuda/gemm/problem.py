@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from gtape.devices.cuda.gemm.layout import (
 )
 from gtape.devices.cuda.gemm.plan import ProductPlan
 
+if TYPE_CHECKING:
+    from gtape.core.device import Array
+
 #: The operands must be copied first.
 COPY: Any = object()
 
@@ -27,12 +30,12 @@ Key = tuple[Any, ...]
 _precisions: dict[Any, Precision | None] = {}
 
 
-def rekeyed(key: Key, a: Any, b: Any) -> Key:
+def rekeyed(key: Key, a: Array, b: Array) -> Key:
     """The key for other operands."""
     return (a.shape, a.strides, b.shape, b.strides, *key[4:])
 
 
-def precision_of(dtype: Any) -> Precision | None:
+def precision_of(dtype: np.dtype) -> Precision | None:
     """How products of a dtype are computed; None: not here. `dtype.name` takes too long."""
     try:
         return _precisions[dtype]
@@ -80,6 +83,7 @@ class Problem:
                 not dense and len(problem.geometry.offsets) > MOST_LAUNCHES):
             return COPY
         for distance in chain(problem.geometry.batch[1:], *problem.geometry.offsets):
+            # Or'ed, since the lowest bit set in any is what all are multiples of.
             problem.distances |= distance * size
         return problem
 

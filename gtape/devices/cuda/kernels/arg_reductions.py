@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from gtape.devices.cuda.kernels.reduction_geometry import Form, columns, plan
 from gtape.devices.cuda.kernels.reductions import SERVED, kernel_dtypes, read_as, running
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
+
+if TYPE_CHECKING:
+    from gtape.core.device import Array
 
 #: Bytes of an element's value with its index: Indexed<A> of the kernels.
 _PAIR = 16
@@ -52,27 +55,27 @@ def arg_extreme(gpu: Executor, x: Any, axis: int, largest: bool, dtype: DType) -
     shape = x.shape
     form = Form(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:]))
     result = (*shape[:axis], *shape[axis + 1:])
-    made = gpu.empty(result, np.dtype(dtype.name))
-    if made.size:
+    positions = gpu.empty(result, np.dtype(dtype.name))
+    if positions.size:
         name = read_as(operation, dtype_name(x.dtype))
         array = x if name == dtype_name(x.dtype) else x.view(name)
-        _launch(gpu, operation, gpu.contiguous(array), form, made)
-    return made
+        _launch(gpu, operation, gpu.contiguous(array), form, positions)
+    return positions
 
 
-def _launch(gpu: Executor, operation: str, x: Any, form: Form, made: Any) -> None:
+def _launch(gpu: Executor, operation: str, x: Array, form: Form, positions: Array) -> None:
     source = dtype_name(x.dtype)
-    bytes_of = made.dtype.itemsize
+    bytes_of = positions.dtype.itemsize
     first = plan(*form, 16 // _width(source), gpu, _PAIR).first
     cut = first.parts > 1
-    out = gpu.empty((first.results * _PAIR,), np.dtype(np.uint8)) if cut else made
+    out = gpu.empty((first.results * _PAIR,), np.dtype(np.uint8)) if cut else positions
     gpu.launch(kernel_of(first.template, operation, source), first.grid, first.block,
                (x, out, *first.sizes, 0 if cut else bytes_of))
     if cut:
         rest = Form(form.outer, first.parts, form.inner)
         second = columns(rest, 1, gpu.multiprocessors, False)
         gpu.launch(finishing(operation, source), second.grid, second.block,
-                   (out, made, *rest, second.lanes, form.reduced, bytes_of))
+                   (out, positions, *rest, second.lanes, form.reduced, bytes_of))
 
 
 def _width(dtype: str) -> int:

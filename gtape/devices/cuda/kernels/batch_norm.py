@@ -19,7 +19,7 @@ from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 _BLOCK = (THREADS, 1, 1)
 
 
-def batch_norm_training(gpu: Executor, x: Any, scale: Any, shift: Any,
+def batch_norm_training(gpu: Executor, x: object, scale: object, shift: object,
                         eps: float) -> tuple[Any, Any, Any]:
     """y = (x - μ) / √(σ² + eps) · scale + shift, with μ and σ² of each channel.
 
@@ -39,7 +39,7 @@ def batch_norm_training(gpu: Executor, x: Any, scale: Any, shift: Any,
     return batch_norm(gpu, x, mean, variance, scale, shift, eps), mean, variance
 
 
-def batch_norm(gpu: Executor, x: Any, mean: Any, variance: Any, scale: Any, shift: Any,
+def batch_norm(gpu: Executor, x: Any, mean: Any, variance: object, scale: object, shift: object,
                eps: float) -> Any:
     """y = (x - mean) / √(variance + eps) · scale + shift, as in inference.
 
@@ -60,8 +60,8 @@ def batch_norm(gpu: Executor, x: Any, mean: Any, variance: Any, scale: Any, shif
     return y
 
 
-def batch_norm_backward(gpu: Executor, g: Any, x: Any, scale: Any, mean: Any, variance: Any,
-                        eps: float) -> tuple[Any, Any, Any]:
+def batch_norm_backward(gpu: Executor, g: object, x: Any, scale: object, mean: object,
+                        variance: object, eps: float) -> tuple[Any, Any, Any]:
     """The gradients of x, scale and shift for the cotangent g of y in training.
 
     With n = (x - μ) f, f = 1 / √(σ² + eps) and N values in a channel: dshift = Σ g,
@@ -75,6 +75,8 @@ def batch_norm_backward(gpu: Executor, g: Any, x: Any, scale: Any, mean: Any, va
     partial = gpu.empty((2, over.chunks, cols), COMPUTE[dtype])
     gpu.launch(_kernel("sums", dtype), over.grid, _BLOCK,
                (g, x, mean, variance, partial, rows, cols, over.lanes, over.each, eps))
+    # dx needs both sums over the whole channel, so x and g are read twice; a channel is too long to
+    # be held meanwhile.
     sums = finish(gpu, partial, COMPUTE[dtype])
     d_x, d_scale, d_shift = (gpu.empty(s, x.dtype) for s in (x.shape, (cols,), (cols,)))
     gpu.launch(_kernel("backward", dtype), over.grid, _BLOCK,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gtape.devices.cuda.runtime.executor import Executor, Grid
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
+
+if TYPE_CHECKING:
+    from gtape.core.annotations import DTypeLike
 
 THREADS = 256
 #: The dtype to compute in.
 COMPUTE = {"float16": "float32", "bfloat16": "float32", "float32": "float32",
            "float64": "float64"}
+#: 1024 threads on each, which have enough loads in flight; more would leave more parts to add up.
 _BLOCKS_PER_MULTIPROCESSOR = 4
 _FINISHED_COLUMNS = 32
 
@@ -46,15 +50,15 @@ def tiles(gpu: Executor, rows: int, cols: int, dtype: str) -> Tiles:
     return Tiles(lanes, each, (across, max(1, -(-rows // max(each, 1))), 1))
 
 
-def finish(gpu: Executor, partial: Any, dtype: Any) -> Any:
+def finish(gpu: Executor, partial: Any, dtype: DTypeLike) -> Any:
     """The sums over the parts of `partial` [quantities, parts, cols], as [quantities, cols] of
     `dtype`."""
     quantities, parts, cols = partial.shape
-    made = gpu.empty((quantities, cols), dtype)
-    gpu.launch(_finish(dtype_name(partial.dtype), dtype_name(made.dtype)),
+    sums = gpu.empty((quantities, cols), dtype)
+    gpu.launch(_finish(dtype_name(partial.dtype), dtype_name(sums.dtype)),
                (-(-cols // _FINISHED_COLUMNS), quantities, 1), (32 * min(parts, 32), 1, 1),
-               (partial, made, parts, cols))
-    return made
+               (partial, sums, parts, cols))
+    return sums
 
 
 def _finish(compute: str, dtype: str) -> Kernel:

@@ -6,19 +6,20 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.gemm import pointwise_convolution as pointwise
 from gtape.devices.cuda.kernels.window_axes import Axes, Sizes, axes
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.numerics.windows import Pads
 
-FLOATS = ("float32", "float64", "float16", "bfloat16")
 _COMPUTE = {"float16": "float32", "bfloat16": "float32"}
 _BLOCK = 256
 #: The side of a tile of results, for G = 1.
 _SIDE = 64
 #: Positions that a block sums over at least before they are split further.
 _POSITIONS = 256
+#: The largest grid along y and z.
 _LIMIT = 65535
 
 
@@ -43,9 +44,9 @@ def convolve(gpu: Executor, x: Any, filters: Any, strides: Sizes, dilations: Siz
         [N, *out, F], summed in float32 for floats of two bytes; None for what is not served.
     """
     if pointwise.is_product(filters.shape[:-2], strides, pads, groups):
-        made = pointwise.convolve(gpu, x, filters)
-        if made is not None:
-            return made
+        product = pointwise.convolve(gpu, x, filters)
+        if product is not None:
+            return product
     over = axes(x.shape[1:-1], filters.shape[:-2], strides, dilations, pads)
     if over is None or dtype_name(x.dtype) not in FLOATS:
         return None
@@ -63,9 +64,9 @@ def input_gradient(gpu: Executor, g: Any, filters: Any, shape: Sizes, strides: S
         An array like g of `shape`; None for what is not served.
     """
     if pointwise.is_product(filters.shape[:-2], strides, pads, groups):
-        made = pointwise.input_gradient(gpu, g, filters)
-        if made is not None:
-            return made
+        product = pointwise.input_gradient(gpu, g, filters)
+        if product is not None:
+            return product
     over = axes(shape[1:-1], filters.shape[:-2], strides, dilations, pads)
     if over is None or dtype_name(g.dtype) not in FLOATS:
         return None
@@ -84,9 +85,9 @@ def filter_gradient(gpu: Executor, x: Any, g: Any, size: Sizes, strides: Sizes, 
         An array like x; None for what is not served.
     """
     if pointwise.is_product(size, strides, pads, groups):
-        made = pointwise.filter_gradient(gpu, x, g)
-        if made is not None:
-            return made
+        gradient = pointwise.filter_gradient(gpu, x, g)
+        if gradient is not None:
+            return gradient
     over = axes(x.shape[1:-1], size, strides, dilations, pads)
     name = dtype_name(x.dtype)
     if over is None or name not in FLOATS:
@@ -103,18 +104,19 @@ def filter_gradient(gpu: Executor, x: Any, g: Any, size: Sizes, strides: Sizes, 
                         positions // _POSITIONS))
     if max(grid[1], groups * splits) > _LIMIT:
         return None
-    made = gpu.empty(shape, x.dtype)
+    gradient = gpu.empty(shape, x.dtype)
     direct = splits == 1 and name not in _COMPUTE
-    partial = made if direct else gpu.empty((splits, *shape), numpy_dtype(_COMPUTE.get(name, name)))
+    partial = gradient if direct else gpu.empty((splits, *shape),
+                                                numpy_dtype(_COMPUTE.get(name, name)))
     kernel = shipped_kernel("convolution_filter.cu", "filter_gradient", name, *tile)
     gpu.launch(kernel, (*grid, groups * splits), (_BLOCK, 1, 1),
                (gpu.contiguous(x), gpu.contiguous(g), partial, x.shape[0], channels, features,
                 groups, *over.numbers, splits))
     if not direct:
         kernel = shipped_kernel("convolution_filter.cu", "sum_splits", name)
-        gpu.launch(kernel, gpu.blocks(made.size, _BLOCK), (_BLOCK, 1, 1),
-                   (partial, made, splits, made.size))
-    return made
+        gpu.launch(kernel, gpu.blocks(gradient.size, _BLOCK), (_BLOCK, 1, 1),
+                   (partial, gradient, splits, gradient.size))
+    return gradient
 
 
 def _product(gpu: Executor, source: Any, filters: Any, shape: tuple[int, ...], rows: int,
@@ -147,6 +149,7 @@ def _tiling(gpu: Executor, dtype: str, rows: int, channels: tuple[int, int], col
     """Tile and grid: the largest tile with which `times` products of rows x columns fill the
     device, and as many channels together as divide `channels`, those of a group."""
     for scale, together in _tiles(dtype):
+        # A larger tile reads each operand less often, and pays only where there are blocks enough.
         side = _SIDE * scale
         grid = (-(-rows // side), -(-columns // side))
         fills = columns > side // 2 and math.prod(grid) * times >= 2 * gpu.multiprocessors

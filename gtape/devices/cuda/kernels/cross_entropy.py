@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS, forms, geometry
 from gtape.devices.cuda.kernels.softmax import FLOATS
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
+
+if TYPE_CHECKING:
+    from gtape.core.device import Array
 
 #: What a launch writes beside the losses: `output` in the kernels.
 _NOTHING, _PROBABILITIES, _GRADIENT = range(3)
@@ -38,22 +41,23 @@ def instances() -> Iterator[Kernel]:
                                  _GRAD_VALUES[size], targets)
 
 
-def cross_entropy_loss(gpu: Executor, logits: Any, labels: Any) -> Any:
+def cross_entropy_loss(gpu: Executor, logits: Array, labels: object) -> Any:
     """ℓ = -Σ labels log softmax(logits), or -log softmax(logits)[label]."""
     if _labels(logits, labels) is None:
         return None
     return _launch(gpu, logits, labels, _NOTHING)[0]
 
 
-def cross_entropy(gpu: Executor, logits: Any, labels: Any) -> Any:
+def cross_entropy(gpu: Executor, logits: object, labels: object) -> Any:
     """(ℓ, softmax(logits))."""
     if _labels(logits, labels) is None:
         return None
     return _launch(gpu, logits, labels, _PROBABILITIES)
 
 
-def cross_entropy_and_gradient(gpu: Executor, logits: Any, labels: Any, weights: Any = None,
-                               scale: float = 1.0, in_place: bool = False) -> Any:
+def cross_entropy_and_gradient(gpu: Executor, logits: Array, labels: object,
+                               weights: Array | None = None, scale: float = 1.0,
+                               in_place: bool = False) -> Any:
     """(ℓ, w (softmax(logits) - labels)), classes by number as one-hot rows.
 
     The gradient takes labels to sum to 1, whatever they are.
@@ -70,7 +74,7 @@ def cross_entropy_and_gradient(gpu: Executor, logits: Any, labels: Any, weights:
     return _launch(gpu, logits, labels, _GRADIENT, weights, float(scale), in_place)
 
 
-def cross_entropy_grad(gpu: Executor, a: Any, probs: Any, labels: Any) -> Any:
+def cross_entropy_grad(gpu: Executor, a: Any, probs: Any, labels: object) -> Any:
     """a (probs - labels), classes by number as one-hot rows: the gradient for the logits where
     the losses have the cotangent a, made of the probabilities."""
     kind = _labels(probs, labels)
@@ -105,13 +109,13 @@ def _labels(logits: Any, labels: Any) -> int | None:
     return -size if labels.dtype.kind == "u" else size
 
 
-def _launch(gpu: Executor, logits: Any, labels: Any, output: int, weights: Any = None,
+def _launch(gpu: Executor, logits: Any, labels: object, output: int, weights: Array | None = None,
             scale: float = 1.0, in_place: bool = False) -> tuple[Any, Any]:
     kind = _labels(logits, labels)
     x, labels = gpu.contiguous(logits), gpu.contiguous(labels)
     losses = gpu.empty(x.shape[:-1], x.dtype)
     # Where nothing is written beside the losses, x and the losses stand for arrays not used.
-    made = x if output == _NOTHING or (in_place and x is logits) else gpu.empty(x.shape, x.dtype)
+    second = x if output == _NOTHING or (in_place and x is logits) else gpu.empty(x.shape, x.dtype)
     weighted = weights is not None
     given = gpu.contiguous(weights) if weighted else losses
     cols = x.shape[-1]
@@ -123,6 +127,6 @@ def _launch(gpu: Executor, logits: Any, labels: Any, output: int, weights: Any =
     kernel = shipped_kernel("cross_entropy.cu", f"cross_entropy_{to.form}", dtype_name(x.dtype),
                             to.values, name)
     gpu.launch(kernel, to.grid, to.block,
-               (x, labels, given, losses, made, rows, cols, kind, output, int(weighted), scale,
+               (x, labels, given, losses, second, rows, cols, kind, output, int(weighted), scale,
                 *to.lanes), to.smem)
-    return losses, made
+    return losses, second

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels.gathering import words
 from gtape.devices.cuda.runtime.executor import Executor, Grid, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
-FLOATS = ("float32", "float64", "float16", "bfloat16")
+if TYPE_CHECKING:
+    from gtape.core.device import Array
+
 DTYPES = (*FLOATS, "int32", "int64")
 #: Integers are computed as unsigned ones: the same bits, and they wrap around.
 _BITS = {"int32": "uint32", "int64": "uint64"}
@@ -47,7 +50,7 @@ def instances() -> Iterator[Kernel]:
                 yield shipped_kernel("cumulative.cu", name, _BITS.get(dtype, dtype), function)
 
 
-def cumulative(gpu: Executor, x: Any, axis: int, operation: str = "sum", *, reverse: bool = False,
+def cumulative(gpu: Executor, x: Array, axis: int, operation: str = "sum", *, reverse: bool = False,
                exclusive: bool = False) -> Any:
     """y[j] = Σ, Π or log Σ exp of x[k] over k <= j along `axis` (k >= j when reverse; without
     k = j when exclusive). Floats of two bytes are combined in float32.
@@ -89,7 +92,7 @@ def _by_rows(n: int, inner: int) -> bool:
     return inner == 1 and n > _SHORT
 
 
-def _scan(gpu: Executor, x: Any, y: Any, scan: ScanGeometry) -> None:
+def _scan(gpu: Executor, x: Array, y: Array, scan: ScanGeometry) -> None:
     compute = numpy_dtype(_COMPUTE.get(dtype_name(x.dtype), dtype_name(x.dtype)))
     none = gpu.empty((0,), compute)
     if scan.segments == 1:
@@ -97,13 +100,15 @@ def _scan(gpu: Executor, x: Any, y: Any, scan: ScanGeometry) -> None:
         return
     shape = (scan.outer, scan.segments, scan.inner)
     totals, carries = gpu.empty(shape, compute), gpu.empty(shape, compute)
+    # Three launches: the total of every segment, the totals before each, and the scan that begins
+    # there. x is read twice, which costs less than segments that wait for each other.
     _launch(gpu, x, y, none, totals, scan, carried=False, write=False)
     starts = scan._replace(n=scan.segments, segment=scan.segments, reverse=False, exclusive=True)
     _launch(gpu, totals, carries, none, none, starts, carried=False, write=True)
     _launch(gpu, x, y, carries, none, scan, carried=True, write=True)
 
 
-def _launch(gpu: Executor, x: Any, y: Any, carries: Any, totals: Any, scan: ScanGeometry, *,
+def _launch(gpu: Executor, x: Array, y: Array, carries: object, totals: Any, scan: ScanGeometry, *,
             carried: bool, write: bool) -> None:
     function = OPERATIONS[scan.operation]
     flags = (int(scan.reverse), int(scan.exclusive), int(carried), int(write))

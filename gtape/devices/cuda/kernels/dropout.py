@@ -35,6 +35,7 @@ def dropout(gpu: Executor, x: Any, key: Key, offset: int, rate: float) -> Any:
     x = gpu.contiguous(x)
     y = gpu.empty(x.shape, x.dtype)
     share = 1 - rate
+    # Rounded to the dtype, so that both backends multiply by the same number.
     scale = float(x.dtype.type(1 / share if share else 0.0))
     per_thread = max(16 // x.dtype.itemsize, 4)
     if x.size:

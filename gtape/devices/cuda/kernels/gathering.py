@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gtape.devices.cuda.runtime.executor import Executor, Grid
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
+
+if TYPE_CHECKING:
+    from gtape.core.device import Array
 
 INDICES = ("int32", "int64")
 BLOCK = 256
@@ -46,6 +49,7 @@ def gather(gpu: Executor, table: Any, indices: Any, axis: int = 0) -> Any:
         return y
     outer, rows, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
     size = table.dtype.itemsize
+    # complex128 moves as pairs of 8 bytes: the kernels have no element of 16.
     if size == 16:
         size, inner = 8, 2 * inner
     kernel = shipped_kernel("gather.cu", "gather_rows", size, dtype_name(indices.dtype))
@@ -55,7 +59,7 @@ def gather(gpu: Executor, table: Any, indices: Any, axis: int = 0) -> Any:
     return y
 
 
-def gather_nd(gpu: Executor, params: Any, indices: Any) -> Any:
+def gather_nd(gpu: Executor, params: Array, indices: Array) -> Any:
     """y[*I, …] = params[indices[I, 0], …, indices[I, depth - 1], …]; zeros where out of range.
 
     Args:
@@ -73,7 +77,7 @@ def gather_nd(gpu: Executor, params: Any, indices: Any) -> Any:
     return gather(gpu, table, flat)
 
 
-def flat_rows(gpu: Executor, indices: Any, shape: tuple[int, ...]) -> Any:
+def flat_rows(gpu: Executor, indices: Array, shape: tuple[int, ...]) -> Any:
     """Index tuples [*I, depth] as int64 numbers [*I] of rows of the first `depth` axes of
     `shape`, flattened; -1 where out of range. None for more than 6 axes or other dtypes."""
     depth = indices.shape[-1]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.devices.cuda.kernels.row_norms import RowNorm
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.devices.cuda.runtime.kernel import Kernel
 
+if TYPE_CHECKING:
+    from gtape.core.device import Array
+
 _NORM = RowNorm("layer_norm", 2)
 
 
-def layer_norm(gpu: Executor, x: Any, scale: Any, shift: Any, eps: float) -> tuple[Any, Any, Any]:
+def layer_norm(gpu: Executor, x: object, scale: object, shift: object, eps: float,
+               ) -> tuple[Any, Any, Any]:
     """y = (x - μ) f · scale + shift, with μ and f = 1 / √(σ² + eps) of each row.
 
     Ba, Kiros & Hinton 2016, arXiv:1607.06450.
@@ -30,8 +34,8 @@ def layer_norm(gpu: Executor, x: Any, scale: Any, shift: Any, eps: float) -> tup
     return y, mean, factor
 
 
-def layer_norm_backward(gpu: Executor, g: Any, x: Any, scale: Any, mean: Any,
-                        factor: Any) -> tuple[Any, Any, Any]:
+def layer_norm_backward(gpu: Executor, g: object, x: Any, scale: Array, mean: Array,
+                        factor: object) -> tuple[Any, Any, Any]:
     """The gradients of x, scale and shift for the cotangent g of y.
 
     With n = (x - μ) f and a = g · scale: dx = f (a - mean a - n mean(a n)) in each row,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.devices.cuda.kernels import batch_norm as batch
 from gtape.devices.cuda.kernels import layer_norm as layer
@@ -12,13 +12,16 @@ from gtape.devices.cuda.kernels.column_tiles import COMPUTE
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.devices.cuda.runtime.kernel import dtype_name
 
+if TYPE_CHECKING:
+    from gtape.core.device import Array
+
 Axes = tuple[int, ...]
 
 
-def _served(x: Any, params: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
+def _served(x: Any, params: tuple[object, ...], shape: tuple[int, ...]) -> bool:
     """Whether x is of a float dtype and each parameter of it, and of `shape` after axes of
     length 1."""
-    def fits(p: Any) -> Any:
+    def fits(p: Any) -> bool:
         before = p.ndim - len(shape)
         return (0 <= before <= x.ndim - len(shape) and p.shape == (1,) * before + shape
                 and p.dtype == x.dtype)
@@ -26,7 +29,7 @@ def _served(x: Any, params: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
     return dtype_name(x.dtype) in COMPUTE and all(fits(p) for p in params)
 
 
-def _rows(x: Any, axes: Axes, params: tuple[Any, ...]) -> int | None:
+def _rows(x: Any, axes: Axes, params: tuple[object, ...]) -> int | None:
     """How long a row is where the kernels of rows serve these axes and parameters."""
     first = x.ndim - len(axes)
     if not axes or axes != tuple(range(first, x.ndim)) or not _served(x, params, x.shape[first:]):
@@ -44,8 +47,8 @@ def _kept(x: Any, axes: Axes) -> tuple[int, ...]:
     return tuple(1 if i in axes else n for i, n in enumerate(x.shape))
 
 
-def layer_norm(gpu: Executor, x: Any, scale: Any, shift: Any, axes: Axes,
-               eps: float) -> tuple[Any, ...] | None:
+def layer_norm(gpu: Executor, x: Any, scale: object, shift: object, axes: Axes,
+               eps: float) -> tuple[object, ...] | None:
     """(y, mean, factor); None where the kernels do not serve these arrays."""
     cols = _rows(x, axes, (scale, shift))
     if not cols:
@@ -55,8 +58,8 @@ def layer_norm(gpu: Executor, x: Any, scale: Any, shift: Any, axes: Axes,
     return (y.reshape(x.shape), *(a.reshape(_kept(x, axes)) for a in kept))
 
 
-def layer_norm_grad(gpu: Executor, g: Any, x: Any, scale: Any, mean: Any, factor: Any, axes: Axes,
-                    shift_shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+def layer_norm_grad(gpu: Executor, g: Array, x: Array, scale: Array, mean: Array, factor: object,
+                    axes: Axes, shift_shape: tuple[int, ...]) -> tuple[object, ...] | None:
     """(dx, dscale, dshift); None where the kernels do not serve these arrays."""
     cols = _rows(x, axes, (scale,))
     if not cols or not _statistics(x, mean, factor) or math.prod(shift_shape) != cols:
@@ -67,8 +70,8 @@ def layer_norm_grad(gpu: Executor, g: Any, x: Any, scale: Any, mean: Any, factor
     return d_x.reshape(x.shape), d_scale.reshape(scale.shape), d_shift.reshape(shift_shape)
 
 
-def rms_norm(gpu: Executor, x: Any, scale: Any, axes: Axes,
-             eps: float) -> tuple[Any, ...] | None:
+def rms_norm(gpu: Executor, x: Array, scale: Array, axes: Axes,
+             eps: float) -> tuple[object, ...] | None:
     """(y, factor); None where the kernels do not serve these arrays."""
     cols = _rows(x, axes, (scale,))
     if not cols:
@@ -77,8 +80,8 @@ def rms_norm(gpu: Executor, x: Any, scale: Any, axes: Axes,
     return y.reshape(x.shape), factor.reshape(_kept(x, axes))
 
 
-def rms_norm_grad(gpu: Executor, g: Any, x: Any, scale: Any, factor: Any,
-                  axes: Axes) -> tuple[Any, ...] | None:
+def rms_norm_grad(gpu: Executor, g: Array, x: Array, scale: Array, factor: object,
+                  axes: Axes) -> tuple[object, ...] | None:
     """(dx, dscale); None where the kernels do not serve these arrays."""
     cols = _rows(x, axes, (scale,))
     if not cols or not _statistics(x, factor):
@@ -89,8 +92,8 @@ def rms_norm_grad(gpu: Executor, g: Any, x: Any, scale: Any, factor: Any,
     return d_x.reshape(x.shape), d_scale.reshape(scale.shape)
 
 
-def batch_norm_training(gpu: Executor, x: Any, scale: Any, shift: Any, axes: Axes,
-                        eps: float) -> tuple[Any, ...] | None:
+def batch_norm_training(gpu: Executor, x: object, scale: object, shift: object, axes: Axes,
+                        eps: float) -> tuple[object, ...] | None:
     """(y, mean, variance); None where the kernels do not serve these arrays."""
     if not _channels_last(x, axes, (scale, shift)):
         return None
@@ -98,9 +101,9 @@ def batch_norm_training(gpu: Executor, x: Any, scale: Any, shift: Any, axes: Axe
     return (y, *(a.reshape(_kept(x, axes)) for a in kept))
 
 
-def batch_norm_grad(gpu: Executor, g: Any, x: Any, scale: Any, mean: Any, variance: Any,
+def batch_norm_grad(gpu: Executor, g: object, x: Any, scale: Any, mean: object, variance: object,
                     axes: Axes, eps: float,
-                    shift_shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+                    shift_shape: tuple[int, ...]) -> tuple[object, ...] | None:
     """(dx, dscale, dshift); None where the kernels do not serve these arrays."""
     if not (_channels_last(x, axes, (scale,)) and _statistics(x, mean, variance)
             and math.prod(shift_shape) == x.shape[-1]):
@@ -110,7 +113,7 @@ def batch_norm_grad(gpu: Executor, g: Any, x: Any, scale: Any, mean: Any, varian
     return d_x, d_scale.reshape(scale.shape), d_shift.reshape(shift_shape)
 
 
-def batch_norm(gpu: Executor, x: Any, mean: Any, variance: Any, offset: Any, scale: Any,
+def batch_norm(gpu: Executor, x: Any, mean: object, variance: object, offset: object, scale: object,
                eps: float) -> Any:
     """y of inference; None where the kernels do not serve these arrays."""
     params = (mean, variance, scale, offset)
@@ -120,7 +123,7 @@ def batch_norm(gpu: Executor, x: Any, mean: Any, variance: Any, offset: Any, sca
                             _flat(gpu, offset), eps)
 
 
-def _channels_last(x: Any, axes: Axes, params: tuple[Any, ...]) -> bool:
+def _channels_last(x: Any, axes: Axes, params: tuple[object, ...]) -> bool:
     return (x.ndim > 1 and x.size > 0 and axes == tuple(range(x.ndim - 1))
             and _served(x, params, x.shape[-1:]))
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels.window_axes import Axes, Sizes, axes
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.numerics.windows import Pads
 
-FLOATS = ("float32", "float64", "float16", "bfloat16")
+if TYPE_CHECKING:
+    from gtape.core.device import Array
+
 #: What has a largest value.
 ORDERED = (*FLOATS, "int32", "int64")
 _BLOCK = 256
@@ -44,7 +47,7 @@ def max_pool(gpu: Executor, x: Any, size: Sizes, strides: Sizes, dilations: Size
     return y
 
 
-def max_pool_grad(gpu: Executor, a: Any, x: Any, y: Any, size: Sizes, strides: Sizes,
+def max_pool_grad(gpu: Executor, a: object, x: Any, y: object, size: Sizes, strides: Sizes,
                   dilations: Sizes, pads: Pads) -> Any:
     """a [N, *out, C] added where the winner of each window of x lies; y is the pooled x.
 
@@ -59,7 +62,7 @@ def max_pool_grad(gpu: Executor, a: Any, x: Any, y: Any, size: Sizes, strides: S
     return dx
 
 
-def max_pool_pick(gpu: Executor, a: Any, x: Any, y: Any, size: Sizes, strides: Sizes,
+def max_pool_pick(gpu: Executor, a: Array, x: Array, y: Array, size: Sizes, strides: Sizes,
                   dilations: Sizes, pads: Pads) -> Any:
     """The values of a [N, *in, C] where the winners of the windows of x lie.
 
@@ -74,7 +77,7 @@ def max_pool_pick(gpu: Executor, a: Any, x: Any, y: Any, size: Sizes, strides: S
     return b
 
 
-def max_pool_index(gpu: Executor, x: Any, y: Any, size: Sizes, strides: Sizes, dilations: Sizes,
+def max_pool_index(gpu: Executor, x: Array, y: Array, size: Sizes, strides: Sizes, dilations: Sizes,
                    pads: Pads, batch: bool) -> Any:
     """Where the winners lie in each flattened image, or in the whole batch where `batch` holds.
 
@@ -90,7 +93,7 @@ def max_pool_index(gpu: Executor, x: Any, y: Any, size: Sizes, strides: Sizes, d
     return index
 
 
-def average_pool(gpu: Executor, x: Any, size: Sizes, strides: Sizes, dilations: Sizes,
+def average_pool(gpu: Executor, x: Array, size: Sizes, strides: Sizes, dilations: Sizes,
                  pads: Pads) -> Any:
     """The mean of each window of x [N, *in, C] over the cells that are not padding.
 
@@ -105,7 +108,7 @@ def average_pool(gpu: Executor, x: Any, size: Sizes, strides: Sizes, dilations: 
     return y
 
 
-def average_pool_grad(gpu: Executor, a: Any, shape: Sizes, size: Sizes, strides: Sizes,
+def average_pool_grad(gpu: Executor, a: Array, shape: Sizes, size: Sizes, strides: Sizes,
                       dilations: Sizes, pads: Pads) -> Any:
     """The adjoint of `average_pool`: a [N, *out, C] to `shape` [N, *in, C].
 
@@ -126,13 +129,13 @@ def _outputs(shape: Sizes, over: Axes) -> tuple[int, ...]:
 
 
 def _launch(gpu: Executor, file: str, name: str, arrays: tuple[Any, ...], shape: Sizes,
-            over: Axes, made: Any, *more: int) -> None:
-    """Launch over the items of `made`, the last of `arrays`."""
-    if not made.size:
+            over: Axes, out: Array, *more: int) -> None:
+    """Launch over the items of `out`, the last of `arrays`."""
+    if not out.size:
         return
     dtype = arrays[0].dtype
-    pieces = made.size * dtype.itemsize // 16 if shape[-1] * dtype.itemsize % 16 == 0 else made.size
+    pieces = out.size * dtype.itemsize // 16 if shape[-1] * dtype.itemsize % 16 == 0 else out.size
     inputs = [gpu.contiguous(a) for a in arrays[:-1]]
     gpu.launch(shipped_kernel(file, name, dtype_name(dtype)), gpu.blocks(pieces, _BLOCK, 32),
                (_BLOCK, 1, 1),
-               (*inputs, made, math.prod(shape[:1]), shape[-1], *over.numbers, *more))
+               (*inputs, out, math.prod(shape[:1]), shape[-1], *over.numbers, *more))

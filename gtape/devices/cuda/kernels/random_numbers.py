@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS, INTEGERS
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
-FLOATS = ("float32", "float64", "float16", "bfloat16")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+if TYPE_CHECKING:
+    from gtape.core.device import Array
+
 _BLOCK = 256
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 
@@ -73,23 +75,26 @@ def uniform(gpu: Executor, key: Key, offset: int, shape: Sequence[int], dtype: A
     with np.errstate(all="ignore"):
         first, end = kind(low), kind(high)
         last = np.nextafter(end, first)
+        # In the dtype, and rounded as `numerics.distributions` rounds, so that both give the same
+        # bits.
         span = kind(high - low)
     numbers = [float(v) for v in (span, first, end, last)]
     return _filled(gpu, "uniform", shape, dtype, key, offset, *numbers)
 
 
-def uniform_int(gpu: Executor, key: Key, offset: int, shape: Sequence[int], dtype: Any, low: int,
-                high: int) -> Any:
+def uniform_int(gpu: Executor, key: Key, offset: int, shape: Sequence[int], dtype: np.dtype,
+                low: int, high: int) -> Any:
     """Integers in [low, high), low < high; None for another dtype than those of INTEGERS."""
     if np.dtype(dtype).name not in INTEGERS:
         return None
     span = (high - low) % 2**64
+    # By it the kernel takes remainders with a multiplication: GPUs have no division of 64 bits.
     inverse = min(2**64 // span, _MASK64) if span else 0
     return _filled(gpu, "uniform_int", shape, dtype, key, offset, signed(low), signed(span),
                    signed(inverse))
 
 
-def normal(gpu: Executor, key: Key, offset: int, shape: Sequence[int], dtype: Any,
+def normal(gpu: Executor, key: Key, offset: int, shape: Sequence[int], dtype: np.dtype,
            mean: float = 0.0, stddev: float = 1.0) -> Any:
     """Normal values; None for another dtype than those of FLOATS."""
     return _normal_like(gpu, "normal", key, offset, shape, dtype, mean, stddev)
@@ -101,8 +106,8 @@ def truncated_normal(gpu: Executor, key: Key, offset: int, shape: Sequence[int],
     return _normal_like(gpu, "truncated_normal", key, offset, shape, dtype, mean, stddev)
 
 
-def _normal_like(gpu: Executor, name: str, key: Key, offset: int, shape: Sequence[int], dtype: Any,
-                 mean: float, stddev: float) -> Any:
+def _normal_like(gpu: Executor, name: str, key: Key, offset: int, shape: Sequence[int],
+                 dtype: np.dtype, mean: float, stddev: float) -> Any:
     if np.dtype(dtype).name not in FLOATS:
         return None
     return _filled(gpu, name, shape, dtype, key, offset, float(mean), float(stddev))
@@ -120,7 +125,7 @@ DISTRIBUTIONS: dict[str, Callable[..., Any]] = {
     "truncated_normal": truncated_normal, "bernoulli": bernoulli}
 
 
-def categorical(gpu: Executor, key: Key, offset: int, logits: Any, samples: int) -> Any:
+def categorical(gpu: Executor, key: Key, offset: int, logits: Array, samples: int) -> Any:
     """int64 [batch, samples]: class k of row b with probability softmax(logits[b])[k].
 
     Args:
@@ -133,15 +138,15 @@ def categorical(gpu: Executor, key: Key, offset: int, logits: Any, samples: int)
     if dtype not in FLOATS:
         return None
     batch, classes = logits.shape
-    found = gpu.empty((batch, samples), np.dtype(np.int64))
-    if not found.size:
-        return found
+    numbers = gpu.empty((batch, samples), np.dtype(np.int64))
+    if not numbers.size:
+        return numbers
     logits = gpu.contiguous(logits)
     edges = gpu.empty((batch, classes), np.dtype(np.float64))
     threads = min(512, max(32, 32 * math.ceil(classes / 128)))
     gpu.launch(shipped_kernel("categorical.cu", "class_edges", dtype),
                gpu.blocks(batch, 1, waves=64), (threads, 1, 1), (logits, edges, batch, classes))
     gpu.launch(shipped_kernel("categorical.cu", "class_draws", dtype),
-               gpu.blocks(found.size, _BLOCK), (_BLOCK, 1, 1),
-               (logits, edges, found, batch, classes, samples, *counter(key, offset)))
-    return found
+               gpu.blocks(numbers.size, _BLOCK), (_BLOCK, 1, 1),
+               (logits, edges, numbers, batch, classes, samples, *counter(key, offset)))
+    return numbers

@@ -78,14 +78,14 @@ def steps(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Form, ...]:
             runs[-1] = (runs[-1][0] * n, runs[-1][1])
         else:
             runs.append((n, i in axes))
-    found = []
+    forms = []
     while any(reduced for _, reduced in runs):
         at = max((i for i, run in enumerate(runs) if run[1]), key=lambda i: runs[i][0])
         outer = math.prod(n for n, _ in runs[:at])
         inner = math.prod(n for n, _ in runs[at + 1:])
-        found.append(Form(outer, runs[at][0], inner))
+        forms.append(Form(outer, runs[at][0], inner))
         del runs[at]
-    return tuple(found) or (Form(1, 1, math.prod(n for n, _ in runs)),)
+    return tuple(forms) or (Form(1, 1, math.prod(n for n, _ in runs)),)
 
 
 def plan(outer: int, reduced: int, inner: int, itemsize: int, gpu: Executor,
@@ -123,8 +123,11 @@ def _rows(form: Form, width: int, multiprocessors: int, cut: bool) -> Stage:
     if lanes > 32:
         lanes = min(THREADS, max(32, _power(-(-vectors // 8))))
     parts = 1
+    # Parts need a second launch. They pay only where rows alone leave multiprocessors idle, and
+    # where a part still has four vectors for each of its threads.
     if cut and form.outer < 2 * multiprocessors and vectors > 8 * THREADS:
         parts = max(1, min(4 * multiprocessors // form.outer, vectors // (4 * THREADS)))
+    # Whole vectors in every part but the last, so that each begins where a wide load may.
     part_length = -(-form.reduced // (parts * 8 * width)) * 8 * width if parts > 1 else form.reduced
     parts = -(-form.reduced // part_length)
     block = max(32, min(THREADS, _power(form.outer) * lanes))

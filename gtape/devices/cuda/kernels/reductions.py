@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels.reduction_geometry import Form, Stage, plan, steps
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
@@ -16,16 +17,15 @@ from gtape.opdef.broadcasting import axes_to_sum, stretches
 
 Axes = tuple[int, ...]
 
-_FLOATS = ("float32", "float64", "float16", "bfloat16")
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 #: What an operation of `kernels/reduce_types.cuh` gives over no elements; extremes give the dtype's
 #: own limits.
 _IDENTITY = {"Sum": 0, "Prod": 1}
 #: The dtypes that each operation serves.
-SERVED = {"Sum": _FLOATS + _SIGNED + _UNSIGNED, "Prod": _FLOATS + _SIGNED + _UNSIGNED,
-          "Max": (*_FLOATS, *_SIGNED, *_UNSIGNED, "bool"),
-          "Min": (*_FLOATS, *_SIGNED, *_UNSIGNED, "bool")}
+SERVED = {"Sum": FLOATS + _SIGNED + _UNSIGNED, "Prod": FLOATS + _SIGNED + _UNSIGNED,
+          "Max": (*FLOATS, *_SIGNED, *_UNSIGNED, "bool"),
+          "Min": (*FLOATS, *_SIGNED, *_UNSIGNED, "bool")}
 
 
 def read_as(operation: str, dtype: str) -> str:
@@ -69,7 +69,7 @@ def instances() -> Iterator[Kernel]:
 def mean(gpu: Executor, x: Any, axis: Axes, keepdims: bool = False) -> Any:
     """Σ x / n over `axis`, nan for no elements; None for other than real floats, whose sum may not
     fit into their dtype."""
-    if dtype_name(x.dtype) not in _FLOATS:
+    if dtype_name(x.dtype) not in FLOATS:
         return None
     return reduce(gpu, x, "Sum", axis, keepdims, math.prod(x.shape[a] for a in axis))
 
@@ -107,14 +107,14 @@ def reduce(gpu: Executor, x: Any, operation: str, axis: Axes, keepdims: bool = F
         return gpu.xp.full(result, _of_none(operation, dtype, count), x.dtype)
     name = read_as(operation, dtype)
     x, axes, order = _in_memory_order(gpu, x if name == dtype else x.view(name), axis)
-    made = x
+    reduced = x
     forms = steps(x.shape, axes)
     for form in forms:
-        made = _step(gpu, operation, name, made, form, count if form is forms[-1] else 0)
-    made = made if name == dtype else made.view(dtype)
+        reduced = _step(gpu, operation, name, reduced, form, count if form is forms[-1] else 0)
+    reduced = reduced if name == dtype else reduced.view(dtype)
     if order is None:
-        return made.reshape(result)
-    laid = made.reshape([shape[i] for i in order])
+        return reduced.reshape(result)
+    laid = reduced.reshape([shape[i] for i in order])
     back = [order.index(i) for i in range(len(order))]
     return gpu.contiguous(gpu.xp.transpose(laid, back)).reshape(result)
 
@@ -125,13 +125,13 @@ def _of_none(operation: str, dtype: str, count: int) -> Any:
         return _IDENTITY[operation] if count else np.nan
     if dtype == "bool":
         return operation == "Min"
-    if dtype in _FLOATS:
+    if dtype in FLOATS:
         return np.inf if operation == "Min" else -np.inf
     limits = np.iinfo(dtype)
     return limits.max if operation == "Min" else limits.min
 
 
-def _in_memory_order(gpu: Executor, x: Any, axes: Axes) -> tuple[Any, Axes, list[int] | None]:
+def _in_memory_order(gpu: Executor, x: Any, axes: Axes) -> tuple[object, Axes, list[int] | None]:
     """x as a C-contiguous array, the axes to reduce in it, and where its axes were in x.
 
     A transposed array is reduced as it lies in memory, without a copy; its order is then not None.
@@ -139,6 +139,7 @@ def _in_memory_order(gpu: Executor, x: Any, axes: Axes) -> tuple[Any, Axes, list
     if x.flags.c_contiguous:
         return x, axes, None
     order = sorted(range(x.ndim), key=lambda i: -x.strides[i])
+    # Only a view: the axes in the order of their strides.
     laid = gpu.xp.transpose(x, order)
     if laid.flags.c_contiguous:
         return laid, tuple([k for k, i in enumerate(order) if i in axes]), order

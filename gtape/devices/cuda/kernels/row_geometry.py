@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gtape.devices.cuda.runtime.executor import Executor, Grid
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _LANES_BLOCK = 128
 _REGISTER_BLOCK = 256
@@ -56,7 +59,7 @@ def shared_bytes(gpu: Executor) -> int:
     return gpu.shared_bytes - _STATIC_BYTES
 
 
-def geometry(gpu: Executor, rows: int, cols: int, dtype: Any, values: dict[int, RowValues],
+def geometry(gpu: Executor, rows: int, cols: int, dtype: np.dtype, values: dict[int, RowValues],
              cached: int = 1) -> RowGeometry:
     """The launch for `rows` rows of `cols` elements.
 
@@ -96,6 +99,7 @@ def _warps(cols: int, values: int) -> int:
 
 def _in_lanes(rows: int, cols: int, values: RowValues) -> RowGeometry:
     each = values.short if cols <= 32 * values.short else values.long
+    # Four threads read 64 bytes together, which is two whole sectors of memory.
     lanes = 4
     while lanes * each < cols:
         lanes *= 2

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gtape.devices.cuda.kernels.column_tiles import COMPUTE, finish, finishing, width
 from gtape.devices.cuda.runtime.executor import Executor, Grid
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
+
+if TYPE_CHECKING:
+    from gtape.core.device import Array
 
 _GROUPED_THREADS = 128
 #: Threads that a multiprocessor surely holds, by the registers that the launch bounds leave them.
@@ -75,7 +78,7 @@ class RowNorm(NamedTuple):
     name: str
     statistics: int
 
-    def forward(self, gpu: Executor, x: Any, params: tuple[Any, ...],
+    def forward(self, gpu: Executor, x: Any, params: tuple[object, ...],
                 eps: float) -> tuple[Any, ...]:
         """(y, *statistics) of x [..., cols]; the statistics are [...]."""
         x, *given = (gpu.contiguous(a) for a in (x, *params))
@@ -86,35 +89,35 @@ class RowNorm(NamedTuple):
         args = (x, *given, y, *kept, rows, cols)
         if rows == 0:
             return (y, *kept)
-        found, share = geometry(cols, dtype, "forward"), _share(cols)
-        if found is None:
+        held, share = geometry(cols, dtype, "forward"), _share(cols)
+        if held is None:
             self._stream(gpu, "forward_stream", dtype, gpu.blocks(rows, 1), (*args, share, eps))
         else:
-            grid = gpu.blocks(rows, found.rows, 4 * _RESIDENT["forward"] // found.threads)
-            gpu.launch(self._instance("forward", dtype, found.held), grid, (found.threads, 1, 1),
-                       (*args, found.group, share, eps))
+            grid = gpu.blocks(rows, held.rows, 4 * _RESIDENT["forward"] // held.threads)
+            gpu.launch(self._instance("forward", dtype, held.held), grid, (held.threads, 1, 1),
+                       (*args, held.group, share, eps))
         return (y, *kept)
 
-    def backward(self, gpu: Executor, g: Any, x: Any, scale: Any,
-                 statistics: tuple[Any, ...]) -> tuple[Any, ...]:
+    def backward(self, gpu: Executor, g: object, x: Array, scale: object,
+                 statistics: tuple[object, ...]) -> tuple[object, ...]:
         """(dx, *gradients of the parameters) for the cotangent g of y."""
         g, x, scale, *kept = (gpu.contiguous(a) for a in (g, x, scale, *statistics))
         dtype, cols = dtype_name(x.dtype), x.shape[-1]
         dx, rows = gpu.empty(x.shape, x.dtype), kept[0].size
-        found, share = geometry(cols, dtype, "backward"), _share(cols)
-        grid = (gpu.blocks(rows, 1, 2) if found is None else
-                gpu.blocks(rows, found.rows, _RESIDENT["backward"] // found.threads))
+        held, share = geometry(cols, dtype, "backward"), _share(cols)
+        grid = (gpu.blocks(rows, 1, 2) if held is None else
+                gpu.blocks(rows, held.rows, _RESIDENT["backward"] // held.threads))
         partial = gpu.empty((self.statistics, grid[0], cols), COMPUTE[dtype])
         args = (g, x, scale, *kept, dx, partial, rows, cols)
-        if found is None:
+        if held is None:
             self._stream(gpu, "backward_stream", dtype, grid, (*args, share))
         else:
-            gpu.launch(self._instance("backward", dtype, found.held), grid, (found.threads, 1, 1),
-                       (*args, found.group, share))
+            gpu.launch(self._instance("backward", dtype, held.held), grid, (held.threads, 1, 1),
+                       (*args, held.group, share))
         return (dx, *finish(gpu, partial, x.dtype))
 
     def _stream(self, gpu: Executor, what: str, dtype: str, grid: Grid,
-                args: tuple[Any, ...]) -> None:
+                args: tuple[object, ...]) -> None:
         gpu.launch(self._kernel(what, dtype), grid, (_STREAM_THREADS, 1, 1), args)
 
     def _instance(self, direction: str, dtype: str, held: _Held) -> Kernel:

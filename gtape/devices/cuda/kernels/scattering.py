@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gtape.core.dtypes import as_dtype
+from gtape.core.dtypes import FLOATS, as_dtype
+from gtape.core.modes import Modes
 from gtape.devices.cuda.kernels.gathering import (
     BLOCK,
     INDICES,
@@ -14,11 +15,14 @@ from gtape.devices.cuda.kernels.gathering import (
     row_geometry,
     words,
 )
-from gtape.devices.cuda.runtime.determinism import determinism_required
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
-FLOATS = ("float32", "float64", "float16", "bfloat16")
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gtape.core.device import Array
+
 DTYPES = (*FLOATS, "int32", "int64")
 #: Integers are added and multiplied as unsigned ones: the same bits, and they wrap around.
 _BITS = {"int32": "uint32", "int64": "uint64"}
@@ -63,7 +67,7 @@ def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int,
         return None
     name = _computed(dtype_name(x.dtype), "sum")
     if deterministic is None:
-        deterministic = determinism_required()
+        deterministic = Modes.deterministic
     if name not in _ATOMIC or (deterministic and name in FLOATS):
         return segment_reduce(gpu, x, ids, rows, "sum")
     y = gpu.zeros((rows, *x.shape[1:]), x.dtype)
@@ -77,7 +81,7 @@ def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int,
     return y
 
 
-def scatter_nd(gpu: Executor, indices: Any, updates: Any, shape: tuple[int, ...]) -> Any:
+def scatter_nd(gpu: Executor, indices: Array, updates: Array, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with updates[I] added at indices[I]; tuples out of range are dropped.
 
     Args:
@@ -92,54 +96,54 @@ def scatter_nd(gpu: Executor, indices: Any, updates: Any, shape: tuple[int, ...]
         return None
     depth = indices.shape[-1]
     rows = updates.reshape((flat.size, *shape[depth:]))
-    made = scatter_add(gpu, rows, flat.reshape(-1), math.prod(shape[:depth]))
-    return made.reshape(shape)
+    table = scatter_add(gpu, rows, flat.reshape(-1), math.prod(shape[:depth]))
+    return table.reshape(shape)
 
 
-def scatter_update(gpu: Executor, made: Any, indices: Any, updates: Any) -> Any:
-    """Write updates[I] into `made` at indices[I]; the last of equal tuples stands, and tuples out
+def scatter_update(gpu: Executor, out: Array, indices: Array, updates: Array) -> Any:
+    """Write updates[I] into `out` at indices[I]; the last of equal tuples stands, and tuples out
     of range are dropped.
 
     Args:
-        made: any dtype of up to 8 bytes, C-contiguous.
+        out: any dtype of up to 8 bytes, C-contiguous.
         indices: int32 or int64 [*I, depth].
-        updates: indices.shape[:-1] + made.shape[depth:], of the dtype of `made`.
+        updates: indices.shape[:-1] + out.shape[depth:], of the dtype of `out`.
 
     Returns:
-        `made`, or None for other dtypes; then it is as it was.
+        `out`, or None for other dtypes; then it is as it was.
     """
-    name = _MOVED.get(made.dtype.itemsize)
-    flat = flat_rows(gpu, indices, made.shape) if name else None
+    name = _MOVED.get(out.dtype.itemsize)
+    flat = flat_rows(gpu, indices, out.shape) if name else None
     if flat is None or name is None:
         return None
-    if not made.size or not updates.size:
-        return made
+    if not out.size or not updates.size:
+        return out
     depth = indices.shape[-1]
-    rest = made.shape[depth:]
-    table = made.view(name).reshape((math.prod(made.shape[:depth]), *rest))
+    rest = out.shape[depth:]
+    table = out.view(name).reshape((math.prod(out.shape[:depth]), *rest))
     values = gpu.contiguous(updates).view(name).reshape((flat.size, *rest))
     _reduce_sorted(gpu, values, flat.reshape(-1), table, "Last")
-    return made
+    return out
 
 
-def tensor_scatter_update(gpu: Executor, tensor: Any, indices: Any, updates: Any) -> Any:
+def tensor_scatter_update(gpu: Executor, tensor: Array, indices: Array, updates: Array) -> Any:
     """A copy of `tensor` with updates[I] at indices[I]; see `scatter_update`."""
     return scatter_update(gpu, gpu.xp.array(gpu.contiguous(tensor)), indices, updates)
 
 
-def put_last(gpu: Executor, indices: Any, updates: Any, shape: tuple[int, ...]) -> Any:
+def put_last(gpu: Executor, indices: Array, updates: Array, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with updates[I] at indices[I]; see `scatter_update`."""
     return scatter_update(gpu, gpu.zeros(shape, updates.dtype), indices, updates)
 
 
-def segment_extreme(gpu: Executor, x: Any, ids: Any, count: int, largest: bool,
+def segment_extreme(gpu: Executor, x: Array, ids: Array, count: int, largest: bool,
                     zeros: bool) -> Any:
     """The largest or smallest rows of segments; None where what has no rows is 0, which only the
     array function tells from the extremes."""
     return None if zeros else segment_reduce(gpu, x, ids, count, "max" if largest else "min")
 
 
-def segment_reduce(gpu: Executor, x: Any, ids: Any, count: int, reduction: str) -> Any:
+def segment_reduce(gpu: Executor, x: Any, ids: object, count: int, reduction: str) -> Any:
     """y[r, …] = the sum, product, max or min of x[i, …] over i with ids[i] = r.
 
     Deterministic: rows are combined in their order. Where there is none: 0, 1, the lowest and the
@@ -155,17 +159,18 @@ def segment_reduce(gpu: Executor, x: Any, ids: Any, count: int, reduction: str) 
     """
     if dtype_name(x.dtype) not in DTYPES:
         return None
-    made = empty_segments(gpu, (count, *x.shape[1:]), x.dtype, reduction)
-    if not made.size or not x.size:
-        return made
+    out = empty_segments(gpu, (count, *x.shape[1:]), x.dtype, reduction)
+    if not out.size or not x.size:
+        return out
     name = _computed(dtype_name(x.dtype), reduction)
-    _reduce_sorted(gpu, _as(gpu.contiguous(x), name), ids, _as(made, name), REDUCTIONS[reduction])
-    return made
+    _reduce_sorted(gpu, _as(gpu.contiguous(x), name), ids, _as(out, name), REDUCTIONS[reduction])
+    return out
 
 
 def _reduce_sorted(gpu: Executor, x: Any, ids: Any, y: Any, function: str) -> None:
     """Reduce the rows of x by their ids into y, in the order of the rows."""
     rows, count, inner, name = y.shape[0], x.shape[0], math.prod(x.shape[1:]), dtype_name(x.dtype)
+    # Stable, so that rows of one id are combined in their order: the same bits every time.
     order = gpu.xp.argsort(ids, kind="stable").astype("int64", copy=False)
     ranked = ids[order].astype("int64", copy=False)
     pieces = words(inner, x.dtype.itemsize)
@@ -192,7 +197,7 @@ def _as(array: Any, dtype: str) -> Any:
     return array if dtype_name(array.dtype) == dtype else array.view(dtype)
 
 
-def empty_segments(gpu: Executor, shape: tuple[int, ...], dtype: Any, reduction: str) -> Any:
+def empty_segments(gpu: Executor, shape: tuple[int, ...], dtype: np.dtype, reduction: str) -> Any:
     """What segments without rows hold."""
     if reduction == "sum":
         return gpu.zeros(shape, dtype)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS, forms, geometry
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
-FLOATS = ("float32", "float64", "float16", "bfloat16")
+if TYPE_CHECKING:
+    from gtape.core.device import Array
 
 
 def instances() -> Iterator[Kernel]:
@@ -25,7 +27,7 @@ def instances() -> Iterator[Kernel]:
                                      result)
 
 
-def softmax(gpu: Executor, x: Any, axis: int = -1) -> Any:
+def softmax(gpu: Executor, x: Array, axis: int = -1) -> Any:
     """eˣ / Σ eˣ along `axis`; nan where a row has nan or +inf, or -inf alone.
 
     Returns:
@@ -34,7 +36,7 @@ def softmax(gpu: Executor, x: Any, axis: int = -1) -> Any:
     return _along(gpu, axis, "Softmax", _forward, x)
 
 
-def log_softmax(gpu: Executor, x: Any, axis: int = -1) -> Any:
+def log_softmax(gpu: Executor, x: Array, axis: int = -1) -> Any:
     """x - log Σ eˣ along `axis`; nan where a row has nan or +inf, or -inf alone.
 
     Returns:
@@ -43,7 +45,7 @@ def log_softmax(gpu: Executor, x: Any, axis: int = -1) -> Any:
     return _along(gpu, axis, "LogSoftmax", _forward, x)
 
 
-def logsumexp(gpu: Executor, x: Any) -> Any:
+def logsumexp(gpu: Executor, x: Array) -> Any:
     """log Σ eˣ over the last axis; -inf for -inf alone or for no elements, inf where +inf is.
 
     Returns:
@@ -57,22 +59,22 @@ def logsumexp(gpu: Executor, x: Any) -> Any:
     return y
 
 
-def reduce_logsumexp(gpu: Executor, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+def reduce_logsumexp(gpu: Executor, x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
     """log Σ eˣ over the axes `axis`; None where others come after them, or as in `logsumexp`."""
     rows = _trailing(x, axis)
-    made = None if rows is None else logsumexp(gpu, rows)
-    return None if made is None else made.reshape(
+    reduced = None if rows is None else logsumexp(gpu, rows)
+    return None if reduced is None else reduced.reshape(
         rows.shape[:-1] + (1,) * len(axis) if keepdims else rows.shape[:-1])
 
 
-def reduce_logsumexp_grad(gpu: Executor, g: Any, x: Any, axis: tuple[int, ...]) -> Any:
+def reduce_logsumexp_grad(gpu: Executor, g: Array, x: Array, axis: tuple[int, ...]) -> Any:
     """g times the shares of x of Σ eˣ over the axes `axis`; None as in `reduce_logsumexp`."""
     rows = _trailing(x, axis)
-    made = None if rows is None else logsumexp_grad(gpu, g.reshape(rows.shape[:-1]), rows)
-    return None if made is None else made.reshape(x.shape)
+    gradient = None if rows is None else logsumexp_grad(gpu, g.reshape(rows.shape[:-1]), rows)
+    return None if gradient is None else gradient.reshape(x.shape)
 
 
-def _trailing(x: Any, axis: tuple[int, ...]) -> Any:
+def _trailing(x: Array, axis: tuple[int, ...]) -> Any:
     """x with `axis` as its last one; None where other axes come after them."""
     kept = x.ndim - len(axis)
     if not axis or tuple(sorted(axis)) != tuple(range(kept, x.ndim)):
@@ -80,7 +82,7 @@ def _trailing(x: Any, axis: tuple[int, ...]) -> Any:
     return x.reshape((*x.shape[:kept], math.prod(x.shape[kept:])))
 
 
-def softmax_grad(gpu: Executor, g: Any, y: Any, axis: int = -1) -> Any:
+def softmax_grad(gpu: Executor, g: Array, y: Array, axis: int = -1) -> Any:
     """y g - y Σ y g along `axis`: the adjoint derivative of softmax at the result y, applied to g.
 
     Returns:
@@ -89,7 +91,7 @@ def softmax_grad(gpu: Executor, g: Any, y: Any, axis: int = -1) -> Any:
     return _along(gpu, axis, "SoftmaxGrad", _backward, y, g)
 
 
-def log_softmax_grad(gpu: Executor, g: Any, y: Any, axis: int = -1) -> Any:
+def log_softmax_grad(gpu: Executor, g: Array, y: Array, axis: int = -1) -> Any:
     """g - e^y Σ g along `axis`: the adjoint derivative of log_softmax at the result y, applied
     to g.
 
@@ -99,7 +101,7 @@ def log_softmax_grad(gpu: Executor, g: Any, y: Any, axis: int = -1) -> Any:
     return _along(gpu, axis, "LogSoftmaxGrad", _backward, y, g)
 
 
-def logsumexp_grad(gpu: Executor, g: Any, x: Any) -> Any:
+def logsumexp_grad(gpu: Executor, g: Array, x: Array) -> Any:
     """g eˣ / Σ eˣ over the last axis, where g has the shape of x without it; 0 for a row of -inf.
 
     Made of x and not of log Σ eˣ, which a two-byte float holds too coarsely.
@@ -128,14 +130,15 @@ def _along(gpu: Executor, axis: int, result: str, run: Any, *arrays: Any) -> Any
     return y if last else gpu.contiguous(gpu.xp.moveaxis(y, -1, axis))
 
 
-def _forward(gpu: Executor, result: str, x: Any) -> Any:
+def _forward(gpu: Executor, result: str, x: Array) -> Any:
     y = gpu.empty(x.shape, x.dtype)
     if x.size:
         _launch_rows(gpu, result, x, x, y)
     return y
 
 
-def _launch_rows(gpu: Executor, result: str, x: Any, weights: Any, y: Any, cached: int = 1) -> None:
+def _launch_rows(gpu: Executor, result: str, x: Array, weights: Array, y: Array, cached: int = 1,
+                 ) -> None:
     cols = x.shape[-1]
     rows = math.prod(x.shape[:-1])
     to = geometry(gpu, rows, cols, x.dtype, ONE_ROW, cached)
@@ -144,7 +147,7 @@ def _launch_rows(gpu: Executor, result: str, x: Any, weights: Any, y: Any, cache
     gpu.launch(kernel, to.grid, to.block, (x, weights, y, rows, cols, *to.lanes), to.smem)
 
 
-def _backward(gpu: Executor, result: str, y: Any, g: Any) -> Any:
+def _backward(gpu: Executor, result: str, y: Array, g: Array) -> Any:
     dx = gpu.empty(y.shape, y.dtype)
     if y.size:
         cols = y.shape[-1]

@@ -29,11 +29,12 @@ class Axes(NamedTuple):
 def axes(ins: Sizes, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) -> Axes | None:
     """The axes of windows over `ins`; None where an index within one does not fit 32 bits."""
     outs = out_sizes(ins, size, strides, dilations, pads)
-    made = Axes(*(_three(part, fill) for part, fill in (
+    windows = Axes(*(_three(part, fill) for part, fill in (
         (ins, 1), (outs, 1), (size, 1), (strides, 1), (dilations, 1),
         ([before for before, _ in pads], 0))))
     reach = max(n + sum(pair) for n, pair in zip(ins, pads)) if ins else 0
-    return made if max(reach, *made.strides, *made.dilations, *made.size) < 1 << 30 else None
+    reach = max(reach, *windows.strides, *windows.dilations, *windows.size)
+    return windows if reach < 1 << 30 else None
 
 
 def _three(values: Sizes, fill: int) -> tuple[int, ...]:

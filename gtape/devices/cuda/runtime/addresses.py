@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gtape.core.device import Array
 
 
 def address(array: Any) -> int:
@@ -19,7 +22,7 @@ def span(array: Any) -> tuple[int, int]:
     return start, start + array.nbytes
 
 
-def overlap(a: Any, b: Any) -> bool:
+def overlap(a: Array, b: Array) -> bool:
     """Whether the memory between the first and last elements of two arrays overlaps."""
     if not a.size or not b.size:
         return False
@@ -27,7 +30,7 @@ def overlap(a: Any, b: Any) -> bool:
     return start < last and first < end
 
 
-def _extent(array: Any) -> tuple[int, int]:
+def _extent(array: Array) -> tuple[int, int]:
     steps = [(n - 1) * s for n, s in zip(array.shape, array.strides)]
     start = address(array)
     return (start + sum(s for s in steps if s < 0),

@@ -14,9 +14,9 @@ def located(text: str, file: str) -> Iterator[tuple[str, int, str]]:
     name of what stands before the first."""
     number = 0
     for line in text.splitlines():
-        found = _DIRECTIVE.match(line)
-        if found:
-            file, number = found[2], int(found[1]) - 1
+        directive = _DIRECTIVE.match(line)
+        if directive:
+            file, number = directive[2], int(directive[1]) - 1
         else:
             number += 1
             yield file, number, line
@@ -34,8 +34,8 @@ def excerpt(text: str, file: str, number: int, around: int = 2) -> str:
 
 def complaint(text: str, log: str) -> str:
     """The place of the first error in NVRTC's `log`, shown in `text`; "" where it names none."""
-    for found in _ERROR.finditer(log):
-        shown = excerpt(text, found[1], int(found[2]))
+    for error in _ERROR.finditer(log):
+        shown = excerpt(text, error[1], int(error[2]))
         if shown:
-            return f"{found[1]}:{found[2]}\n{shown}"
+            return f"{error[1]}:{error[2]}\n{shown}"
     return ""

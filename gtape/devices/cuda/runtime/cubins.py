@@ -38,13 +38,13 @@ def cubin(kernel: Kernel, arch: str, compiler: nvrtc.Nvrtc | None = None) -> Cub
     """
     compiler = compiler or nvrtc.find()
     key = file_name(kernel, arch, compiler.version)
-    found = _kept.get(key) or unpacked(cache.read(KIND, key))
-    if found is None:
+    kept = _kept.get(key) or unpacked(cache.read(KIND, key))
+    if kept is None:
         compiled = compiler.compile(kernel.text, [kernel.entry], arch)
-        found = Cubin(compiled.image, compiled.names[kernel.entry])
-        cache.write(KIND, key, packed(found))
-    _kept[key] = found
-    return found
+        kept = Cubin(compiled.image, compiled.names[kernel.entry])
+        cache.write(KIND, key, packed(kept))
+    _kept[key] = kept
+    return kept
 
 
 def keep(kernels: Sequence[Kernel], arch: str, compiler: nvrtc.Nvrtc) -> None:
@@ -65,9 +65,9 @@ def file_name(kernel: Kernel, arch: str, version: str) -> str:
     return cache.key(_HEADING.decode(), version, arch, *nvrtc.FLAGS, kernel.entry, kernel.text)
 
 
-def packed(found: Cubin) -> bytes:
+def packed(kept: Cubin) -> bytes:
     """The content of a file."""
-    body = found.name.encode() + b"\n" + found.image
+    body = kept.name.encode() + b"\n" + kept.image
     return b"\n".join((_HEADING, hashlib.sha256(body).hexdigest().encode(), body))
 
 

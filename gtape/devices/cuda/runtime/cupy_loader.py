@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 import warnings
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gtape.core.errors import KernelError, UnavailableError
 from gtape.devices.cuda.runtime import nvrtc
 from gtape.devices.cuda.runtime.cubins import cubin
 from gtape.devices.cuda.runtime.executor import Executor, Function, Grid
 from gtape.devices.cuda.runtime.kernel import Kernel
+
+if TYPE_CHECKING:
+    from gtape.core.device import Array
 
 _DYNAMIC_SHARED = re.compile(r"(?<!#define )\bDYNAMIC_SHARED\(")
 
@@ -74,7 +77,8 @@ class CupyLoader:
 
 
 def _checked(kernel: Kernel, function: Any, driver_error: type[Exception]) -> Function:
-    def launch(grid: Grid, block: Grid, args: tuple[Any, ...], smem: int, stream: Any) -> None:
+    def launch(grid: Grid, block: Grid, args: tuple[Array, float, int], smem: int, stream: str,
+               ) -> None:
         try:
             function(grid, block, args, smem, stream)
         except driver_error as error:
@@ -120,6 +124,7 @@ def cuda_executor(cupy: Any, index: int) -> Executor:
     Memory comes from the allocator that the user has set in CuPy: `cupy.ndarray(shape, dtype)` asks
     for it, and is what `cupy.empty` calls.
     """
+    # "_c_contiguous" is an attribute of CuPy's C class; `flags.c_contiguous` makes an object first.
     attributes = cupy.cuda.Device(index).attributes
     return Executor(cupy, cupy.ndarray, CupyLoader(cupy, index), attributes["MultiProcessorCount"],
                     attributes["MaxSharedMemoryPerBlockOptin"], "_c_contiguous",

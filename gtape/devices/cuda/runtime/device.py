@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ class CudaDevice(Device):
     Without an `executor`, CuPy's own functions compute everything.
     """
 
-    def __init__(self, index: int, cupy: Any, alone: bool = True,
+    def __init__(self, index: int, cupy: ModuleType, alone: bool = True,
                  executor: Executor | None = None) -> None:
         self.cupy = cupy
         self.alone = alone
@@ -35,20 +35,20 @@ class CudaDevice(Device):
     def scope(self) -> DeviceScope:
         return DeviceScope(self)
 
-    def upload(self, array: Any) -> Any:
+    def upload(self, array: object) -> Any:
         with self.scope():
             return self.cupy.array(array)
 
     def send(self, arrays: Sequence[np.ndarray]) -> Callable[[], list[Any]]:
         return self._uploads.send(arrays)
 
-    def download(self, array: Any) -> np.ndarray:
+    def download(self, array: object) -> np.ndarray:
         return self.cupy.asnumpy(array)
 
-    def owns(self, array: Any) -> bool:
+    def owns(self, array: object) -> bool:
         return isinstance(array, self.cupy.ndarray) and array.device.id == self.index
 
-    def adopt(self, array: Any) -> Any:
+    def adopt(self, array: object) -> Any:
         """A CuPy array that shares the memory of `array`, which speaks DLPack or
         `__cuda_array_interface__`."""
         with self.scope():
@@ -64,6 +64,7 @@ class DeviceScope:
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
+        # With one GPU there is nothing to enter, and only errors are looked after.
         self._current = None if device.alone else device.cupy.cuda.Device(device.index)
 
     def __enter__(self) -> None:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from gtape.core.dtypes import as_dtype, require_usable
 from gtape.devices.cuda.runtime.kernel import Kernel
+
+if TYPE_CHECKING:
+    from gtape.core.device import ArrayModule
 
 Grid = tuple[int, int, int]
 #: A loaded kernel: `function(grid, block, args, shared memory in bytes, stream)`.
@@ -43,7 +47,7 @@ class Executor:
         alone: whether there is no other device whose arrays could be passed.
     """
 
-    def __init__(self, xp: Any, empty: Callable[..., Any], loader: Loader,
+    def __init__(self, xp: ArrayModule, empty: Callable[..., Any], loader: Loader,
                  multiprocessors: int, shared_bytes: int = 48 * 1024,
                  contiguity: str = "flags.c_contiguous", alone: bool = False) -> None:
         self.xp = xp
@@ -58,10 +62,10 @@ class Executor:
 
     def function(self, kernel: Kernel) -> Function:
         """The loaded function of a kernel."""
-        found = self._functions.get(kernel)
-        if found is None:  # two threads may both load it, and use the first
-            found = self._functions.setdefault(kernel, self._loader.load(kernel))
-        return found
+        function = self._functions.get(kernel)
+        if function is None:  # two threads may both load it, and use the first
+            function = self._functions.setdefault(kernel, self._loader.load(kernel))
+        return function
 
     def launch(self, kernel: Kernel, grid: Grid, block: Grid, args: tuple[Any, ...],
                smem: int = 0) -> None:
@@ -75,10 +79,11 @@ class Executor:
         if not self.alone:
             kernel.check_devices(args)
         kernel.check(args)
+        # A grid without blocks is an error of the driver's, and nothing to do.
         if 0 not in grid:
             self.function(kernel)(grid, block, args, smem, self.stream())
 
-    def zeros(self, shape: Any, dtype: Any) -> Any:
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """An array of zeros."""
         return self.xp.zeros(shape, dtype)
 
@@ -96,6 +101,4 @@ class Executor:
 @cache
 def numpy_dtype(name: str) -> np.dtype:
     """The NumPy dtype of a dtype's name, bfloat16 too."""
-    from gtape.core.dtypes import as_dtype, require_usable
-
     return np.dtype(require_usable(as_dtype(name)).as_numpy_dtype)

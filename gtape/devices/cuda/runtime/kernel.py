@@ -6,12 +6,15 @@ import itertools
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gtape.core.errors import InternalError, InvalidArgumentError
 from gtape.devices.cuda.runtime.addresses import overlap, span
-from gtape.devices.kernel_source import expanded
+from gtape.devices.kernel_source import expand_file
 from gtape.opdef.printers.cuda import C_TYPES
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _DTYPES = {c: name for name, c in C_TYPES.items()}
 _SCALARS = {"long long": int, "double": float}
@@ -49,7 +52,7 @@ class Kernel:
         self._apart = [(i, j) for (i, p), (j, q) in pairs if (p.unaliased or q.unaliased)
                        and (p.written or q.written) and p.kind == q.kind == "array"]
 
-    def check(self, args: Sequence[Any]) -> None:
+    def check(self, args: Sequence[object]) -> None:
         """Raises InvalidArgumentError: the arguments are not what the kernel takes."""
         if len(args) != len(self.params):
             raise InvalidArgumentError(
@@ -63,10 +66,11 @@ class Kernel:
             dtype = getattr(arg, "dtype", None)
             if dtype is None or (param.type and dtype_name(dtype) != param.type):
                 raise self._wrong(param, arg)
+        # Last, and by extents first: whether strided views really overlap takes longer to find out.
         if self._apart:
             self._check_memory(args)
 
-    def _wrong(self, param: Parameter, arg: Any) -> InvalidArgumentError:
+    def _wrong(self, param: Parameter, arg: object) -> InvalidArgumentError:
         wanted = f"a Python {_SCALARS[param.type].__name__}" if param.kind == "number" else (
             f"an array of {param.type or 'any dtype'}")
         return InvalidArgumentError(f"the kernel {self.entry}: {param.name} must be {wanted}; got "
@@ -81,7 +85,7 @@ class Kernel:
                     f"the kernel {self.entry} writes while it reads: {self.params[i].name} and "
                     f"{self.params[j].name} may not share memory; pass a copy of one")
 
-    def check_devices(self, args: Sequence[Any]) -> None:
+    def check_devices(self, args: Sequence[object]) -> None:
         """Raises InvalidArgumentError: the arrays are on several devices."""
         places = [a.device for a in args if hasattr(a, "device")]
         other = next((p for p in places if p != places[0]), None)
@@ -94,7 +98,7 @@ class Kernel:
 
 
 @cache
-def dtype_name(dtype: Any) -> str:
+def dtype_name(dtype: np.dtype) -> str:
     """`dtype.name`, which NumPy puts together anew each time: 1 us and more."""
     return str(dtype.name)
 
@@ -107,10 +111,10 @@ def shipped_kernel(file: str, name: str, *template: Any) -> Kernel:
     `softmax_forward<float, 4>`.
     """
     args = ", ".join(_template_text(t) for t in template)
-    return Kernel(expanded(file), f"{name}<{args}>" if template else name)
+    return Kernel(expand_file(file), f"{name}<{args}>" if template else name)
 
 
-def _template_text(value: Any) -> str:
+def _template_text(value: int | str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int) else C_TYPES.get(value, value)
@@ -123,16 +127,16 @@ def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
         InternalError: `text` declares no such kernel, or a parameter of another kind.
     """
     name, _, given = entry.partition("<")
-    found = re.search(
+    declaration = re.search(
         rf"(?:template\s*<([^>]*)>\s*)?(?:extern \"C\"\s*)?__global__\s+void\s+"
         rf"(?:__launch_bounds__\([^)]*\)\s*)?{re.escape(name)}\s*\(([^)]*)\)", text)
-    if found is None:
+    if declaration is None:
         raise InternalError(f"the kernel text declares no {name}")
     bound = {}
-    if found[1]:
-        names = [p.split("=")[0].split()[-1] for p in found[1].split(",")]
+    if declaration[1]:
+        names = [p.split("=")[0].split()[-1] for p in declaration[1].split(",")]
         bound = dict(zip(names, [a.strip() for a in given.rstrip("> ").split(",")]))
-    return tuple(_parameter(p, bound, entry) for p in found[2].split(",") if p.strip())
+    return tuple(_parameter(p, bound, entry) for p in declaration[2].split(",") if p.strip())
 
 
 def _parameter(declared: str, bound: dict[str, str], entry: str) -> Parameter:

@@ -15,24 +15,26 @@ from typing import Any
 class Namespace:
     """`module` with functions that run inside `scope()`; its types and constants as they are."""
 
-    def __init__(self, module: Any, scope: Callable[[], AbstractContextManager[Any]]) -> None:
+    def __init__(self, module: ModuleType, scope: Callable[[], AbstractContextManager[object]],
+                 ) -> None:
         self._module = module
         self._scope = scope
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._module, name)
-        if isinstance(found, ModuleType):
-            found = Namespace(found, self._scope)
-        elif callable(found) and not isinstance(found, type):
-            found = Bound(found, self._scope)
-        setattr(self, name, found)
-        return found
+        value = getattr(self._module, name)
+        if isinstance(value, ModuleType):
+            value = Namespace(value, self._scope)
+        elif callable(value) and not isinstance(value, type):
+            value = Bound(value, self._scope)
+        # From now on it is an attribute, and `__getattr__` is not asked.
+        setattr(self, name, value)
+        return value
 
 
 class Bound:
     """A function that runs inside `scope()`, with its methods, such as `add.at`."""
 
-    def __init__(self, function: Any, scope: Callable[[], AbstractContextManager[Any]]) -> None:
+    def __init__(self, function: Any, scope: Callable[[], AbstractContextManager[object]]) -> None:
         self._function = function
         self._scope = scope
 
@@ -40,6 +42,6 @@ class Bound:
         with self._scope():
             return self._function(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._function, name)
-        return Bound(found, self._scope) if callable(found) else found
+    def __getattr__(self, name: str) -> Bound:
+        value = getattr(self._function, name)
+        return Bound(value, self._scope) if callable(value) else value

@@ -71,9 +71,9 @@ class Nvrtc:
         """The compute capabilities that code can be made for: 75, 80, ..."""
         count = _INT()
         self._call("GetNumSupportedArchs", ctypes.byref(count))
-        found = (_INT * count.value)()
-        self._call("GetSupportedArchs", found)
-        return tuple(sorted(found))
+        numbers = (_INT * count.value)()
+        self._call("GetSupportedArchs", numbers)
+        return tuple(sorted(numbers))
 
     def compile(self, text: str, entries: Sequence[str], arch: str, *,
                 options: Sequence[str] = ()) -> Compiled:
@@ -156,12 +156,12 @@ def find(major: int | None = None) -> Nvrtc:
         UnavailableError: there is none.
     """
     majors = toolkit.MAJORS if major is None else (major,)
-    found = toolkit.load("nvrtc", "cuda_nvrtc", majors, companion="nvrtc-builtins")
-    if found is None:
+    library = toolkit.load("nvrtc", "cuda_nvrtc", majors, companion="nvrtc-builtins")
+    if library is None:
         newest = max(majors)
         wheel = "nvidia-cuda-nvrtc" if newest >= 13 else f"nvidia-cuda-nvrtc-cu{newest}"
         raise UnavailableError(
             f"NVRTC, the compiler of kernels, was not found (CUDA "
             f"{' or '.join(str(m) for m in majors)}); run: pip install \"gtape[cuda{newest}]\", or "
             f"pip install {wheel}, or set CUDA_PATH to a CUDA toolkit")
-    return Nvrtc(*found)
+    return Nvrtc(*library)

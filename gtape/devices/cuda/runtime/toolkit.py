@@ -58,8 +58,8 @@ def _load_beside(file: Path, companion: str, major: int) -> None:
     if companion:
         pattern = (f"{companion}64_{major}*.dll" if sys.platform == "win32"
                    else f"lib{companion}.so.{major}*")
-        for found in sorted(file.parent.glob(pattern)):
-            _opened(str(found), ctypes.RTLD_GLOBAL)
+        for beside in sorted(file.parent.glob(pattern)):
+            _opened(str(beside), ctypes.RTLD_GLOBAL)
 
 
 def _opened(file: str, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL | None:

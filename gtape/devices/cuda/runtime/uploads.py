@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ class Uploads:
         scope: inside, that GPU is CuPy's current one.
     """
 
-    def __init__(self, cupy: Any, scope: Callable[[], AbstractContextManager[Any]]) -> None:
+    def __init__(self, cupy: ModuleType, scope: Callable[[], AbstractContextManager[object]],
+                 ) -> None:
         self._cupy = cupy
         self._scope = scope
         self._staging: Staging | None = None
@@ -55,12 +57,12 @@ class Uploads:
             return partial(self._received, sent, self._staging.stream, self._staging.end())
 
     def _sent(self, array: np.ndarray, staging: Staging) -> Any:
-        made = self._cupy.empty(array.shape, array.dtype)
+        copy = self._cupy.empty(array.shape, array.dtype)
         if array.size:
-            staging.copy(_bytes(np.ascontiguousarray(array)), _bytes(made))
-        return made
+            staging.copy(_bytes(np.ascontiguousarray(array)), _bytes(copy))
+        return copy
 
-    def _received(self, sent: list[Any], stream: Any, copied: Any) -> list[Any]:
+    def _received(self, sent: list[Any], stream: Any, copied: object) -> list[object]:
         with self._scope():
             current = self._cupy.cuda.get_current_stream()
             current.wait_event(copied)
@@ -78,7 +80,7 @@ class Staging:
     A buffer is filled again when the copies from it are done; who fills it waits for that.
     """
 
-    def __init__(self, cupy: Any) -> None:
+    def __init__(self, cupy: ModuleType) -> None:
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self._cupy = cupy
         self._buffers = deque(Buffer(cupy) for _ in range(BUFFERS))
@@ -121,12 +123,12 @@ class Buffer:
 
     __slots__ = ("copied", "memory")
 
-    def __init__(self, cupy: Any) -> None:
+    def __init__(self, cupy: ModuleType) -> None:
         self.memory = np.frombuffer(cupy.cuda.alloc_pinned_memory(SIZE), np.uint8, SIZE)
         self.copied = _event(cupy)
 
 
-def _event(cupy: Any) -> Any:
+def _event(cupy: ModuleType) -> Any:
     """An event for which a thread sleeps, and does not spin."""
     return cupy.cuda.Event(block=True, disable_timing=True)
 

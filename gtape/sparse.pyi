@@ -1,0 +1,33 @@
+"""Names of gtape.sparse; written by `python -m gtape._stub`."""
+
+from gtape.ops.sparse.arithmetic import add as add
+from gtape.ops.sparse.arithmetic import maximum as maximum
+from gtape.ops.sparse.arithmetic import minimum as minimum
+from gtape.ops.sparse.arithmetic import sampled_addmm as sampled_addmm
+from gtape.ops.sparse.arithmetic import sparse_dense_matmul as sparse_dense_matmul
+from gtape.ops.sparse.conversions import eye as eye
+from gtape.ops.sparse.conversions import from_dense as from_dense
+from gtape.ops.sparse.conversions import map_values as map_values
+from gtape.ops.sparse.conversions import mask as mask
+from gtape.ops.sparse.conversions import reorder as reorder
+from gtape.ops.sparse.conversions import to_dense as to_dense
+from gtape.ops.sparse.conversions import to_indicator as to_indicator
+from gtape.ops.sparse.crossing import cross as cross
+from gtape.ops.sparse.crossing import cross_hashed as cross_hashed
+from gtape.ops.sparse.layout import concat as concat
+from gtape.ops.sparse.layout import expand_dims as expand_dims
+from gtape.ops.sparse.layout import fill_empty_rows as fill_empty_rows
+from gtape.ops.sparse.layout import reset_shape as reset_shape
+from gtape.ops.sparse.layout import reshape as reshape
+from gtape.ops.sparse.layout import retain as retain
+from gtape.ops.sparse.layout import slice as slice
+from gtape.ops.sparse.layout import split as split
+from gtape.ops.sparse.layout import transpose as transpose
+from gtape.ops.sparse.methods import bincount as bincount
+from gtape.ops.sparse.reductions import reduce_max as reduce_max
+from gtape.ops.sparse.reductions import reduce_sum as reduce_sum
+from gtape.ops.sparse.reductions import segment_mean as segment_mean
+from gtape.ops.sparse.reductions import segment_sqrt_n as segment_sqrt_n
+from gtape.ops.sparse.reductions import segment_sum as segment_sum
+from gtape.ops.sparse.reductions import softmax as softmax
+from gtape.ops.sparse.tensor import SparseTensor as SparseTensor
