@@ -33,6 +33,7 @@ MODES = ("native", "recorded", "rounded", "numpy", "unfused", "applied")
 WIDER = ("native", "recorded", "unfused")
 _NARROW = re.compile(r"tf\.(float32|float16|bfloat16)\b")
 _LINE = re.compile(r"^( +)(v\d+\w*) = (.+)$", re.MULTILINE)
+_READ = re.compile(r"\bv\d+[a-h]?\b")
 _TEXTS = itertools.count()
 ERRORS = (tf.errors.InvalidArgumentError, ValueError)
 
@@ -44,11 +45,22 @@ class Outcome(NamedTuple):
     results: dict[str, np.ndarray | None]
 
 
+def _jittered(line: re.Match[str]) -> str:
+    indent, name, expression = line.groups()
+    reads = _READ.findall(expression)
+
+    def read(operand: re.Match[str]) -> str:
+        return f"jitter_read({operand[0]})" if reads.count(operand[0]) > 1 else operand[0]
+
+    return f"{indent}{name} = jitter({_READ.sub(read, expression)})"
+
+
 class Setting:
     """A program's text in a namespace of its own, with the tensors that it is given.
 
     wide: every float as float64, and complex numbers as complex128.
-    jitter: what every line's float result is passed through.
+    jitter: what every line's float result is passed through, and a tensor each time that a line
+        reads it, where it does so more than once: there the cotangents meet that may cancel.
     """
 
     def __init__(self, made: Elaborated, *, wide: bool = False, compiled_forward: bool = False,
@@ -56,7 +68,8 @@ class Setting:
         self.made = made
         self._wide, self._jitter = wide, jitter
         self.space: dict[str, Any] = {"tf": tf, "np": np, "measured": measured, "dense": dense,
-                                      "slope_of": slope_of, "jitter": jitter}
+                                      "slope_of": slope_of, "jitter": jitter,
+                                      "jitter_read": self._jitter_read}
         self.space["generator"] = tf.random.Generator.from_seed(1)
         self.variables = {g.name: tf.Variable(self.array(g)) for g in made.given
                           if g.role == "variable"}
@@ -72,11 +85,15 @@ class Setting:
             self.space["measured"] = functools.partial(measured, dtype=tf.float64)
             self.space["slope_of"] = functools.partial(slope_of, dtype=tf.float64)
         if jitter is not None:
-            text = _LINE.sub(r"\1\2 = jitter(\3)", text)
+            text = _LINE.sub(_jittered, text)
         execute(text, self.space)
         if compiled_forward:
             self.space["forward"] = tf.function(self.space["forward"])
         self.program = self.space["program"]
+
+    def _jitter_read(self, value: Any) -> Any:
+        assert self._jitter is not None
+        return self._jitter(value) if isinstance(value, tf.Tensor | tf.Variable) else value
 
     def array(self, given: Given, call: int = 0) -> np.ndarray:
         made = values.array(given.shape, given.dtype, given.kind, given.seed + call, given.limit)

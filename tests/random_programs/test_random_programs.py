@@ -69,6 +69,14 @@ def test_all_ways_agree(group: int) -> None:
     assert not any(map(difference, members))
 
 
+@pytest.mark.native
+def test_rounding_of_cotangents_that_cancel_inside_a_line_is_no_defect() -> None:
+    """The gradient of one normalised row is 49.2 - 49.2 in float16, where 0.015 is rounding."""
+    made = _program(Let("v2", "normalized", ("v1",), 0), Let("v3", "arithmetic", ("v2",), 2),
+                    order=1, dtype="float16", shape=(1,))
+    assert not findings([made], ("native", "numpy"))
+
+
 # -------------------------------------------------------------------------- what is planted
 
 
