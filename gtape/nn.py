@@ -12,28 +12,23 @@ _TABLE = {
         sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits
         sparse_softmax_cross_entropy_with_logits weighted_cross_entropy_with_logits""",
     "gtape.ops.nn.convolution": """
-        atrous_conv2d atrous_conv2d_transpose conv1d conv1d_transpose conv2d conv2d_transpose
-        conv3d conv3d_transpose conv_transpose convolution""",
-    "gtape.ops.nn.depthwise": """
-        depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input
-        separable_conv2d""",
-    "gtape.ops.nn.ctc": "ctc_loss",
-    "gtape.ops.nn.ctc_decoding": "ctc_beam_search_decoder ctc_greedy_decoder",
-    "gtape.ops.nn.morphology": "dilation2d erosion2d",
+        atrous_conv2d atrous_conv2d_transpose bias_add conv1d conv1d_transpose conv2d
+        conv2d_transpose conv3d conv3d_transpose conv_transpose convolution depthwise_conv2d
+        depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input separable_conv2d""",
+    "gtape.ops.nn.ctc": "ctc_beam_search_decoder ctc_greedy_decoder ctc_loss",
     "gtape.ops.nn.pooling": """
-        avg_pool avg_pool1d avg_pool2d avg_pool3d max_pool max_pool1d max_pool2d max_pool3d
-        max_pool_with_argmax pool""",
+        avg_pool avg_pool1d avg_pool2d avg_pool3d dilation2d erosion2d max_pool max_pool1d
+        max_pool2d max_pool3d max_pool_with_argmax pool""",
     "gtape.ops.nn.normalization": """
         batch_norm_with_global_normalization batch_normalization local_response_normalization
         lrn=local_response_normalization""",
     "gtape.ops.reductions.moments": """
         moments normalize_moments sufficient_statistics weighted_moments""",
-    "gtape.ops.nn.bias": "bias_add",
     "gtape.ops.nn.dropout": "dropout experimental",
     "gtape.ops.indexing.gathering": "embedding_lookup",
     "gtape.ops.sparse.embedding": "embedding_lookup_sparse safe_embedding_lookup_sparse",
     "gtape.ops.shape.blocks": "depth_to_space space_to_batch space_to_depth with_space_to_batch",
-    "gtape.ops.nn.isotonic": "isotonic_regression",
+    "gtape.ops.nn.projections": "isotonic_regression",
     "gtape.ops.linalg.norms": "l2_normalize",
     "gtape.ops.reductions.logical": "zero_fraction",
     "gtape.ops.indexing.sorting": "approx_max_k approx_min_k in_top_k top_k",

@@ -19,9 +19,9 @@ from gtape.ops.nn.activations import silu as silu
 from gtape.ops.nn.activations import softplus as softplus
 from gtape.ops.nn.activations import softsign as softsign
 from gtape.ops.nn.activations import swish as swish
-from gtape.ops.nn.bias import bias_add as bias_add
 from gtape.ops.nn.convolution import atrous_conv2d as atrous_conv2d
 from gtape.ops.nn.convolution import atrous_conv2d_transpose as atrous_conv2d_transpose
+from gtape.ops.nn.convolution import bias_add as bias_add
 from gtape.ops.nn.convolution import conv1d as conv1d
 from gtape.ops.nn.convolution import conv1d_transpose as conv1d_transpose
 from gtape.ops.nn.convolution import conv2d as conv2d
@@ -30,20 +30,19 @@ from gtape.ops.nn.convolution import conv3d as conv3d
 from gtape.ops.nn.convolution import conv3d_transpose as conv3d_transpose
 from gtape.ops.nn.convolution import conv_transpose as conv_transpose
 from gtape.ops.nn.convolution import convolution as convolution
-from gtape.ops.nn.ctc import ctc_loss as ctc_loss
-from gtape.ops.nn.ctc_decoding import ctc_beam_search_decoder as ctc_beam_search_decoder
-from gtape.ops.nn.ctc_decoding import ctc_greedy_decoder as ctc_greedy_decoder
-from gtape.ops.nn.depthwise import depthwise_conv2d as depthwise_conv2d
-from gtape.ops.nn.depthwise import (
+from gtape.ops.nn.convolution import depthwise_conv2d as depthwise_conv2d
+from gtape.ops.nn.convolution import (
     depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter,
 )
-from gtape.ops.nn.depthwise import (
+from gtape.ops.nn.convolution import (
     depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input,
 )
-from gtape.ops.nn.depthwise import separable_conv2d as separable_conv2d
+from gtape.ops.nn.convolution import separable_conv2d as separable_conv2d
+from gtape.ops.nn.ctc import ctc_beam_search_decoder as ctc_beam_search_decoder
+from gtape.ops.nn.ctc import ctc_greedy_decoder as ctc_greedy_decoder
+from gtape.ops.nn.ctc import ctc_loss as ctc_loss
 from gtape.ops.nn.dropout import dropout as dropout
 from gtape.ops.nn.dropout import experimental as experimental
-from gtape.ops.nn.isotonic import isotonic_regression as isotonic_regression
 from gtape.ops.nn.losses import compute_average_loss as compute_average_loss
 from gtape.ops.nn.losses import l2_loss as l2_loss
 from gtape.ops.nn.losses import log_poisson_loss as log_poisson_loss
@@ -60,8 +59,6 @@ from gtape.ops.nn.losses import (
 from gtape.ops.nn.losses import (
     weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
 )
-from gtape.ops.nn.morphology import dilation2d as dilation2d
-from gtape.ops.nn.morphology import erosion2d as erosion2d
 from gtape.ops.nn.normalization import (
     batch_norm_with_global_normalization as batch_norm_with_global_normalization,
 )
@@ -72,12 +69,15 @@ from gtape.ops.nn.pooling import avg_pool as avg_pool
 from gtape.ops.nn.pooling import avg_pool1d as avg_pool1d
 from gtape.ops.nn.pooling import avg_pool2d as avg_pool2d
 from gtape.ops.nn.pooling import avg_pool3d as avg_pool3d
+from gtape.ops.nn.pooling import dilation2d as dilation2d
+from gtape.ops.nn.pooling import erosion2d as erosion2d
 from gtape.ops.nn.pooling import max_pool as max_pool
 from gtape.ops.nn.pooling import max_pool1d as max_pool1d
 from gtape.ops.nn.pooling import max_pool2d as max_pool2d
 from gtape.ops.nn.pooling import max_pool3d as max_pool3d
 from gtape.ops.nn.pooling import max_pool_with_argmax as max_pool_with_argmax
 from gtape.ops.nn.pooling import pool as pool
+from gtape.ops.nn.projections import isotonic_regression as isotonic_regression
 from gtape.ops.nn.softmax import log_softmax as log_softmax
 from gtape.ops.nn.softmax import softmax as softmax
 from gtape.ops.reductions.logical import zero_fraction as zero_fraction

@@ -3,7 +3,7 @@
 from gtape._lazy import attach as _attach
 
 _TABLE = {
-    "gtape.ops.nn.quantization": """
+    "gtape.ops.nn.projections": """
         fake_quant_with_min_max_args fake_quant_with_min_max_vars
         fake_quant_with_min_max_vars_per_channel""",
 }

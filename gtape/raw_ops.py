@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gtape.ops.image.projective import projective_transform as ImageProjectiveTransformV3
+from gtape.ops.image.resampling import projective_transform as ImageProjectiveTransformV3
 from gtape.ops.indexing.slicing import dynamic_update_slice as XlaDynamicUpdateSlice
 from gtape.ops.indexing.sorting import bucketize as Bucketize
 from gtape.ops.indexing.unique import unique_v2 as UniqueV2

@@ -3,7 +3,11 @@
 from gtape.ops.signal.cosine import dct as dct
 from gtape.ops.signal.cosine import idct as idct
 from gtape.ops.signal.cosine import inverse_mdct as inverse_mdct
+from gtape.ops.signal.cosine import linear_to_mel_weight_matrix as linear_to_mel_weight_matrix
 from gtape.ops.signal.cosine import mdct as mdct
+from gtape.ops.signal.cosine import (
+    mfccs_from_log_mel_spectrograms as mfccs_from_log_mel_spectrograms,
+)
 from gtape.ops.signal.fourier import fft as fft
 from gtape.ops.signal.fourier import fft2d as fft2d
 from gtape.ops.signal.fourier import fft3d as fft3d
@@ -23,14 +27,12 @@ from gtape.ops.signal.fourier import rfft2d as rfft2d
 from gtape.ops.signal.fourier import rfft3d as rfft3d
 from gtape.ops.signal.fourier import rfftnd as rfftnd
 from gtape.ops.signal.frames import frame as frame
+from gtape.ops.signal.frames import hamming_window as hamming_window
+from gtape.ops.signal.frames import hann_window as hann_window
 from gtape.ops.signal.frames import inverse_stft as inverse_stft
 from gtape.ops.signal.frames import inverse_stft_window_fn as inverse_stft_window_fn
+from gtape.ops.signal.frames import kaiser_bessel_derived_window as kaiser_bessel_derived_window
+from gtape.ops.signal.frames import kaiser_window as kaiser_window
 from gtape.ops.signal.frames import overlap_and_add as overlap_and_add
 from gtape.ops.signal.frames import stft as stft
-from gtape.ops.signal.mel import linear_to_mel_weight_matrix as linear_to_mel_weight_matrix
-from gtape.ops.signal.mel import mfccs_from_log_mel_spectrograms as mfccs_from_log_mel_spectrograms
-from gtape.ops.signal.windows import hamming_window as hamming_window
-from gtape.ops.signal.windows import hann_window as hann_window
-from gtape.ops.signal.windows import kaiser_bessel_derived_window as kaiser_bessel_derived_window
-from gtape.ops.signal.windows import kaiser_window as kaiser_window
-from gtape.ops.signal.windows import vorbis_window as vorbis_window
+from gtape.ops.signal.frames import vorbis_window as vorbis_window

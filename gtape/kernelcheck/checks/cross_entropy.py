@@ -13,7 +13,7 @@ from gtape.devices.cuda.kernels.row_geometry import ONE_ROW, TWO_ROWS
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.kernelcheck.checks.bench import Bench, Check, drawn, meant
 from gtape.kernelcheck.checks.rows import extremes, scores, shapes
-from gtape.ops.nn.cross_entropy import (
+from gtape.ops.nn.losses import (
     cross_entropy_grad_,
     softmax_cross_entropy_,
     sparse_cross_entropy_grad_,

@@ -19,9 +19,13 @@ from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_float, as_ints
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.image import geometry
-from gtape.ops.image.adjustments import adjust_brightness, adjust_contrast
+from gtape.ops.image.adjustments import (
+    adjust_brightness,
+    adjust_contrast,
+    adjust_hue,
+    adjust_saturation,
+)
 from gtape.ops.image.adjustments import images as of_rank
-from gtape.ops.image.colour import adjust_hue, adjust_saturation
 from gtape.ops.indexing.gathering import gather_
 from gtape.ops.random.draws import drawn
 from gtape.ops.random.functions import Source, stateless, stream, uniform

@@ -14,7 +14,7 @@ from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_float, as_int
 from gtape.ops.elementwise.scalars import square
 from gtape.ops.image.adjustments import convert_image_dtype
-from gtape.ops.nn.depthwise import depthwise_conv2d
+from gtape.ops.nn.convolution import depthwise_conv2d
 from gtape.ops.reductions.reductions import reduce_mean_
 from gtape.ops.shape.layout import reshape, reshape_
 

@@ -1,30 +1,245 @@
-"""The exponential, logarithm and square root of matrices.
+"""Functions of matrices: determinant and rank, exponential, logarithm and root, the pseudo-inverse
+and the least squares that it solves.
 
 The derivative of a matrix function f at a along e is the upper right block of f([[a, e], [0, a]])
-(Mathias 1996, doi:10.1137/S0895479895283409), and its transpose is that of aᵀ. So each gradient is
-f of a matrix twice the size, at every order.
+(Mathias 1996, doi:10.1137/S0895479895283409), and its transpose is that of aᵀ. So the gradients of
+exponential, logarithm and root are f of a matrix twice the size, at every order.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from gtape.core import dtypes
 from gtape.core.annotations import TensorLike
-from gtape.core.convert import convert
+from gtape.core.context import paused
+from gtape.core.convert import convert, convert_like
 from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
+from gtape.numerics import cofactors, nonfinite
 from gtape.numerics import matrix_functions as formulas
 from gtape.opdef.primitive import primitive
-from gtape.ops.elementwise.scalars import zero
-from gtape.ops.linalg.matrices import WELL, computed, matrix_spec
-from gtape.ops.shape.layout import swap_last
+from gtape.ops.arguments import as_float
+from gtape.ops.control.selection import where
+from gtape.ops.elementwise.scalars import (
+    conj,
+    greater,
+    imag_part,
+    log,
+    make_complex,
+    real_part,
+    zero,
+)
+from gtape.ops.linalg.decompositions import singular_values, svd
+from gtape.ops.linalg.diagonals import diag_part_, set_diag_
+from gtape.ops.linalg.matrices import WELL, adjoint_of, as_dtype_of, computed, matrix_spec
+from gtape.ops.linalg.products import matmul_, pair
+from gtape.ops.linalg.solving import cholesky_, cholesky_solve, inv_
+from gtape.ops.reductions.reductions import reduce_max, reduce_max_, reduce_sum_
+from gtape.ops.shape.casting import cast
+from gtape.ops.shape.layout import expand_dims, reshape_, swap_last
 from gtape.ops.shape.packing import concat_
 
+_COMPLEX = ("complex128",)
+_SINGULAR = [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.5, -1.0, 1.0]]
 
-def _pulled(op: Any, a: Tensor, g: Tensor) -> Tensor:
+
+def _per_matrix(x: Tensor) -> Tensor:
+    """A number for each matrix as [..., 1, 1]."""
+    return reshape_(x, shape=(*x.spec.shape, 1, 1))
+
+
+@primitive(tf_name="MatrixDeterminant")
+def det_(xp: Any, a: object) -> Any:
+    """y = det a."""
+    return computed(xp, "det", xp.linalg.det, a, rule=nonfinite.NonfiniteRule(
+        instead=lambda m: cofactors.determinant(xp, m)))
+
+det_.infer(lambda a: matrix_spec("det", a, square=True).reshaped(a.shape[:-2]))
+@det_.vjp("a")
+def _(g: Tensor, a: Tensor) -> Tensor:
+    return _per_matrix(g) * cofactors_(a)
+
+
+det_.cases = [case(WELL), case([WELL, _SINGULAR]), case((1, 1)), case((2, 2)),
+              case((3, 3), dtypes=_COMPLEX), case(np.zeros((2, 2)))]
+
+
+@primitive(tf_name="MatrixDeterminantGrad")
+def cofactors_(xp: ArrayModule, a: Array) -> Array:
+    """y[i, j] = ∂det(a)/∂a[i, j]: right for singular matrices too."""
+    return computed(xp, "det", lambda m: cofactors.cofactors(xp, m), a)
+
+
+cofactors_.infer(lambda a: a)
+cofactors_.vjp(a=lambda g, a: cofactor_change_(a, g))
+cofactors_.cases = [case(WELL), case(_SINGULAR, orders=1), case((1, 1)), case((2, 2)),
+                    case((3, 3), dtypes=_COMPLEX)]
+
+
+@primitive(linear="h", tf_name="MatrixDeterminantGrad")
+def cofactor_change_(xp: ArrayModule, a: Array, h: Array) -> Array:
+    """The derivative of cofactors(a) along h."""
+    return computed(xp, "det", lambda m, d: cofactors.cofactor_change(xp, m, d), a, h)
+
+
+cofactor_change_.infer(lambda a, h: a)
+cofactor_change_.vjp(h=lambda g, a: cofactor_change_(a, g))
+
+
+@cofactor_change_.vjp("a")
+def _(g: Tensor, a: Tensor, h: Tensor) -> Tensor:
+    # The third derivative of det, for invertible matrices: that of
+    # det(a) (tr(b h) tr(b g) - tr(b h b g)) with b = a⁻¹.
+    b = inv_(a)
+    left, right = matmul_(b, h), matmul_(b, g)
+    whole = _trace(left) * _trace(right) - _trace(matmul_(left, right))
+    c = cofactors_(a)
+    part = _per_matrix(whole) * c
+    for first, second in ((left, right), (right, left)):
+        single = _pulled(c, second)
+        part = part - _per_matrix(_trace(first)) * single
+        part = part + _pulled(single, first)
+    return part
+
+
+def _trace(x: Tensor) -> Tensor:
+    y = diag_part_(x)
+    return reduce_sum_(y, axis=(y.ndim - 1,))
+
+
+def _pulled(c: Tensor, m: Tensor) -> Tensor:
+    return matmul_(c, m, transpose_b=True)
+
+
+cofactor_change_.cases = [case(WELL, (3, 3)), case((3, 3), (3, 3), dtypes=_COMPLEX)]
+
+
+def det(input: TensorLike, name: str | None = None) -> Tensor:
+    """The determinants of square matrices. The gradient is the cofactor matrix, for singular
+    matrices too.
+
+    Raises:
+        InvalidArgumentError: not square.
+    """
+    return det_(convert(input))
+
+
+class LogMatrixDeterminant(NamedTuple):
+    """sign · exp(log_abs_determinant) is the determinant."""
+
+    sign: Tensor
+    log_abs_determinant: Tensor
+
+
+@primitive(outputs="sign logabs", tf_name="LogMatrixDeterminant", holomorphic=False)
+def slogdet_(xp: ArrayModule, a: Array) -> tuple[Array, ...]:
+    """det a = sign · exp(logabs)."""
+    sign, logabs = computed(xp, "slogdet", lambda m: tuple(xp.linalg.slogdet(m)), a,
+                            rule=nonfinite.NonfiniteRule(instead=lambda m: _parts(xp, m)))
+    return sign, xp.asarray(logabs).astype(a.dtype)
+
+
+def _parts(xp: ArrayModule, a: Array) -> tuple[Array, ...]:
+    """The sign and logarithm of determinants of matrices with nan or inf."""
+    y = cofactors.determinant(xp, a)
+    size = xp.abs(y)
+    sign = y / size if a.dtype.kind == "c" else xp.where(xp.isnan(y), y, xp.sign(y))
+    return sign, xp.log(size)
+
+
+@slogdet_.infer
+def _(a: Spec) -> tuple[Spec, Spec]:
+    matrix_spec("slogdet", a, square=True)
+    y = a.reshaped(a.shape[:-2])
+    return y, y
+
+
+@slogdet_.vjp("a")
+def _(gs: Sequence[Tensor | None], a: Tensor, sign: Tensor) -> Tensor:
+    # d log det a = tr(a⁻¹ da): its real part moves logabs, its imaginary part turns sign.
+    g = gs[1]
+    if g is not None and a.dtype.is_complex:
+        g = as_dtype_of(real_part(g), a.dtype)
+    if gs[0] is not None and a.dtype.is_complex:
+        turned = _turning(gs[0], sign)
+        g = turned if g is None else g + turned
+    if g is None:
+        return zero(a)
+    return _per_matrix(g) * adjoint_of(inv_(a))
+
+
+def _turning(g: Tensor, sign: Tensor) -> Tensor:
+    """The part of g that turns the phase, as an imaginary number."""
+    part = imag_part(conj(sign) * g)
+    return make_complex(0.0 * part, part)
+
+
+slogdet_.cases = [case(WELL), case((2, 3, 3)), case((3, 3), dtypes=_COMPLEX)]
+
+
+def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
+    """(sign, log|det|) of square matrices: det without overflow.
+
+    Raises:
+        InvalidArgumentError: not square; or, for the gradient, singular.
+    """
+    return LogMatrixDeterminant(*slogdet_(convert(input)))
+
+
+def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
+    """log det of Hermitian positive definite matrices, by Cholesky's method.
+
+    Raises:
+        InvalidArgumentError: not square, or not positive definite.
+    """
+    diagonal = diag_part_(cholesky_(convert(matrix)))
+    if diagonal.dtype.is_complex:
+        diagonal = real_part(diagonal)
+    return 2.0 * reduce_sum_(log(diagonal), axis=(diagonal.ndim - 1,))
+
+
+def trace(x: TensorLike, name: str | None = None) -> Tensor:
+    """Σᵢ x[…, i, i].
+
+    Raises:
+        InvalidArgumentError: a rank below 2.
+    """
+    return _trace(convert(x))
+
+
+def matrix_rank(a: TensorLike, tol: TensorLike | None = None, validate_args: bool = False,
+                name: str | None = None) -> Tensor:
+    """The number of singular values above `tol`, as int32.
+
+    Args:
+        tol: a tolerance for each singular value: broadcast against [..., min(m, n)], so that one
+            for each matrix is [..., 1]. Unless given it is max(m, n) times the largest singular
+            value times the dtype's rounding unit.
+
+    Raises:
+        InvalidArgumentError: a rank below 2, or integers.
+    """
+    x = convert(a)
+    if x.ndim < 2:
+        raise InvalidArgumentError(f"matrix_rank needs rank 2 or more; got {x.spec}")
+    s = singular_values(x)
+    last = (s.ndim - 1,)
+    if tol is None:
+        unit = float(np.finfo(s.dtype.np_dtype).eps) * max(x.spec.shape[-2:])
+        limit = unit * reduce_max_(s, axis=last, keepdims=True)
+    else:
+        limit = convert_like(tol, s._t, "matrix_rank: tol")
+    return reduce_sum_(as_dtype_of(greater(s, limit), dtypes.int32), axis=last)
+
+
+def _through_block(op: Any, a: Tensor, g: Tensor) -> Tensor:
     """The transpose of the derivative of `op` at a, applied to g."""
     n, axis = a.spec.shape[-1], a.ndim - 1
     turned = swap_last(a)
@@ -39,7 +254,7 @@ def expm_(xp: ArrayModule, a: Array) -> Array:
     return computed(xp, "expm", lambda m: formulas.exponential(xp, m), a)
 
 expm_.infer(lambda a: matrix_spec("expm", a, square=True))
-expm_.vjp(a=lambda g, a: _pulled(expm_, a, g))
+expm_.vjp(a=lambda g, a: _through_block(expm_, a, g))
 expm_.cases = [case((2, 2)), case((2, 3, 3)), case((2, 2), dtypes=("complex128",))]
 
 
@@ -58,7 +273,7 @@ def _(a: Spec) -> Spec:
     return a
 
 
-logm_.vjp(a=lambda g, a: _pulled(logm_, a, g))
+logm_.vjp(a=lambda g, a: _through_block(logm_, a, g))
 logm_.cases = [case([[2 + 0.1j, 0.3], [0.5j, 1.7]], dtypes=("complex128",))]
 
 
@@ -68,7 +283,7 @@ def square_root_(xp: ArrayModule, a: Array) -> Array:
     return computed(xp, "sqrtm: the matrix is singular", lambda m: formulas.square_root(xp, m), a)
 
 square_root_.infer(lambda a: matrix_spec("sqrtm", a, square=True))
-square_root_.vjp(a=lambda g, a: _pulled(square_root_, a, g))
+square_root_.vjp(a=lambda g, a: _through_block(square_root_, a, g))
 square_root_.cases = [case(WELL), case([WELL, WELL]),
                       case([[2 + 0.1j, 0.3], [0.5j, 1.7]], dtypes=("complex128",))]
 
@@ -101,3 +316,96 @@ def matrix_square_root(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 sqrtm = matrix_square_root
+
+
+@primitive(tf_name="Pinv", holomorphic=False)
+def pinv_(xp: ArrayModule, a: Array, *, rcond: float) -> Array:
+    """The Moore-Penrose inverse; singular values up to rcond times the largest count as 0."""
+    return computed(xp, "pinv", lambda m: xp.linalg.pinv(m, rcond), a)
+
+pinv_.infer(lambda a, **_:
+            matrix_spec("pinv", a).reshaped((*a.shape[:-2], a.shape[-1], a.shape[-2])))
+@pinv_.vjp("a")
+def _(g: Tensor, a: Tensor, y: Tensor) -> Tensor:
+    # Golub & Pereyra 1973, doi:10.1137/0710036, for constant rank.
+    yh, gh = adjoint_of(y), adjoint_of(g)
+    rows = matmul_(gh, matmul_(y, yh))
+    columns = matmul_(matmul_(yh, y), gh)
+    outside = rows - matmul_(a, matmul_(y, rows))
+    return (outside - matmul_(matmul_(yh, g), yh)
+            + columns - matmul_(matmul_(columns, y), a))
+
+
+pinv_.cases = [case((3, 2), rcond=1e-7), case((2, 3), rcond=1e-7), case(WELL, rcond=1e-7),
+               case((3, 2), rcond=1e-7, dtypes=("complex128",))]
+
+
+def pinv(a: TensorLike, rcond: float | None = None, validate_args: bool = False,
+         name: str | None = None) -> Tensor:
+    """The Moore-Penrose inverse of matrices [..., m, n].
+
+    Args:
+        rcond: singular values up to this times the largest count as 0; 10 max(m, n) times the
+            dtype's rounding unit unless given. Where it cuts off values that are not 0, the
+            gradient is that of the singular values and vectors, which must be distinct.
+
+    Raises:
+        InvalidArgumentError: a rank below 2, or integers.
+    """
+    x = convert(a)
+    matrix_spec("pinv", x.spec)
+    rounding = float(10 * max(x.spec.shape[-2:]) * np.finfo(x.dtype.real_dtype.np_dtype).eps)
+    if rcond is None:
+        return pinv_(x, rcond=rounding)
+    limit = as_float(rcond, "pinv: rcond")
+    # The rule for constant rank is wrong only where values that are not 0 are cut off.
+    if limit > rounding and _cuts(x, limit, rounding):
+        return _truncated_pinv(x, limit)
+    return pinv_(x, rcond=limit)
+
+
+def _cuts(x: Tensor, limit: float, rounding: float) -> bool:
+    """Whether singular values that are not 0 count as 0: the rank is then not that of `x`."""
+    with paused():
+        s = singular_values(x)._array_()
+    largest = s[..., :1]
+    return bool(((s > rounding * largest) & (s <= limit * largest)).any())
+
+
+def _truncated_pinv(x: Tensor, limit: float) -> Tensor:
+    s, u, v = svd(x)
+    kept = s > limit * reduce_max(s, axis=-1, keepdims=True)
+    inverses = 1.0 / where(kept, s, np.inf)
+    return matmul_(v * cast(expand_dims(inverses, -2), x.dtype), adjoint_of(u))
+
+
+def lstsq(matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True,
+          name: str | None = None) -> Tensor:
+    """The x that makes ‖matrix x - rhs‖² + l2_regularizer ‖x‖² least, of least norm if many do.
+
+    Args:
+        fast: solve the normal equations by Cholesky's method, which needs full rank and squares
+            the condition number; otherwise use singular values, without regularizer.
+
+    Raises:
+        InvalidArgumentError: shapes or dtypes do not fit; or fast and not of full rank.
+    """
+    a, b = pair("lstsq", matrix, rhs)
+    matrix_spec("lstsq", a.spec)
+    if b.ndim < 2:
+        raise InvalidArgumentError(f"lstsq: the right-hand side must be [..., m, columns]; got "
+                                   f"{b.spec}")
+    if not fast:
+        return matmul_(pinv(a), b)
+    ah = adjoint_of(a)
+    rows, columns = a.spec.shape[-2:]
+    if rows >= columns:
+        return cholesky_solve(cholesky_(_regular(matmul_(ah, a), l2_regularizer)), matmul_(ah, b))
+    factor = cholesky_(_regular(matmul_(a, ah), l2_regularizer))
+    return matmul_(ah, cholesky_solve(factor, b))
+
+
+def _regular(gram: Tensor, weight: float) -> Tensor:
+    if not weight:
+        return gram
+    return set_diag_(gram, diag_part_(gram) + weight)

@@ -23,7 +23,7 @@ _MOST_CELLS = 2 ** 45
 _WIDE = 2 ** 14
 
 _CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
-_CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 def is_channels_first(name: str, data_format: str | None, rank: int) -> bool:
@@ -34,10 +34,10 @@ def is_channels_first(name: str, data_format: str | None, rank: int) -> bool:
     """
     if data_format is None or data_format == _CHANNELS_LAST[rank]:
         return False
-    if data_format == _CHANNELS_FIRST[rank]:
+    if data_format == CHANNELS_FIRST[rank]:
         return True
     raise ValueError(f"{name}: data_format must be '{_CHANNELS_LAST[rank]}' or "
-                     f"'{_CHANNELS_FIRST[rank]}' for {rank} spatial axes; got {shown(data_format)}")
+                     f"'{CHANNELS_FIRST[rank]}' for {rank} spatial axes; got {shown(data_format)}")
 
 
 def channels_last(x: Tensor) -> Tensor:

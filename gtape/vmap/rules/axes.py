@@ -11,17 +11,14 @@ from gtape.ops.checks import numerics, ranges
 from gtape.ops.image import adjustments
 from gtape.ops.indexing import masking, sorting
 from gtape.ops.linalg import (
-    determinants,
+    decompositions,
     diagonals,
-    eigen,
-    least_squares,
-    lu,
     matrix_functions,
     norms,
     solving,
     tridiagonal,
 )
-from gtape.ops.nn import cross_entropy, dropout, normalization, softmax
+from gtape.ops.nn import dropout, losses, normalization, softmax
 from gtape.ops.random import functions
 from gtape.ops.reductions import (
     cumulative,
@@ -85,16 +82,17 @@ def _sequences(op: Any, xs: Operands, attrs: Attrs) -> Any:
 
 @batches(layout.identity_, layout.optimization_barrier_, identity.stop_gradient_, casting.cast_,
          casting.bitcast_, numerics.check_numerics_, ranges.within_, histograms.bins_, sums.add_n_,
-         functions.gamma_slope_, diagonals.cross_, determinants.det_, determinants.cofactors_,
-         determinants.cofactor_change_, determinants.slogdet_, solving.inv_, solving.cholesky_,
-         least_squares.pinv_, eigen.eigh_, eigen.eig_, eigen.svd_, eigen.qr_, lu.lu_,
-         matrix_functions.expm_, matrix_functions.logm_, matrix_functions.square_root_,
+         functions.gamma_slope_, diagonals.cross_, matrix_functions.det_,
+         matrix_functions.cofactors_, matrix_functions.cofactor_change_, matrix_functions.slogdet_,
+         matrix_functions.pinv_, matrix_functions.expm_, matrix_functions.logm_,
+         matrix_functions.square_root_, solving.inv_, solving.cholesky_, decompositions.eigh_,
+         decompositions.eig_, decompositions.svd_, decompositions.qr_, decompositions.lu_,
          tridiagonal.tridiagonal_solve_, diagonals.diag_part_, diagonals.diag_, diagonals.set_diag_,
          diagonals.band_part_, sorting.take_along_, sorting.put_along_, sorting.sort_,
          sorting.argsort_, sorting.top_k_, sorting.searchsorted_, frames.frames_, frames.overlap_,
-         cross_entropy.softmax_cross_entropy_, cross_entropy.cross_entropy_grad_,
-         cross_entropy.sparse_softmax_cross_entropy_, cross_entropy.sparse_cross_entropy_grad_,
-         cross_entropy.pick_class_, cross_entropy.place_class_)
+         losses.softmax_cross_entropy_, losses.cross_entropy_grad_,
+         losses.sparse_softmax_cross_entropy_, losses.sparse_cross_entropy_grad_,
+         losses.pick_class_, losses.place_class_)
 def _whatever_is_in_front(op: Op, xs: Operands, attrs: Attrs) -> tuple[Tensor, ...]:
     return run(op, [x.full() for x in xs], attrs)
 

@@ -11,7 +11,7 @@ from typing import Any
 from gtape.core.op import Op
 from gtape.core.tensor import Tensor
 from gtape.ops.indexing import sorting
-from gtape.ops.nn import convolution, depthwise, isotonic, morphology, pooling
+from gtape.ops.nn import convolution, pooling, projections
 from gtape.ops.shape import blocks
 from gtape.ops.shape.layout import broadcast_to_, reshape_, transpose_
 from gtape.vmap.operand import Attrs, Operand, batches
@@ -37,7 +37,7 @@ def _more_images(attrs: Attrs, size: int) -> Attrs:
 
 @batches(pooling.max_pool_, pooling.max_pool_grad_, pooling.max_pool_pick_, pooling.max_pool_index_,
          pooling.avg_pool_, pooling.avg_pool_grad_, blocks.patches_, blocks.fold_,
-         morphology.put_winners_, morphology.pick_winners_, isotonic.piece_means_,
+         pooling.put_winners_, pooling.pick_winners_, projections.piece_means_,
          sorting.in_top_k_)
 def _images(op: Op, xs: Operands, attrs: Attrs) -> Any:
     if attrs.get("batch"):
@@ -47,7 +47,7 @@ def _images(op: Op, xs: Operands, attrs: Attrs) -> Any:
     return [_unfolded(y, size) for y in images]
 
 
-@batches(morphology.dilation_)
+@batches(pooling.dilation_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, filters = xs
     if filters.batched:
@@ -107,7 +107,7 @@ def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return _narrowed(result, size)
 
 
-@batches(depthwise.depthwise_, depthwise.depthwise_input_grad_)
+@batches(convolution.depthwise_, convolution.depthwise_input_grad_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, filters = xs
     size = x.size
@@ -129,7 +129,7 @@ def _depths(filters: Operand) -> Tensor:
     return reshape_(apart, shape=(*sizes, filters.size * channels, times))
 
 
-@batches(depthwise.depthwise_filter_grad_)
+@batches(convolution.depthwise_filter_grad_)
 def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
     x, a = xs
     (result,) = run(op, [_widened(x), _widened(a)], attrs)
