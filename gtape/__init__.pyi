@@ -186,8 +186,8 @@ from gtape.ops.indexing.unique import unique as unique
 from gtape.ops.indexing.unique import unique_with_counts as unique_with_counts
 from gtape.ops.linalg.contraction import einsum as einsum
 from gtape.ops.linalg.contraction import tensordot as tensordot
-from gtape.ops.linalg.decompositions import eig as eig
-from gtape.ops.linalg.decompositions import eigvals as eigvals
+from gtape.ops.linalg.eigen import eig as eig
+from gtape.ops.linalg.eigen import eigvals as eigvals
 from gtape.ops.linalg.matrix_functions import matrix_square_root as matrix_square_root
 from gtape.ops.linalg.norms import norm as norm
 from gtape.ops.linalg.products import matmul as matmul

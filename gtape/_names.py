@@ -49,7 +49,7 @@ _TABLE = {
     "gtape.ops.indexing.gathering": "gather gather_nd",
     "gtape.ops.linalg.products": "matmul",
     "gtape.ops.linalg.contraction": "einsum tensordot",
-    "gtape.ops.linalg.decompositions": "eig eigvals",
+    "gtape.ops.linalg.eigen": "eig eigvals",
     "gtape.ops.linalg.matrix_functions": "matrix_square_root",
     "gtape.ops.signal.fourier": "fftnd ifftnd irfftnd rfftnd",
     "gtape.ops.linalg.norms": "norm",

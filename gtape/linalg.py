@@ -4,12 +4,11 @@ from gtape._lazy import attach as _attach
 
 _TABLE = {
     "gtape.ops.linalg.contraction": "einsum tensordot",
-    "gtape.ops.linalg.matrix_functions": """
-        det expm logdet logm lstsq matrix_rank pinv slogdet sqrtm trace""",
+    "gtape.ops.linalg.matrix_functions": "det expm logdet logm matrix_rank slogdet sqrtm trace",
     "gtape.ops.linalg.diagonals": """
         adjoint band_part cross diag diag_part set_diag tensor_diag tensor_diag_part""",
-    "gtape.ops.linalg.decompositions": """
-        eig eigh eigvals eigvalsh lu lu_matrix_inverse lu_reconstruct lu_solve qr svd""",
+    "gtape.ops.linalg.eigen": "eig eigh eigvals eigvalsh qr svd",
+    "gtape.ops.linalg.systems": "lstsq lu lu_matrix_inverse lu_reconstruct lu_solve pinv",
     "gtape.ops.linalg.norms": "global_norm l2_normalize norm normalize",
     "gtape.ops.linalg.products": "matmul matrix_transpose matvec",
     "gtape.ops.linalg.solving": """

@@ -156,7 +156,7 @@ def _matrix_norm(x: Tensor, order: float, axes: Axes) -> Tensor:
         return reduce_max_(sums, axis=(outer,), keepdims=True)
     rest = tuple(i for i in range(x.ndim) if i not in axes)
     # tf.clip_by_value comes with norms, which need not load every decomposition.
-    from gtape.ops.linalg.decompositions import singular_values
+    from gtape.ops.linalg.eigen import singular_values
 
     values = singular_values(transpose_(x, perm=(*rest, rows, columns)))
     largest = reduce_max_(values, axis=(values.ndim - 1,))

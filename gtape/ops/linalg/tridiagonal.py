@@ -16,8 +16,8 @@ from gtape.numerics.triangular import solve_tridiagonal
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_tensors, host_value, one_dtype
 from gtape.ops.elementwise.scalars import conj
-from gtape.ops.linalg.decompositions import eigh_
 from gtape.ops.linalg.diagonals import diag_, diag_part_
+from gtape.ops.linalg.eigen import eigh_
 from gtape.ops.linalg.matrices import computed, matrix_spec
 from gtape.ops.linalg.products import pair
 from gtape.ops.reductions.reductions import reduce_sum_

@@ -11,11 +11,12 @@ from gtape.ops.checks import numerics, ranges
 from gtape.ops.image import adjustments
 from gtape.ops.indexing import masking, sorting
 from gtape.ops.linalg import (
-    decompositions,
     diagonals,
+    eigen,
     matrix_functions,
     norms,
     solving,
+    systems,
     tridiagonal,
 )
 from gtape.ops.nn import dropout, losses, normalization, softmax
@@ -84,9 +85,9 @@ def _sequences(op: Any, xs: Operands, attrs: Attrs) -> Any:
          casting.bitcast_, numerics.check_numerics_, ranges.within_, histograms.bins_, sums.add_n_,
          functions.gamma_slope_, diagonals.cross_, matrix_functions.det_,
          matrix_functions.cofactors_, matrix_functions.cofactor_change_, matrix_functions.slogdet_,
-         matrix_functions.pinv_, matrix_functions.expm_, matrix_functions.logm_,
-         matrix_functions.square_root_, solving.inv_, solving.cholesky_, decompositions.eigh_,
-         decompositions.eig_, decompositions.svd_, decompositions.qr_, decompositions.lu_,
+         systems.pinv_, matrix_functions.expm_, matrix_functions.logm_,
+         matrix_functions.square_root_, solving.inv_, solving.cholesky_, eigen.eigh_,
+         eigen.eig_, eigen.svd_, eigen.qr_, systems.lu_,
          tridiagonal.tridiagonal_solve_, diagonals.diag_part_, diagonals.diag_, diagonals.set_diag_,
          diagonals.band_part_, sorting.take_along_, sorting.put_along_, sorting.sort_,
          sorting.argsort_, sorting.top_k_, sorting.searchsorted_, frames.frames_, frames.overlap_,
