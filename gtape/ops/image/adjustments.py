@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
@@ -19,22 +19,9 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_float
+from gtape.ops.arguments import as_float, named
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.elementwise.operators import absolute
-from gtape.ops.elementwise.scalars import (
-    add,
-    clip,
-    floor,
-    less,
-    maximum,
-    minimum,
-    multiply,
-    real_abs,
-    scalar_function,
-    subtract,
-    where,
-)
 from gtape.ops.linalg.contraction import tensordot
 from gtape.ops.reductions.moments import reduce_std
 from gtape.ops.reductions.reductions import reduce_mean_, reduce_sum_
@@ -45,7 +32,7 @@ if TYPE_CHECKING:
     from gtape.opdef.scalar_graph import Expr
 
 
-def images(name: str, value: TensorLike, ranks: tuple[int, ...] = (3, 4)) -> Tensor:
+def of_rank(name: str, value: TensorLike, ranks: tuple[int, ...] = (3, 4)) -> Tensor:
     """A tensor of images.
 
     Raises:
@@ -139,8 +126,7 @@ def adjust_gamma(image: TensorLike, gamma: object = 1, gain: object = 1) -> Tens
     given = convert(gamma)
     if not given.dtype.is_integer and not given.dtype.is_floating:
         raise InvalidArgumentError(f"adjust_gamma: gamma must be real; got {given.spec}")
-    if type(given) is EagerTensor and bool(
-            np.any(given._peek() < 0)):
+    if type(given) is EagerTensor and bool(np.any(given._peek() < 0)):
         raise InvalidArgumentError(f"adjust_gamma: gamma must not be negative; got {shown(gamma)}")
     return in_float(convert(image), lambda x: s.multiply(
         convert_like(gain, x._t, "adjust_gamma"), s.power(x, gamma)))
@@ -163,9 +149,6 @@ def per_image_standardization(image: TensorLike) -> Tensor:
     return (x - reduce_mean_(x, axis=axes, keepdims=True)) / spread
 
 
-_images = images
-
-
 def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """Σ |differences of neighbouring pixels|: a number for each image.
 
@@ -173,15 +156,14 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
         ValueError: not three or four axes.
         InvalidArgumentError: unsigned integers, whose differences would wrap around.
     """
-    x = _images("total_variation", images)
+    x = of_rank("total_variation", images)
     if x.dtype.is_unsigned:
         raise InvalidArgumentError(f"total_variation: differences of {x.dtype!r} would wrap "
                                    f"around; use tf.image.convert_image_dtype(x, tf.float32)")
     down = x[..., 1:, :, :] - x[..., :-1, :, :]
     right = x[..., 1:, :] - x[..., :-1, :]
     axes = tuple(range(x.ndim))[-3:]
-    return (reduce_sum_(absolute(down), axis=axes)
-            + reduce_sum_(absolute(right), axis=axes))
+    return reduce_sum_(absolute(down), axis=axes) + reduce_sum_(absolute(right), axis=axes)
 
 
 # ---------------------------------------------------------------- colour
@@ -202,8 +184,7 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
 
     def grey(image: Tensor) -> Tensor:
         weights = convert(_LUMA.astype(image.dtype.np_dtype), None, image._t.device)
-        return reduce_sum_(image * weights, axis=(image.ndim - 1,),
-                           keepdims=True)
+        return reduce_sum_(image * weights, axis=(image.ndim - 1,), keepdims=True)
 
     if x.dtype.is_floating:
         return grey(x)
@@ -244,63 +225,65 @@ def _hue(red: Any, green: Any, blue: Any) -> Expr:
     (g - b) / 6d, (b - r) / 6d + 1/3 or (r - g) / 6d + 2/3 as red, green or blue is the largest, d
     being the largest less the smallest.
     """
-    top = maximum(red, maximum(green, blue))
-    spread = top - minimum(red, minimum(green, blue))
+    top = _brightest(red, green, blue)
+    spread = top - s.minimum(red, s.minimum(green, blue))
+    # Both branches of a `where` are differentiated: 0 / 0 in the one not taken would give nan.
     colourful = spread > 0
-    sixth = (1 / 6) / where(colourful, spread, 1)
-    second = where(green >= top, sixth * (blue - red) + 1 / 3, sixth * (red - green) + 2 / 3)
-    angle = where(red >= top, sixth * (green - blue), second)
-    return where(colourful, where(less(angle, 0), angle + 1, angle), 0)
+    sixth = (1 / 6) / s.where(colourful, spread, 1)
+    second = s.where(green >= top, sixth * (blue - red) + 1 / 3, sixth * (red - green) + 2 / 3)
+    angle = s.where(red >= top, sixth * (green - blue), second)
+    return s.where(colourful, s.where(s.less(angle, 0), angle + 1, angle), 0)
 
 
 def _saturation(red: Expr, green: Expr, blue: Expr) -> Expr:
     """1 - smallest / largest; 0 where the largest is not positive."""
-    top = maximum(red, maximum(green, blue))
-    spread = top - minimum(red, minimum(green, blue))
+    top = _brightest(red, green, blue)
+    spread = top - s.minimum(red, s.minimum(green, blue))
     lit = top > 0
-    return where(lit, spread / where(lit, top, 1), 0)
+    return s.where(lit, spread / s.where(lit, top, 1), 0)
 
 
-def _lit(share: Expr, saturation: Any, value: Any) -> Expr:
-    return ((1 - saturation) + saturation * clip(share, 0, 1)) * value
-
-
-def _brightest(red: Expr, green: Expr, blue: Expr) -> Expr:
+def _brightest(red: Any, green: Any, blue: Any) -> Any:
     """The largest of the three."""
-    return maximum(red, maximum(green, blue))
+    return s.maximum(red, s.maximum(green, blue))
 
 
-def _red(h: Any, s: Expr, v: Expr) -> Expr:
-    """v (1 - s + s clip(|6h - 3| - 1, 0, 1))."""
-    return _lit(real_abs(h * 6 - 3) - 1, s, v)
+def _of_hsv(name: str, share: Callable[[Any], Any], formula: str, domain: tuple[float, float],
+            ) -> Any:
+    """A channel of a colour: v (1 - s + s clip(share, 0, 1)), its share given by the hue."""
+    def channel(h: Any, strength: Any, v: Any) -> Expr:
+        return ((1 - strength) + strength * s.clip(share(h), 0, 1)) * v
+
+    channel.__doc__ = f"v (1 - s + s clip({formula}, 0, 1))."
+    return s.scalar_function(channel, types="real_float", name=f"{name}_of_hsv", domain=domain)
 
 
-def _green(h: Any, s: Expr, v: Expr) -> Expr:
-    """v (1 - s + s clip(2 - |6h - 2|, 0, 1))."""
-    return _lit(2 - real_abs(h * 6 - 2), s, v)
-
-
-def _blue(h: Any, s: Expr, v: Expr) -> Expr:
-    """v (1 - s + s clip(2 - |6h - 4|, 0, 1))."""
-    return _lit(2 - real_abs(h * 6 - 4), s, v)
-
-
-hue = scalar_function(_hue, types="real_float", name="hue", domain=(0.1, 0.9))
-saturation = scalar_function(_saturation, types="real_float", name="saturation", domain=(0.1, 0.9))
-brightest = scalar_function(_brightest, types="real_float", name="brightest")
+hue = s.scalar_function(_hue, types="real_float", name="hue", domain=(0.1, 0.9))
+saturation = s.scalar_function(_saturation, types="real_float", name="saturation",
+                               domain=(0.1, 0.9))
+brightest = s.scalar_function(_brightest, types="real_float", name="brightest")
 # Each where its share grows or falls steadily: at the corners two slopes are right.
-red_of = scalar_function(_red, types="real_float", name="red_of_hsv", domain=(0.2, 0.3))
-green_of = scalar_function(_green, types="real_float", name="green_of_hsv", domain=(0.02, 0.15))
-blue_of = scalar_function(_blue, types="real_float", name="blue_of_hsv", domain=(0.36, 0.48))
+red_of = _of_hsv("red", lambda h: s.real_abs(h * 6 - 3) - 1, "|6h - 3| - 1", (0.2, 0.3))
+green_of = _of_hsv("green", lambda h: 2 - s.real_abs(h * 6 - 2), "2 - |6h - 2|", (0.02, 0.15))
+blue_of = _of_hsv("blue", lambda h: 2 - s.real_abs(h * 6 - 4), "2 - |6h - 4|", (0.36, 0.48))
 
 
-def _channels(name: str, images: TensorLike) -> list[Tensor]:
+def _three_floats(name: str, images: TensorLike) -> Tensor:
     x = convert(images)
     if not x.ndim or x.spec.shape[-1] != 3 or not x.dtype.is_floating:
         raise InvalidArgumentError(f"{name} takes floating images with 3 channels in the last "
                                    f"axis; got {x.spec}. tf.image.convert_image_dtype(x, "
                                    f"tf.float32) makes floats of integers")
-    return list(unstack_(x, axis=x.ndim - 1))
+    return x
+
+
+def _to_hsv(x: Tensor) -> list[Tensor]:
+    colours = unstack_(x, axis=x.ndim - 1)
+    return [hue(*colours), saturation(*colours), brightest(*colours)]
+
+
+def _from_hsv(parts: Sequence[Tensor]) -> Tensor:
+    return stack_(red_of(*parts), green_of(*parts), blue_of(*parts), axis=parts[0].ndim)
 
 
 def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
@@ -312,9 +295,8 @@ def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: not floating, or the last axis has not three channels.
     """
-    channels = _channels("rgb_to_hsv", images)
-    return stack_(hue(*channels), saturation(*channels), brightest(*channels),
-                  axis=channels[0].ndim)
+    x = _three_floats("rgb_to_hsv", images)
+    return stack_(*_to_hsv(x), axis=x.ndim - 1)
 
 
 def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
@@ -325,9 +307,8 @@ def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: not floating, or the last axis has not three channels.
     """
-    channels = _channels("hsv_to_rgb", images)
-    return stack_(red_of(*channels), green_of(*channels), blue_of(*channels),
-                  axis=channels[0].ndim)
+    x = _three_floats("hsv_to_rgb", images)
+    return _from_hsv(unstack_(x, axis=x.ndim - 1))
 
 
 # ---------------------------------------------------------------- changes of colour
@@ -337,13 +318,7 @@ def _coloured(name: str, image: TensorLike, change: Callable[[list[Tensor]], lis
     x = convert(image)
     if x.ndim < 3 or x.spec.shape[-1] != 3:
         raise InvalidArgumentError(f"{name} takes images [..., h, w, 3]; got {x.spec}")
-
-    def changed(floats: Tensor) -> Tensor:
-        channels = list(unstack_(floats, axis=floats.ndim - 1))
-        parts = change([hue(*channels), saturation(*channels), brightest(*channels)])
-        return stack_(red_of(*parts), green_of(*parts), blue_of(*parts), axis=floats.ndim - 1)
-
-    return in_float(x, changed)
+    return in_float(x, lambda floats: _from_hsv(change(_to_hsv(floats))))
 
 
 def adjust_hue(image: TensorLike, delta: SupportsFloat, name: str | None = None) -> Tensor:
@@ -358,8 +333,8 @@ def adjust_hue(image: TensorLike, delta: SupportsFloat, name: str | None = None)
         raise ValueError(f"adjust_hue: delta must lie in [-1, 1]; got {shown(delta)}")
 
     def turned(parts: list[Tensor]) -> list[Tensor]:
-        h = add(parts[0], cast(turn, parts[0].dtype))
-        return [subtract(h, floor(h)), *parts[1:]]
+        h = s.add(parts[0], cast(turn, parts[0].dtype))
+        return [h - s.floor(h), *parts[1:]]
 
     return _coloured("adjust_hue", image, turned)
 
@@ -374,8 +349,8 @@ def adjust_saturation(image: TensorLike, saturation_factor: TensorLike, name: st
     factor = convert(saturation_factor)
 
     def more(parts: list[Tensor]) -> list[Tensor]:
-        grown = multiply(parts[1], cast(factor, parts[1].dtype))
-        return [parts[0], clip(grown, 0, 1), parts[2]]
+        grown = s.multiply(parts[1], cast(factor, parts[1].dtype))
+        return [parts[0], s.clip(grown, 0, 1), parts[2]]
 
     return _coloured("adjust_saturation", image, more)
 
@@ -386,42 +361,26 @@ _YUV = np.array([[0.299, 0.587, 0.114], [-0.14714119, -0.28886916, 0.43601035],
                  [0.61497538, -0.51496512, -0.10001026]])
 _YIQ = np.array([[0.299, 0.587, 0.114], [0.59590059, -0.27455667, -0.32134392],
                  [0.21153661, -0.52273617, 0.31119955]])
-#: TensorFlow has a rounded number in one of the two.
+#: TensorFlow has a rounded number in one of the two, so that there and back is not the identity.
 _TO_YIQ = np.where(_YIQ == 0.21153661, 0.2115, _YIQ)
 
 
-def _mixed(name: str, images: TensorLike, weights: np.ndarray) -> Tensor:
-    x = convert(images)
-    if not x.ndim or x.spec.shape[-1] != 3 or not x.dtype.is_floating:
-        raise InvalidArgumentError(f"{name} takes floating images with 3 channels in the last "
-                                   f"axis; got {x.spec}")
-    table = convert(weights.T.astype(x.dtype.np_dtype), None, x._t.device)
-    return tensordot(x, table, 1)
+def _mixing(name: str, weights: np.ndarray, doc: str) -> Callable[[TensorLike], Tensor]:
+    """The public function that multiplies colours by a matrix."""
+    def mix(images: TensorLike) -> Tensor:
+        x = _three_floats(name, images)
+        table = convert(weights.T.astype(x.dtype.np_dtype), None, x._t.device)
+        return tensordot(x, table, 1)
+
+    return named(mix, name, doc)
 
 
-def rgb_to_yuv(images: TensorLike) -> Tensor:
-    """Brightness and the two colours of PAL, of red, green and blue; channels last.
-
-    Raises:
-        InvalidArgumentError: not floating, or the last axis has not three channels.
-    """
-    return _mixed("rgb_to_yuv", images, _YUV)
-
-
-def yuv_to_rgb(images: TensorLike) -> Tensor:
-    """`rgb_to_yuv` undone. Raises as it."""
-    return _mixed("yuv_to_rgb", images, np.linalg.inv(_YUV))
-
-
-def rgb_to_yiq(images: TensorLike) -> Tensor:
-    """Brightness and the two colours of NTSC, of red, green and blue; channels last.
+_FROM_RGB = """Brightness and the two colours of {}, of red, green and blue; channels last.
 
     Raises:
         InvalidArgumentError: not floating, or the last axis has not three channels.
     """
-    return _mixed("rgb_to_yiq", images, _TO_YIQ)
-
-
-def yiq_to_rgb(images: TensorLike) -> Tensor:
-    """`rgb_to_yiq` undone. Raises as it."""
-    return _mixed("yiq_to_rgb", images, np.linalg.inv(_YIQ))
+rgb_to_yuv = _mixing("rgb_to_yuv", _YUV, _FROM_RGB.format("PAL"))
+yuv_to_rgb = _mixing("yuv_to_rgb", np.linalg.inv(_YUV), "`rgb_to_yuv` undone. Raises as it.")
+rgb_to_yiq = _mixing("rgb_to_yiq", _TO_YIQ, _FROM_RGB.format("NTSC"))
+yiq_to_rgb = _mixing("yiq_to_rgb", np.linalg.inv(_YIQ), "`rgb_to_yiq` undone. Raises as it.")

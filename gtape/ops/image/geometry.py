@@ -11,7 +11,7 @@ from gtape.core.formatting import shown
 from gtape.core.tensor import Tensor
 from gtape.numerics import windows
 from gtape.ops.arguments import as_float, as_int, as_ints
-from gtape.ops.image.adjustments import images as of_rank
+from gtape.ops.image.adjustments import of_rank
 from gtape.ops.indexing.getitem import WHOLE_AXIS, getitem_, put_
 from gtape.ops.shape.blocks import patches_
 from gtape.ops.shape.layout import transpose_
@@ -22,12 +22,7 @@ _BACKWARDS = ("slice", None, None, -1)
 
 
 def _checked(name: str, value: TensorLike) -> Tensor:
-    """A tensor of images that have pixels and channels.
-
-    Raises:
-        ValueError: it has another rank.
-        InvalidArgumentError: an image is empty. A batch may be.
-    """
+    """A tensor of images that have pixels and channels. A batch may be empty."""
     x = of_rank(name, value)
     if any(type(n) is int and n == 0 for n in x.spec.shape[-3:]):
         raise InvalidArgumentError(f"{name}: height, width and channels must not be 0; got "
@@ -93,12 +88,12 @@ def crop_to_bounding_box(image: TensorLike, offset_height: SupportsIndex,
     Raises:
         ValueError: the box is empty or not inside the image.
     """
-    x = _checked("crop_to_bounding_box", image)
-    top, left, height, width = _box("crop_to_bounding_box", offset_height, offset_width,
-                                    target_height, target_width)
+    name = "crop_to_bounding_box"
+    x = _checked(name, image)
+    top, left, height, width = _box(name, offset_height, offset_width, target_height, target_width)
     rows, columns = x.spec.shape[-3:-1]
     if height < 1 or width < 1 or top + height > rows or left + width > columns:
-        raise ValueError(f"crop_to_bounding_box: a box of {height} x {width} at ({top}, {left}) is "
+        raise ValueError(f"{name}: a box of {height} x {width} at ({top}, {left}) is "
                          f"not inside {x.spec}")
     return _picked(x, ("slice", top, top + height, None), ("slice", left, left + width, None))
 
@@ -111,13 +106,13 @@ def pad_to_bounding_box(image: TensorLike, offset_height: SupportsIndex,
     Raises:
         ValueError: the image does not fit into the target.
     """
-    x = _checked("pad_to_bounding_box", image)
-    top, left, height, width = _box("pad_to_bounding_box", offset_height, offset_width,
-                                    target_height, target_width)
+    name = "pad_to_bounding_box"
+    x = _checked(name, image)
+    top, left, height, width = _box(name, offset_height, offset_width, target_height, target_width)
     *batch, rows, columns, channels = x.spec.shape
     if top + rows > height or left + columns > width:
-        raise ValueError(f"pad_to_bounding_box: {x.spec} at ({top}, {left}) does not fit into "
-                         f"{height} x {width}")
+        raise ValueError(f"{name}: {x.spec} at ({top}, {left}) does not fit into {height} x "
+                         f"{width}")
     key = (*(WHOLE_AXIS,) * len(batch), ("slice", top, top + rows, None),
            ("slice", left, left + columns, None), WHOLE_AXIS)
     return put_(x, key=key, shape=(*batch, height, width, channels))
@@ -143,6 +138,7 @@ def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
     if fraction == 1:
         return x
     rows, columns = x.spec.shape[-3:-1]
+    # As TensorFlow rounds: the offsets down, so that what is kept is centred and never smaller.
     top, left = int((rows - rows * fraction) / 2), int((columns - columns * fraction) / 2)
     return crop_to_bounding_box(x, top, left, rows - 2 * top, columns - 2 * left)
 
@@ -154,8 +150,7 @@ def resize_with_crop_or_pad(image: TensorLike, target_height: int, target_width:
         ValueError: a target below 1.
     """
     x = _checked("resize_with_crop_or_pad", image)
-    height = as_int(target_height, "resize_with_crop_or_pad: height")
-    width = as_int(target_width, "resize_with_crop_or_pad: width")
+    height, width = _box("resize_with_crop_or_pad", target_height, target_width)
     if height < 1 or width < 1:
         raise ValueError(f"resize_with_crop_or_pad: the target must be positive; got "
                          f"{height} x {width}")
@@ -173,10 +168,8 @@ def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
         ValueError: not four axes.
     """
     x = of_rank("image_gradients", image, (4,))
-    _, rows, columns, _ = x.spec.shape
-    first, last = ("slice", 1, None, None), ("slice", None, -1, None)
-    dy = _picked(x, first, WHOLE_AXIS) - _picked(x, last, WHOLE_AXIS)
-    dx = _picked(x, WHOLE_AXIS, first) - _picked(x, WHOLE_AXIS, last)
+    rows, columns = x.spec.shape[1:3]
+    dy, dx = x[:, 1:] - x[:, :-1], x[:, :, 1:] - x[:, :, :-1]
     return (pad_to_bounding_box(dy, 0, 0, rows, columns),
             pad_to_bounding_box(dx, 0, 0, rows, columns))
 
@@ -224,10 +217,11 @@ def extract_patches(images: TensorLike, sizes: Any, strides: Any, rates: Any, pa
         InvalidArgumentError: sizes, strides or rates of another form.
     """
     x = of_rank("extract_patches", images, (4,))
-    size, steps = _middle("sizes", sizes), _middle("strides", strides)
-    apart = _middle("rates", rates)
-    if str(padding).upper() not in ("VALID", "SAME"):
-        raise ValueError(f"extract_patches: padding must be 'VALID' or 'SAME'; got "
+    size, steps, apart = (_middle(name, values) for name, values in (
+        ("sizes", sizes), ("strides", strides), ("rates", rates)))
+    kind = str(padding).upper()
+    if kind not in ("VALID", "SAME"):
+        raise ValueError("extract_patches: padding must be 'VALID' or 'SAME'; got "
                          f"{shown(padding)}")
-    pads = windows.padding(str(padding).upper(), x.spec.shape[1:3], size, steps, apart)
+    pads = windows.padding(kind, x.spec.shape[1:3], size, steps, apart)
     return patches_(x, sizes=size, strides=steps, rates=apart, pads=pads)

@@ -9,11 +9,10 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from gtape.core import dtypes
 from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
 from gtape.core.device import Array, ArrayModule
-from gtape.core.dtypes import float32
+from gtape.core.dtypes import float32, float64, int32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
@@ -24,7 +23,7 @@ from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints
 from gtape.ops.checks.ranges import within
 from gtape.ops.elementwise import scalars as s
-from gtape.ops.elementwise.scalars import multiply
+from gtape.ops.image.adjustments import of_rank
 from gtape.ops.image.geometry import pad_to_bounding_box
 from gtape.ops.indexing.gathering import gather_
 from gtape.ops.linalg.products import matmul_
@@ -146,16 +145,14 @@ def resize(images: TensorLike, size: IntsLike, method: str = "bilinear",
     if kind not in METHODS:
         raise ValueError(f"resize: the method must be one of {', '.join(METHODS)}; got "
                          f"{shown(method)}")
-    if x.ndim not in (3, 4):
-        raise ValueError(f"resize takes images [n, h, w, c] or [h, w, c]; got {x.spec}")
+    of_rank("resize", x)
     wanted = as_ints(size, "resize: size")
     if len(wanted) != 2 or min(wanted) < 1:
         raise InvalidArgumentError(f"resize: size must be two positive integers (height, width); "
                                    f"got {list(wanted)}")
     shape = x.spec.shape
     if max(wanted) >= 2 ** 31:
-        raise InvalidArgumentError(f"resize: height and width must be below 2**31; got "
-                                   f"{list(wanted)}")
+        raise InvalidArgumentError(f"resize: height and width must be below 2**31; got {wanted}")
     batch = x if x.ndim == 4 else reshape_(x, shape=(1, *shape))
     _, height, width, _ = batch.spec.shape
     if not height or not width:
@@ -175,48 +172,47 @@ def resize_with_pad(image: TensorLike, target_height: int, target_width: int,
     Raises:
         ValueError: a target below 1, an unknown method, or no images.
     """
-    x = convert(image)
+    x = of_rank("resize_with_pad", image)
     height = as_int(target_height, "resize_with_pad: target_height")
     width = as_int(target_width, "resize_with_pad: target_width")
-    if x.ndim not in (3, 4) or min(height, width) < 1:
-        raise ValueError(f"resize_with_pad takes images [n, h, w, c] or [h, w, c] and a positive "
-                         f"target; got {x.spec} and {height} x {width}")
+    if min(height, width) < 1:
+        raise ValueError(f"resize_with_pad needs a positive target; got {height} x {width}")
     rows, columns = x.spec.shape[-3:-1]
     ratio = max(columns / width, rows / height)
     size = (math.floor(rows / ratio), math.floor(columns / ratio))
     y = resize(x, size, method, antialias=antialias)
     top, left = (height - rows / ratio) / 2, (width - columns / ratio) / 2
-    return pad_to_bounding_box(y, max(math.floor(top), 0), max(math.floor(left), 0), height,
-                               width)
+    return pad_to_bounding_box(y, max(math.floor(top), 0), max(math.floor(left), 0), height, width)
 
 
 def _evenly(low: Tensor, high: Tensor, length: int, count: int) -> Tensor:
     """[n, count] places on an axis of `length` pixels, evenly from `low` to `high` in [0, 1]."""
     if count == 1:
-        return s.multiply(s.add(low, high), 0.5 * (length - 1))
+        return (low + high) * (0.5 * (length - 1))
     steps = convert(np.arange(count, dtype=np.float32) / (count - 1), None, low._t.device)
-    return s.multiply(s.add(low, s.multiply(s.subtract(high, low), steps)), float(length - 1))
+    return (low + (high - low) * steps) * float(length - 1)
 
 
 def _neighbours(at: Tensor, length: int, method: str) -> list[tuple[Tensor, Tensor]]:
     """The pixels that a place on an axis is read from, and their shares."""
     held = s.clip(at, 0.0, float(length - 1))
     if method == "nearest":
-        return [(cast(s.floor(s.add(held, 0.5)), dtypes.int32), s.add(s.multiply(held, 0.0), 1.0))]
+        # 0 · held, so that the boxes are connected, with zeros for gradients.
+        return [(cast(s.floor(held + 0.5), int32), held * 0.0 + 1.0)]
     low = stop_gradient(s.floor(held))
-    share = s.subtract(at, low)
-    high = s.ceil(held)
-    return [(cast(low, dtypes.int32), s.subtract(1.0, share)), (cast(high, dtypes.int32), share)]
+    # Of `at`, since the slope of `held` ends at the border; what lies beyond is replaced later.
+    share = at - low
+    return [(cast(low, int32), 1.0 - share), (cast(s.ceil(held), int32), share)]
 
 
 def _on_axis(at: Tensor, length: int) -> Tensor:
-    return s.logical_and(s.greater_equal(at, 0.0), s.less_equal(at, float(length - 1)))
+    return s.logical_and(at >= 0.0, at <= float(length - 1))
 
 
 def _check_boxes(image: TensorLike, boxes: TensorLike, box_indices: Sequence[int],
              crop_size: Sequence[int], method: str,
              ) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...]]:
-    x, places = convert(image), cast(convert(boxes), dtypes.float32)
+    x, places = convert(image), cast(convert(boxes), float32)
     owners, size = convert(box_indices, None, x._t.device), as_ints(crop_size, "crop_size")
     if x.ndim != 4 or not (x.dtype.is_integer or x.dtype.is_floating) or 0 in x.spec.shape[1:3]:
         raise InvalidArgumentError(f"crop_and_resize takes images of real numbers [n, h, w, c]; "
@@ -255,18 +251,17 @@ def crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: Any, crop
     corners = [expand_dims(places[:, i], -1) for i in range(4)]
     y = _evenly(corners[0], corners[2], height, size[0])
     x_at = _evenly(corners[1], corners[3], width, size[1])
-    pixels = cast(reshape_(x, shape=(count * height * width, channels)), dtypes.float32)
-    first = s.multiply(cast(owners, dtypes.int32), height)
+    pixels = cast(reshape_(x, shape=(count * height * width, channels)), float32)
+    first = cast(owners, int32) * height
     result: Any = 0.0
     for row, down in _neighbours(y, height, method):
-        start = s.multiply(s.add(row, expand_dims(first, -1)), width)
+        start = (row + expand_dims(first, -1)) * width
         for column, along in _neighbours(x_at, width, method):
-            at = s.add(expand_dims(start, 2), expand_dims(column, 1))
-            share = s.multiply(expand_dims(down, 2), expand_dims(along, 1))
-            result = s.add(s.multiply(gather_(pixels, at, axis=0), expand_dims(share, -1)), result)
-    seen = s.logical_and(expand_dims(_on_axis(y, height), 2),
-                         expand_dims(_on_axis(x_at, width), 1))
-    beyond = convert(extrapolation_value, dtypes.float32, x._t.device)
+            at = expand_dims(start, 2) + expand_dims(column, 1)
+            share = expand_dims(down, 2) * expand_dims(along, 1)
+            result = gather_(pixels, at, axis=0) * expand_dims(share, -1) + result
+    seen = s.logical_and(expand_dims(_on_axis(y, height), 2), expand_dims(_on_axis(x_at, width), 1))
+    beyond = convert(extrapolation_value, float32, x._t.device)
     return s.where(expand_dims(seen, -1), result, beyond)
 
 
@@ -344,8 +339,8 @@ def _(transforms: Spec, *, batch: int, size: tuple[int, int], shape: tuple[int, 
       interpolation: str, mode: str) -> tuple[Spec, ...]:
     count = 1 if interpolation == "NEAREST" else 4
     whole = (batch, *shape, count)
-    return (Spec(whole, dtypes.int64), Spec(whole, dtypes.float32),
-            Spec(whole[:3], dtypes.float32))
+    return (Spec(whole, int64), Spec(whole, float32),
+            Spec(whole[:3], float32))
 
 
 projective_samples_.cases = [
@@ -363,7 +358,7 @@ def _check_maps(images: TensorLike, transforms: Tensor, output_shape: Tensor,
     if x.ndim != 4 or x.dtype.name not in _DTYPES:
         raise InvalidArgumentError(f"ImageProjectiveTransformV3: images must be [n, h, w, c] of "
                                    f"{', '.join(_DTYPES)}; got {x.spec}")
-    if maps.ndim != 2 or maps.spec.shape[1] != 8 or maps.dtype is not dtypes.float32 or (
+    if maps.ndim != 2 or maps.spec.shape[1] != 8 or maps.dtype is not float32 or (
             maps.spec.shape[0] not in (1, x.spec.shape[0])):
         raise InvalidArgumentError(f"ImageProjectiveTransformV3: transforms must be float32, "
                                    f"[{x.spec.shape[0]}, 8] or [1, 8]; got {maps.spec}")
@@ -407,11 +402,10 @@ def projective_transform(*, images: TensorLike, transforms: Tensor, output_shape
     rows, weights, outside = projective_samples_(
         maps, batch=count, size=(height, width), shape=shape, interpolation=interpolation,
         mode=fill_mode)
-    wide = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
+    wide = float64 if x.dtype is float64 else float32
     pixels = cast(reshape_(x, shape=(count * height * width, channels)), wide)
-    read = multiply(gather_(pixels, rows, axis=0), expand_dims(cast(weights, wide), -1))
+    read = s.multiply(gather_(pixels, rows, axis=0), expand_dims(cast(weights, wide), -1))
     y = reduce_sum_(read, axis=(3,))
     if fill_mode == "CONSTANT":
-        y = y + expand_dims(
-            cast(outside, wide), -1) * cast(filled, wide)
+        y = y + expand_dims(cast(outside, wide), -1) * cast(filled, wide)
     return y if x.dtype is wide else cast_(y, dtype=x.dtype)

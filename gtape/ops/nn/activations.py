@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,24 +12,18 @@ from gtape.core.dtypes import float32
 from gtape.core.tensor import Tensor
 from gtape.ops.elementwise import scalar_numpy as spelled
 from gtape.ops.elementwise.scalars import (
-    clip,
     exp,
-    expm1,
-    minimum,
-    multiply,
     negative,
     real_abs,
     scalar_function,
     scalar_op,
     sigmoid,
-    sqrt,
     square,
-    tanh,
     where,
     zero,
 )
 from gtape.ops.shape.casting import cast
-from gtape.ops.shape.packing import concat, split
+from gtape.ops.shape.packing import concat
 
 if TYPE_CHECKING:
     from gtape.opdef.scalar_graph import Expr
@@ -64,10 +57,6 @@ def _normal_cdf_out(x: np.ndarray, out: np.ndarray) -> None:
 
 
 _normal_cdf.with_out = _normal_cdf_out  # type: ignore[attr-defined]
-
-
-def _real_function(fn: Callable[..., object]) -> Any:
-    return scalar_function(fn, types="real_float", name=fn.__name__.rstrip("_"))
 
 
 # ---------------------------------------------------------------- rectifiers
@@ -124,17 +113,6 @@ selu = scalar_op("selu(x)", numpy=_selu,
                  d_x=lambda g, y: where(y < 0, g * (y + _SELU_TAIL), g * _SELU_SCALE))
 
 
-@_real_function
-def celu_(x: Any, alpha: Any) -> Expr:
-    """x where it is positive, else alpha (e^(x / alpha) - 1)."""
-    return where(x > 0, x, alpha * expm1(minimum(x, 0) / alpha))
-
-
-def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha (e^(x / alpha) - 1). Barron 2017, arXiv:1704.07483."""
-    return celu_(x, alpha)
-
-
 # ---------------------------------------------------------------- sigmoid units
 softplus = scalar_op("softplus(x)", numpy=spelled.softplus,
                      cuda="larger(x, 0) + log1p(exp(-absolute(x)))", types="real_float",
@@ -152,8 +130,7 @@ normal_cdf = scalar_op("normal_cdf(x)", numpy=_normal_cdf, cuda="normcdf(x)", ty
                        d_x=lambda g, x: g * exp(-0.5 * (x * x)) * (0.5 * math.sqrt(2 / math.pi)))
 
 
-@_real_function
-def gelu_(x: Expr) -> Expr:
+def _gelu(x: Expr) -> Expr:
     """x Φ(x)."""
     return x * normal_cdf(x)
 
@@ -177,6 +154,7 @@ def _gelu_tanh_gradient(g: Expr, x: Any) -> Expr:
     return g * (gate + (y - y * gate) * inner)
 
 
+gelu_ = scalar_function(_gelu, types="real_float", name="gelu")
 gelu_tanh_ = scalar_function(_gelu_tanh, types="real_float", name="gelu_tanh",
                              pullback=_gelu_tanh_gradient)
 gelu_tanh_gradient = scalar_function(_gelu_tanh_gradient, types="real_float",
@@ -194,16 +172,18 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
     return gelu_tanh_(features) if approximate else gelu_(features)
 
 
-@_real_function
-def silu_(x: Expr) -> Expr:
+def _silu(x: Expr) -> Expr:
     """x sigmoid(x)."""
     return x * sigmoid(x)
 
 
-@_real_function
-def swish_(x: Any, beta: Any) -> Expr:
+def _swish(x: Any, beta: Any) -> Expr:
     """x sigmoid(beta x)."""
     return x * sigmoid(beta * x)
+
+
+silu_ = scalar_function(_silu, types="real_float", name="silu")
+swish_ = scalar_function(_swish, types="real_float", name="swish")
 
 
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
@@ -214,111 +194,3 @@ def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
 
 
 swish = silu
-
-
-@_real_function
-def mish(x: Expr) -> Expr:
-    """x tanh(softplus(x)). Misra 2019, arXiv:1908.08681."""
-    return x * tanh(softplus(x))
-
-
-def _squareplus(x: Any, b: Any) -> Expr:
-    """(x + √(x² + b)) / 2."""
-    return 0.5 * (x + sqrt(x * x + b))
-
-
-squareplus_ = scalar_function(_squareplus, types="real_float", name="squareplus", domain=(0.5, 2.0))
-
-
-def squareplus(x: TensorLike, b: float = 4) -> Tensor:
-    """(x + √(x² + b)) / 2. Barron 2021, arXiv:2112.11687."""
-    return squareplus_(x, b)
-
-
-@_real_function
-def tanh_shrink(x: Expr) -> Expr:
-    """x - tanh x."""
-    return x - tanh(x)
-
-
-def glu(x: TensorLike, axis: IntsLike = -1) -> Tensor:
-    """a sigmoid(b), where a and b are the halves of x along `axis` (arXiv:1612.08083).
-
-    Raises:
-        InvalidArgumentError: an odd length along `axis`.
-    """
-    a, b = split(x, 2, axis)
-    return multiply(a, sigmoid(b))
-
-
-# ---------------------------------------------------------------- pieces of straight lines
-@_real_function
-def hard_sigmoid(x: Any) -> Expr:
-    """x / 6 + 1/2, held between 0 and 1."""
-    return clip(x / 6 + 0.5, 0, 1)
-
-
-@_real_function
-def hard_silu(x: Any) -> Expr:
-    """x hard_sigmoid(x). Howard et al. 2019, arXiv:1905.02244."""
-    return x * clip(x / 6 + 0.5, 0, 1)
-
-
-@_real_function
-def hard_tanh(x: Expr) -> Expr:
-    """x held between -1 and 1."""
-    return clip(x, -1, 1)
-
-
-@_real_function
-def hard_shrink_(x: Expr, limit: Expr) -> Expr:
-    """x where |x| > limit, else 0."""
-    return where(real_abs(x) > limit, x, 0)
-
-
-def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """x where |x| > threshold, else 0."""
-    return hard_shrink_(x, threshold)
-
-
-@_real_function
-def soft_shrink_(x: Any, limit: Any) -> Expr:
-    """x moved towards 0 by limit."""
-    return where(x > limit, x - limit, where(x < -limit, x + limit, 0))
-
-
-def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """x moved towards 0 by `threshold`, and 0 where |x| is at most that."""
-    return soft_shrink_(x, threshold)
-
-
-@_real_function
-def sparse_plus(x: Any) -> Expr:
-    """0 up to -1, (x + 1)² / 4 up to 1, then x."""
-    return where(x <= -1, 0, where(x < 1, 0.25 * square(x + 1), x))
-
-
-@_real_function
-def sparse_sigmoid(x: Any) -> Expr:
-    """0 up to -1, (x + 1) / 2 up to 1, then 1."""
-    return where(x <= -1, 0, where(x >= 1, 1, 0.5 * (x + 1)))
-
-
-@_real_function
-def threshold_(x: Any, limit: Any, other: Expr) -> Expr:
-    """x where it is above limit, else other."""
-    return where(x > limit, x, other)
-
-
-def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
-    """x where it is above `threshold`, else `default_value`."""
-    return threshold_(x, threshold, default_value)
-
-
-exponential = exp
-hard_swish = hard_silu
-
-
-def linear(x: TensorLike) -> Any:
-    """x itself."""
-    return x

@@ -32,17 +32,6 @@ def _value_and_slope(function, points):
     ("softplus", [-200, 0, 200, 1000], [0, 0.6931472, 200, 1000], [0, 0.5, 1, 1]),
     ("softsign", [-1, 0, 1], [-0.5, 0, 0.5], [0.25, 1, 0.25]),
     ("log_sigmoid", [-200, 0, 200], [-200, -0.6931472, 0], [1, 0.5, 0]),
-    ("hard_sigmoid", [-4, 0, 4], [0, 0.5, 1], [0, 1 / 6, 0]),
-    ("hard_tanh", [-2, 0.5, 2], [-1, 0.5, 1], [0, 1, 0]),
-    ("hard_silu", [-4, 1, 4], [0, 2 / 3, 4], [0, 5 / 6, 1]),
-    ("hard_shrink", [-1, 0.2, 1], [-1, 0, 1], [1, 0, 1]),
-    ("soft_shrink", [-1, 0.2, 1], [-0.5, 0, 0.5], [1, 0, 1]),
-    ("sparse_plus", [-2, 0, 2], [0, 0.25, 2], [0, 0.5, 1]),
-    ("sparse_sigmoid", [-2, 0, 2], [0, 0.5, 1], [0, 0.5, 0]),
-    ("mish", [0.0], [0.0], [0.6]),
-    ("tanh_shrink", [0.0, 1.0], [0, 0.23840584], [0, 0.58002566]),
-    ("celu", [-1, 1], [-0.63212055, 1], [0.36787945, 1]),
-    ("squareplus", [0.0], [1.0], [0.5]),
 ])
 def test_special_points(name, points, values, slopes):
     got, slope = _value_and_slope(getattr(activations, name), points)
@@ -80,11 +69,8 @@ def test_approximate_gelu():
     np.testing.assert_allclose(slope, [-0.08296409, 0.5, 1.0829641], atol=1e-6)
 
 
-def test_crelu_and_glu():
+def test_crelu():
     np.testing.assert_array_equal(tf.nn.crelu([1.0, -2.0]), [1, 0, 0, 2])
-    np.testing.assert_allclose(activations.glu([[3.0, 0.0]]), [[1.5]])
-    with pytest.raises(ValueError):
-        activations.glu([1.0, 2.0, 3.0])
 
 
 def test_relu_takes_integers_and_lists_but_no_bools():
@@ -98,7 +84,7 @@ def test_relu_takes_integers_and_lists_but_no_bools():
 
 def test_large_arrays_equal_small_ones():
     x = np.linspace(-4, 4, 70000, dtype=np.float32)
-    for name in ("relu", "gelu", "silu", "elu", "softplus", "mish"):
+    for name in ("relu", "gelu", "silu", "elu", "softplus"):
         function = getattr(activations, name)
         whole, parts = function(x), [function(x[:100]), function(x[-100:])]
         np.testing.assert_allclose(whole[:100], parts[0], rtol=1e-6, atol=1e-7)
