@@ -29,26 +29,9 @@ from gtape.core.dtypes import (
 from gtape.core.dtypes import bool_ as bool
 
 __all__ = [
-    "DType",
-    "as_dtype",
-    "bool",
-    "complex64",
-    "complex128",
-    "double",
-    "float16",
-    "float32",
-    "float64",
-    "half",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "string",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+    "DType", "as_dtype", "bool", "complex64", "complex128", "double", "float16", "float32",
+    "float64", "half", "int8", "int16", "int32", "int64", "string", "uint8", "uint16", "uint32",
+    "uint64"]
 
 
 _ELSEWHERE = {"cast": ("gtape.ops.shape.casting", "cast"),

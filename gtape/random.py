@@ -179,15 +179,12 @@ def stateless_categorical(logits: TensorLike, num_samples: SupportsIndex, seed: 
                             dtype)
 
 
-def stateless_parameterized_truncated_normal(
-    shape: IntsLike,
-    seed: TensorLike,
-    means: SupportsFloat = 0.0,
-    stddevs: SupportsFloat = 1.0,
-    minvals: SupportsFloat = -2.0,
-    maxvals: SupportsFloat = 2.0,
-    name: str | None = None,
-) -> Tensor:
+def stateless_parameterized_truncated_normal(shape: IntsLike, seed: TensorLike,
+                                             means: SupportsFloat = 0.0,
+                                             stddevs: SupportsFloat = 1.0,
+                                             minvals: SupportsFloat = -2.0,
+                                             maxvals: SupportsFloat = 2.0,
+                                             name: str | None = None) -> Tensor:
     """Normal values between `minvals` and `maxvals`, as a pure function of `seed`."""
     source = _ops.stateless("stateless_parameterized_truncated_normal", seed)
     return _ops.parameterized_truncated_normal(source, shape, means, stddevs, minvals, maxvals)

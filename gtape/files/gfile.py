@@ -86,8 +86,7 @@ class GFile:
         with errors(self._path):
             self._opened("writing").write(content)
 
-    def seek(self, offset: int | None = None, whence: int = 0,
-             position: int | None = None) -> None:
+    def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
         """Go to a byte: from the beginning (`whence` 0), from here (1) or from the end (2).
 
         Raises:

@@ -116,9 +116,8 @@ def _emitting(f: Frames, t: int, at: tuple[object, object]) -> tuple[Array, Arra
     return value + f.emitted[t], None if f.tangent is None else tangent + f.tangent[t]
 
 
-def _chosen(
-        xp: ModuleType, condition: Array, new: tuple[object, object], old: tuple[object, object],
-) -> tuple[Any, Any]:
+def _chosen(xp: ModuleType, condition: Array, new: tuple[object, object],
+            old: tuple[object, object]) -> tuple[Any, Any]:
     return tuple(None if a is None else xp.where(condition, a, b)  # type: ignore[return-value]
                  for a, b in zip(new, old))
 

@@ -27,9 +27,8 @@ from .windows import (
 HOST_BLOCK = 1 << 19
 
 
-def depthwise_forward(
-    xp: ModuleType, x: Array, filters: Array, strides: Sizes, dilations: Sizes, pads: Pads
-) -> Array:
+def depthwise_forward(xp: ModuleType, x: Array, filters: Array, strides: Sizes, dilations: Sizes,
+                      pads: Pads) -> Array:
     """y[n, o, c * M + m] = sum over window cells k of x[n, o * stride + k * dilation, c]
     * filters[k, c, m], with x padded by zeros.
 
@@ -51,15 +50,8 @@ def depthwise_forward(
     return y.astype(dtype, copy=False)
 
 
-def depthwise_input_grad(
-    xp: ModuleType,
-    g: Array,
-    filters: Array,
-    shape: Sizes,
-    strides: Sizes,
-    dilations: Sizes,
-    pads: Pads,
-) -> Array:
+def depthwise_input_grad(xp: ModuleType, g: Array, filters: Array, shape: Sizes, strides: Sizes,
+                         dilations: Sizes, pads: Pads) -> Array:
     """The adjoint of `depthwise_forward` in x: g [N, *out, C * M] -> `shape` [N, *spatial, C]."""
     dtype = g.dtype
     g, filters = working(xp, g), working(xp, filters)
@@ -79,15 +71,8 @@ def depthwise_input_grad(
     return inner.astype(dtype, copy=False)
 
 
-def depthwise_filter_grad(
-    xp: ModuleType,
-    x: Array,
-    g: Array,
-    size: Sizes,
-    strides: Sizes,
-    dilations: Sizes,
-    pads: Pads,
-) -> Array:
+def depthwise_filter_grad(xp: ModuleType, x: Array, g: Array, size: Sizes, strides: Sizes,
+                          dilations: Sizes, pads: Pads) -> Array:
     """The adjoint of `depthwise_forward` in the filter: x, g [N, *out, C * M] -> [*size, C, M]."""
     dtype = g.dtype
     x, g = working(xp, x), working(xp, g)

@@ -35,15 +35,8 @@ def bits64(xp: ModuleType, key: Key, offset: int, count: int) -> Array:
     return pairs[0::2] | (pairs[1::2] << xp.uint64(32))
 
 
-def uniform(
-    xp: ModuleType,
-    key: Key,
-    offset: int,
-    shape: Shape,
-    dtype: DTypeLike,
-    low: float = 0.0,
-    high: float = 1.0,
-) -> Array:
+def uniform(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, low: float = 0.0,
+            high: float = 1.0) -> Array:
     """Floats in [low, high), multiples of (high - low) * 2**-p for a dtype of p mantissa bits: the
     lowest p bits of each word (for float64 20 bits of one and 32 of the next)."""
     dtype = np.dtype(dtype)
@@ -57,9 +50,8 @@ def uniform(
     return xp.where(values < end, values, np.nextafter(end, number(low)))
 
 
-def uniform_int(
-    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, low: int, high: int
-) -> Array:
+def uniform_int(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, low: int,
+                high: int) -> Array:
     """Integers in [low, high): a 64-bit word modulo the range, so each value's probability is
     right to (high - low) * 2**-64.  Raises ValueError for an empty range."""
     if low >= high:
@@ -74,15 +66,8 @@ def uniform_int(
     return (steps + xp.uint64(low % 2**64)).astype(dtype).reshape(shape)
 
 
-def normal(
-    xp: ModuleType,
-    key: Key,
-    offset: int,
-    shape: Shape,
-    dtype: DTypeLike,
-    mean: float = 0.0,
-    stddev: float = 1.0,
-) -> Array:
+def normal(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, mean: float = 0.0,
+           stddev: float = 1.0) -> Array:
     """Normal values by pairs of uniform ones: see `box_muller`.  Reaches 5.6 standard deviations.
     """
     dtype = np.dtype(dtype)
@@ -95,15 +80,8 @@ def normal(
     return values.astype(dtype, copy=False)
 
 
-def truncated_normal(
-    xp: ModuleType,
-    key: Key,
-    offset: int,
-    shape: Shape,
-    dtype: DTypeLike,
-    mean: float = 0.0,
-    stddev: float = 1.0,
-) -> Array:
+def truncated_normal(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike,
+                     mean: float = 0.0, stddev: float = 1.0) -> Array:
     """Normal values within two standard deviations of the mean, by the inverse of their
     distribution function: sqrt(2) * erfinv(u) with u uniform in +-erf(sqrt(2)).
 
@@ -117,9 +95,8 @@ def truncated_normal(
     return (standard * stddev + mean).astype(dtype).reshape(shape)
 
 
-def exponential(
-    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, rate: float = 1.0
-) -> Array:
+def exponential(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike,
+                rate: float = 1.0) -> Array:
     """-log(u) / rate, mean 1 / rate."""
     dtype = np.dtype(dtype)
     u, _ = _unit_pairs(xp, key, offset, prod(shape), _working(xp, dtype))
@@ -164,9 +141,8 @@ def permutation(xp: ModuleType, key: Key, offset: int, count: int) -> Array:
     return xp.argsort(bits64(xp, key, offset, count)).astype(xp.int64, copy=False)
 
 
-def _unit_pairs(
-    xp: ModuleType, key: Key, offset: int, count: int, dtype: np.dtype
-) -> tuple[Array, Array]:
+def _unit_pairs(xp: ModuleType, key: Key, offset: int, count: int,
+                dtype: np.dtype) -> tuple[Array, Array]:
     """Two uniform arrays: u in (0, 1], safe under log, and v in (0, 1)."""
     if dtype == xp.float64:
         raw, width = bits64(xp, key, offset, 2 * count), 64

@@ -200,9 +200,8 @@ def _beta_fraction(xp: ModuleType, a: Array, b: Array, x: Array) -> Array:
     return _lentz(xp, xp.ones_like(x), coefficients)
 
 
-def _lentz(
-    xp: ModuleType, first: Array, coefficients: Callable[[int], tuple[Array, Array | float]]
-) -> Array:
+def _lentz(xp: ModuleType, first: Array,
+           coefficients: Callable[[int], tuple[Array, Array | float]]) -> Array:
     """1 / (first + c1 / (d1 + c2 / (d2 + ...))), (ck, dk) = coefficients(k).
 
     Lentz 1976, "Generating Bessel functions in Mie scattering calculations using continued
@@ -225,9 +224,8 @@ def _lentz(
     return 1.0 / _iterate(xp, step, [first, xp.zeros_like(first), first, settled])[2]
 
 
-def _iterate(
-    xp: ModuleType, step: Callable[[int, list[Array]], Array], state: list[Array]
-) -> list[Array]:
+def _iterate(xp: ModuleType, step: Callable[[int, list[Array]], Array],
+             state: list[Array]) -> list[Array]:
     """`state` after steps 1, 2, ... until every element reports convergence, looked at every few
     steps because looking waits for the device.  Steps must not spoil converged elements."""
     for k in range(1, MOST_STEPS + 1):

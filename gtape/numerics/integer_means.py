@@ -10,9 +10,7 @@ from .precision import Array
 _HALF = 2**32 - 1
 
 
-def integer_mean(
-    xp: ModuleType, x: Array, axes: tuple[int, ...], keepdims: bool = False
-) -> Array:
+def integer_mean(xp: ModuleType, x: Array, axes: tuple[int, ...], keepdims: bool = False) -> Array:
     """The mean of x over `axes`, rounded towards zero; 0 for no elements.
 
     Numbers of 64 bits are added as their upper and their lower halves, each of which fits for less

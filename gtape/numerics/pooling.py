@@ -11,9 +11,8 @@ from .precision import Array, working
 from .windows import Pads, Sizes, cells, crop, out_sizes, pad, padded_shape
 
 
-def max_pool(
-    xp: ModuleType, x: Array, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads
-) -> Array:
+def max_pool(xp: ModuleType, x: Array, size: Sizes, strides: Sizes, dilations: Sizes,
+             pads: Pads) -> Array:
     """The largest value of each window [N, *out, C]; padded cells never win, a NaN always does."""
     outs = out_sizes(x.shape[1:-1], size, strides, dilations, pads)
     padded = pad(xp, x, pads, lowest(xp, x.dtype))
@@ -26,9 +25,8 @@ def max_pool(
     return best
 
 
-def winners(
-    xp: ModuleType, x: Array, best: Array, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads
-) -> Array:
+def winners(xp: ModuleType, x: Array, best: Array, size: Sizes, strides: Sizes, dilations: Sizes,
+            pads: Pads) -> Array:
     """The row-major number of the first cell of each window that holds `best`, the result of
     `max_pool`: uint8, or int32 for windows of more than 256 cells."""
     padded = pad(xp, x, pads, lowest(xp, x.dtype))
@@ -45,16 +43,8 @@ def winners(
     return places
 
 
-def unpool(
-    xp: ModuleType,
-    g: Array,
-    places: Array,
-    shape: Sizes,
-    size: Sizes,
-    strides: Sizes,
-    dilations: Sizes,
-    pads: Pads,
-) -> Array:
+def unpool(xp: ModuleType, g: Array, places: Array, shape: Sizes, size: Sizes, strides: Sizes,
+           dilations: Sizes, pads: Pads) -> Array:
     """g [N, *out, C] added to the winning cells of an array of zeros of `shape`."""
     total = xp.zeros(padded_shape(shape, pads), g.dtype)
     windows = cells(size, g.shape[1:-1], strides, dilations)
@@ -63,15 +53,8 @@ def unpool(
     return crop(total, pads)
 
 
-def pick(
-    xp: ModuleType,
-    x: Array,
-    places: Array,
-    size: Sizes,
-    strides: Sizes,
-    dilations: Sizes,
-    pads: Pads,
-) -> Array:
+def pick(xp: ModuleType, x: Array, places: Array, size: Sizes, strides: Sizes, dilations: Sizes,
+         pads: Pads) -> Array:
     """The values of x [N, *spatial, C] at the winning cells; the adjoint of `unpool`."""
     padded = pad(xp, x, pads)
     values = xp.zeros(places.shape, x.dtype)
@@ -80,16 +63,8 @@ def pick(
     return values
 
 
-def flat_index(
-    xp: ModuleType,
-    places: Array,
-    shape: Sizes,
-    size: Sizes,
-    strides: Sizes,
-    dilations: Sizes,
-    pads: Pads,
-    include_batch: bool = False,
-) -> Array:
+def flat_index(xp: ModuleType, places: Array, shape: Sizes, size: Sizes, strides: Sizes,
+               dilations: Sizes, pads: Pads, include_batch: bool = False) -> Array:
     """int64 positions of the winners in one flattened image [*spatial, C], or in the whole
     flattened batch of `shape` where `include_batch` holds."""
     rank = len(size)
@@ -105,9 +80,8 @@ def flat_index(
     return index + _along(xp, shape[0], 0, rank) * weight if include_batch else index
 
 
-def avg_pool(
-    xp: ModuleType, x: Array, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads
-) -> Array:
+def avg_pool(xp: ModuleType, x: Array, size: Sizes, strides: Sizes, dilations: Sizes,
+             pads: Pads) -> Array:
     """The mean of each window [N, *out, C] over the cells that are not padding."""
     dtype = x.dtype
     padded = pad(xp, working(xp, x), pads)
@@ -119,15 +93,8 @@ def avg_pool(
     return total.astype(dtype, copy=False)
 
 
-def avg_pool_grad(
-    xp: ModuleType,
-    g: Array,
-    shape: Sizes,
-    size: Sizes,
-    strides: Sizes,
-    dilations: Sizes,
-    pads: Pads,
-) -> Array:
+def avg_pool_grad(xp: ModuleType, g: Array, shape: Sizes, size: Sizes, strides: Sizes,
+                  dilations: Sizes, pads: Pads) -> Array:
     """The adjoint of `avg_pool`: g [N, *out, C] -> an array of `shape` [N, *spatial, C]."""
     dtype = g.dtype
     g = working(xp, g)
@@ -138,9 +105,8 @@ def avg_pool_grad(
     return crop(total, pads).astype(dtype, copy=False)
 
 
-def window_counts(
-    xp: ModuleType, shape: Sizes, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads
-) -> Array:
+def window_counts(xp: ModuleType, shape: Sizes, size: Sizes, strides: Sizes, dilations: Sizes,
+                  pads: Pads) -> Array:
     """How many cells of each window lie inside the input, as [*out, 1], at least 1."""
     ones = xp.ones((1, *shape[1:-1], 1), xp.int32)
     outs = out_sizes(shape[1:-1], size, strides, dilations, pads)

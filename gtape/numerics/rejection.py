@@ -30,9 +30,8 @@ MOST_ATTEMPTS = 40
 INVERSION_MEAN, INVERSION_TERMS = 10.0, 60
 
 
-def gamma(
-    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, alpha: Array, beta: Array
-) -> Array:
+def gamma(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, alpha: Array,
+          beta: Array) -> Array:
     """Gamma values of shape alpha > 0 and rate beta > 0, both broadcast to `shape`.
 
     Marsaglia & Tsang 2000, "A simple method for generating gamma variables"; for alpha < 1 a
@@ -48,9 +47,8 @@ def gamma(
     return (values / betas).astype(dtype).reshape(shape)
 
 
-def poisson(
-    xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, mean: Array
-) -> Array:
+def poisson(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike,
+            mean: Array) -> Array:
     """Poisson values of `mean`, broadcast to `shape`; 0 where it is negative.
 
     Inversion below a mean of 10; above, the algorithm PTRS of Hörmann 1993, "The transformed
@@ -67,15 +65,8 @@ def poisson(
     return xp.where(means < INVERSION_MEAN, small, large).astype(dtype).reshape(shape)
 
 
-def binomial(
-    xp: ModuleType,
-    key: Key,
-    offset: int,
-    shape: Shape,
-    dtype: DTypeLike,
-    counts: Array,
-    probs: Array,
-) -> Array:
+def binomial(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, counts: Array,
+             probs: Array) -> Array:
     """Numbers of successes in `counts` trials of probability `probs`, broadcast to `shape`.
 
     Inversion where the mean of successes or of failures is below 10; else the algorithm BTRS
@@ -165,9 +156,8 @@ def _accepted(xp: ModuleType, key: Key, offset: int, attempt: Attempt, *paramete
     return values
 
 
-def _inverted(
-    xp: ModuleType, u: Array, first: Array, following: Callable[[int, Array], Array], terms: int
-) -> Array:
+def _inverted(xp: ModuleType, u: Array, first: Array, following: Callable[[int, Array], Array],
+              terms: int) -> Array:
     """The least k with u <= p(0) + ... + p(k), p(0) = `first`, p(k) = following(k, p(k - 1))."""
     k, probability, rest = xp.zeros_like(u), first, u - first
     for term in range(1, terms):

@@ -23,9 +23,7 @@ CROWD, DENSE = 1 << 10, 4
 NARROW = 4
 
 
-def segment_sum(
-    xp: ModuleType, rows: Array, ids: Array, count: int, wide: bool = False
-) -> Array:
+def segment_sum(xp: ModuleType, rows: Array, ids: Array, count: int, wide: bool = False) -> Array:
     """out[j] = sum of rows[i] over ids[i] == j; rows [n, ...], ids [n] -> [count, ...].
 
     This is scatter-add.  Elements are added through flat positions, which NumPy does 1.5 to 4
@@ -44,9 +42,8 @@ def segment_sum(
     return _restored(total[:count].reshape(-1), rows.dtype).reshape(count, *row_shape)
 
 
-def _added(
-    xp: ModuleType, rows: Array, ids: Array, count: int, dtype: np.dtype, host_block: int
-) -> Array:
+def _added(xp: ModuleType, rows: Array, ids: Array, count: int, dtype: np.dtype,
+           host_block: int) -> Array:
     """[count + 1, width]: the rows of each id, added one after another in `dtype`."""
     height, width = rows.shape
     total = xp.zeros((count + 1) * width, dtype)
@@ -92,14 +89,8 @@ def segment_count(xp: ModuleType, ids: Array, count: int) -> Array:
     return xp.bincount(_kept(xp, ids, count), minlength=count + 1)[:count]
 
 
-def _reduce(
-    xp: ModuleType,
-    combine: Callable[[Array, Array], Array],
-    rows: Array,
-    ids: Array,
-    count: int,
-    empty: float | np.floating,
-) -> Array:
+def _reduce(xp: ModuleType, combine: Callable[[Array, Array], Array], rows: Array, ids: Array,
+            count: int, empty: float | np.floating) -> Array:
     """Rows of one id combined as a balanced tree: after a stable sort by id, every round
     combines each even row of a segment with the next, so ceil(log2 of the longest segment)
     rounds over halving data are enough."""

@@ -36,9 +36,8 @@ def chebyshev(xp: ModuleType, coefficients: Sequence[float], t: Array) -> Array:
     return t * newer - older + coefficients[0]
 
 
-def evaluate(
-    xp: ModuleType, function: Callable[..., Array], *inputs: Array, single: bool = False
-) -> Array:
+def evaluate(xp: ModuleType, function: Callable[..., Array], *inputs: Array,
+             single: bool = False) -> Array:
     """function(xp, *inputs) over broadcast float arrays, in the dtype of the first.
 
     `function` gets float64 pieces, or float32 ones where `single` holds and the inputs are not

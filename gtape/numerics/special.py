@@ -7,22 +7,5 @@ from .gamma_function import digamma, lbeta, lgamma, polygamma, zeta
 from .incomplete import betainc, gamma_density, igamma, igammac
 
 __all__ = [
-    "betainc",
-    "digamma",
-    "erf",
-    "erfc",
-    "erfinv",
-    "gamma_density",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "igamma",
-    "igammac",
-    "lbeta",
-    "lgamma",
-    "ndtri",
-    "normal_cdf",
-    "polygamma",
-    "zeta",
-]
+    "betainc", "digamma", "erf", "erfc", "erfinv", "gamma_density", "i0", "i0e", "i1", "i1e",
+    "igamma", "igammac", "lbeta", "lgamma", "ndtri", "normal_cdf", "polygamma", "zeta"]

@@ -13,13 +13,8 @@ Sizes = Sequence[int]
 Pads = tuple[tuple[int, int], ...]
 
 
-def padding(
-    kind: str | Sequence[Sequence[int]],
-    in_sizes: Sizes,
-    sizes: Sizes,
-    strides: Sizes,
-    dilations: Sizes,
-) -> Pads:
+def padding(kind: str | Sequence[Sequence[int]], in_sizes: Sizes, sizes: Sizes, strides: Sizes,
+            dilations: Sizes) -> Pads:
     """Cells to add before and after each spatial dimension.
 
     'VALID' adds none; 'SAME' makes the output ceil(in / stride), with the odd cell at the
@@ -58,9 +53,8 @@ def span(size: int, dilation: int) -> int:
     return (size - 1) * dilation + 1
 
 
-def out_sizes(
-    in_sizes: Sizes, sizes: Sizes, strides: Sizes, dilations: Sizes, pads: Pads
-) -> tuple[int, ...]:
+def out_sizes(in_sizes: Sizes, sizes: Sizes, strides: Sizes, dilations: Sizes,
+              pads: Pads) -> tuple[int, ...]:
     """Number of window positions per spatial dimension: (in + pads - span) // stride + 1.
 
     Raises ValueError where a window is larger than its padded input by more than one stride.
@@ -115,9 +109,8 @@ def patches(xp: ModuleType, x: Array, size: Sizes, strides: Sizes, dilations: Si
     )
 
 
-def fold(
-    xp: ModuleType, g: Array, shape: Sizes, size: Sizes, strides: Sizes, dilations: Sizes
-) -> Array:
+def fold(xp: ModuleType, g: Array, shape: Sizes, size: Sizes, strides: Sizes,
+         dilations: Sizes) -> Array:
     """Overlap-add of windows g [N, *out, *size, C] into an array of `shape` [N, *spatial, C]."""
     rank = len(size)
     total = xp.zeros(shape, g.dtype)
@@ -126,9 +119,8 @@ def fold(
     return total
 
 
-def cells(
-    size: Sizes, outs: Sizes, strides: Sizes, dilations: Sizes
-) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+def cells(size: Sizes, outs: Sizes, strides: Sizes,
+          dilations: Sizes) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
     """For each cell of a window, row-major: its position, and the index that selects from
     [N, *spatial, C] what every window sees in that cell, as [N, *out, C]."""
     for cell in product(*map(range, size)):
