@@ -2,7 +2,7 @@
 //
 // Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3" (SC'11). The
 // words of many counters are made side by side, then the values of a whole block. The numbers are
-// those of gtape/numerics/philox.py and distributions.py bit by bit.
+// those of gtape/numerics/distributions.py bit by bit.
 #pragma once
 #include "cpu_math.h"
 #include "cpu_threads.h"
@@ -137,7 +137,7 @@ template <typename T> struct Uniform {
     }
 };
 
-// The formulas of gtape/numerics/box_muller.py, every operation rounded as there.
+// The formulas of gtape/numerics/distributions.py, every operation rounded as there.
 template <typename T> struct Form;
 template <> struct Form<float> {
     typedef int Bits;

@@ -2,7 +2,7 @@
 //
 // Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3" (SC'11). Word
 // 4 i + j of a stream is word j of the counter start + i. The numbers are those of
-// gtape/numerics/philox.py and distributions.py, so that a seed gives the same program everywhere.
+// gtape/numerics/distributions.py, so that a seed gives the same program everywhere.
 #pragma once
 #include "gtape.cuh"
 

@@ -116,14 +116,13 @@ def _findings(run: _DigitsRun, evaluation: Evaluation, outcome: DigitsOutcome) -
              ("per step", f"{outcome.step_seconds * 1e3:.2f} ms"),
              ("parameters", f"{parameter_count(run.model):,}")]
     facts = [("command", _command(run.options)),
-    ("command", _command(run.options)),
-    ("data", f"{len(run.train)} training and {len(run.test)} held-out digits, shuffled"),
-    ("optimizer", f"Adam, learning rate {run.options.learning_rate:g} falling to 0"),
-    ("steps", f"{outcome.steps} of {size} images, "
+             ("data", f"{len(run.train)} training and {len(run.test)} held-out digits, shuffled"),
+             ("optimizer", f"Adam, learning rate {run.options.learning_rate:g} falling to 0"),
+             ("steps", f"{outcome.steps} of {size} images, "
                        f"{sum(step.seconds for step in run.steps):.1f} s in all"),
-    ("versions", f"gtape {tf.__version__}, NumPy {np.__version__}, "
+             ("versions", f"gtape {tf.__version__}, NumPy {np.__version__}, "
                           f"Python {python_version()}"),
-    ("checkpoint", f"{outcome.checkpoint.name}: loaded back, same probabilities")("checkpoint", f"{outcome.checkpoint.name}: loaded back, same probabilities")]
+             ("checkpoint", f"{outcome.checkpoint.name}: loaded back, same probabilities")]
     return Findings(
         [step.loss for step in run.steps],
         {number: found.accuracy for number, found in run.evaluations.items()}, evaluation,

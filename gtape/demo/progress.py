@@ -12,8 +12,15 @@ _PLAIN_LINES = 10
 class Progress(Protocol):
     """Is told of every step, and of what is to be shown besides the loss."""
 
-    def step(self, number: int,
-             loss: float) -> None: ... def note(self, text: str) -> None: ... class PlainLines:
+    def step(self, number: int, loss: float) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+class PlainLines:
+    """About ten lines in all, for logs and pipes."""
+
+    def __init__(self, steps: int) -> None:
         self._steps = steps
         self._every = max(1, steps // _PLAIN_LINES)
         self._note = ""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .precision import Array
+from .arrays import Array
 from .scatter import segment_sum
 
 #: The loss where no alignment fits into the frames: -log 1e-307, as in TensorFlow (whose own are

@@ -9,7 +9,8 @@ from types import ModuleType
 
 import numpy as np
 
-from .error_function_tables import (
+from .arrays import Array
+from .coefficients import (
     CENTRE,
     DOUBLE_P,
     DOUBLE_Q,
@@ -20,7 +21,6 @@ from .error_function_tables import (
     SINGLE_Q,
     TAIL,
 )
-from .precision import Array
 from .series import chebyshev, evaluate, horner
 
 # Beyond this erf of float32 rounds to 1; below that of float64 is fitted best.

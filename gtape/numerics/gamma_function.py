@@ -4,8 +4,8 @@ from functools import cache
 from math import factorial, log, pi
 from types import ModuleType
 
-from .gamma_function_tables import DIGAMMA, LGAMMA, ROOT, ROOT_REST
-from .precision import Array
+from .arrays import Array
+from .coefficients import DIGAMMA, LGAMMA, ROOT, ROOT_REST
 from .series import chebyshev, evaluate, horner
 
 # Bernoulli numbers B2, B4, ...

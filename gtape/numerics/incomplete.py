@@ -10,9 +10,9 @@ from collections.abc import Callable
 from math import pi
 from types import ModuleType
 
+from .arrays import Array
 from .error_function import erfc
 from .gamma_function import ASYMPTOTIC, lbeta64, lgamma64, stirling_correction
-from .precision import Array
 from .series import evaluate, horner
 
 #: What is smaller, relative to the sum, does not change the sum any more.

@@ -7,7 +7,7 @@ the gradient of its gradient (`pick`) are an adjoint pair of linear maps.
 from math import prod
 from types import ModuleType
 
-from .precision import Array, working
+from .arrays import Array, working
 from .windows import Pads, Sizes, cells, crop, out_sizes, pad, padded_shape
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .arrays import Array
+from .distributions import Key, counter_words
 from .gamma_function import lgamma64
-from .philox import Key, counter_words
-from .precision import Array
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -9,8 +9,7 @@ from types import ModuleType
 
 import numpy as np
 
-from .blocks import blocks
-from .precision import Array, working
+from .arrays import Array, blocks, working
 
 # One int64 position per element is made for each block of rows.
 HOST_BLOCK = 1 << 25

@@ -5,8 +5,7 @@ from types import ModuleType
 
 import numpy as np
 
-from .blocks import blocks
-from .precision import Array
+from .arrays import Array, blocks
 
 # Functions of tens of passes run fastest on pieces that stay in a core's cache.
 HOST_BLOCK = 1 << 17

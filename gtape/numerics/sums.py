@@ -1,19 +1,26 @@
-"""Sums of floats in blocks, so that rounding errors do not grow with the number of terms.
+"""Sums of floats, and means of integers, that lose nothing.
 
 NumPy adds in pairs along the axis that lies together in memory, and one by one along all others:
 of 10^6 float32 numbers near 1000 in a column it leaves two digits. Here only blocks of terms are
 added one after another: the rows of a matrix in blocks of rows far from each other, which are
 long vectors, and what comes of these in blocks again. A block is a product with ones, for which
 BLAS takes less than half of the time that NumPy takes for sums of columns.
+
+A running sum in one float32 loses a digit for every power of ten of its length. NumPy's own takes
+the time of one addition after another for each element; here blocks of STEPS elements are summed
+side by side in float64, and then moved by the sums of those before.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from .precision import Array, is_short
+from .arrays import Array, is_short
 
 # Terms that are added one after another, or up to twice as many where there are no more. Longer
 # blocks were not faster.
@@ -151,3 +158,94 @@ def squares(x: Array) -> Array:
     whole, rest = flat[: count * _DOT], flat[count * _DOT :]
     parts = whole.reshape(count, 1, _DOT) @ whole.reshape(count, _DOT, 1)
     return total(parts.reshape(count), (0,)) + rest.dot(rest)
+
+
+# Up to this length a running sum in float32 is exact enough, and faster.
+SHORT = 256
+STEPS = 16
+# Elements in a row from which one call for each row costs less than blocks.
+_WIDE = 512
+# Elements up to which calls cost more than they save; elements of float64 that stay in the cache.
+_FEW, _CHUNK = 1 << 14, 1 << 17
+
+
+def running_sum(x: Array, axis: int) -> Array:
+    """y[j] = sum of x[k] over k <= j along `axis`, in the dtype of x: float32 is added in float64
+    and rounded once, where more than SHORT are added, and complex64 in complex128."""
+    if x.dtype.char not in "fF" or x.shape[axis] <= SHORT:
+        return np.cumsum(x, axis, x.dtype)
+    if x.size < _FEW or x.dtype.char == "F":
+        return np.cumsum(x, axis, "f8" if x.dtype.char == "f" else "c16").astype(x.dtype)
+    return _in_blocks(x, axis)
+
+
+def _in_blocks(x: Array, axis: int) -> Array:
+    """The running sum of float32, in chunks."""
+    shape = x.shape
+    outer, length, inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    source, sums = x.reshape(outer, length, inner), np.empty((outer, length, inner), x.dtype)
+    rows = max(_CHUNK // max(length * inner, 1), 1)
+    steps = max(_CHUNK // max(inner, 1) // STEPS, 1) * STEPS
+    for row in range(0, outer, rows):
+        before = np.zeros((1, inner))
+        for start in range(0, length, steps):
+            part = slice(row, row + rows), slice(start, start + steps)
+            wide = source[part].astype(np.float64)
+            wide[:, 0] += before
+            _accumulate(wide)
+            sums[part] = wide
+            before = wide[:, -1]
+    return sums.reshape(shape)
+
+
+def _accumulate(x: Array) -> None:
+    """The running sum of x [outer, length, inner] along its middle axis, in its place."""
+    outer, length, inner = x.shape
+    count = length // STEPS
+    if inner >= _WIDE or count < 2:
+        for j in range(1, length):
+            x[:, j] += x[:, j - 1]
+        return
+    whole = count * STEPS
+    blocks = x[:, :whole].reshape(outer, count, STEPS, inner)
+    for j in range(1, STEPS):
+        blocks[:, :, j] += blocks[:, :, j - 1]
+    blocks[:, 1:] += np.cumsum(blocks[:, :-1, -1], axis=1)[:, :, None]
+    for j in range(whole, length):
+        x[:, j] += x[:, j - 1]
+
+
+_LOWER = 2**32 - 1
+
+
+def integer_mean(xp: ModuleType, x: Array, axes: tuple[int, ...], keepdims: bool = False) -> Array:
+    """The mean of x over `axes`, rounded towards zero; 0 for no elements.
+
+    Numbers of 64 bits are added as their upper and their lower halves, each of which fits for less
+    than 2^32 elements, and long division puts them together.
+    """
+    count = max(prod([x.shape[a] for a in axes]), 1)
+    if _fits(xp, x, count):
+        wide = np.uint64 if x.dtype.kind == "u" else np.int64
+        sums = x.sum(axis=axes, keepdims=keepdims, dtype=wide)
+        whole, rest = sums // wide(count), sums % wide(count)
+    else:
+        wide = x.dtype.type
+        high = (x >> wide(32)).sum(axis=axes, keepdims=keepdims, dtype=wide)
+        low = (x & wide(_LOWER)).sum(axis=axes, keepdims=keepdims, dtype=wide)
+        high += low >> wide(32)
+        left = (high % wide(count)).astype(np.uint64) << np.uint64(32)
+        left += (low & wide(_LOWER)).astype(np.uint64)
+        whole = (high // wide(count) << wide(32)) + (left // np.uint64(count)).astype(wide)
+        rest = left % np.uint64(count)
+    # Both quotients are rounded down.
+    return xp.asarray(whole + ((whole < 0) & (rest != 0))).astype(x.dtype)
+
+
+def _fits(xp: ModuleType, x: Array, count: int) -> bool:
+    """Whether sums of `count` of the elements are known to fit into 64 bits."""
+    if x.dtype.itemsize < 8 or not x.size:
+        return True
+    if xp is not np:  # looking would wait for the device
+        return False
+    return count * max(int(x.max()), -int(x.min())) < 2**63

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gtape.numerics.integer_means import integer_mean
-from gtape.numerics.sums import BLOCK, squares, total
+from gtape.numerics.sums import BLOCK, integer_mean, squares, total
 
 LENGTHS = (1, 2, 5, 17, BLOCK - 1, BLOCK, BLOCK + 1, 521, 2 * BLOCK)
 

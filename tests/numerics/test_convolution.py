@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gtape.numerics import convolution, depthwise, windows
+from gtape.numerics import convolution, windows
 
 
 def written_out(x, filters, strides, dilations, pads, groups):
@@ -76,12 +76,12 @@ def test_depthwise_is_a_convolution_with_a_group_per_channel(problem):
     pads = windows.padding("SAME", x.shape[1:-1], size, strides, dilations)
     filters = rng.standard_normal((*size, channels, multiplier))
     grouped = filters.reshape(*size, 1, channels * multiplier)
-    y = depthwise.depthwise_forward(np, x, filters, strides, dilations, pads)
+    y = convolution.depthwise_forward(np, x, filters, strides, dilations, pads)
     expected = convolution.conv_forward(np, x, grouped, strides, dilations, pads, channels)
     np.testing.assert_allclose(y, expected, atol=1e-10)
     g = rng.standard_normal(y.shape)
-    dx = depthwise.depthwise_input_grad(np, g, filters, x.shape, strides, dilations, pads)
-    dw = depthwise.depthwise_filter_grad(np, x, g, size, strides, dilations, pads)
+    dx = convolution.depthwise_input_grad(np, g, filters, x.shape, strides, dilations, pads)
+    dw = convolution.depthwise_filter_grad(np, x, g, size, strides, dilations, pads)
     assert dx.shape == x.shape and dw.shape == filters.shape
     np.testing.assert_allclose(np.vdot(dx, x), np.vdot(g, y), atol=1e-9)
     np.testing.assert_allclose(np.vdot(dw, filters), np.vdot(g, y), atol=1e-9)
@@ -97,7 +97,7 @@ def test_dtype_is_kept_and_float16_is_summed_in_float32(dtype):
     g = np.ones_like(y)
     assert convolution.conv_input_grad(np, g, filters, x.shape, *geometry).dtype == dtype
     assert convolution.conv_filter_grad(np, x, g, (64,), *geometry).dtype == dtype
-    assert depthwise.depthwise_forward(np, x, filters, *geometry).dtype == dtype
+    assert convolution.depthwise_forward(np, x, filters, *geometry).dtype == dtype
 
 
 def test_blocks_of_a_large_batch_agree_with_one_block(monkeypatch):
@@ -130,4 +130,4 @@ def test_wrong_channels_are_refused():
     with pytest.raises(ValueError, match="groups 2"):
         convolution.conv_forward(np, x, np.zeros((2, 2, 5)), *geometry, 2)
     with pytest.raises(ValueError, match=r"one row per input channel; got input \(1, 5, 4\)"):
-        depthwise.depthwise_forward(np, x, np.zeros((2, 3, 1)), *geometry)
+        convolution.depthwise_forward(np, x, np.zeros((2, 3, 1)), *geometry)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gtape.numerics import philox
+from gtape.numerics import distributions
 
 PI = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344)
 KNOWN = [
@@ -19,34 +19,34 @@ KNOWN = [
 
 @pytest.mark.parametrize("key, counter, expected", KNOWN)
 def test_known_answers(key, counter, expected):
-    result = philox.words(np, key, counter, 4)
+    result = distributions.words(np, key, counter, 4)
     assert result.dtype == np.uint32
     assert " ".join(f"{word:08x}" for word in result) == expected
 
 
 def test_a_stream_is_its_counters_in_order():
-    whole = philox.words(np, (1, 2), 10, 4 * 5)
-    parts = [philox.words(np, (1, 2), 10 + i, 4) for i in range(5)]
+    whole = distributions.words(np, (1, 2), 10, 4 * 5)
+    parts = [distributions.words(np, (1, 2), 10 + i, 4) for i in range(5)]
     np.testing.assert_array_equal(whole, np.concatenate(parts))
-    np.testing.assert_array_equal(philox.words(np, (1, 2), 10, 7), whole[:7])
-    assert philox.words(np, (1, 2), 10, 0).size == 0
+    np.testing.assert_array_equal(distributions.words(np, (1, 2), 10, 7), whole[:7])
+    assert distributions.words(np, (1, 2), 10, 0).size == 0
 
 
 def test_counters_carry_into_the_high_half():
     start = 2**64 - 2
-    whole = philox.words(np, (1, 2), start, 16)
-    parts = [philox.words(np, (1, 2), start + i, 4) for i in range(4)]
+    whole = distributions.words(np, (1, 2), start, 16)
+    parts = [distributions.words(np, (1, 2), start + i, 4) for i in range(4)]
     np.testing.assert_array_equal(whole, np.concatenate(parts))
 
 
 def test_pieces_agree_with_one_piece(monkeypatch):
-    whole = philox.words(np, (5, 6), 3, 1000)
-    monkeypatch.setattr(philox, "HOST_COUNTERS", 7)
-    np.testing.assert_array_equal(philox.words(np, (5, 6), 3, 1000), whole)
+    whole = distributions.words(np, (5, 6), 3, 1000)
+    monkeypatch.setattr(distributions, "HOST_COUNTERS", 7)
+    np.testing.assert_array_equal(distributions.words(np, (5, 6), 3, 1000), whole)
 
 
 def test_chosen_counters():
     counters = np.array([9, 2, 9], np.uint64)
-    lanes = philox.counter_words(np, (1, 2), counters, 1)
-    np.testing.assert_array_equal(lanes[1], philox.words(np, (1, 2), 2**64 + 2, 4))
+    lanes = distributions.counter_words(np, (1, 2), counters, 1)
+    np.testing.assert_array_equal(lanes[1], distributions.words(np, (1, 2), 2**64 + 2, 4))
     np.testing.assert_array_equal(lanes[0], lanes[2])

@@ -13,7 +13,7 @@ from gtape.compile.ir.nodes import LibraryCall, Value
 from gtape.compile.lowering.indexing import compact
 from gtape.core.dtypes import FLOATS
 from gtape.core.spec import Spec
-from gtape.numerics.error_function_tables import CENTRE
+from gtape.numerics.coefficients import CENTRE
 from gtape.opdef.printers.cuda import C_TYPES, compute_dtype
 from gtape.opdef.printers.cuda import number as number_text
 from gtape.ops.random import draws, generator

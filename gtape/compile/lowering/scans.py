@@ -11,7 +11,7 @@ from gtape.compile.ir.nodes import LibraryCall, Value
 from gtape.compile.lowering.indexing import compact
 from gtape.core.op import Op
 from gtape.core.spec import Spec
-from gtape.numerics.running_sums import SHORT
+from gtape.numerics.sums import SHORT
 from gtape.opdef.printers.cuda import C_TYPES
 from gtape.ops.indexing import sorting
 from gtape.ops.reductions import cumulative
@@ -34,7 +34,7 @@ def _scan(op: Op, struct: str, dtypes: Sequence[str]) -> None:
         if any(v.dtype not in dtypes or not v.size or v.shape != last.shape for v in x):
             return None
         back = "true" if attrs["reverse"] else "false"
-        # As the eager op does, so that both round alike: see `numerics.running_sums`.
+        # As the eager op does, so that both round alike: see `numerics.sums`.
         how = f"Wide{struct}" if struct == "Sums" and shape[axis] > SHORT else struct
 
         def emit(program: Any, node: LibraryCall) -> str:

@@ -20,7 +20,7 @@ from gtape.core.errors import UnimplementedError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.numerics import nonfinite
+from gtape.numerics import systems
 from gtape.opdef.primitive import primitive
 from gtape.ops.elementwise.scalars import conj, imag_part, make_complex, real_part
 from gtape.ops.linalg.diagonals import band_part_, diag_, diag_part_, set_diag_
@@ -67,7 +67,7 @@ def _gaps(x: Tensor) -> Tensor:
 def eigh_(xp: ArrayModule, a: Array) -> tuple[Array, ...]:
     """a v = v diag(e) for Hermitian a, e ascending; the lower triangle of a is read."""
     return computed(xp, "eigh: no convergence", lambda m: tuple(xp.linalg.eigh(m)), a,
-                    rule=nonfinite.lower(nonfinite.NAN))
+                    rule=systems.lower(systems.NAN))
 
 
 @eigh_.infer

@@ -13,8 +13,8 @@ from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.numerics import nonfinite
-from gtape.numerics.precision import is_short
+from gtape.numerics import systems
+from gtape.numerics.arrays import is_short
 from gtape.ops.elementwise.scalars import conj, divide_no_nan
 from gtape.ops.shape.casting import cast_
 from gtape.ops.shape.layout import swap_last
@@ -46,7 +46,7 @@ def _failures_told(xp: ArrayModule) -> AbstractContextManager[object]:
 
 
 def computed(xp: ArrayModule, failure: str, routine: Callable[..., object], *arrays: Any,
-             rule: nonfinite.NonfiniteRule | None = nonfinite.NAN) -> Any:
+             rule: systems.NonfiniteRule | None = systems.NAN) -> Any:
     """routine(*arrays), float16 computed in float32; the first array holds the matrices.
 
     Args:
@@ -62,7 +62,7 @@ def computed(xp: ArrayModule, failure: str, routine: Callable[..., object], *arr
     work = [a.astype(np.float32) for a in arrays] if short else arrays
     try:
         with _failures_told(xp):
-            y = routine(*work) if rule is None else nonfinite.guarded(xp, routine, work, rule)
+            y = routine(*work) if rule is None else systems.guarded(xp, routine, work, rule)
     except np.linalg.LinAlgError as error:
         raise InvalidArgumentError(f"{failure} ({error})") from None
     return _narrowed(y, dtype) if short else y

@@ -20,8 +20,8 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.numerics import cofactors, nonfinite
 from gtape.numerics import matrix_functions as formulas
+from gtape.numerics import systems
 from gtape.opdef.primitive import primitive
 from gtape.ops.elementwise.scalars import (
     conj,
@@ -53,8 +53,8 @@ def _per_matrix(x: Tensor) -> Tensor:
 @primitive(tf_name="MatrixDeterminant")
 def det_(xp: Any, a: object) -> Any:
     """y = det a."""
-    return computed(xp, "det", xp.linalg.det, a, rule=nonfinite.NonfiniteRule(
-        instead=lambda m: cofactors.determinant(xp, m)))
+    return computed(xp, "det", xp.linalg.det, a, rule=systems.NonfiniteRule(
+        instead=lambda m: systems.determinant(xp, m)))
 
 det_.infer(lambda a: matrix_spec("det", a, square=True).reshaped(a.shape[:-2]))
 @det_.vjp("a")
@@ -69,7 +69,7 @@ det_.cases = [case(WELL), case([WELL, _SINGULAR]), case((1, 1)), case((2, 2)),
 @primitive(tf_name="MatrixDeterminantGrad")
 def cofactors_(xp: ArrayModule, a: Array) -> Array:
     """y[i, j] = ∂det(a)/∂a[i, j]: right for singular matrices too."""
-    return computed(xp, "det", lambda m: cofactors.cofactors(xp, m), a)
+    return computed(xp, "det", lambda m: systems.cofactors(xp, m), a)
 
 
 cofactors_.infer(lambda a: a)
@@ -81,7 +81,7 @@ cofactors_.cases = [case(WELL), case(_SINGULAR, orders=1), case((1, 1)), case((2
 @primitive(linear="h", tf_name="MatrixDeterminantGrad")
 def cofactor_change_(xp: ArrayModule, a: Array, h: Array) -> Array:
     """The derivative of cofactors(a) along h."""
-    return computed(xp, "det", lambda m, d: cofactors.cofactor_change(xp, m, d), a, h)
+    return computed(xp, "det", lambda m, d: systems.cofactor_change(xp, m, d), a, h)
 
 
 cofactor_change_.infer(lambda a, h: a)
@@ -137,13 +137,13 @@ class LogMatrixDeterminant(NamedTuple):
 def slogdet_(xp: ArrayModule, a: Array) -> tuple[Array, ...]:
     """det a = sign · exp(logabs)."""
     sign, logabs = computed(xp, "slogdet", lambda m: tuple(xp.linalg.slogdet(m)), a,
-                            rule=nonfinite.NonfiniteRule(instead=lambda m: _parts(xp, m)))
+                            rule=systems.NonfiniteRule(instead=lambda m: _parts(xp, m)))
     return sign, xp.asarray(logabs).astype(a.dtype)
 
 
 def _parts(xp: ArrayModule, a: Array) -> tuple[Array, ...]:
     """The sign and logarithm of determinants of matrices with nan or inf."""
-    y = cofactors.determinant(xp, a)
+    y = systems.determinant(xp, a)
     size = xp.abs(y)
     sign = y / size if a.dtype.kind == "c" else xp.where(xp.isnan(y), y, xp.sign(y))
     return sign, xp.log(size)

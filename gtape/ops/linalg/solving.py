@@ -13,8 +13,8 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import Tensor
-from gtape.numerics import nonfinite
-from gtape.numerics.triangular import solve_triangular
+from gtape.numerics import systems
+from gtape.numerics.systems import solve_triangular
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import one_dtype
 from gtape.ops.elementwise.scalars import conj
@@ -30,7 +30,7 @@ _COMPLEX = ("complex128",)
 def inv_(xp: ArrayModule, a: Array) -> Array:
     """y = a⁻¹."""
     return computed(xp, "inv: the matrix is not invertible", xp.linalg.inv, a,
-                    rule=nonfinite.ONLY_NAN)
+                    rule=systems.ONLY_NAN)
 
 inv_.infer(lambda a: matrix_spec("inv", a, square=True))
 inv_.vjp(a=lambda g, y: -matmul_(matmul_(y, g, transpose_a=True), y, transpose_b=True))
@@ -77,7 +77,7 @@ def _operands(xp: Any, a: Any, b: Any, transpose: bool) -> tuple[Any, Any]:
 def solve_(xp: ArrayModule, a: Array, b: Array, *, transpose: bool = False) -> Array:
     """x with a x = b, or aᵀ x = b."""
     return computed(xp, "solve: the matrix is not invertible", xp.linalg.solve,
-                    *_operands(xp, a, b, transpose), rule=nonfinite.ONLY_NAN)
+                    *_operands(xp, a, b, transpose), rule=systems.ONLY_NAN)
 
 
 solve_.infer(lambda a, b, **_: _system_spec("solve", a, b))
@@ -122,10 +122,10 @@ def triangular_solve_(xp: ArrayModule, a: Array, b: Array, *, lower: bool = True
                       transpose: bool = False) -> Array:
     """x with T x = b, or Tᵀ x = b, T one triangle of a."""
     below = lower != transpose
-    part = nonfinite.lower if below else nonfinite.upper
+    part = systems.lower if below else systems.upper
     return computed(xp, "triangular_solve: the matrix is not invertible",
                     lambda t, r: solve_triangular(xp, t, r, below),
-                    *_operands(xp, a, b, transpose), rule=part(nonfinite.ONLY_NAN))
+                    *_operands(xp, a, b, transpose), rule=part(systems.ONLY_NAN))
 
 
 triangular_solve_.infer(lambda a, b, **_: _system_spec("triangular_solve", a, b))
@@ -185,7 +185,7 @@ def banded_triangular_solve(bands: TensorLike, rhs: TensorLike, lower: bool = Tr
 def cholesky_(xp: ArrayModule, a: Array) -> Array:
     """The lower triangular y with y yᴴ = a; the lower triangle of a is read."""
     return computed(xp, "cholesky: the matrix is not positive definite", xp.linalg.cholesky, a,
-                    rule=nonfinite.lower(nonfinite.ONLY_NAN))
+                    rule=systems.lower(systems.ONLY_NAN))
 
 cholesky_.infer(lambda a: matrix_spec("cholesky", a, square=True))
 @cholesky_.vjp("a")

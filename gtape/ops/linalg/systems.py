@@ -16,8 +16,8 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.numerics import nonfinite
-from gtape.numerics.triangular import factor_lu
+from gtape.numerics import systems
+from gtape.numerics.systems import factor_lu
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, index_tensor
 from gtape.ops.control.selection import where
@@ -45,7 +45,7 @@ class Lu(NamedTuple):
 @primitive(outputs="lu p", tf_name="Lu")
 def lu_(xp: ArrayModule, a: Array, *, index: DType) -> tuple[Array, Array]:
     """a[p] = L U, L with a diagonal of ones."""
-    made, order = computed(xp, "lu", lambda m: factor_lu(xp, m), a, rule=nonfinite.ONLY_NAN)
+    made, order = computed(xp, "lu", lambda m: factor_lu(xp, m), a, rule=systems.ONLY_NAN)
     return made, order.astype(index.np_dtype)
 
 

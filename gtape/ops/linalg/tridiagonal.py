@@ -12,7 +12,7 @@ from gtape.core.formatting import shown
 from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.numerics.triangular import solve_tridiagonal
+from gtape.numerics.systems import solve_tridiagonal
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_tensors, host_value, one_dtype
 from gtape.ops.elementwise.scalars import conj

@@ -18,7 +18,6 @@ from gtape.core.op import case
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics import convolution as numerics
-from gtape.numerics import depthwise
 from gtape.numerics.windows import Pads
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_shape, named, one_dtype
@@ -151,7 +150,7 @@ def _check_depths(x_shape: Sizes, f_shape: Sizes) -> None:
 def depthwise_(xp: ArrayModule, x: Array, filters: Array, *, strides: Sizes, dilations: Sizes,
                pads: Pads) -> Array:
     """y[n, o, c M + m] = Σ x[n, o · stride + k · dilation, c] filters[k, c, m], channels last."""
-    return depthwise.depthwise_forward(xp, x, filters, strides, dilations, pads)
+    return numerics.depthwise_forward(xp, x, filters, strides, dilations, pads)
 
 
 @depthwise_.infer
@@ -172,7 +171,7 @@ depthwise_.vjp(filters=lambda g, x, filters_spec, **attrs:
 def depthwise_input_grad_(xp: ArrayModule, a: Array, filters: Array, *, shape: Sizes,
                           strides: Sizes, dilations: Sizes, pads: Pads) -> Array:
     """The adjoint of the depthwise convolution in x: a [N, *out, C M] to `shape`."""
-    return depthwise.depthwise_input_grad(xp, a, filters, shape, strides, dilations, pads)
+    return numerics.depthwise_input_grad(xp, a, filters, shape, strides, dilations, pads)
 
 
 @depthwise_input_grad_.infer
@@ -196,7 +195,7 @@ depthwise_input_grad_.vjp(filters=lambda g, a, filters_spec, *, shape, **attrs:
 def depthwise_filter_grad_(xp: ArrayModule, x: Array, a: Array, *, size: Sizes, strides: Sizes,
                            dilations: Sizes, pads: Pads) -> Array:
     """The adjoint of the depthwise convolution in its filter: to [*size, C, M]."""
-    return depthwise.depthwise_filter_grad(xp, x, a, size, strides, dilations, pads)
+    return numerics.depthwise_filter_grad(xp, x, a, size, strides, dilations, pads)
 
 
 @depthwise_filter_grad_.infer

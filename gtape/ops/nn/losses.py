@@ -21,7 +21,7 @@ from gtape.core.op import case, ints
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes
 from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
-from gtape.numerics.precision import working
+from gtape.numerics.arrays import working
 from gtape.numerics.sums import squares, total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, one_dtype, taken

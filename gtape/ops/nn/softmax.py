@@ -12,7 +12,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
-from gtape.numerics.precision import working
+from gtape.numerics.arrays import working
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, taken

@@ -22,7 +22,7 @@ from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.locks import lock
 from gtape.core.tensor import Tensor
-from gtape.numerics import distributions, philox, rejection
+from gtape.numerics import distributions, rejection
 from gtape.ops.arguments import as_int
 from gtape.ops.elementwise.scalars import add
 from gtape.trace.array_state import ArrayState
@@ -45,7 +45,7 @@ def mixed(*numbers: int) -> Key:
     """A Philox key that depends on every bit of the numbers."""
     key = _HOME
     for number in numbers:
-        words = philox.words(np, key, number & _MASK64, 2)
+        words = distributions.words(np, key, number & _MASK64, 2)
         key = (int(words[0]), int(words[1]))
     return key
 

@@ -18,7 +18,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
-from gtape.numerics.running_sums import running_sum
+from gtape.numerics.sums import running_sum
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, taken
 from gtape.ops.elementwise.scalars import exp, maximum

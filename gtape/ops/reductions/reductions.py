@@ -16,8 +16,7 @@ from gtape.core.dtypes import float32, running_type
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes, reduced
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.numerics.integer_means import integer_mean
-from gtape.numerics.sums import total
+from gtape.numerics.sums import integer_mean, total
 from gtape.opdef.broadcasting import axes_to_sum
 from gtape.opdef.primitive import Primitive, primitive
 from gtape.ops.arguments import axes_of, named, taken

@@ -18,7 +18,7 @@ from gtape.core.op import case
 from gtape.core.size_limits import room_for
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
-from gtape.numerics import frames as formulas
+from gtape.numerics import windows
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, as_function, as_int, host_value
 from gtape.ops.elementwise.scalars import divide_no_nan
@@ -127,7 +127,7 @@ Window = Callable[..., Tensor] | None
 @primitive(linear="x", tf_name="Frame")
 def frames_(xp: ArrayModule, x: Array, *, length: int, step: int, count: int) -> Array:
     """y[…, i, j] = x[…, i step + j]."""
-    return formulas.cut(xp, x, length, step, count)
+    return windows.cut(xp, x, length, step, count)
 
 
 frames_.infer(lambda x, *, length, count, **_: x.reshaped((*x.shape[:-1], count, length)))
@@ -138,7 +138,7 @@ frames_.cases = [case((7,), length=3, step=2, count=3), case((2, 6), length=2, s
 @primitive(linear="x", tf_name="OverlapAndAdd")
 def overlap_(xp: ArrayModule, x: Array, *, step: int, size: int) -> Array:
     """y[…, i step + j] = Σ x[…, i, j]."""
-    return formulas.overlap(xp, x, step, size)
+    return windows.overlap(xp, x, step, size)
 
 
 overlap_.infer(lambda x, *, size, **_: x.reshaped((*x.shape[:-2], size)))

@@ -9,7 +9,7 @@ import pytest
 
 import gtape as tf
 from gtape import linalg
-from gtape.numerics.cofactors import cofactors
+from gtape.numerics.systems import cofactors
 from tests.ops.directions import check
 
 

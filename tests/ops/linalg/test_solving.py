@@ -9,7 +9,7 @@ import pytest
 
 import gtape as tf
 from gtape import linalg
-from gtape.numerics.triangular import solve_triangular
+from gtape.numerics.systems import solve_triangular
 from tests.ops.directions import check
 
 _C = np.array([[2 + 0.5j, 0.3 + 1.7j], [0.5 - 0.1j, 1.7 + 0.6j]])
