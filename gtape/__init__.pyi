@@ -275,7 +275,7 @@ from gtape.ops.signal.fourier import irfftnd as irfftnd
 from gtape.ops.signal.fourier import rfftnd as rfftnd
 from gtape.ops.sparse.tensor import SparseTensor as SparseTensor
 from gtape.ops.sparse.tensor import SparseTensorSpec as SparseTensorSpec
-from gtape.ops.text.bucketing import fingerprint as fingerprint
+from gtape.ops.text.hashes import fingerprint as fingerprint
 from gtape.ops.text.numerals import as_string as as_string
 
 bool = _bool

@@ -62,7 +62,7 @@ _TABLE = {
     "gtape.ops.reductions.cumulative": "cumsum",
     "gtape.ops.indexing.sorting": """
         argmax argmin argsort sort searchsorted approx_top_k""",
-    "gtape.ops.text.bucketing": "fingerprint",
+    "gtape.ops.text.hashes": "fingerprint",
     "gtape.ops.text.numerals": "as_string",
     "gtape.ops.indexing.unique": "unique unique_with_counts",
     "gtape.ops.random.index_shuffle": "random_index_shuffle",

@@ -26,7 +26,7 @@ _TABLE = {
         moments normalize_moments sufficient_statistics weighted_moments""",
     "gtape.ops.nn.dropout": "dropout experimental",
     "gtape.ops.indexing.gathering": "embedding_lookup",
-    "gtape.ops.sparse.embedding": "embedding_lookup_sparse safe_embedding_lookup_sparse",
+    "gtape.ops.sparse.reductions": "embedding_lookup_sparse safe_embedding_lookup_sparse",
     "gtape.ops.shape.blocks": "depth_to_space space_to_batch space_to_depth with_space_to_batch",
     "gtape.ops.nn.projections": "isotonic_regression",
     "gtape.ops.linalg.norms": "l2_normalize",

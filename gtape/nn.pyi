@@ -89,7 +89,7 @@ from gtape.ops.shape.blocks import depth_to_space as depth_to_space
 from gtape.ops.shape.blocks import space_to_batch as space_to_batch
 from gtape.ops.shape.blocks import space_to_depth as space_to_depth
 from gtape.ops.shape.blocks import with_space_to_batch as with_space_to_batch
-from gtape.ops.sparse.embedding import embedding_lookup_sparse as embedding_lookup_sparse
-from gtape.ops.sparse.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
+from gtape.ops.sparse.reductions import embedding_lookup_sparse as embedding_lookup_sparse
+from gtape.ops.sparse.reductions import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 
 lrn = _lrn

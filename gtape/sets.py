@@ -3,7 +3,7 @@
 from gtape._lazy import attach as _attach
 
 _TABLE = {
-    "gtape.ops.sparse.sets": "difference intersection size union",
+    "gtape.ops.sparse.combining": "difference intersection size union",
 }
 
 __getattr__, __dir__, __all__ = _attach(__name__, _TABLE)

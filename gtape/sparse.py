@@ -4,10 +4,10 @@ from gtape._lazy import attach as _attach
 
 _TABLE = {
     "gtape.ops.sparse.arithmetic": "add maximum minimum sampled_addmm sparse_dense_matmul",
-    "gtape.ops.sparse.conversions": "eye from_dense map_values mask reorder to_dense to_indicator",
-    "gtape.ops.sparse.crossing": "cross cross_hashed",
+    "gtape.ops.sparse.combining": "cross cross_hashed",
     "gtape.ops.sparse.layout": """
-        concat expand_dims fill_empty_rows reset_shape reshape retain slice split transpose""",
+        concat expand_dims eye fill_empty_rows from_dense map_values mask reorder reset_shape
+        reshape retain slice split to_dense to_indicator transpose""",
     "gtape.ops.sparse.methods": "bincount",
     "gtape.ops.sparse.reductions": """
         reduce_max reduce_sum segment_mean segment_sqrt_n segment_sum softmax""",

@@ -3,7 +3,7 @@
 from gtape._lazy import attach as _attach
 
 _TABLE = {
-    "gtape.ops.text.bucketing": "to_hash_bucket to_hash_bucket_fast to_hash_bucket_strong",
+    "gtape.ops.text.hashes": "to_hash_bucket to_hash_bucket_fast to_hash_bucket_strong",
     "gtape.ops.text.numerals": "as_string format to_number",
     "gtape.ops.text.patterns": "regex_full_match regex_replace",
     "gtape.ops.text.pieces": """

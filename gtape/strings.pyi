@@ -1,8 +1,8 @@
 """Names of gtape.strings; written by `python -m gtape._stub`."""
 
-from gtape.ops.text.bucketing import to_hash_bucket as to_hash_bucket
-from gtape.ops.text.bucketing import to_hash_bucket_fast as to_hash_bucket_fast
-from gtape.ops.text.bucketing import to_hash_bucket_strong as to_hash_bucket_strong
+from gtape.ops.text.hashes import to_hash_bucket as to_hash_bucket
+from gtape.ops.text.hashes import to_hash_bucket_fast as to_hash_bucket_fast
+from gtape.ops.text.hashes import to_hash_bucket_strong as to_hash_bucket_strong
 from gtape.ops.text.numerals import as_string as as_string
 from gtape.ops.text.numerals import format as format
 from gtape.ops.text.numerals import to_number as to_number

@@ -15,7 +15,7 @@ _TABLE = {
     "gtape.data.iterators": "Iterator NumpyIterator",
     "gtape.data.reading": "FixedLengthRecordDataset TFRecordDataset TextLineDataset",
     "gtape.data.options": "Options ThreadingOptions",
-    "gtape.data.windows": "DatasetSpec",
+    "gtape.data.batching": "DatasetSpec",
 }
 _NAMES = parsed(_TABLE)
 

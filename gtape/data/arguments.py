@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,17 +17,9 @@ from gtape.core.type_specs import TypeSpec
 from gtape.data.base import Dataset
 from gtape.ops.arguments import as_int, as_items, host_value
 
-if TYPE_CHECKING:
-    from gtape.data.base import Dataset
-
 
 def integer(value: TensorLike, what: str) -> int:
-    """A Python integer of an argument: a number or a tensor of one.
-
-    Raises:
-        TypeError: it is neither.
-        InvalidArgumentError: it is beyond int64.
-    """
+    """A Python integer of an argument: a number or a tensor of one."""
     number = as_int(value, what)
     if not -(1 << 63) <= number < 1 << 63:
         raise InvalidArgumentError(f"{what} must be an integer of int64; got {shown(value)}")
@@ -40,12 +32,7 @@ def integer_or_none(value: int | None, what: str) -> int | None:
 
 
 def count_or_auto(value: int, what: str, least: int = 0) -> int:
-    """An integer that is not below `least`, or tf.data.AUTOTUNE.
-
-    Raises:
-        TypeError: it is no integer.
-        InvalidArgumentError: it is below.
-    """
+    """An integer that is not below `least`, or tf.data.AUTOTUNE."""
     count = integer(value, what)
     if count < least and count != -1:
         raise InvalidArgumentError(f"{what} must be {least} or more, or tf.data.AUTOTUNE; got "
@@ -54,11 +41,7 @@ def count_or_auto(value: int, what: str, least: int = 0) -> int:
 
 
 def flag(value: bool | None, what: str) -> bool:
-    """A Python bool of an argument: a bool or number, or a tensor of one.
-
-    Raises:
-        TypeError: it is neither.
-    """
+    """A Python bool of an argument: a bool or number, or a tensor of one."""
     if value is None or isinstance(value, (bool, int)):
         return bool(value)
     array = host_value(value, what)
@@ -68,11 +51,7 @@ def flag(value: bool | None, what: str) -> bool:
 
 
 def dataset_of(value: object, what: str) -> Dataset:
-    """A dataset.
-
-    Raises:
-        TypeError: it is something else.
-    """
+    """A dataset."""
     if not isinstance(value, Dataset):
         raise TypeError(f"{what} must be a tf.data.Dataset; got {shown(value)}. Write "
                         f"tf.data.Dataset.from_tensor_slices(x) for the rows of a tensor")
@@ -80,12 +59,7 @@ def dataset_of(value: object, what: str) -> Dataset:
 
 
 def datasets_of(values: object, what: str) -> list[Dataset]:
-    """The datasets of a list.
-
-    Raises:
-        TypeError: it is no list, or holds something else.
-        ValueError: it is empty.
-    """
+    """The datasets of a list."""
     if isinstance(values, Dataset):
         raise TypeError(f"{what}: `datasets` must be a list of datasets; got one. Write [dataset]")
     items = as_items(values, f"{what}: `datasets`")
@@ -107,11 +81,7 @@ def known(tensor: Tensor, what: str) -> np.ndarray:
 
 
 def specs_of(value: TypeSpec | tuple[TypeSpec, TypeSpec], what: str) -> Any:
-    """A spec, or a nest of specs.
-
-    Raises:
-        TypeError: a leaf is something else.
-    """
+    """A spec, or a nest of specs."""
     for leaf in nest.flatten(value):
         if isinstance(leaf, (type, TensorShape)) or not hasattr(leaf, "is_compatible_with"):
             raise TypeError(f"{what} must contain objects that are subclass of `tf.TypeSpec` but "
@@ -120,11 +90,7 @@ def specs_of(value: TypeSpec | tuple[TypeSpec, TypeSpec], what: str) -> Any:
 
 
 def number_dtype(value: DType | None, what: str) -> DType:
-    """A dtype of numbers; int64 for None.
-
-    Raises:
-        TypeError: it is another one.
-    """
+    """A dtype of numbers; int64 for None."""
     dtype = int64 if value is None else as_dtype(value)
     if not dtype.is_numeric:
         raise TypeError(f"{what} must be a dtype of numbers; got {dtype.name}")
@@ -136,9 +102,6 @@ def weights(value: Any, count: int | None, what: str) -> np.ndarray:
 
     Args:
         count: how many there must be, where that is known.
-
-    Raises:
-        ValueError: it is something else.
     """
     array = host_value(value, what)
     if array.ndim != 1 or array.dtype.kind not in "fiub" or len(array) != (

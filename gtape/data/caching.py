@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator as Elements
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,8 @@ from gtape.core.errors import DataLossError, UnimplementedError
 from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
-from gtape.data.base import Same
+from gtape.data.base import Dataset, Same
 from gtape.files.paths import errors
-
-if TYPE_CHECKING:
-    from gtape.data.dataset import Dataset
 
 
 class Cache(Same):
@@ -114,11 +111,7 @@ def _arrays(kept: list[list[EagerTensor]]) -> dict[str, Any]:
 
 
 def _column(file: Any, i: int, spec: TensorSpec) -> list[EagerTensor]:
-    """The tensors of a leaf.
-
-    Raises:
-        ValueError: the arrays contradict each other, or the spec.
-    """
+    """The tensors of a leaf."""
     shapes, values = file[f"shapes{i}"], file[f"values{i}"]
     if shapes.ndim != 2 or shapes.dtype != np.int64 or values.dtype != np.uint8:
         raise ValueError("unknown arrays")

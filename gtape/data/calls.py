@@ -8,21 +8,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.device import CPU
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.tensor import EagerTensor
-from gtape.core.type_specs import NoneTensorSpec, TensorSpec
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.type_specs import NoneTensorSpec, TensorSpec, TypeSpec
 from gtape.data import elements
 from gtape.data.failures import user_line
 from gtape.data.stacking import batched_spec, dense_spec
 
 if TYPE_CHECKING:
-    from gtape.data.plans import Plan
-from gtape.core.annotations import TensorLike
-from gtape.core.composite_tensor import CompositeTensor
-from gtape.core.tensor import Tensor
-from gtape.core.type_specs import TypeSpec
+    from gtape.data.traces import Plan
 
 #: For so many shapes a function is traced; with others it runs in Python.
 _MOST_SHAPES = 64
@@ -39,9 +37,6 @@ class Call:
     Args:
         spec: of the elements that it is called with; None: the first one tells.
         what: the transformation, for messages.
-
-    Raises:
-        whatever `function` raises where it is traced.
     """
 
     def __init__(self, function: Callable[..., object], spec: object, what: str) -> None:

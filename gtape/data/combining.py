@@ -14,10 +14,10 @@ from gtape.core.formatting import shown
 from gtape.core.type_specs import TensorSpec, TypeSpec
 from gtape.data.arguments import weights
 from gtape.data.base import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from gtape.data.choosing import Seed
 from gtape.data.elements import arguments
 from gtape.data.failures import failed
 from gtape.data.rows import Rows
-from gtape.data.shuffling import Seed
 from gtape.data.stacking import merged_specs
 
 
@@ -209,12 +209,7 @@ class Sample(Dataset):
 
 
 def weights_of(datasets: Sequence[Any], given: object) -> Any:
-    """The weights of `sample_from_datasets`: a vector, or a dataset of them.
-
-    Raises:
-        ValueError: there is not one for every dataset, or one is negative.
-        TypeError: a dataset of other elements than vectors.
-    """
+    """The weights of `sample_from_datasets`: a vector, or a dataset of them."""
     if given is None:
         return np.ones(len(datasets))
     if not isinstance(given, Dataset):

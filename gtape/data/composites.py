@@ -21,11 +21,7 @@ from gtape.ops.sparse.tensor import SparseTensor, SparseTensorSpec
 
 
 def stacked(leaves: Sequence[Any]) -> Any:
-    """Leaves, one of each element, as one leaf.
-
-    Raises:
-        InvalidArgumentError: they are of a kind, or of shapes, that have no batches.
-    """
+    """Leaves, one of each element, as one leaf."""
     if all(isinstance(leaf, SparseTensor) for leaf in leaves):
         return _stacked_sparse(leaves)
     if all(isinstance(leaf, RaggedTensor) for leaf in leaves):
@@ -49,11 +45,7 @@ def _stacked_sparse(leaves: Sequence[SparseTensor]) -> SparseTensor:
 
 
 def ragged(leaves: Sequence[Any], splits_dtype: DType) -> RaggedTensor:
-    """Tensors or RaggedTensors of one rank as the rows of a RaggedTensor.
-
-    Raises:
-        InvalidArgumentError: tensors differ in more than their first lengths.
-    """
+    """Tensors or RaggedTensors of one rank as the rows of a RaggedTensor."""
     if not all(type(leaf) is EagerTensor for leaf in leaves):
         stack: RaggedTensor = joining.stack(leaves, 0)
         return stack.with_row_splits_dtype(splits_dtype)

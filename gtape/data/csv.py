@@ -113,11 +113,7 @@ class _Fields:
         return [EagerTensor(a, kind) for a, kind in zip(columns, self._types)]
 
     def flat(self, leaves: Sequence[EagerTensor]) -> list[EagerTensor]:
-        """The fields of one record.
-
-        Raises:
-            InvalidArgumentError: it cannot be read.
-        """
+        """The fields of one record."""
         record = leaves[0]._a[()]
         try:
             columns = self._read.columns([record.content])
@@ -127,11 +123,7 @@ class _Fields:
 
 
 def _records(path: str, kind: str, form: Format, header: bool) -> Elements[CsvRecord]:
-    """The records of a file: one goes on where a quote is open at a line's end.
-
-    Raises:
-        InvalidArgumentError: a quote does not end, or there is no first line to leave out.
-    """
+    """The records of a file: one goes on where a quote is open at a line's end."""
     number, first, quotes = 0, 1, 0
     parts: list[bytes] = []
     for line in lines(path, kind, ends=True):
@@ -244,11 +236,7 @@ def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: object = 
 
 def _column_names(paths: list[str], given: object, header: bool, form: Format, kind: str,
                   encoding: str) -> list[str]:
-    """The names of the columns, given or from the first line of every file.
-
-    Raises:
-        ValueError: there are none, they differ between files, or one is there twice.
-    """
+    """The names of the columns, given or from the first line of every file."""
     if given is None and not header:
         raise ValueError("Expected `column_names` or `header` arguments. Neither is provided.")
     names = None if given is None else [
@@ -271,11 +259,7 @@ def _column_names(paths: list[str], given: object, header: bool, form: Format, k
 
 
 def _selected(wanted: object, names: list[str]) -> list[int]:
-    """The numbers of the wanted columns, in order.
-
-    Raises:
-        ValueError: there is no such column, or one is wanted twice.
-    """
+    """The numbers of the wanted columns, in order."""
     if wanted is None:
         return list(range(len(names)))
     numbers = []
@@ -290,11 +274,7 @@ def _selected(wanted: object, names: list[str]) -> list[int]:
 
 
 def _decoded(text: bytes, encoding: str) -> str:
-    """The name of a column.
-
-    Raises:
-        ValueError: there is no such encoding, or it cannot decode the name.
-    """
+    """The name of a column."""
     try:
         return text.decode(encoding)
     except (LookupError, TypeError, ValueError) as error:

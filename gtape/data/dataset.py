@@ -24,9 +24,19 @@ from gtape.data.arguments import (
     integer_or_none,
     known,
 )
-from gtape.data.batching import Batch, PaddedBatch, RaggedBatch, Rebatch, Unbatch
+from gtape.data.batching import (
+    Batch,
+    GroupByWindow,
+    Nested,
+    PaddedBatch,
+    RaggedBatch,
+    Rebatch,
+    Unbatch,
+    Window,
+    bucketed,
+)
 from gtape.data.caching import Cache, FileCache
-from gtape.data.choosing import Concatenate, Repeat, Shard, Skip, Take
+from gtape.data.choosing import Concatenate, Random, Repeat, Shard, Shuffle, Skip, Take
 from gtape.data.iterators import NumpyIterator, OwnedIterator, refuse
 from gtape.data.mapping import (
     Filter,
@@ -40,8 +50,6 @@ from gtape.data.mapping import (
 )
 from gtape.data.options import WithOptions, options_of
 from gtape.data.prefetching import Prefetch
-from gtape.data.shuffling import Random, Shuffle
-from gtape.data.windows import GroupByWindow, Nested, Window, bucketed
 from gtape.files.paths import local
 from gtape.ops.arguments import as_function, as_ints, as_items
 

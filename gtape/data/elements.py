@@ -30,11 +30,7 @@ def is_leaf(value: object) -> bool:
 
 
 def element_of(value: object, leaf: Callable[[Any], Any] = convert) -> Any:
-    """`value` as an element: what is no nest becomes a tensor, by `leaf`.
-
-    Raises:
-        ValueError, TypeError: a leaf is nothing that a tensor can be made of.
-    """
+    """`value` as an element: what is no nest becomes a tensor, by `leaf`."""
     try:
         return _element(value, leaf)
     except RecursionError:
@@ -64,10 +60,7 @@ def on_host(value: object) -> Any:
 
 @on(CPU)
 def hosted(value: object, leaf: Callable[[Any], Any] = convert) -> Any:
-    """`value` as an element in host memory; what is no tensor goes to no other device first.
-
-    Raises as `element_of`.
-    """
+    """`value` as an element in host memory; what is no tensor goes to no other device first."""
     return on_host(element_of(value, leaf))
 
 
@@ -143,11 +136,7 @@ def result_of(value: object) -> Any:
 
 def parts_like(value: Any, structure: Any, refusal: Callable[[Any, Any], Exception],
                ) -> list[object]:
-    """What `value` has where `structure` has its leaves: any values, also nests.
-
-    Raises:
-        what `refusal` gives of the two: they differ there.
-    """
+    """What `value` has where `structure` has its leaves: any values, also nests."""
     if not nest.is_nested(structure):
         return [value]
     if isinstance(structure, dict):

@@ -5,14 +5,10 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gtape
 from gtape.core import errors
-
-if TYPE_CHECKING:
-    from gtape.core.annotations import TensorLike
-    from gtape.core.composite_tensor import CompositeTensor
 
 _OWN = os.path.dirname(os.path.abspath(gtape.__file__)) + os.sep
 
@@ -43,7 +39,7 @@ class Placed:
         self._call, self._what = call, what
         self._number = -1
 
-    def __call__(self, element: TensorLike | CompositeTensor) -> Any:
+    def __call__(self, element: object) -> Any:
         self._number += 1
         try:
             return self._call(element)

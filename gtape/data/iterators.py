@@ -5,28 +5,25 @@ that may be missing; iterators in traced functions.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gtape.compile.frontend.iterator_arguments import FED, IteratorArgument, stand_in
 from gtape.compile.frontend.signature import Arguments
 from gtape.core import nest
+from gtape.core.annotations import TensorLike
 from gtape.core.context import active, init_scope, tracer_now
 from gtape.core.convert import convert
 from gtape.core.device import CPU, Device
 from gtape.core.errors import InvalidArgumentError, NotTraceableError, OutOfRangeError
 from gtape.core.placement import current_device, on
 from gtape.core.spec import Spec
-from gtape.core.type_specs import TensorSpec
+from gtape.core.type_specs import TensorSpec, TypeSpec
 from gtape.data import elements
 from gtape.data.arguments import dataset_of, specs_of
+from gtape.data.base import Dataset
 from gtape.data.elements import flattener, packer
 from gtape.data.prefetching import uploaded
 from gtape.trace.host_callback import HostCallback
-
-if TYPE_CHECKING:
-    from gtape.data.dataset import Dataset
-from gtape.core.annotations import TensorLike
-from gtape.core.type_specs import TypeSpec
 
 
 class SpecOfElements:

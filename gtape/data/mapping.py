@@ -23,13 +23,12 @@ from gtape.data import elements
 from gtape.data.arguments import integer, weights
 from gtape.data.base import Dataset, Selected
 from gtape.data.calls import Call
+from gtape.data.choosing import Seed
 from gtape.data.failures import Placed, failed
 from gtape.data.iterators import refuse
-from gtape.data.prefetching import uploaded
+from gtape.data.prefetching import in_threads, uploaded
 from gtape.data.rows import Rows
-from gtape.data.shuffling import Seed
 from gtape.data.stacking import loosened
-from gtape.data.workers import in_threads
 
 
 class Mapped(Dataset):
@@ -261,12 +260,7 @@ class Resampled(Dataset):
                 yield label, element
 
     def _number(self, label: Any) -> int:
-        """The number of a class.
-
-        Raises:
-            TypeError: `label` is no integer.
-            InvalidArgumentError: `target_dist` has no such class.
-        """
+        """The number of a class."""
         at = integer(label, "what class_func returns")
         if not 0 <= at < len(self._target):
             raise InvalidArgumentError(f"class_func must return the number of a class, in "

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator as Elements
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gtape.core.device import Device
 from gtape.core.formatting import shown
-from gtape.data.base import Same
+from gtape.data.base import Dataset, Same
 from gtape.data.rows import Rows
-
-if TYPE_CHECKING:
-    from gtape.data.dataset import Dataset
 
 
 class AutoShardPolicy(enum.IntEnum):

@@ -1,27 +1,33 @@
-"""Prefetching: the next elements are computed, and sent to the device that uses them, while the
-present one is used.
+"""Prefetching: threads that compute elements ahead of time, for `map` and for `prefetch`, and
+elements on their way to the device that uses them.
+
+Threads are daemons, and everything that holds them up ends when the pass that they work for is
+given up or Python ends: nobody has to wait for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import atexit
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
 from collections.abc import Iterator as Elements
+from queue import SimpleQueue
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gtape.core import nest
 from gtape.core.device import CPU, Device
 from gtape.core.dtypes import string
-from gtape.core.tensor import EagerTensor
-from gtape.data.base import Same
+from gtape.core.placement import on
+from gtape.core.tensor import EagerTensor, Tensor
+from gtape.data.base import Dataset, Same
 from gtape.data.elements import leaf_mapped, on_host
+from gtape.data.failures import failed
 from gtape.data.rows import Rows
-from gtape.data.workers import Ahead, HandedBack, Pace
 from gtape.devices.placing import device_named
-
-if TYPE_CHECKING:
-    from gtape.data.dataset import Dataset
-from gtape.core.tensor import Tensor
 
 #: How many elements are kept ready where the user leaves it open: one more than is needed while all
 #: take equally long.
@@ -164,3 +170,225 @@ def _mapped(function: Callable[[EagerTensor], EagerTensor], element: Tensor) -> 
     return nest.map_structure(
         lambda leaf: leaf if getattr(leaf, "dtype", None) is string else leaf_mapped(
             function, leaf), element)
+
+
+#: What takes less than this, in seconds, is done at once: to hand it over would take as long.
+WORTHWHILE = 300e-6
+#: How many times in a row tell that something takes long; that it does not.
+_SLOW, _FAST = 3, 16
+#: No pass has more threads, whatever is asked for: each has a stack of its own.
+_MOST = 256
+_working: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class Pace:
+    """Whether something takes long again and again. What is slow now and then, such as what is
+    done for the first time, does not count."""
+
+    __slots__ = ("_fast", "_slow")
+
+    def __init__(self) -> None:
+        self._slow = self._fast = 0
+
+    def add(self, seconds: float) -> None:
+        if seconds > WORTHWHILE:
+            self._slow += 1
+            self._fast = 0
+        else:
+            self._slow = 0
+            self._fast += 1
+
+    @property
+    def slow(self) -> bool:
+        return self._slow >= _SLOW
+
+    @property
+    def fast(self) -> bool:
+        return self._fast >= _FAST
+
+
+class Job:
+    """A call that another thread makes."""
+
+    __slots__ = ("_done", "_error", "_result")
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._result: Any = None
+        self._error: Exception | None = None
+
+    def run(self, call: Callable[[], object]) -> None:
+        try:
+            self._result = call()
+        except Exception as error:
+            self._error = error
+        self._done.set()
+
+    def result(self) -> Any:
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+class Workers:
+    """Threads that take jobs from a queue."""
+
+    def __init__(self, count: int) -> None:
+        self._jobs: SimpleQueue[Any] = SimpleQueue()
+        self._count = count
+        for _ in range(count):
+            threading.Thread(target=_work, args=(self._jobs,), daemon=True,
+                             name="gtape.data").start()
+
+    def start(self, call: Callable[[], object]) -> Job:
+        job = Job()
+        self._jobs.put((job, call))
+        return job
+
+    def stop(self) -> None:
+        for _ in range(self._count):
+            self._jobs.put(None)
+
+
+def _work(jobs: SimpleQueue[Any]) -> None:
+    with on(CPU):
+        while (given := jobs.get()) is not None:
+            given[0].run(given[1])
+            del given  # or the thread would hold the element until its next job comes
+
+
+def in_threads(call: Any, upstream: Elements[object], threads: int, ordered: bool,
+               ) -> Elements[object]:
+    """call(element) for the elements, in order; by threads once it shows that it takes long.
+
+    Args:
+        threads: how many; -1: as many as there are processors.
+        ordered: False: results come as they are done.
+    """
+    pace = Pace()
+    number = 0
+    for element in upstream:
+        start = perf_counter()
+        try:
+            result = call(element)
+        except Exception as error:
+            raise failed(error, call.what, number) from error
+        pace.add(perf_counter() - start)
+        yield result
+        number += 1
+        if pace.slow and threads != 1:
+            break
+    else:
+        return
+    count = min(threads, _MOST) if threads > 0 else os.cpu_count() or 1
+    yield from _in_threads(call, upstream, count, number, ordered)
+
+
+def _in_threads(call: Any, upstream: Elements[object], threads: int, number: int, ordered: bool,
+                ) -> Elements[object]:
+    workers = Workers(threads)
+    waiting: deque[tuple[int, Job]] = deque()
+    ended: Exception | None = None
+    try:
+        while True:
+            # Twice as many as there are threads: one that is done finds its next job waiting.
+            while ended is None and len(waiting) < 2 * threads:
+                try:
+                    element = next(upstream)
+                except Exception as error:  # the end, or what is to be said after what is waiting
+                    ended = error
+                    break
+                waiting.append((number, workers.start(call.job(element))))
+                number += 1
+            if not waiting:
+                break
+            at, job = _next(waiting, ordered)
+            try:
+                result = job.result()
+            except Exception as error:
+                raise failed(error, call.what, at) from error
+            yield result
+    finally:
+        workers.stop()
+    if ended is not None and not isinstance(ended, StopIteration):
+        raise ended
+
+
+def _next(waiting: deque[tuple[int, Job]], ordered: bool) -> tuple[int, Job]:
+    if not ordered:
+        for i, (_, job) in enumerate(waiting):
+            if job._done.is_set():
+                waiting.rotate(-i)
+                break
+    return waiting.popleft()
+
+
+class HandedBack(Exception):
+    """A thread has computed its last element, but the pass goes on."""
+
+
+class Ahead:
+    """A thread that computes the next elements of a pass, until `size` of them are ready: those in
+    `ready`, which come first, among them."""
+
+    def __init__(self, upstream: Elements[object], size: int, ready: Sequence[Sent] = ()) -> None:
+        self.stopped = False
+        self.ready: SimpleQueue[Any] = SimpleQueue()
+        self.room = threading.Semaphore(size - len(ready))
+        for element in ready:
+            self.ready.put((element, None))
+        self.thread = threading.Thread(target=self._run, args=(upstream,), daemon=True,
+                                       name="gtape.data")
+        _working.add(self)
+        self.thread.start()
+
+    def _run(self, upstream: Elements[object]) -> None:
+        error: Exception
+        with on(CPU):
+            try:
+                pace = Pace()
+                while not pace.fast:
+                    self.room.acquire()
+                    if self.stopped:
+                        return
+                    start = perf_counter()
+                    element = next(upstream)
+                    pace.add(perf_counter() - start)
+                    self.ready.put((element, None))
+                error = HandedBack()
+            except Exception as found:
+                error = found
+        self.ready.put((None, error))
+
+    def elements(self) -> Elements[object]:
+        """What the thread computes.
+
+        Raises:
+            HandedBack: the next ones take no time: there is nothing to be gained by a thread.
+        """
+        try:
+            while True:
+                element, error = self.ready.get()
+                if error is not None:
+                    if not isinstance(error, StopIteration):
+                        raise error
+                    return
+                self.room.release()
+                yield element
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.room.release()
+
+
+@atexit.register
+def _stop() -> None:
+    """Let the threads end before Python does, if they can soon."""
+    threads = list(_working)
+    for ahead in threads:
+        ahead.stop()
+    for ahead in threads:
+        ahead.thread.join(0.2)

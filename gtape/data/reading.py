@@ -163,9 +163,6 @@ def lines(path: str, kind: str = "", chunk: int = 1 << 18, ends: bool = False) -
 
     Args:
         ends: with what ends them, "\n" or "\r\n".
-
-    Raises:
-        DataLossError: a compressed file is damaged, or a line is longer than 1 GiB.
     """
     with Stream(path, kind) as stream:
         kept: list[bytes] = []

@@ -25,7 +25,7 @@ from gtape.core.type_specs import NoneTensorSpec, TensorSpec, TypeSpec
 from gtape.data import elements
 from gtape.data.arguments import dataset_of, integer, specs_of
 from gtape.data.base import Dataset, ReadyElements
-from gtape.data.windows import DatasetSpec
+from gtape.data.batching import DatasetSpec
 from gtape.files import wire
 from gtape.files.paths import errors, local
 from gtape.files.records import TFRecordOptions, TFRecordWriter, records
@@ -154,11 +154,7 @@ class _Loaded(Dataset):
 
 
 def _leaves(record: bytes, specs: list[Any], where: str) -> list[Any]:
-    """The tensors of an element.
-
-    Raises:
-        DataLossError: they are others than the specs say.
-    """
+    """The tensors of an element."""
     try:
         messages = [value for number, kind, value in wire.fields(record, "an element")
                     if number == 1 and kind == wire.DELIMITED]
@@ -211,12 +207,7 @@ def _spec(described: Any) -> Any:
 
 
 def _about(folder: str) -> tuple[list[tuple[str, int]], str, object]:
-    """The shards, the compression and the spec of the dataset in a folder.
-
-    Raises:
-        NotFoundError: there is none.
-        DataLossError: `dataset.json` is damaged, or names files outside the folder.
-    """
+    """The shards, the compression and the spec of the dataset in a folder."""
     path = os.path.join(folder, _ABOUT)
     if not os.path.exists(path):
         raise NotFoundError(f"load: no dataset was saved in '{folder}': there is no {_ABOUT}")

@@ -24,9 +24,9 @@ from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.arguments import flag, integer, number_dtype, specs_of
 from gtape.data.base import INFINITE_CARDINALITY, Dataset, ReadyElements
+from gtape.data.choosing import Shuffle
 from gtape.data.failures import failed
 from gtape.data.rows import Rows, column_of, progression
-from gtape.data.shuffling import Shuffle
 from gtape.data.stacking import row_spec, rows
 from gtape.files.paths import local
 from gtape.ops.arguments import as_strings, host_value
@@ -175,11 +175,7 @@ class Generated(Dataset):
             number += 1
 
     def _started(self) -> Iterator[Any]:
-        """What the function gives for a new pass.
-
-        Raises:
-            InvalidArgumentError: nothing that can be gone over.
-        """
+        """What the function gives for a new pass."""
         try:
             given = self._function(*self._args)
             if not isinstance(given, Iterable) and not hasattr(given, "__getitem__"):
@@ -190,11 +186,7 @@ class Generated(Dataset):
             raise failed(error, "from_generator") from error
 
     def _fitted(self, item: Any) -> Any:
-        """What was yielded, as an element.
-
-        Raises:
-            TypeError: it does not fit the spec.
-        """
+        """What was yielded, as an element."""
         values = elements.parts_like(item, self._spec, _unlike)
         return self._pack([fit(value) for value, fit in zip(values, self._fits)])
 
@@ -253,11 +245,7 @@ def _tensor(value: Any, spec: TensorSpec) -> EagerTensor:
 
 
 def spec_of_arguments(signature: Any, types: Any, shapes: Any) -> Any:
-    """The spec that `output_signature`, or `output_types` and `output_shapes`, give.
-
-    Raises:
-        TypeError: none of them is given, or both ways are used.
-    """
+    """The spec that `output_signature`, or `output_types` and `output_shapes`, give."""
     if signature is not None:
         if types is not None or shapes is not None:
             raise TypeError("The `output_types` and `output_shapes` arguments can not be used "

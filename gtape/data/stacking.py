@@ -25,12 +25,7 @@ from gtape.data import elements
 
 
 def stacked(leaves: Sequence[Any]) -> Any:
-    """Leaves, one of each element, as one leaf.
-
-    Raises:
-        InvalidArgumentError: their shapes or dtypes differ, or they are of a kind that has no
-            batches.
-    """
+    """Leaves, one of each element, as one leaf."""
     first = leaves[0]
     if type(first) is not EagerTensor:
         return _stacked_values(leaves)
@@ -99,11 +94,7 @@ def leaf_rows(leaf: Tensor, count: int) -> Elements[object]:
 
 
 def rows(element: object) -> Elements[object]:
-    """The slices of an element along the first axes of its leaves.
-
-    Raises:
-        InvalidArgumentError: the first axes are not equally long.
-    """
+    """The slices of an element along the first axes of its leaves."""
     leaves = elements.flatten(element)
     pack = elements.packer(element)
     parts = [None if leaf is None else _parts(leaf) for leaf in leaves]
@@ -142,11 +133,7 @@ def batched_spec(spec: object, length: int | None) -> Any:
 
 
 def row_spec(spec: object, what: str) -> Any:
-    """The spec of the slices of elements of `spec` along their first axes.
-
-    Raises:
-        ValueError: a leaf is a scalar.
-    """
+    """The spec of the slices of elements of `spec` along their first axes."""
     def of_leaf(leaf: object) -> Any:
         if isinstance(leaf, TensorSpec):
             dims = leaf.shape.dims
@@ -177,11 +164,7 @@ def ragged_spec(spec: TypeSpec, splits_dtype: DType) -> Any:
 
 
 def splits_dtype(dtype: DType) -> DType:
-    """The dtype of the row splits of ragged batches.
-
-    Raises:
-        ValueError: it is neither int32 nor int64.
-    """
+    """The dtype of the row splits of ragged batches."""
     return _composites().splits_dtype(dtype)
 
 
@@ -199,11 +182,7 @@ def loosened(spec: TypeSpec) -> Any:
 
 
 def merged_specs(specs: Sequence[TypeSpec], what: str) -> Any:
-    """The specs that elements of all of these fit.
-
-    Raises:
-        TypeError: the structures or dtypes differ.
-    """
+    """The specs that elements of all of these fit."""
     for other in specs[1:]:
         try:
             nest.assert_same_structure(specs[0], other)

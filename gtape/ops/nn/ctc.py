@@ -24,7 +24,7 @@ from gtape.ops.elementwise.scalars import minimum, multiply
 from gtape.ops.indexing.segments import unsorted_segment_sum
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import broadcast_to_, expand_dims, transpose_
-from gtape.ops.sparse.conversions import to_dense
+from gtape.ops.sparse.layout import to_dense
 from gtape.ops.sparse.tensor import SparseTensor
 
 

@@ -104,11 +104,7 @@ def to_tensor(self: RaggedTensor, default_value: Any = None, name: str | None = 
 
 
 def _shape(shape: Sequence[int | None]) -> TensorShape:
-    """The shape that is asked for; None and -1 leave a length open.
-
-    Raises:
-        TypeError: it is no shape.
-    """
+    """The shape that is asked for; None and -1 leave a length open."""
     if isinstance(shape, TensorShape):
         return shape
     if hasattr(shape, "dtype"):

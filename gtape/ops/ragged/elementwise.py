@@ -63,11 +63,7 @@ def same_rows(x: RaggedTensor, y: RaggedTensor) -> bool:
 
 def applied(name: str, function: Callable[..., Any], args: Sequence[Any]) -> RaggedTensor:
     """`function` of the values, the operands broadcast: a length of 1 of a dense axis is repeated;
-    ragged axes must agree.
-
-    Raises:
-        InvalidArgumentError: they do not.
-    """
+    ragged axes must agree."""
     first = next(a for a in args if isinstance(a, RaggedTensor))
     like = first.flat_values._t
     given = [a if isinstance(a, (RaggedTensor, Tensor)) else

@@ -23,7 +23,7 @@ from gtape.ops.ragged.elementwise import same_rows, taken
 from gtape.ops.ragged.partition import ends_of, row_ids_, within
 from gtape.ops.ragged.ragged_tensor import RaggedTensor, count_of, values_of
 from gtape.ops.shape.casting import cast
-from gtape.ops.sparse.crossing import combined, hashed, hashing, text_of
+from gtape.ops.sparse.combining import combined, hashed, hashing, text_of
 
 #: Deeper lists are mistakes, such as one that holds itself, and would end in a RecursionError.
 _DEEPEST = 64

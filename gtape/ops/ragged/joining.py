@@ -39,12 +39,7 @@ def expand_dims(input: object, axis: Any, name: str | None = None) -> Any:
 
 
 def _values(name: str, values: TensorLike | CompositeTensor) -> list[object]:
-    """Tensors and RaggedTensors, or one, as RaggedTensors of one ragged rank and dtype.
-
-    Raises:
-        ValueError: there are none, or their ranks differ.
-        InvalidArgumentError: their dtypes differ.
-    """
+    """Tensors and RaggedTensors, or one, as RaggedTensors of one ragged rank and dtype."""
     parts = list(values) if isinstance(values, (list, tuple)) else [values]
     if not parts:
         raise ValueError(f"{name} takes at least one value; got an empty list")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import DType, as_dtype, int32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -23,8 +25,6 @@ from gtape.ops.shape.packing import concat_
 
 if TYPE_CHECKING:
     from gtape.ops.ragged.ragged_tensor import RaggedTensor
-from gtape.core.annotations import TensorLike
-from gtape.core.device import Array, ArrayModule
 
 
 @primitive(nondifferentiable=True, tf_name="SearchSorted")
@@ -58,11 +58,7 @@ def ends_of(lengths: np.ndarray) -> np.ndarray:
 
 def integers(value: TensorLike, what: str, dtype: DType | None = None, like: Tensor | None = None,
              ) -> Tensor:
-    """A vector of int32 or int64; int64 unless it is a tensor or an array of int32.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """A vector of int32 or int64; int64 unless it is a tensor or an array of int32."""
     known = getattr(value, "dtype", None)
     wanted = dtype or (int64 if known is None else None)
     device = None if like is None else like._t.device
@@ -76,11 +72,7 @@ def integers(value: TensorLike, what: str, dtype: DType | None = None, like: Ten
 
 
 def splits_dtype(dtype: object) -> DType:
-    """The dtype of row splits.
-
-    Raises:
-        ValueError: it is not int32 or int64.
-    """
+    """The dtype of row splits."""
     wanted = as_dtype(dtype)
     if wanted not in (int32, int64):
         raise ValueError(f"row splits must be tf.int32 or tf.int64; got {wanted!r}")
@@ -92,12 +84,7 @@ def _wrong(what: str, how: str) -> InvalidArgumentError:
 
 
 def check_splits(splits: Tensor, count: int | None) -> None:
-    """Check that row splits begin with 0, do not decrease, and end with `count`.
-
-    Raises:
-        ValueError: there is none.
-        InvalidArgumentError: they do not.
-    """
+    """Check that row splits begin with 0, do not decrease, and end with `count`."""
     if splits.spec.shape == (0,):
         raise ValueError("row_splits must not be empty; for no rows write [0]")
     if type(splits) is not EagerTensor:
@@ -126,12 +113,7 @@ def of_lengths(lengths: TensorLike, count: int | None = None, validate: bool = T
 
 def of_value_rowids(value_rowids: TensorLike, nrows: TensorLike | None = None,
                     count: int | None = None, validate: bool = True) -> Tensor:
-    """Row splits of the row number of every value.
-
-    Raises:
-        ValueError: there is not one for each value, or `nrows` is too few.
-        InvalidArgumentError: they decrease, or are negative.
-    """
+    """Row splits of the row number of every value."""
     ids = integers(value_rowids, "value_rowids")
     if count is not None and ids.spec.shape != (count,):
         raise ValueError(f"value_rowids must have one row for each value, {count}; got "
@@ -165,11 +147,7 @@ def of_row_limits(row_limits: TensorLike) -> Tensor:
 
 
 def of_uniform_length(length: int, nrows: int | None, count: int) -> tuple[Tensor, int]:
-    """Row splits of rows of one length, and the length.
-
-    Raises:
-        ValueError: the values are not so many rows.
-    """
+    """Row splits of rows of one length, and the length."""
     size = as_int(length, "uniform_row_length")
     if size < 0:
         raise ValueError(f"uniform_row_length must be 0 or more; got {size}")

@@ -409,11 +409,7 @@ class RaggedTensor(CompositeTensor):
 
 
 def values_of(values: TensorLike | CompositeTensor) -> Tensor | RaggedTensor:
-    """Values of rows: a RaggedTensor as it is, else a tensor of rank 1 or more.
-
-    Raises:
-        ValueError: a scalar.
-    """
+    """Values of rows: a RaggedTensor as it is, else a tensor of rank 1 or more."""
     if isinstance(values, RaggedTensor):
         return values
     tensor = convert(values)
@@ -451,11 +447,7 @@ def _beside(splits: Tensor, values: TensorLike | CompositeTensor) -> Tensor:
 
 
 def _levels(nested: TensorLike) -> Sequence[Any]:
-    """What is given for each ragged axis.
-
-    Raises:
-        TypeError: it is no list.
-    """
+    """What is given for each ragged axis."""
     if not isinstance(nested, (list, tuple)):
         raise TypeError(f"nested rows must be a list, one entry for each ragged axis; got "
                         f"{shown(nested)}")

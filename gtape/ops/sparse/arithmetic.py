@@ -21,8 +21,7 @@ from gtape.ops.reductions.reductions import reduce_sum
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import expand_dims, reshape_, swap_last
 from gtape.ops.shape.packing import concat_
-from gtape.ops.sparse.places import columns_, keys_of, sparse
-from gtape.ops.sparse.tensor import SparseTensor, pick, placed
+from gtape.ops.sparse.tensor import SparseTensor, columns_, keys_of, pick, placed, sparse
 
 
 def _union(name: str, a: SparseTensor, b: SparseTensor) -> tuple[np.ndarray, np.ndarray]:

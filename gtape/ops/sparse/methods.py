@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import DTypeLike, TensorLike
+from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype, int32
 from gtape.core.errors import InvalidArgumentError
@@ -15,13 +17,8 @@ from gtape.ops.arguments import as_int, host
 from gtape.ops.indexing.gathering import scatter_rows_
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import identity, reshape_
-from gtape.ops.sparse.conversions import to_dense
+from gtape.ops.sparse.layout import to_dense
 from gtape.ops.sparse.tensor import SparseTensor, pick, placed
-
-if TYPE_CHECKING:
-    from gtape.ops.ragged.ragged_tensor import RaggedTensor
-from gtape.core.annotations import DTypeLike, TensorLike
-from gtape.core.composite_tensor import CompositeTensor
 
 
 def _numbers(name: str, values: Any) -> tuple[np.ndarray, np.ndarray, int, Tensor, bool]:
@@ -131,7 +128,7 @@ def bincount(values: TensorLike | CompositeTensor, weights: TensorLike | None = 
     return SparseTensor._of_rows(rows, totals, (count, length))
 
 
-def dense_bincount(arr: RaggedTensor, weights: Any = None, minlength: Any = None,
+def dense_bincount(arr: TensorLike | CompositeTensor, weights: Any = None, minlength: Any = None,
                    maxlength: Any = None, dtype: DTypeLike = "int32", name: str | None = None,
                    axis: int | None = None, binary_output: bool = False) -> Tensor:
     """`bincount` as a dense tensor of `dtype`, of the weights' dtype where there are some."""

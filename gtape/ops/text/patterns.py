@@ -235,11 +235,7 @@ class _Translation:
 
 @functools.lru_cache(maxsize=512)
 def compiled(pattern: bytes) -> re.Pattern[str]:
-    """What matches as RE2's `pattern` does.
-
-    Raises:
-        InvalidArgumentError: it is no pattern of RE2, or one that is not supported.
-    """
+    """What matches as RE2's `pattern` does."""
     translation = _Translation(pattern.decode("utf-8", _SURROGATES))
     translated = translation.translated()
     try:

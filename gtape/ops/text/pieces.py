@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import int32, int64, string
 from gtape.core.errors import InvalidArgumentError
@@ -22,7 +23,6 @@ from gtape.trace.host_steps import step
 
 if TYPE_CHECKING:
     from gtape.ops.ragged.ragged_tensor import RaggedTensor
-from gtape.core.annotations import IntsLike, TensorLike
 
 _UNITS = ("BYTE", "UTF8_CHAR")
 
@@ -117,11 +117,7 @@ def join(inputs: TensorLike, separator: str = "", name: str | None = None) -> An
 
 
 def _flat(value: Any, like: RaggedTensor) -> Tensor:
-    """The flat values of an input of `join` that stands beside a ragged one.
-
-    Raises:
-        InvalidArgumentError: it is neither a scalar nor has rows of the same lengths.
-    """
+    """The flat values of an input of `join` that stands beside a ragged one."""
     if not hasattr(value, "with_flat_values"):
         tensor = strings(value, "join")
         if not tensor.ndim:

@@ -25,11 +25,7 @@ _REPLACEMENT = 0xFFFD
 
 
 class Decoding:
-    """How strings are read.
-
-    Raises:
-        InvalidArgumentError: an encoding, a way to treat errors or a character that does not exist.
-    """
+    """How strings are read."""
 
     def __init__(self, encoding: str, errors: str = "replace", replacement_char: int = _REPLACEMENT,
                  replace_control_characters: bool = False) -> None:
@@ -43,11 +39,7 @@ class Decoding:
         self.replaces_controls = replace_control_characters
 
     def points(self, text: bytes) -> list[tuple[int, int]]:
-        """The code points with the bytes at which they begin.
-
-        Raises:
-            InvalidArgumentError: the bytes are no text of this encoding, and errors='strict'.
-        """
+        """The code points with the bytes at which they begin."""
         placed: list[tuple[int, int]] = []
         at = 0
         while at < len(text):

@@ -1,9 +1,11 @@
-"""Crosses: every combination of one value of each of several features."""
+"""Rows of several matrices combined: crosses, which are every combination of one value of each, and
+sets: what is in both, in one, in either."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_bytes, as_int, as_items, host
-from gtape.ops.sparse.tensor import SparseTensor
+from gtape.ops.sparse.tensor import SparseTensor, placed, sparse
 from gtape.ops.text.hashes import fingerprints
 from gtape.trace.host_steps import step
 
@@ -28,11 +30,7 @@ _WORD = (1 << 64) - 1
 
 
 def rows_of(name: str, value: Any) -> list[list[Any]]:
-    """The values of each row of a matrix: dense, sparse or ragged.
-
-    Raises:
-        InvalidArgumentError: it is no matrix, or holds neither integers nor strings.
-    """
+    """The values of each row of a matrix: dense, sparse or ragged."""
     if isinstance(value, SparseTensor):
         if len(value._lengths) != 2:
             raise InvalidArgumentError(f"{name}: the inputs must be matrices; got "
@@ -66,11 +64,7 @@ def _check_values(name: str, x: Tensor) -> None:
 
 
 def combined(name: str, inputs: TensorLike) -> list[list[tuple[Any, ...]]]:
-    """Of each row, every combination of one value of each input, the last changing fastest.
-
-    Raises:
-        InvalidArgumentError: the inputs have different numbers of rows, or there are none.
-    """
+    """Of each row, every combination of one value of each input, the last changing fastest."""
     parts = [rows_of(name, value) for value in as_items(inputs, f"{name}: inputs")]
     if not parts or any(len(p) != len(parts[0]) for p in parts):
         raise InvalidArgumentError(f"{name}: the inputs must be matrices of one number of rows; "
@@ -159,11 +153,7 @@ def _of_matrices(parts: list[Tensor], buckets: int, key: int) -> SparseTensor:
 
 
 def hashing(num_buckets: int, hash_key: int | None) -> tuple[int, int]:
-    """The number of buckets and the key of `cross_hashed`.
-
-    Raises:
-        InvalidArgumentError: the number is negative, or beyond int64.
-    """
+    """The number of buckets and the key of `cross_hashed`."""
     buckets = as_int(num_buckets, "cross_hashed: num_buckets")
     if not 0 <= buckets < 1 << 63:
         raise InvalidArgumentError(f"cross_hashed: num_buckets must be 0 or more, and int64; got "
@@ -185,3 +175,83 @@ def cross_hashed(inputs: TensorLike, num_buckets: int = 0, hash_key: int | None 
         return _of_matrices([_matrix("cross_hashed", x) for x in items], buckets, key)
     return _packed([[hashed(values, buckets, key) for values in row]
                     for row in combined("cross_hashed", inputs)], np.int64)
+
+
+_Groups = dict[tuple[int, ...], set[Any]]
+
+
+def _groups(name: str, value: object) -> tuple[_Groups, tuple[int, ...], Tensor]:
+    """The set of each row of the last axis, the lengths of the others, and the values."""
+    groups: _Groups = {}
+    if isinstance(value, SparseTensor):
+        x, lead = value.values, value._lengths[:-1]
+        rows, items = host(value.indices), host(value.values)
+        for row, item in zip(rows[:, :-1].tolist(), items.tolist()):
+            groups.setdefault(tuple(row), set()).add(item)
+        rank = len(value._lengths)
+    else:
+        x = convert(value)
+        lead, rank = x.spec.shape[:-1], x.ndim
+        array = host(x)
+        for at in np.ndindex(*lead):
+            groups[at] = set(array[at].tolist()) if rank else set()
+    if rank < 2 or not (x.dtype is string or x.dtype.is_integer):
+        raise InvalidArgumentError(f"{name} takes integers or strings of rank 2 or more; got "
+                                   f"{x.dtype.name} of rank {rank}")
+    return groups, lead, x
+
+
+def _of_sets(name: str, a: object, b: object, choose: Callable[[set[Any], set[Any]], set[Any]],
+             ) -> SparseTensor:
+    first, lead, x = _groups(name, a)
+    second, other, y = _groups(name, b)
+    if lead != other or x.dtype is not y.dtype:
+        raise InvalidArgumentError(f"{name}: all but the last lengths, and the dtypes, must be "
+                                   f"equal; got {x.dtype.name}{[*lead, None]} and "
+                                   f"{y.dtype.name}{[*other, None]}")
+    at: list[tuple[int, ...]] = []
+    items: list[Any] = []
+    longest = 0
+    for place in sorted(first.keys() | second.keys()):
+        chosen = sorted(choose(first.get(place, set()), second.get(place, set())))
+        at += [(*place, i) for i in range(len(chosen))]
+        items += chosen
+        longest = max(longest, len(chosen))
+    values = placed(np.array(items, object if x.dtype is string else x.dtype.np_dtype), x)
+    rows = np.array(at, np.int64).reshape(-1, len(lead) + 1)
+    return SparseTensor._of_rows(rows, values, (*lead, longest))
+
+
+def intersection(a: Tensor, b: Tensor, validate_indices: bool = True) -> SparseTensor:
+    """Of each row of the last axis, the values that are in `a` and in `b`, sorted.
+
+    Args:
+        a, b: integers or strings, dense or sparse, of one shape but for the last axis.
+
+    Raises:
+        InvalidArgumentError: their shapes or dtypes do not fit.
+    """
+    return _of_sets("sets.intersection", a, b, set.intersection)
+
+
+def union(a: Tensor, b: Tensor, validate_indices: bool = True) -> SparseTensor:
+    """Of each row of the last axis, the values that are in `a` or in `b`. See `intersection`."""
+    return _of_sets("sets.union", a, b, set.union)
+
+
+def difference(a: TensorLike, b: TensorLike, aminusb: bool = True, validate_indices: bool = True,
+               ) -> SparseTensor:
+    """Of each row of the last axis, the values that are in `a` and not in `b`, or the reverse where
+    `aminusb` is false. See `intersection`."""
+    first, second = (a, b) if aminusb else (b, a)
+    return _of_sets("sets.difference", first, second, set.difference)
+
+
+def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
+    """How many different values each row of the last axis of a SparseTensor has: int32."""
+    x = sparse(a, "size")
+    groups, lead, values = _groups("sets.size", x)
+    sizes = np.zeros(lead, np.int32)
+    for place, members in groups.items():
+        sizes[place] = len(members)
+    return placed(sizes, values)
