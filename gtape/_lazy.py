@@ -14,7 +14,8 @@ def attach(owner: str, table: dict[str, str], absent: Mapping[str, str] | None =
            ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of the module `owner`, whose names `table` has.
 
-    `absent` says what to use instead of names that it lacks.
+    `absent` says what to use instead of names that it lacks. Names that the table has under
+    `owner` itself are its submodules.
     """
     names, namespace = parsed(table), sys.modules[owner].__dict__
 
@@ -24,7 +25,9 @@ def attach(owner: str, table: dict[str, str], absent: Mapping[str, str] | None =
             raise AttributeError(f"{owner} has no '{name}': {advice}" if advice
                                  else missing(owner, name, names))
         module, attribute = names[name]
-        namespace[name] = found = getattr(import_module(module), attribute)
-        return found
+        # Kept in the module, whose __getattr__ is asked only for what is not there.
+        namespace[name] = value = (import_module(f"{owner}.{name}") if module == owner
+                                   else getattr(import_module(module), attribute))
+        return value
 
     return find, lambda: sorted({*namespace, *names}), sorted(names)

@@ -21,11 +21,12 @@ _WIDTH = 100
 Names = dict[str, tuple[str, str]]
 
 
-def _order(entry: tuple[str, tuple[str, str]]) -> tuple[str, str]:
-    """By module and name, and numbers in a name by their size: float16 before float128."""
+def _order(entry: tuple[str, tuple[str, str]]) -> tuple[str, bool, str]:
+    """By module and name as ruff sorts: classes first, and numbers in a name by their size."""
     module, attribute = entry[1]
     spelled = f"{attribute} {_spelled(entry[0], attribute)}"
-    return module, re.sub(r"\d+", lambda digits: digits[0].zfill(4), spelled)
+    return (module, not attribute[0].isupper(),
+            re.sub(r"\d+", lambda digits: digits[0].zfill(4), spelled.lower()))
 
 
 def _spelled(name: str, attribute: str) -> str:
@@ -66,15 +67,13 @@ def root() -> str:
 def stubs() -> Iterator[tuple[Path, str]]:
     """Every stub: where it lies, and its text."""
     yield _HERE / "__init__.pyi", root()
-    for name in _names.MODULES:
-        if not (_HERE / f"{name}.py").exists():
-            continue
-        table = vars(import_module(f"gtape.{name}")).get("_TABLE")
-        if table is not None:
-            lines, renamed = _lines(_names.parsed(table))
+    for file in sorted([*_HERE.glob("*.py"), *_HERE.glob("*/*.py")]):
+        if re.search(r"^__getattr__.* = _attach", file.read_text("utf-8"), re.MULTILINE):
+            name = ".".join(("gtape", *file.relative_to(_HERE).with_suffix("").parts))
+            name = name.removesuffix(".__init__")
+            lines, renamed = _lines(_names.parsed(vars(import_module(name))["_TABLE"]))
             below = ["", *renamed] if renamed else []
-            yield _HERE / f"{name}.pyi", "\n".join(
-                [_HEAD.format(f"gtape.{name}"), "", *lines, *below, ""])
+            yield file.with_suffix(".pyi"), "\n".join([_HEAD.format(name), "", *lines, *below, ""])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Files and folders: what `tf.io.gfile` has, with TensorFlow's errors."""
+"""Files and folders: what `tf.io.gfile` has, with TensorFlow's errors, and whole files in string
+tensors."""
 
 from __future__ import annotations
 
@@ -6,8 +7,15 @@ import glob as python_glob
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
+import numpy as np
+
+from gtape.core import dtypes
+from gtape.core.annotations import TensorLike
+from gtape.core.atomic_files import make_folder, write_whole
+from gtape.core.convert import convert
 from gtape.core.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
@@ -17,7 +25,10 @@ from gtape.core.errors import (
     PermissionDeniedError,
 )
 from gtape.core.formatting import shown
+from gtape.core.spec import Spec
+from gtape.core.tensor import Tensor
 from gtape.files.paths import errors, local
+from gtape.trace.host_steps import step
 
 _MODES = ("r", "w", "a", "r+", "w+", "a+")
 
@@ -339,3 +350,68 @@ def join(path: Any, *paths: Any) -> Any:
 def get_registered_schemes() -> list[str]:
     """The kinds of paths that can be opened: those of this machine's files."""
     return ["", "file"]
+
+
+def content(path: bytes) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        NotFoundError, FailedPreconditionError, PermissionDeniedError: there is none, it is a
+            folder, or it may not be read.
+    """
+    name = local(path)
+    if Path(name).is_dir():
+        raise FailedPreconditionError(f"{name}; Is a directory")
+    with errors(name), open(name, "rb") as file:
+        return file.read()
+
+
+def _scalar(value: TensorLike, what: str) -> Tensor:
+    scalar = convert(value)
+    if scalar.dtype is not dtypes.string or scalar.spec.shape:
+        raise InvalidArgumentError(f"{what} must be a scalar of strings; got {shown(value)}")
+    return scalar
+
+
+def _path(value: Any, what: str) -> Tensor:
+    return _scalar(str(value) if isinstance(value, Path) else value, what)
+
+
+def read_file(filename: object, name: str | None = None) -> Tensor:
+    """The content of a file as a scalar of strings; in a traced function it is read at every call.
+
+    Raises:
+        NotFoundError: there is no such file.
+        FailedPreconditionError: it is a folder.
+    """
+    return step("read_file", lambda path: [content(path.item())],
+                [_path(filename, "read_file: filename")], [Spec((), dtypes.string)],
+                has_side_effect=True)[0]
+
+
+def write_file(filename: object, contents: TensorLike, name: str | None = None) -> None:
+    """Write a scalar of strings to a file, whole or not at all, and make the folders around it.
+
+    Raises:
+        FailedPreconditionError: a folder is in its place.
+        PermissionDeniedError: the folder around it cannot be written to.
+    """
+    def run(path: np.ndarray, value: np.ndarray) -> list[Any]:
+        target = Path(local(path.item()))
+        with errors(str(target)):
+            make_folder(target.absolute().parent)
+            write_whole(target, value.item())
+        return []
+
+    step("write_file", run, [_path(filename, "write_file: filename"),
+                             _scalar(contents, "write_file: contents")], [], has_side_effect=True)
+
+
+def matching_files(pattern: TensorLike, name: str | None = None) -> Tensor:
+    """The paths that fit a pattern or one of several, in order, as a vector of strings."""
+    def run(patterns: np.ndarray) -> list[Any]:
+        paths = glob(patterns.reshape(-1).tolist())
+        return [np.array(sorted({f.encode() for f in paths}), object)]
+
+    return step("matching_files", run, [str(pattern) if isinstance(pattern, Path) else pattern],
+                [dtypes.string], has_side_effect=True)[0]

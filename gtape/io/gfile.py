@@ -1,27 +1,11 @@
 """gtape.io.gfile: the files and folders of this machine, with TensorFlow's names and errors."""
 
-from __future__ import annotations
+from gtape._lazy import attach as _attach
 
-from gtape._names import lacking as _lacking
-from gtape.files.gfile import (
-    GFile,
-    copy,
-    exists,
-    get_registered_schemes,
-    glob,
-    isdir,
-    join,
-    listdir,
-    makedirs,
-    mkdir,
-    remove,
-    rename,
-    rmtree,
-    stat,
-    walk,
-)
+_TABLE = {
+    "gtape.files.gfile": """
+        GFile copy exists get_registered_schemes glob isdir join listdir makedirs mkdir remove
+        rename rmtree stat walk""",
+}
 
-__all__ = ["GFile", "copy", "exists", "get_registered_schemes", "glob", "isdir", "join", "listdir",
-           "makedirs", "mkdir", "remove", "rename", "rmtree", "stat", "walk"]
-
-__getattr__ = _lacking("gtape.io.gfile", __all__)
+__getattr__, __dir__, __all__ = _attach(__name__, _TABLE)

@@ -3,30 +3,21 @@
 Files of checkpoints are safetensors, written whole or not at all, and verified when they are read.
 """
 
-from __future__ import annotations
+from gtape._lazy import attach as _attach
 
-from gtape.files.examples import (
-    BytesList,
-    Example,
-    Feature,
-    FeatureList,
-    FeatureLists,
-    Features,
-    FloatList,
-    Int64List,
-    SequenceExample,
-)
-from gtape.train import experimental
-from gtape.train.checkpoint import Checkpoint
-from gtape.train.manager import CheckpointManager, latest_checkpoint
-from gtape.train.python_states import RandomStreams
-from gtape.train.restoring import RestoreStatus
+_TABLE = {
+    "gtape.files.examples": """
+        BytesList Example Feature FeatureList FeatureLists Features FloatList Int64List
+        SequenceExample""",
+    "gtape.train": "experimental",
+    "gtape.train.checkpoint": "Checkpoint",
+    "gtape.train.manager": "CheckpointManager latest_checkpoint",
+    "gtape.train.python_states": "RandomStreams",
+    "gtape.train.restoring": "RestoreStatus",
+}
 
-__all__ = ["BytesList", "Checkpoint", "CheckpointManager", "Example", "Feature", "FeatureList",
-           "FeatureLists", "Features", "FloatList", "Int64List", "RandomStreams", "RestoreStatus",
-           "SequenceExample", "experimental", "latest_checkpoint"]
+#: TensorFlow 1 had them here.
+_ABSENT = {f"{name}Optimizer": "optimizers are in gtape.optimizers" for name in (
+    "", "Adadelta", "Adagrad", "Adam", "Ftrl", "GradientDescent", "Momentum", "RMSProp")}
 
-
-def __getattr__(name: str) -> object:
-    raise AttributeError(f"gtape.train has no '{name}'; it has {', '.join(__all__)}. Optimizers "
-                         f"are in gtape.optimizers")
+__getattr__, __dir__, __all__ = _attach(__name__, _TABLE, _ABSENT)

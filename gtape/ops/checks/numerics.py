@@ -117,3 +117,16 @@ def set_log_device_placement(enabled: bool) -> None:
 def get_log_device_placement() -> bool:
     """Whether `set_log_device_placement(True)` is in effect in this thread."""
     return _is_on(_placement_log)
+
+
+def is_traceback_filtering_enabled() -> bool:
+    """False: tracebacks always show every frame."""
+    return False
+
+
+def enable_traceback_filtering() -> None:
+    """Nothing: tracebacks always show every frame."""
+
+
+def disable_traceback_filtering() -> None:
+    """Nothing: tracebacks always show every frame."""

@@ -1,0 +1,33 @@
+"""Names of gtape.errors; written by `python -m gtape._stub`."""
+
+from gtape.core.errors import AbortedError as AbortedError
+from gtape.core.errors import AlreadyExistsError as AlreadyExistsError
+from gtape.core.errors import CacheWarning as CacheWarning
+from gtape.core.errors import CancelledError as CancelledError
+from gtape.core.errors import ComplexCastWarning as ComplexCastWarning
+from gtape.core.errors import DataLossError as DataLossError
+from gtape.core.errors import DeadlineExceededError as DeadlineExceededError
+from gtape.core.errors import EagerFunctionWarning as EagerFunctionWarning
+from gtape.core.errors import EngineError as EngineError
+from gtape.core.errors import FailedPreconditionError as FailedPreconditionError
+from gtape.core.errors import GradientMismatch as GradientMismatch
+from gtape.core.errors import GradientNoneError as GradientNoneError
+from gtape.core.errors import GradientNoneWarning as GradientNoneWarning
+from gtape.core.errors import InternalError as InternalError
+from gtape.core.errors import InvalidArgumentError as InvalidArgumentError
+from gtape.core.errors import KernelError as KernelError
+from gtape.core.errors import NativeCodeWarning as NativeCodeWarning
+from gtape.core.errors import NonFloatWarning as NonFloatWarning
+from gtape.core.errors import NotFoundError as NotFoundError
+from gtape.core.errors import NotTraceableError as NotTraceableError
+from gtape.core.errors import OperatorNotAllowedInGraphError as OperatorNotAllowedInGraphError
+from gtape.core.errors import OpError as OpError
+from gtape.core.errors import OutOfRangeError as OutOfRangeError
+from gtape.core.errors import PermissionDeniedError as PermissionDeniedError
+from gtape.core.errors import ResourceExhaustedError as ResourceExhaustedError
+from gtape.core.errors import RetraceWarning as RetraceWarning
+from gtape.core.errors import TapeUseWarning as TapeUseWarning
+from gtape.core.errors import UnauthenticatedError as UnauthenticatedError
+from gtape.core.errors import UnavailableError as UnavailableError
+from gtape.core.errors import UnimplementedError as UnimplementedError
+from gtape.core.errors import UnknownError as UnknownError
