@@ -81,17 +81,6 @@ def dropped(x: Tensor, shape: tuple[int, ...], position: Position, rate: float) 
     return _masked(x, shape, position, rate)
 
 
-def _seed(seed: int | None) -> int | None:
-    return None if seed is None else as_int(seed, "dropout: seed")
-
-
-def _rate(rate: float) -> float:
-    number = as_float(rate, "dropout: rate")
-    if not 0 <= number < 1:
-        raise ValueError(f"dropout: rate must be a number in [0, 1); got {shown(rate)}")
-    return number
-
-
 def _noise_shape(noise_shape: IntsLike | None, shape: tuple[int, ...]) -> tuple[int, ...]:
     """`noise_shape` with each None replaced by the length of x there."""
     if noise_shape is None:
@@ -116,14 +105,16 @@ def dropout(x: TensorLike, rate: float, noise_shape: IntsLike | None = None,
         ValueError: a rate outside [0, 1), or x is not floating.
         InvalidArgumentError: a noise_shape that does not broadcast to the shape of x.
     """
-    op_seed = _seed(seed)
+    op_seed = None if seed is None else as_int(seed, "dropout: seed")
     return _dropout(x, rate, noise_shape, lambda count: take(op_seed, count))
 
 
 def _dropout(x: TensorLike, rate: float, noise_shape: IntsLike | None,
              source: Callable[[int], Position]) -> Tensor:
     tensor = convert(x)
-    share = _rate(rate)
+    share = as_float(rate, "dropout: rate")
+    if not 0 <= share < 1:
+        raise ValueError(f"dropout: rate must be a number in [0, 1); got {shown(share)}")
     if not tensor.dtype.is_floating:
         raise ValueError(f"dropout: x must be a real floating tensor, because it is scaled; got "
                          f"{tensor.spec}. Write tf.cast(x, tf.float32)")

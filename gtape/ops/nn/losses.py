@@ -19,7 +19,6 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case, ints
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes
-from gtape.core.state_ref import Readable
 from gtape.core.tensor import Tensor
 from gtape.numerics.arrays import working
 from gtape.numerics.sums import squares, total
@@ -41,6 +40,7 @@ from gtape.ops.elementwise.scalars import (
     subtract,
     where,
 )
+from gtape.ops.linalg.products import pair
 from gtape.ops.nn.activations import relu
 from gtape.ops.nn.softmax import exponentials, log_softmax_, scores_spec, shifted, softmax_grad_
 from gtape.ops.reductions.reductions import reduce_sum, reduce_sum_
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from gtape.opdef.scalar_graph import Expr
 
 
+# One exponential serves all three: log softmax is computed of the sums, not of the probabilities,
+# whose logarithm is -inf where they underflow.
 def _normalised(xp: Any, logits: object) -> tuple[Any, Any, Any]:
     """Shifted logits, log Σ e^logits of them with the axis kept, and probabilities."""
     z = shifted(xp, logits, -1)
@@ -87,17 +89,19 @@ def _(logits: Spec, labels: Spec) -> tuple[Spec, ...]:
 softmax_cross_entropy_.on_cuda("kernels.cross_entropy.cross_entropy")
 
 
+def _logits_cotangent(grad: Any, gs: Sequence[Tensor | None], probs: Tensor, labels: Tensor) -> Any:
+    """The cotangent of the logits for those of the loss and of the probabilities, one at least."""
+    part = None if gs[0] is None else grad(gs[0], probs, labels)
+    if gs[1] is None:
+        return part
+    of_probs = softmax_grad_(gs[1], probs, axis=probs.ndim - 1)
+    return of_probs if part is None else part + of_probs
+
+
 @softmax_cross_entropy_.vjp("logits")
 def _(gs: Sequence[Tensor | None], labels: Tensor, probs: Tensor) -> Tensor:
-    # By convention the labels are taken to sum to 1, whatever they are.
-    parts = [] if gs[0] is None else [cross_entropy_grad_(gs[0], probs, labels)]
-    return _with_probs(parts, gs[1], probs)
-
-
-def _with_probs(parts: list[Any], g: Tensor | None, probs: Tensor) -> Any:
-    if g is not None:
-        parts.append(softmax_grad_(g, probs, axis=probs.ndim - 1))
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    # By convention the labels are taken to sum to 1, whatever they are, as in TensorFlow.
+    return _logits_cotangent(cross_entropy_grad_, gs, probs, labels)
 
 
 @softmax_cross_entropy_.vjp("labels")
@@ -134,12 +138,12 @@ def _checked_classes(xp: ArrayModule, labels: Any, classes: int) -> None:
         low, high = int(labels.min()), int(labels.max())
         if low < 0 or high >= classes:
             bad = low if low < 0 else high
-            raise InvalidArgumentError(
-                f"{_EVERY_LABEL} must lie in [0, {classes}); got {bad}")
+            raise InvalidArgumentError(f"{_EVERY_LABEL} must lie in [0, {classes}); got {bad}")
 
 
 def _cells(xp: Any, labels: object, classes: int) -> tuple[Any, Any]:
     """Where the labels lie in the matrix [examples, classes]."""
+    # CuPy wraps an index that is out of bounds around, and says nothing.
     flat = xp.asarray(labels).reshape(-1)
     return xp.arange(flat.size), flat if xp is np else xp.clip(flat, 0, classes - 1)
 
@@ -187,8 +191,7 @@ sparse_softmax_cross_entropy_.on_cuda("kernels.cross_entropy.cross_entropy")
 
 @sparse_softmax_cross_entropy_.vjp("logits")
 def _(gs: Sequence[Tensor | None], labels: Tensor, probs: Tensor) -> Tensor:
-    parts = [] if gs[0] is None else [sparse_cross_entropy_grad_(gs[0], probs, labels)]
-    return _with_probs(parts, gs[1], probs)
+    return _logits_cotangent(sparse_cross_entropy_grad_, gs, probs, labels)
 
 
 @primitive(linear="a")
@@ -267,7 +270,7 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, ax
     """
     name = "softmax_cross_entropy_with_logits"
     x = convert(logits)
-    y = cast(convert_labels(labels, x), x.dtype)
+    y = cast(convert(labels, None, x._t.device), x.dtype)
     scores_spec(name, x.spec)
     (at,) = normal_axes(name, as_int(axis, f"{name}: axis"), x.ndim)
     if x.spec.shape != y.spec.shape:
@@ -277,11 +280,6 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, ax
         perm = (*range(at), *range(at + 1, x.ndim), at)
         x, y = transpose_(x, perm=perm), transpose_(y, perm=perm)
     return softmax_cross_entropy_(x, y)[0]
-
-
-def convert_labels(labels: TensorLike, logits: Tensor) -> Tensor:
-    """Labels as a tensor of their own dtype on the device of the logits."""
-    return convert(labels, None, logits._t.device)
 
 
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike,
@@ -295,7 +293,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     """
     name = "sparse_softmax_cross_entropy_with_logits"
     x = convert(logits)
-    y = convert_labels(labels, x)
+    y = convert(labels, None, x._t.device)
     if not y.dtype.is_integer:
         raise InvalidArgumentError(f"{name}: labels must be integers; got {y.spec}. "
                                    f"Write tf.cast(labels, tf.int64)")
@@ -324,12 +322,7 @@ def _same_shape(name: str, labels: TensorLike, logits: TensorLike) -> tuple[Tens
     if labels is None or logits is None:
         raise ValueError(f"{name} needs both labels and logits; got labels={shown(labels)}, "
                          f"logits={shown(logits)}")
-    if isinstance(logits, (Tensor, Readable)):
-        x = convert(logits)
-        z = convert_like(labels, x._t, name)
-    else:
-        z = convert(labels)
-        x = convert_like(logits, z._t, name)
+    x, z = pair(name, logits, labels)
     if x.spec.shape != z.spec.shape:
         raise ValueError(f"{name}: logits and labels must have the same shape; got logits "
                          f"{x.spec}, labels {z.spec}. Reshape one of them")
@@ -437,20 +430,16 @@ def compute_average_loss(per_example_loss: TensorLike, sample_weight: TensorLike
         raise ValueError(f"compute_average_loss: per_example_loss must have rank 1 or more; got "
                          f"{loss.spec}. Do not reduce the loss before")
     if sample_weight is not None:
-        loss = _weighted(loss, sample_weight)
+        weight = convert_like(sample_weight, loss._t, "compute_average_loss: sample_weight")
+        # A weight for each example counts for all that is computed of it.
+        rest = (1,) * (loss.ndim - weight.ndim)
+        loss = loss * (reshape_(weight, shape=weight.spec.shape + rest) if rest else weight)
     size = loss.spec.shape[0] if global_batch_size is None else as_int(
         global_batch_size, "compute_average_loss: global_batch_size")
     if size < 0:
         raise ValueError(f"compute_average_loss: global_batch_size must not be negative; "
                          f"got {size}")
     return divide_no_nan(reduce_sum(loss), convert_like(float(size), loss._t, "batch size"))
-
-
-def _weighted(loss: Tensor, sample_weight: TensorLike) -> Tensor:
-    weight = convert_like(sample_weight, loss._t, "compute_average_loss: sample_weight")
-    if weight.ndim < loss.ndim:
-        weight = reshape_(weight, shape=weight.spec.shape + (1,) * (loss.ndim - weight.ndim))
-    return loss * weight
 
 
 def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:

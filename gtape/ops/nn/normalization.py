@@ -43,9 +43,8 @@ def batch_normalization(x: TensorLike, mean: TensorLike, variance: TensorLike,
     # One launch; epsilon is an attribute of the op, and cannot be a tensor.
     if given._t.device.executor is not None and type(variance_epsilon) is float and (
             offset is not None and scale is not None):
-        y: Tensor = batch_norm_(given, *(convert_like(p, given._t, name) for p in parts),
-                                   eps=variance_epsilon)
-        return y
+        return batch_norm_(given, *(convert_like(p, given._t, name) for p in parts),
+                           eps=variance_epsilon)
     return _batch_normalized(given, *parts, variance_epsilon)
 
 
@@ -72,15 +71,9 @@ batch_norm_.on_cuda("kernels.norm_ops.batch_norm")
 
 
 def batch_norm_with_global_normalization(
-    input: TensorLike,
-    mean: TensorLike,
-    variance: TensorLike,
-    beta: float,
-    gamma: float,
-    variance_epsilon: float,
-    scale_after_normalization: bool,
-    name: str | None = None,
-) -> Tensor:
+        input: TensorLike, mean: TensorLike, variance: TensorLike, beta: TensorLike,
+        gamma: TensorLike, variance_epsilon: float, scale_after_normalization: bool,
+        name: str | None = None) -> Tensor:
     """`batch_normalization` with offset beta, and with scale gamma only where asked."""
     return batch_normalization(input, mean, variance, beta,
                                gamma if scale_after_normalization else None, variance_epsilon)
@@ -176,6 +169,11 @@ def batch_norm_grad_(g: Tensor, x: Tensor, scale: Tensor, mean: Tensor, variance
                      axes: Axes, eps: float, shift_shape: Dims) -> tuple[Tensor, Tensor, Tensor]:
     """The cotangents of x, scale and shift of `batch_norm_training`."""
     factor = rsqrt(add(cast(variance, x.dtype), eps))
+    return _cotangents(g, x, scale, mean, factor, axes, shift_shape)
+
+
+def _cotangents(g: Tensor, x: Tensor, scale: Tensor, mean: Tensor, factor: Tensor, axes: Axes,
+                shift_shape: Dims) -> tuple[Tensor, Tensor, Tensor]:
     normal = multiply(subtract(x, cast(mean, x.dtype)), factor)
     d_x = normal_grad_(multiply(g, scale), normal, factor, axes=axes)
     return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift_shape)
@@ -211,10 +209,7 @@ def _(g: Tensor, x: Tensor, scale: Tensor, shift_spec: Spec, mean: Tensor, facto
 def layer_norm_grad_(g: Tensor, x: Tensor, scale: Tensor, mean: Tensor, factor: Tensor, *,
                      axes: Axes, shift_shape: Dims) -> tuple[Tensor, ...]:
     """The cotangents of x, scale and shift of `layer_norm`."""
-    factor = cast(factor, x.dtype)
-    normal = multiply(subtract(x, cast(mean, x.dtype)), factor)
-    d_x = normal_grad_(multiply(g, scale), normal, factor, axes=axes)
-    return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift_shape)
+    return _cotangents(g, x, scale, mean, cast(factor, x.dtype), axes, shift_shape)
 
 
 layer_norm_grad_.on_cuda("kernels.norm_ops.layer_norm_grad")
@@ -250,8 +245,13 @@ def rms_norm_grad_(g: Tensor, x: Tensor, scale: Tensor, factor: Tensor, *, axes:
 rms_norm_grad_.on_cuda("kernels.norm_ops.rms_norm_grad")
 
 
-_CASE = case((4, 3), (3,), (3,), axes=(0,), eps=1e-3)
-batch_norm_training.cases = [_CASE, case((2, 3, 4), (3, 1), (3, 1), axes=(0, 2), eps=1e-3)]
+batch_norm_.cases = [case((4, 3), (3,), (3,), (3,), (3,), domain=(0.5, 2.0), eps=1e-3)]
+batch_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (1, 3), (1, 3), domain=(0.5, 2.0), axes=(0,),
+                               eps=1e-3, shift_shape=(3,))]
+layer_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (4, 1), (4, 1), axes=(1,), shift_shape=(3,))]
+rms_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (4, 1), axes=(1,))]
+batch_norm_training.cases = [case((4, 3), (3,), (3,), axes=(0,), eps=1e-3),
+                             case((2, 3, 4), (3, 1), (3, 1), axes=(0, 2), eps=1e-3)]
 layer_norm.cases = [case((4, 3), (3,), (3,), axes=(1,), eps=1e-3)]
 rms_norm.cases = [case((4, 3), (3,), axes=(1,), eps=1e-3)]
 
@@ -273,12 +273,5 @@ def local_response_normalization(input: TensorLike, depth_radius: int = 5, bias:
                                    f"[N, H, W, C]; got {x.spec}")
     radius, channels = int(depth_radius), x.spec.shape[-1]
     padded = pad(square(x), [[0, 0], [0, 0], [0, 0], [radius, radius]])
-    near = stack([padded[..., i:i + channels]
-                  for i in range(2 * radius + 1)])
-    total = reduce_sum_(near, axis=(0,))
-    return multiply(x, power(add(multiply(total, alpha), bias), -beta))
-batch_norm_.cases = [case((4, 3), (3,), (3,), (3,), (3,), domain=(0.5, 2.0), eps=1e-3)]
-batch_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (1, 3), (1, 3), domain=(0.5, 2.0), axes=(0,),
-                               eps=1e-3, shift_shape=(3,))]
-layer_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (4, 1), (4, 1), axes=(1,), shift_shape=(3,))]
-rms_norm_grad_.cases = [case((4, 3), (4, 3), (3,), (4, 1), axes=(1,))]
+    near = stack([padded[..., i:i + channels] for i in range(2 * radius + 1)])
+    return multiply(x, power(add(multiply(reduce_sum_(near, axis=(0,)), alpha), bias), -beta))

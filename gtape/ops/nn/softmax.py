@@ -16,10 +16,8 @@ from gtape.numerics.arrays import working
 from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, taken
-from gtape.ops.elementwise.scalars import divide, exp, greater, log, multiply, subtract
+from gtape.ops.elementwise.scalars import divide, exp, log, multiply, subtract
 from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
-from gtape.ops.shape.casting import cast_
-from gtape.ops.shape.identity import stop_gradient
 
 
 def shifted(xp: Any, x: Any, axis: int) -> Any:
@@ -140,9 +138,8 @@ def log_softmax_grad_(xp: ArrayModule, a: Array, q: Array, *, axis: int) -> Arra
     return y.astype(q.dtype, copy=False)
 
 
-log_softmax_grad_.defined(lambda a, q, *, axis:
-                          subtract(a,
-                                   multiply(exp(q), reduce_sum_(a, axis=(axis,), keepdims=True))))
+log_softmax_grad_.defined(lambda a, q, *, axis: subtract(
+    a, multiply(exp(q), reduce_sum_(a, axis=(axis,), keepdims=True))))
 log_softmax_grad_.infer(lambda a, q, **_: q)
 log_softmax_grad_.on_cuda("kernels.softmax.log_softmax_grad")
 log_softmax_grad_.vjp(a=lambda g, q, *, axis:
@@ -163,44 +160,3 @@ def log_softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -
     """
     x, at = _prepared("log_softmax", logits, axis)
     return log_softmax_(x, axis=at)
-
-
-@primitive
-def sparsemax_(xp: ArrayModule, x: Array, *, axis: int) -> Array:
-    """The point of the probability simplex nearest to x along `axis`."""
-    z = shifted(xp, x, axis)
-    ordered = xp.flip(xp.sort(z, axis=axis), axis=axis)
-    shape = [1] * z.ndim
-    shape[axis] = z.shape[axis]
-    rank = xp.arange(1, z.shape[axis] + 1).reshape(shape).astype(z.dtype)
-    sums = xp.cumsum(ordered, axis=axis)
-    kept = 1 + rank * ordered > sums
-    count = xp.sum(kept, axis=axis, keepdims=True).astype(z.dtype)
-    level = (total(xp.where(kept, ordered, 0), (axis,), True) - 1) / count
-    return xp.maximum(z - level, 0).astype(x.dtype)
-
-
-sparsemax_.infer(lambda x, **_: scores_spec("sparsemax", x))
-
-
-@sparsemax_.vjp("x")
-def _(g: Tensor, y: Tensor, *, axis: int) -> Tensor:
-    support = cast_(greater(stop_gradient(y), 0), dtype=y.dtype)
-    inside = g * support
-    count = reduce_sum_(support, axis=(axis,), keepdims=True)
-    return inside - support * (reduce_sum_(inside, axis=(axis,), keepdims=True) / count)
-
-
-sparsemax_.cases = [case((2, 3), axis=1), case((3, 2, 2), axis=0)]
-
-
-def sparsemax(x: TensorLike, axis: Any = -1) -> Tensor:
-    """The probabilities nearest to x along `axis`, many of them exactly 0.
-
-    Martins & Astudillo 2016, arXiv:1602.02068.
-
-    Raises:
-        InvalidArgumentError: no such axis, a scalar, or not real floating numbers.
-    """
-    found, at = _prepared("sparsemax", x, axis)
-    return sparsemax_(found, axis=at)

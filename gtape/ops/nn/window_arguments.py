@@ -27,11 +27,7 @@ CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 def is_channels_first(name: str, data_format: str | None, rank: int) -> bool:
-    """Whether `data_format` puts the channels before the `rank` spatial axes.
-
-    Raises:
-        ValueError: it is no layout of that rank.
-    """
+    """Whether `data_format` puts the channels before the `rank` spatial axes."""
     if data_format is None or data_format == _CHANNELS_LAST[rank]:
         return False
     if data_format == CHANNELS_FIRST[rank]:
@@ -51,11 +47,7 @@ def channels_first(x: Tensor) -> Tensor:
 
 
 def spatial_sizes(name: str, what: str, value: TensorLike | None, rank: int, first: bool) -> Sizes:
-    """Strides, dilations or window sizes: one number, one per spatial axis, or one per axis.
-
-    Raises:
-        ValueError: another count, a number below 1, or not 1 for batch or channels.
-    """
+    """Strides, dilations or window sizes: one number, one per spatial axis, or one per axis."""
     numbers = (1,) if value is None else as_ints(value, f"{name}: {what}")
     if len(numbers) == 1:
         numbers = numbers * rank
@@ -76,14 +68,8 @@ def spatial_sizes(name: str, what: str, value: TensorLike | None, rank: int, fir
 
 def spatial_pads(name: str, kind: TensorLike, in_sizes: Sequence[int], sizes: Sequence[int],
                  strides: Sequence[int], dilations: Sequence[int], first: bool) -> Pads:
-    """Cells to add before and after each spatial axis for 'SAME', 'VALID' or explicit pairs.
-
-    Explicit pairs are given for each spatial axis, or for each axis with zeros for batch and
-    channels.
-
-    Raises:
-        InvalidArgumentError: another padding, or one that makes an image larger than memory.
-    """
+    """Cells to add before and after each spatial axis for 'SAME', 'VALID' or explicit pairs, those
+    of each spatial axis, or of each axis with zeros for batch and channels."""
     rank = len(in_sizes)
     if kind is None:
         raise InvalidArgumentError(f"{name}: padding must be 'SAME', 'VALID' or pairs (before, "
@@ -115,12 +101,7 @@ def spatial_pads(name: str, kind: TensorLike, in_sizes: Sequence[int], sizes: Se
 class Windows:
     """The windows of a public function: its arguments checked, images with their channels last.
 
-    Args:
-        shape: of the images that the windows move over, in the layout `data_format`.
-        size: of a window.
-
-    Raises:
-        ValueError, InvalidArgumentError: as the functions above.
+    `shape` is that of the images that the windows move over, in the layout `data_format`.
     """
 
     __slots__ = ("attrs", "first", "shape")
@@ -146,11 +127,7 @@ class Windows:
 
 def window_outputs(name: str, in_sizes: Sequence[int], sizes: Sequence[int],
                    strides: Sequence[int], dilations: Sequence[int], pads: Pads) -> Sizes:
-    """The spatial sizes of the result.
-
-    Raises:
-        InvalidArgumentError: a window is larger than its padded input.
-    """
+    """The spatial sizes of the result; no window may be larger than its padded input."""
     try:
         return out_sizes(in_sizes, sizes, strides, dilations, pads)
     except ValueError as error:
@@ -165,11 +142,7 @@ def require_rank(name: str, what: str, spec: Spec, ndim: int) -> None:
 
 
 def spatial_rank(name: str, x: Spec) -> int:
-    """The number of spatial axes of a batch with channels.
-
-    Raises:
-        InvalidArgumentError: not 1, 2 or 3.
-    """
+    """The number of spatial axes of a batch with channels: 1, 2 or 3."""
     if not 3 <= x.ndim <= 5:
         raise InvalidArgumentError(f"{name}: the input must have a batch axis, 1 to 3 spatial axes "
                                    f"and channels; got {x}")

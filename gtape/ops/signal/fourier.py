@@ -8,7 +8,7 @@ the kept frequencies that stand for two twice, or not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,6 @@ from gtape.ops.shape.packing import concat_
 
 Axes = tuple[int, ...]
 _COMPLEX = ("complex128",)
-_NORMS = (None, "backward", "ortho", "forward")
 
 
 def _count(x: Spec, axes: Axes) -> int:
@@ -39,6 +38,7 @@ def _count(x: Spec, axes: Axes) -> int:
 @primitive(linear="x", tf_name="FFTND")
 def fft_(xp: ArrayModule, x: Array, *, axes: Axes) -> Array:
     """y[k] = Σₙ x[n] exp(-2πi k·n/N) over `axes`."""
+    # NumPy refuses axes without places.
     if not x.size:
         return x
     return xp.fft.fftn(x, axes=axes).astype(x.dtype)
@@ -67,10 +67,12 @@ def rfft_(xp: ArrayModule, x: Array, *, axes: Axes) -> Array:
     """The spectrum of real x over `axes`; of the last axis only the frequencies 0 … N/2."""
     wide = np.complex64 if x.dtype == np.float32 else np.complex128
     if not x.size:
-        shape = list(x.shape)
-        shape[axes[-1]] = _half(x.shape[axes[-1]])
-        return xp.zeros(tuple(shape), wide)
+        return xp.zeros(_resized(x.shape, axes[-1], _half(x.shape[axes[-1]])), wide)
     return xp.fft.rfftn(x, axes=axes).astype(wide)
+
+
+def _resized(shape: tuple[int, ...], axis: int, length: int) -> tuple[int, ...]:
+    return tuple([length if i == axis else n for i, n in enumerate(shape)])
 
 
 def _half(length: int) -> int:
@@ -80,10 +82,8 @@ def _half(length: int) -> int:
 
 @rfft_.infer
 def _(x: Spec, *, axes: Axes) -> Spec:
-    shape = list(x.shape)
-    shape[axes[-1]] = _half(shape[axes[-1]])
     wide = dtypes.complex64 if x.dtype is dtypes.float32 else dtypes.complex128
-    return Spec(tuple(shape), wide)
+    return Spec(_resized(x.shape, axes[-1], _half(x.shape[axes[-1]])), wide)
 
 
 @rfft_.vjp("x")
@@ -100,20 +100,15 @@ rfft_.cases = [case((5,), axes=(0,)), case((2, 4), axes=(1,)), case((3, 4, 2), a
 @primitive(linear="x", tf_name="IRFFTND", holomorphic=False)
 def irfft_(xp: ArrayModule, x: Array, *, length: int, axes: Axes) -> Array:
     """The real signal whose half spectrum is x; `length` along the last of `axes`."""
-    lengths = [*[x.shape[a] for a in axes[:-1]], length]
     real = np.float32 if x.dtype == np.complex64 else np.float64
     if not x.size or not length:
-        shape = list(x.shape)
-        shape[axes[-1]] = length
-        return xp.zeros(tuple(shape), real)
+        return xp.zeros(_resized(x.shape, axes[-1], length), real)
+    lengths = [*[x.shape[a] for a in axes[:-1]], length]
     return xp.fft.irfftn(x, s=lengths, axes=axes).astype(real)
 
 
-@irfft_.infer
-def _(x: Spec, *, length: int, axes: Axes) -> Spec:
-    shape = list(x.shape)
-    shape[axes[-1]] = length
-    return Spec(tuple(shape), x.dtype.real_dtype)
+irfft_.infer(lambda x, *, length, axes:
+             Spec(_resized(x.shape, axes[-1], length), x.dtype.real_dtype))
 
 
 @irfft_.vjp("x")
@@ -160,7 +155,7 @@ def _last_axes(name: str, x: Tensor, count: int) -> Axes:
     return tuple(range(x.ndim - count, x.ndim))
 
 
-def _lengths(name: str, fft_length: Sequence[int] | None, count: int) -> tuple[int, ...] | None:
+def _lengths(name: str, fft_length: Any, count: int) -> tuple[int, ...] | None:
     if fft_length is None:
         return None
     numbers = as_ints(fft_length, f"{name}: fft_length")
@@ -185,12 +180,20 @@ def _real_input(name: str, value: TensorLike) -> Tensor:
     return x
 
 
-def _real_signal(x: Tensor, lengths: tuple[int, ...] | None, axes: Axes) -> Tensor:
+def _input(name: str, op: Any, value: TensorLike) -> Tensor:
+    return (_real_input if op is rfft_ else _complex_input)(name, value)
+
+
+def _transformed(op: Any, x: Tensor, lengths: tuple[int, ...] | None, axes: Axes) -> Tensor:
+    """`op` of `x`, cut or padded to `lengths`: for irfft_ those of the result."""
     shape = x.spec.shape
+    if op is not irfft_:
+        return op(x if lengths is None else _sized(x, lengths, axes), axes=axes)
     if lengths is None:
+        # A half spectrum does not say whether the signal was odd; as in NumPy it was even.
         lengths = (*[shape[a] for a in axes[:-1]], max(2 * (shape[axes[-1]] - 1), 0))
     halved = (*lengths[:-1], _half(lengths[-1]))
-    return irfft_(_sized(x, halved, axes), length=lengths[-1], axes=axes)
+    return op(_sized(x, halved, axes), length=lengths[-1], axes=axes)
 
 
 # ---------------------------------------------------------------- over the last axes
@@ -215,69 +218,71 @@ fft3d = _complex("fft3d", fft_, 3, "`fft` over the last three axes.")
 ifft3d = _complex("ifft3d", ifft_, 3, "The inverse of `fft3d`.")
 
 
-def _real(public: str, inverse: bool, count: int, doc: str) -> Callable[..., Tensor]:
+def _real(public: str, op: Callable[..., Tensor], count: int, doc: str) -> Callable[..., Tensor]:
     """The public function between real tensors and half spectra over the last axes."""
     def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-        x = (_complex_input if inverse else _real_input)(public, input_tensor)
+        x = _input(public, op, input_tensor)
         axes = _last_axes(public, x, count)
-        lengths = _lengths(public, fft_length, count)
-        y: Tensor = (_real_signal(x, lengths, axes) if inverse else
-                     rfft_(x if lengths is None else _sized(x, lengths, axes), axes=axes))
-        return y
+        return _transformed(op, x, _lengths(public, fft_length, count), axes)
 
     return named(transform, public, doc)
 
 
-rfft = _real("rfft", False, 1, "The frequencies 0 … N/2 of `fft`, for real input, which is cut or "
-                               "padded to `fft_length`." + _RAISES.format("not float32 or float64"))
-irfft = _real("irfft", True, 1, "The inverse of `rfft`: real, of length `fft_length`, 2 (K - 1) "
-                                "unless given." + _RAISES.format("not complex"))
-rfft2d = _real("rfft2d", False, 2, "`rfft` over the last axis and `fft` over the one before.")
-irfft2d = _real("irfft2d", True, 2, "The inverse of `rfft2d`.")
-rfft3d = _real("rfft3d", False, 3, "`rfft` over the last axis and `fft` over the two before.")
-irfft3d = _real("irfft3d", True, 3, "The inverse of `rfft3d`.")
+rfft = _real("rfft", rfft_, 1, "The frequencies 0 … N/2 of `fft`, for real input, which is cut or "
+             "padded to `fft_length`." + _RAISES.format("not float32 or float64"))
+irfft = _real("irfft", irfft_, 1, "The inverse of `rfft`: real, of length `fft_length`, 2 (K - 1) "
+              "unless given." + _RAISES.format("not complex"))
+rfft2d = _real("rfft2d", rfft_, 2, "`rfft` over the last axis and `fft` over the one before.")
+irfft2d = _real("irfft2d", irfft_, 2, "The inverse of `rfft2d`.")
+rfft3d = _real("rfft3d", rfft_, 3, "`rfft` over the last axis and `fft` over the two before.")
+irfft3d = _real("irfft3d", irfft_, 3, "The inverse of `rfft3d`.")
 
 
 # ---------------------------------------------------------------- over chosen axes
 
-def _chosen(name: str, x: Tensor, fft_length: list[int] | None, axes: list[int] | None,
-            norm: str | None) -> tuple[Axes, tuple[int, ...] | None]:
-    if norm not in _NORMS:
-        raise ValueError(f"{name}: norm must be one of None, 'backward', 'ortho', 'forward'; got "
-                         f"{shown(norm)}")
+def _chosen(name: str, x: Tensor, fft_length: Any, axes: Any) -> Axes:
     given = axes_of(axes)
     if given is None and fft_length is not None:
         given = tuple(range(-len(as_ints(fft_length, f"{name}: fft_length")), 0))
     normal_axes(name, given, x.ndim)
+    # In the order given, which `normal_axes` does not keep: the last one is that which is halved.
     if given is None:
-        chosen: Axes = tuple(range(x.ndim))
-    else:
-        chosen = tuple([a % x.ndim for a in ((given,) if isinstance(given, int) else given)])
+        given = tuple(range(x.ndim))
+    chosen = tuple([a % x.ndim for a in ((given,) if isinstance(given, int) else given)])
     if not chosen:
         raise InvalidArgumentError(f"{name} needs at least one axis; got {x.spec}")
-    return chosen, _lengths(name, fft_length, len(chosen))
+    return chosen
 
 
-def _scaled(y: Tensor, count: int, norm: str | None, inverse: bool) -> Tensor:
-    """`y`, scaled as `norm` says; 1/N is on the inverse already."""
-    power = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}[norm]
-    if not power:
-        return y
-    factor = float(max(count, 1)) ** (power if inverse else -power)
-    return y * factor
+#: The power of N that a forward transform is divided by, and an inverse multiplied: its 1/N is in
+#: the op already.
+_NORMS = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
 
 
-def _transform_nd(name: str, value: np.ndarray, fft_length: list[int] | None,
-                  axes: list[int] | None, norm: Any, op: Any) -> Tensor:
-    x = _complex_input(name, value)
-    chosen, lengths = _chosen(name, x, fft_length, axes, norm)
-    x = x if lengths is None else _sized(x, lengths, chosen)
-    return _scaled(op(x, axes=chosen), _count(x.spec, chosen), norm, op is ifft_)
+def _nd(public: str, op: Any, doc: str) -> Callable[..., Tensor]:
+    """The public function that applies `op` over chosen axes."""
+    def transform(input_tensor: Any, fft_length: Any = None, axes: Any = None,
+                  norm: str | None = None, name: str | None = None) -> Tensor:
+        x = _input(public, op, input_tensor)
+        if norm not in _NORMS:
+            raise ValueError(f"{public}: norm must be one of None, 'backward', 'ortho', 'forward'; "
+                             f"got {shown(norm)}")
+        chosen = _chosen(public, x, fft_length, axes)
+        lengths = _lengths(public, fft_length, len(chosen))
+        y = _transformed(op, x, lengths, chosen)
+        power = _NORMS[norm] if op in (ifft_, irfft_) else -_NORMS[norm]
+        if not power:
+            return y
+        # N counts places of the signal: the result of rfft has lost some of them.
+        count = math.prod(lengths) if lengths is not None else _count(
+            (x if op is rfft_ else y).spec, chosen)
+        return y * float(max(count, 1)) ** power
+
+    return named(transform, public, doc)
 
 
-def fftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
-          name: str | None = None) -> Tensor:
-    """`fft` over `axes`, all unless given, each cut or padded to its entry of `fft_length`.
+fftnd = _nd("fftnd", fft_, """\
+`fft` over `axes`, all unless given, each cut or padded to its entry of `fft_length`.
 
     Args:
         norm: None or 'backward' divides the inverse by N, 'forward' this, 'ortho' both by √N.
@@ -285,32 +290,11 @@ def fftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str
     Raises:
         InvalidArgumentError: not complex, or no such axis.
         ValueError: an unknown `norm`.
-    """
-    return _transform_nd("fftnd", input_tensor, fft_length, axes, norm, fft_)
-
-
-def ifftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
-           name: str | None = None) -> Tensor:
-    """The inverse of `fftnd`."""
-    return _transform_nd("ifftnd", input_tensor, fft_length, axes, norm, ifft_)
-
-
-def rfftnd(input_tensor: TensorLike, fft_length: Any = None, axes: Any = None,
-           norm: str | None = None, name: str | None = None) -> Tensor:
-    """`rfft` over the last of `axes` and `fft` over the others; see `fftnd`."""
-    x = _real_input("rfftnd", input_tensor)
-    chosen, lengths = _chosen("rfftnd", x, fft_length, axes, norm)
-    x = x if lengths is None else _sized(x, lengths, chosen)
-    return _scaled(rfft_(x, axes=chosen), _count(x.spec, chosen), norm, False)
-
-
-def irfftnd(input_tensor: TensorLike, fft_length: Any = None, axes: Any = None,
-            norm: str | None = None, name: str | None = None) -> Tensor:
-    """The inverse of `rfftnd`."""
-    x = _complex_input("irfftnd", input_tensor)
-    chosen, lengths = _chosen("irfftnd", x, fft_length, axes, norm)
-    y = _real_signal(x, lengths, chosen)
-    return _scaled(y, _count(y.spec, chosen), norm, True)
+    """)
+ifftnd = _nd("ifftnd", ifft_, "The inverse of `fftnd`.")
+rfftnd = _nd("rfftnd", rfft_,
+             "`rfft` over the last of `axes` and `fft` over the others; see `fftnd`.")
+irfftnd = _nd("irfftnd", irfft_, "The inverse of `rfftnd`.")
 
 
 # ---------------------------------------------------------------- shifts

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core import dtypes
 from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
 from gtape.core.device import Array, ArrayModule
-from gtape.core.dtypes import DType, as_dtype
+from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.size_limits import room_for
@@ -20,15 +19,17 @@ from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.numerics import windows
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_float, as_function, as_int, host_value
+from gtape.ops.arguments import as_float, as_function, as_int, host_value, named
 from gtape.ops.elementwise.scalars import divide_no_nan
 from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.layout import reshape_, transpose_
 from gtape.ops.shape.packing import concat_
 from gtape.ops.signal.fourier import _sized, irfft, rfft
 
+_RAISES = "\n\n    Raises:\n        InvalidArgumentError: a dtype that is not floating.\n    "
 
-def _made(name: str, length: int, dtype: DType, formula: Callable[[int], np.ndarray]) -> Tensor:
+
+def _window(name: str, length: int, dtype: DType, formula: Callable[[int], np.ndarray]) -> Tensor:
     wanted: DType = as_dtype(dtype)
     if not wanted.is_floating:
         raise InvalidArgumentError(f"{name}: the dtype must be floating; got {wanted.name}")
@@ -39,76 +40,63 @@ def _made(name: str, length: int, dtype: DType, formula: Callable[[int], np.ndar
         return convert(formula(count).astype(wanted.np_dtype))
 
 
-def _raised_cosine(name: str, length: int, periodic: bool, dtype: DType, a: float, b: float,
-                   ) -> Tensor:
+def _raised_cosine(public: str, a: float, b: float, doc: str) -> Callable[..., Tensor]:
     """a - b cos(2πn / N), N the length, one less where the window is not periodic or odd."""
-    def formula(count: int) -> np.ndarray:
-        if count == 1:
-            return np.ones(1)
-        period = count - 1 + (bool(periodic) and count % 2 == 0)
-        return a - b * np.cos(2 * math.pi * np.arange(count) / max(period, 1))
+    def window(window_length: int, periodic: bool = True, dtype: Any = float32,
+               name: str | None = None) -> Tensor:
+        def formula(count: int) -> np.ndarray:
+            if count == 1:
+                return np.ones(1)
+            # An odd length is never periodic: TensorFlow's windows of odd lengths are symmetric.
+            period = count - 1 + (bool(periodic) and count % 2 == 0)
+            return a - b * np.cos(2 * math.pi * np.arange(count) / max(period, 1))
 
-    return _made(name, length, dtype, formula)
+        return _window(public, window_length, dtype, formula)
 
-
-def hann_window(window_length: int, periodic: bool = True, dtype: Any = dtypes.float32,
-                name: str | None = None) -> Tensor:
-    """w[n] = 0.5 - 0.5 cos(2πn / N), N = window_length if periodic and even, else one less.
-
-    Raises:
-        InvalidArgumentError: a dtype that is not floating.
-    """
-    return _raised_cosine("hann_window", window_length, periodic, dtype, 0.5, 0.5)
+    return named(window, public, doc + _RAISES)
 
 
-def hamming_window(window_length: int, periodic: bool = True, dtype: Any = dtypes.float32,
-                   name: str | None = None) -> Tensor:
-    """w[n] = 0.54 - 0.46 cos(2πn / N); N as for `hann_window`.
-
-    Raises:
-        InvalidArgumentError: a dtype that is not floating.
-    """
-    return _raised_cosine("hamming_window", window_length, periodic, dtype, 0.54, 0.46)
+hann_window = _raised_cosine(
+    "hann_window", 0.5, 0.5,
+    "w[n] = 0.5 - 0.5 cos(2πn / N), N = window_length if periodic and even, else one less.")
+hamming_window = _raised_cosine(
+    "hamming_window", 0.54, 0.46, "w[n] = 0.54 - 0.46 cos(2πn / N); N as for `hann_window`.")
 
 
 def _kaiser(count: int, beta: float) -> np.ndarray:
     if count == 1:
         return np.ones(1)
     steps = np.arange(count) - (count - 1) / 2
+    # The root of what rounding makes less than 0 at the ends would be nan.
     inside = np.maximum(0.0, 1 - (2 * steps / max(count - 1, 1)) ** 2)
     return np.i0(beta * np.sqrt(inside)) / np.i0(beta)
 
 
-def kaiser_window(window_length: int, beta: float = 12.0, dtype: Any = dtypes.float32,
-                  name: str | None = None) -> Tensor:
-    """w[n] = I₀(β √(1 - (2n/(N-1) - 1)²)) / I₀(β).
-
-    Raises:
-        InvalidArgumentError: a dtype that is not floating.
-    """
-    width = as_float(beta, "kaiser_window: beta")
-    return _made("kaiser_window", window_length, dtype, lambda n: _kaiser(n, width))
+def _derived(count: int, beta: float) -> np.ndarray:
+    # An odd length gives one number fewer, and 1 none at all, in TensorFlow too.
+    sums = np.cumsum(_kaiser(count // 2 + 1, beta))
+    rising = np.sqrt(sums[:-1] / sums[-1])
+    return np.concatenate([rising, rising[::-1]])
 
 
-def kaiser_bessel_derived_window(window_length: int, beta: float = 12.0,
-                                 dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """The root of running sums of a Kaiser window of half the length plus one, then mirrored.
+def _by_beta(public: str, formula: Callable[[int, float], np.ndarray], doc: str,
+             ) -> Callable[..., Tensor]:
+    def window(window_length: int, beta: float = 12.0, dtype: Any = float32,
+               name: str | None = None) -> Tensor:
+        width = as_float(beta, f"{public}: beta")
+        return _window(public, window_length, dtype, lambda count: formula(count, width))
 
-    Raises:
-        InvalidArgumentError: a dtype that is not floating.
-    """
-    width = as_float(beta, "kaiser_bessel_derived_window: beta")
-
-    def formula(count: int) -> np.ndarray:
-        sums = np.cumsum(_kaiser(count // 2 + 1, width))
-        rising = np.sqrt(sums[:-1] / sums[-1])
-        return np.concatenate([rising, rising[::-1]])
-
-    return _made("kaiser_bessel_derived_window", window_length, dtype, formula)
+    return named(window, public, doc + _RAISES)
 
 
-def vorbis_window(window_length: int, dtype: Any = dtypes.float32, name: str | None = None,
-                  ) -> Tensor:
+kaiser_window = _by_beta("kaiser_window", _kaiser,
+                         "w[n] = I₀(β √(1 - (2n/(N-1) - 1)²)) / I₀(β).")
+kaiser_bessel_derived_window = _by_beta(
+    "kaiser_bessel_derived_window", _derived,
+    "The root of running sums of a Kaiser window of half the length plus one, then mirrored.")
+
+
+def vorbis_window(window_length: int, dtype: Any = float32, name: str | None = None) -> Tensor:
     """w[n] = sin(π/2 sin²(π (n + 0.5) / N)).
 
     Raises:
@@ -118,7 +106,7 @@ def vorbis_window(window_length: int, dtype: Any = dtypes.float32, name: str | N
         phase = math.pi * (np.arange(count) + 0.5) / max(count, 1)
         return np.sin(math.pi / 2 * np.sin(phase) ** 2)
 
-    return _made("vorbis_window", window_length, dtype, formula)
+    return _window("vorbis_window", window_length, dtype, formula)
 
 
 Window = Callable[..., Tensor] | None
@@ -278,7 +266,7 @@ def inverse_stft_window_fn(frame_step: int, forward_window_fn: Callable[..., Ten
     """
     step = _positive(frame_step, "inverse_stft_window_fn: frame_step")
 
-    def window(frame_length: int, dtype: DType = dtypes.float32) -> Tensor:
+    def window(frame_length: int, dtype: DType = float32) -> Tensor:
         length = _positive(frame_length, "inverse_stft_window_fn: frame_length")
         forward = forward_window_fn(length, dtype=dtype)
         count = -(-length // step)

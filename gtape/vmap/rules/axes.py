@@ -52,7 +52,7 @@ def behind(axis: int | tuple[int, ...]) -> Any:
          logical.reduce_any_, log_sum_exp.reduce_logsumexp_,
          moments.reduce_variance_, norms.euclidean_norm_, log_sum_exp.share_,
          softmax.softmax_, softmax.softmax_grad_, softmax.log_softmax_, softmax.log_softmax_grad_,
-         softmax.sparsemax_, cumulative.cumsum_, cumulative.cumprod_,
+         cumulative.cumsum_, cumulative.cumprod_,
          cumulative.cumulative_logsumexp_, cumulative.shift_, cumulative.linear_scan_,
          sorting.arg_extreme_, arranging.reverse_, arranging.roll_, arranging.repeat_,
          packing.concat_, packing.stack_, packing.split_, packing.unstack_)

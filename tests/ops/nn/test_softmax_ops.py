@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.ops.nn.softmax import sparsemax
 
 
 def test_no_overflow():
@@ -36,7 +35,7 @@ def test_empty(shape):
     assert tf.nn.log_softmax(tf.zeros(shape)).shape == shape
 
 
-@pytest.mark.parametrize("function", [tf.nn.softmax, tf.nn.log_softmax, sparsemax])
+@pytest.mark.parametrize("function", [tf.nn.softmax, tf.nn.log_softmax])
 def test_errors(function):
     for bad in (1.0, [1, 2]):
         with pytest.raises(tf.errors.InvalidArgumentError):
@@ -50,8 +49,3 @@ def test_gradient_of_a_constant_sum_is_zero():
     with tf.GradientTape() as tape:
         y = tf.nn.softmax(x)
     np.testing.assert_allclose(tape.gradient(y, x), [0, 0], atol=1e-7)
-
-
-def test_sparsemax_is_the_projection_onto_the_simplex():
-    np.testing.assert_allclose(sparsemax([[1.0, 0.5, -1.0]]), [[0.75, 0.25, 0]])
-    np.testing.assert_allclose(sparsemax([[5.0, 0.0]]), [[1, 0]])
