@@ -166,14 +166,14 @@ from gtape.ops.indexing.gathering import gather as gather
 from gtape.ops.indexing.gathering import gather_nd as gather_nd
 from gtape.ops.indexing.masking import boolean_mask as boolean_mask
 from gtape.ops.indexing.masking import sequence_mask as sequence_mask
-from gtape.ops.indexing.partition import dynamic_partition as dynamic_partition
-from gtape.ops.indexing.partition import dynamic_stitch as dynamic_stitch
 from gtape.ops.indexing.scattering import scatter_nd as scatter_nd
 from gtape.ops.indexing.scattering import tensor_scatter_nd_add as tensor_scatter_nd_add
 from gtape.ops.indexing.scattering import tensor_scatter_nd_max as tensor_scatter_nd_max
 from gtape.ops.indexing.scattering import tensor_scatter_nd_min as tensor_scatter_nd_min
 from gtape.ops.indexing.scattering import tensor_scatter_nd_sub as tensor_scatter_nd_sub
 from gtape.ops.indexing.scattering import tensor_scatter_nd_update as tensor_scatter_nd_update
+from gtape.ops.indexing.segments import dynamic_partition as dynamic_partition
+from gtape.ops.indexing.segments import dynamic_stitch as dynamic_stitch
 from gtape.ops.indexing.slicing import slice_ as _slice
 from gtape.ops.indexing.slicing import strided_slice as strided_slice
 from gtape.ops.indexing.sorting import approx_top_k as approx_top_k
@@ -196,7 +196,7 @@ from gtape.ops.nn.convolution import conv2d_backprop_filter_v2 as conv2d_backpro
 from gtape.ops.nn.convolution import conv2d_backprop_input_v2 as conv2d_backprop_input_v2
 from gtape.ops.ragged.ragged_tensor import RaggedTensor as RaggedTensor
 from gtape.ops.ragged.ragged_tensor import RaggedTensorSpec as RaggedTensorSpec
-from gtape.ops.random.index_shuffle import random_index_shuffle as random_index_shuffle
+from gtape.ops.random.functions import random_index_shuffle as random_index_shuffle
 from gtape.ops.random.initializers import Constant as _constant_initializer
 from gtape.ops.random.initializers import Ones as _ones_initializer
 from gtape.ops.random.initializers import RandomNormal as _random_normal_initializer
@@ -205,15 +205,15 @@ from gtape.ops.random.initializers import Zeros as _zeros_initializer
 from gtape.ops.reductions.cumulative import cumsum as cumsum
 from gtape.ops.reductions.histograms import histogram_fixed_width as histogram_fixed_width
 from gtape.ops.reductions.histograms import histogram_fixed_width_bins as histogram_fixed_width_bins
-from gtape.ops.reductions.log_sum_exp import reduce_logsumexp as reduce_logsumexp
-from gtape.ops.reductions.logical import reduce_all as reduce_all
-from gtape.ops.reductions.logical import reduce_any as reduce_any
+from gtape.ops.reductions.reductions import reduce_all as reduce_all
+from gtape.ops.reductions.reductions import reduce_any as reduce_any
 from gtape.ops.reductions.reductions import reduce_max as reduce_max
 from gtape.ops.reductions.reductions import reduce_mean as reduce_mean
 from gtape.ops.reductions.reductions import reduce_min as reduce_min
 from gtape.ops.reductions.reductions import reduce_prod as reduce_prod
 from gtape.ops.reductions.reductions import reduce_sum as reduce_sum
 from gtape.ops.reductions.sums import add_n as add_n
+from gtape.ops.reductions.sums import reduce_logsumexp as reduce_logsumexp
 from gtape.ops.reductions.sums import scalar_mul as scalar_mul
 from gtape.ops.shape.arranging import meshgrid as meshgrid
 from gtape.ops.shape.arranging import repeat as repeat
@@ -245,14 +245,14 @@ from gtape.ops.shape.creation import zeros_like as zeros_like
 from gtape.ops.shape.identity import control_dependencies as control_dependencies
 from gtape.ops.shape.identity import group as group
 from gtape.ops.shape.identity import guarantee_const as guarantee_const
+from gtape.ops.shape.identity import identity as identity
 from gtape.ops.shape.identity import identity_n as identity_n
 from gtape.ops.shape.identity import no_op as no_op
 from gtape.ops.shape.identity import stop_gradient as stop_gradient
-from gtape.ops.shape.identity import tuple as tuple
+from gtape.ops.shape.identity import tuple_ as _tuple
 from gtape.ops.shape.layout import broadcast_to as broadcast_to
 from gtape.ops.shape.layout import ensure_shape as ensure_shape
 from gtape.ops.shape.layout import expand_dims as expand_dims
-from gtape.ops.shape.layout import identity as identity
 from gtape.ops.shape.layout import reshape as reshape
 from gtape.ops.shape.layout import squeeze as squeeze
 from gtape.ops.shape.layout import transpose as transpose
@@ -294,6 +294,7 @@ random_normal_initializer = _random_normal_initializer
 random_uniform_initializer = _random_uniform_initializer
 zeros_initializer = _zeros_initializer
 range = _range
+tuple = _tuple
 
 __version__: str
 newaxis: None

@@ -42,9 +42,10 @@ _TABLE = {
         constant convert_to_tensor eye fill linspace one_hot ones ones_like range=range_ zeros
         zeros_like""",
     "gtape.ops.shape.layout": """
-        broadcast_to ensure_shape expand_dims identity reshape squeeze transpose""",
+        broadcast_to ensure_shape expand_dims reshape squeeze transpose""",
     "gtape.ops.shape.identity": """
-        stop_gradient identity_n guarantee_const tuple group no_op control_dependencies""",
+        control_dependencies group guarantee_const identity identity_n no_op stop_gradient
+        tuple=tuple_""",
     "gtape.ops.shape.packing": "concat parallel_stack split stack unstack",
     "gtape.ops.indexing.gathering": "gather gather_nd",
     "gtape.ops.linalg.products": "matmul",
@@ -53,10 +54,9 @@ _TABLE = {
     "gtape.ops.linalg.matrix_functions": "matrix_square_root",
     "gtape.ops.signal.fourier": "fftnd ifftnd irfftnd rfftnd",
     "gtape.ops.linalg.norms": "norm",
-    "gtape.ops.reductions.reductions": "reduce_max reduce_mean reduce_min reduce_prod reduce_sum",
-    "gtape.ops.reductions.logical": "reduce_all reduce_any",
-    "gtape.ops.reductions.log_sum_exp": "reduce_logsumexp",
-    "gtape.ops.reductions.sums": "add_n scalar_mul",
+    "gtape.ops.reductions.reductions": """
+        reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_sum""",
+    "gtape.ops.reductions.sums": "add_n reduce_logsumexp scalar_mul",
     "gtape.ops.elementwise.clipping": "clip_by_global_norm clip_by_norm clip_by_value",
     "gtape.ops.control.selection": "where case cond switch_case",
     "gtape.ops.reductions.cumulative": "cumsum",
@@ -65,14 +65,14 @@ _TABLE = {
     "gtape.ops.text.hashes": "fingerprint",
     "gtape.ops.text.numerals": "as_string",
     "gtape.ops.indexing.unique": "unique unique_with_counts",
-    "gtape.ops.random.index_shuffle": "random_index_shuffle",
+    "gtape.ops.random.functions": "random_index_shuffle",
     "gtape.ops.reductions.histograms": "histogram_fixed_width histogram_fixed_width_bins",
     "gtape.ops.shape.arranging": """
         repeat reverse reverse_sequence roll tile meshgrid""",
     "gtape.ops.shape.padding": "pad",
     "gtape.ops.indexing.slicing": "slice=slice_ strided_slice",
     "gtape.ops.indexing.masking": "boolean_mask sequence_mask",
-    "gtape.ops.indexing.partition": "dynamic_partition dynamic_stitch",
+    "gtape.ops.indexing.segments": "dynamic_partition dynamic_stitch",
     "gtape.ops.indexing.scattering": """
         scatter_nd tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min
         tensor_scatter_nd_sub tensor_scatter_nd_update""",

@@ -3,9 +3,9 @@
 from gtape._lazy import attach as _attach
 
 _TABLE = {
-    "gtape.ops.elementwise.complex_parts": "angle conj imag real",
     "gtape.ops.elementwise.operators": """
-        abs=absolute divide_no_nan polyval truediv round=round_ sign=signum divide=truediv""",
+        abs=absolute angle conj divide=truediv divide_no_nan imag polyval real round=round_
+        sign=signum truediv""",
     "gtape.ops.elementwise.scalars": """
         acos acosh add asin asinh atan atan2 atanh ceil cos cosh equal exp expm1 floor floordiv
         floormod greater greater_equal is_finite is_inf is_nan less less_equal log log1p logical_and
@@ -27,11 +27,11 @@ _TABLE = {
     "gtape.ops.nn.softmax": "log_softmax softmax",
     "gtape.ops.reductions.cumulative": "cumprod cumsum cumulative_logsumexp",
     "gtape.ops.reductions.histograms": "bincount confusion_matrix",
-    "gtape.ops.reductions.log_sum_exp": "reduce_logsumexp",
-    "gtape.ops.reductions.logical": "count_nonzero reduce_all reduce_any zero_fraction",
+    "gtape.ops.reductions.sums": "accumulate_n add_n reduce_logsumexp scalar_mul",
+    "gtape.ops.reductions.reductions": """
+        count_nonzero reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod
+        reduce_sum zero_fraction""",
     "gtape.ops.reductions.moments": "reduce_std reduce_variance",
-    "gtape.ops.reductions.reductions": "reduce_max reduce_mean reduce_min reduce_prod reduce_sum",
-    "gtape.ops.reductions.sums": "accumulate_n add_n scalar_mul",
 }
 
 _ABSENT = {

@@ -1,12 +1,12 @@
 """Names of gtape.math; written by `python -m gtape._stub`."""
 
-from gtape.ops.elementwise.complex_parts import angle as angle
-from gtape.ops.elementwise.complex_parts import conj as conj
-from gtape.ops.elementwise.complex_parts import imag as imag
-from gtape.ops.elementwise.complex_parts import real as real
 from gtape.ops.elementwise.operators import absolute as _abs
+from gtape.ops.elementwise.operators import angle as angle
+from gtape.ops.elementwise.operators import conj as conj
 from gtape.ops.elementwise.operators import divide_no_nan as divide_no_nan
+from gtape.ops.elementwise.operators import imag as imag
 from gtape.ops.elementwise.operators import polyval as polyval
+from gtape.ops.elementwise.operators import real as real
 from gtape.ops.elementwise.operators import round_ as _round
 from gtape.ops.elementwise.operators import signum as _sign
 from gtape.ops.elementwise.operators import truediv as _divide
@@ -115,20 +115,20 @@ from gtape.ops.reductions.cumulative import cumsum as cumsum
 from gtape.ops.reductions.cumulative import cumulative_logsumexp as cumulative_logsumexp
 from gtape.ops.reductions.histograms import bincount as bincount
 from gtape.ops.reductions.histograms import confusion_matrix as confusion_matrix
-from gtape.ops.reductions.log_sum_exp import reduce_logsumexp as reduce_logsumexp
-from gtape.ops.reductions.logical import count_nonzero as count_nonzero
-from gtape.ops.reductions.logical import reduce_all as reduce_all
-from gtape.ops.reductions.logical import reduce_any as reduce_any
-from gtape.ops.reductions.logical import zero_fraction as zero_fraction
 from gtape.ops.reductions.moments import reduce_std as reduce_std
 from gtape.ops.reductions.moments import reduce_variance as reduce_variance
+from gtape.ops.reductions.reductions import count_nonzero as count_nonzero
+from gtape.ops.reductions.reductions import reduce_all as reduce_all
+from gtape.ops.reductions.reductions import reduce_any as reduce_any
 from gtape.ops.reductions.reductions import reduce_max as reduce_max
 from gtape.ops.reductions.reductions import reduce_mean as reduce_mean
 from gtape.ops.reductions.reductions import reduce_min as reduce_min
 from gtape.ops.reductions.reductions import reduce_prod as reduce_prod
 from gtape.ops.reductions.reductions import reduce_sum as reduce_sum
+from gtape.ops.reductions.reductions import zero_fraction as zero_fraction
 from gtape.ops.reductions.sums import accumulate_n as accumulate_n
 from gtape.ops.reductions.sums import add_n as add_n
+from gtape.ops.reductions.sums import reduce_logsumexp as reduce_logsumexp
 from gtape.ops.reductions.sums import scalar_mul as scalar_mul
 
 abs = _abs

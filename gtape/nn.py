@@ -30,7 +30,7 @@ _TABLE = {
     "gtape.ops.shape.blocks": "depth_to_space space_to_batch space_to_depth with_space_to_batch",
     "gtape.ops.nn.projections": "isotonic_regression",
     "gtape.ops.linalg.norms": "l2_normalize",
-    "gtape.ops.reductions.logical": "zero_fraction",
+    "gtape.ops.reductions.reductions": "zero_fraction",
     "gtape.ops.indexing.sorting": "approx_max_k approx_min_k in_top_k top_k",
 }
 

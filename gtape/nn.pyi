@@ -80,11 +80,11 @@ from gtape.ops.nn.pooling import pool as pool
 from gtape.ops.nn.projections import isotonic_regression as isotonic_regression
 from gtape.ops.nn.softmax import log_softmax as log_softmax
 from gtape.ops.nn.softmax import softmax as softmax
-from gtape.ops.reductions.logical import zero_fraction as zero_fraction
 from gtape.ops.reductions.moments import moments as moments
 from gtape.ops.reductions.moments import normalize_moments as normalize_moments
 from gtape.ops.reductions.moments import sufficient_statistics as sufficient_statistics
 from gtape.ops.reductions.moments import weighted_moments as weighted_moments
+from gtape.ops.reductions.reductions import zero_fraction as zero_fraction
 from gtape.ops.shape.blocks import depth_to_space as depth_to_space
 from gtape.ops.shape.blocks import space_to_batch as space_to_batch
 from gtape.ops.shape.blocks import space_to_depth as space_to_depth

@@ -20,7 +20,7 @@ from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Bools, Case, Ints, Op
 from gtape.core.op import declared as _declared_ops
 from gtape.core.tensor import Tensor
-from gtape.ops.elementwise.complex_parts import real
+from gtape.ops.elementwise.operators import real
 from gtape.ops.reductions.reductions import reduce_sum
 from gtape.ops.shape.casting import cast
 from gtape.trace.symbolic_tensor import SymbolicTensor

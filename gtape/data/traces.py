@@ -31,15 +31,15 @@ from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import NoneTensorSpec, TensorSpec
 from gtape.data import elements
 from gtape.opdef.elementwise import Elementwise
+from gtape.ops.control.branches import has_premises
 from gtape.ops.control.loops import vectorized_map
-from gtape.ops.control.premises import has_premises
 from gtape.ops.elementwise.scalars import where
 from gtape.ops.random.draws import Draw, _sampled
 from gtape.ops.random.streams import StreamState, streams
 from gtape.trace.graph import Graph
 from gtape.trace.subgraph import SubgraphOp
 from gtape.trace.tracer import Tracer, trace
-from gtape.vmap.vectorized_map import NEEDS_ELEMENTS
+from gtape.vmap.batch_trace import NEEDS_ELEMENTS
 
 #: A graph is compiled when applying its nodes has taken about so many seconds, as compiling does.
 _HOT = 0.1

@@ -14,7 +14,7 @@ from gtape.core.placement import current_device, on
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.engine.amendments import instead
-from gtape.ops.shape.transfer import moved
+from gtape.ops.shape.identity import moved
 from gtape.trace.host_steps import step
 from gtape.trace.symbolic_tensor import SymbolicTensor
 

@@ -12,10 +12,10 @@ from gtape.ops.elementwise import operators as _operators
 from gtape.ops.indexing import getitem as _indexing
 from gtape.ops.indexing import slice_assignment as _slice_assignment
 from gtape.ops.installation import install as _install
-from gtape.ops.shape import transfer as _transfer
+from gtape.ops.shape import identity as _passing
 
 #: They give methods to Tensor and Variable when they are imported.
-_METHODS = (_indexing, _operators, _slice_assignment, _transfer)
+_METHODS = (_indexing, _operators, _slice_assignment, _passing)
 _install()
 
 

@@ -11,8 +11,8 @@ from gtape.core.tensor import Tensor
 from gtape.ops.elementwise.scalars import conj
 from gtape.ops.indexing.gathering import dense_rows, gather, gather_nd, slice_tensor
 from gtape.ops.indexing.variable_scatter import scatter, scatter_nd
-from gtape.ops.shape.identity import renewed, stop_gradient_
-from gtape.ops.shape.layout import broadcast_to_, identity_, optimization_barrier_, sum_to
+from gtape.ops.shape.identity import identity_, optimization_barrier_, renewed, stop_gradient_
+from gtape.ops.shape.layout import broadcast_to_, sum_to
 from gtape.ops.shape.packing import concat_, pack
 
 

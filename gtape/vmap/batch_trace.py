@@ -15,17 +15,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gtape.core import nest
 from gtape.core.annotations import TensorLike
 from gtape.core.context import Recorder, active, recorders, tracer_now, tracing
+from gtape.core.convert import convert
 from gtape.core.device import ArrayType
-from gtape.core.errors import InternalError, NotTraceableError
+from gtape.core.errors import InternalError, NotTraceableError, OperatorNotAllowedInGraphError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Op
 from gtape.core.recording import record_general
 from gtape.core.spec import Spec
+from gtape.core.symbolic_dim import require_known
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise
+from gtape.ops.indexing.getitem import getitem_
 from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.packing import stack_, unstack_
 from gtape.trace.custom_op import CustomStep, apply_custom
@@ -34,8 +38,7 @@ from gtape.trace.host_callback import HostCallback
 from gtape.trace.symbolic_tensor import SymbolicTensor
 from gtape.trace.tracer import StateUse, Tracer
 from gtape.vmap import rules  # noqa: F401  (attaches the rules to the ops)
-from gtape.vmap.one_hot import elementwise_diagonal
-from gtape.vmap.operand import Attrs, Operand, batches
+from gtape.vmap.operand import Attrs, Operand, batches, elementwise_diagonal
 
 
 class _Outside(Recorder):
@@ -276,3 +279,29 @@ def _dense(part: TensorLike) -> Any:
 def _of(argument: Operand, part: Tensor) -> Tensor:
     """The gradient of an argument: one that all elements share gets the sum of theirs."""
     return part if argument.batched else reduce_sum_(part, axis=(0,))
+
+
+# ---------------------------------------------------------------- functions of one element
+#: What a function says that needs the numbers of an element, or draws other ones for each.
+NEEDS_ELEMENTS = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplementedError,
+                  AttributeError)
+
+
+def batch_of(fn: Callable[[Any], Any], elems: TensorLike, leaves: Sequence[Tensor], count: int,
+             ) -> tuple[BatchTracer, list[Tensor], Any]:
+    """A batch of the elements of `elems`, whose tensors are `leaves`, with fn's results: flat, and
+    as they are.
+
+    Raises:
+        NEEDS_ELEMENTS: `fn` cannot be applied to all elements at once.
+    """
+    (size,) = require_known((count,))
+    batch = BatchTracer(size)
+    elements = [getitem_(x, key=(0,)) if x.spec.shape[0] == 1 != size else batch.enter(x)
+                for x in leaves]
+    results = batch.run(fn, nest.pack_sequence_as(elems, elements))
+    return batch, batch.run(lambda: [_tensor(leaf) for leaf in nest.flatten(results)]), results
+
+
+def _tensor(leaf: TensorLike) -> Tensor:
+    return convert(leaf.to_dense() if hasattr(leaf, "to_dense") else leaf)

@@ -12,7 +12,7 @@ import pytest
 
 import gtape as tf
 from gtape.core.errors import EagerFunctionWarning
-from gtape.ops.control.premises import has_premises
+from gtape.ops.control.branches import has_premises
 
 _WARNS = r"^{} runs eagerly in a call: .*where\(condition\) has a result whose shape depends"
 

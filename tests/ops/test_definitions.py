@@ -10,8 +10,8 @@ import pytest
 import gtape as tf
 from gtape.opdef.primitive import Primitive
 from gtape.ops.nn.softmax import log_softmax_, softmax_
-from gtape.ops.reductions.log_sum_exp import reduce_logsumexp_, share_
 from gtape.ops.reductions.moments import reduce_variance_
+from gtape.ops.reductions.sums import reduce_logsumexp_, share_
 
 _INF, _NAN = np.inf, np.nan
 _EDGES = np.array([[1e308, -1e308, 0.0], [_INF, 0.0, 1.0], [-_INF, 0.0, 1.0], [-_INF] * 3,

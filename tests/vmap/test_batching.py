@@ -22,8 +22,7 @@ from gtape.ops.elementwise.scalars import divide
 from gtape.trace.tracer import trace
 from gtape.vmap import batch_trace
 from gtape.vmap.batch_trace import BatchTracer
-from gtape.vmap.one_hot import keeps_zero
-from gtape.vmap.operand import Operand
+from gtape.vmap.operand import Operand, keeps_zero
 
 every_module()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.vmap import vectorized_map
+from gtape.vmap import batch_trace
 
 _RNG = np.random.default_rng(0)
 W = tf.Variable(_RNG.standard_normal((4, 3)))
@@ -120,7 +120,7 @@ def test_functions_that_need_no_numbers_run_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(_ONE_BY_ONE))
 def test_the_others_may_be_refused(name: str) -> None:
-    with pytest.raises(vectorized_map.NEEDS_ELEMENTS):
+    with pytest.raises(batch_trace.NEEDS_ELEMENTS):
         tf.vectorized_map(_ONE_BY_ONE[name], X, fallback_to_while_loop=False)
 
 

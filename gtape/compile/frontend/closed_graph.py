@@ -14,7 +14,7 @@ from gtape.core.convert import convert
 from gtape.core.formatting import shown
 from gtape.core.recording import Record
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.ops.shape.layout import identity_
+from gtape.ops.shape.identity import identity_
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor
 from gtape.trace.tracer import StateUse, Tracer

@@ -23,7 +23,7 @@ from gtape.compile.frontend.signature import Arguments
 from gtape.compile.gradual import GradualProgram
 from gtape.core.errors import UntracedBranchError
 from gtape.core.tensor import Tensor
-from gtape.ops.control.premises import has_premises
+from gtape.ops.control.branches import has_premises
 
 #: Calls that change nothing in Python, before a trace is made.
 _QUIET = 2

@@ -20,7 +20,7 @@ from gtape.core.source_location import here, stack_level
 from gtape.core.spec import Spec
 from gtape.core.symbolic_dim import SymbolicDim, comparable, is_open
 from gtape.core.type_specs import TensorSpec
-from gtape.ops.control.premises import check_premises
+from gtape.ops.control.branches import check_premises
 from gtape.trace.tracer import Tracer
 
 _LATE = ("a Variable may be created only in the first call of a tf.function, and this is a later "

@@ -14,7 +14,7 @@ from gtape.compile.frontend.closed_graph import _refuse
 from gtape.core.context import paused
 from gtape.core.recording import Record
 from gtape.core.tensor import Tensor
-from gtape.ops.shape.layout import identity_
+from gtape.ops.shape.identity import identity_
 from gtape.trace.custom_op import CustomStep
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor

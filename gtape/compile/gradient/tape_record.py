@@ -25,7 +25,7 @@ from gtape.core.op import Op
 from gtape.core.recording import CUT, OP, PAYLOAD, UNKNOWN, mark
 from gtape.core.source_location import user_frame
 from gtape.core.tensor import EagerTensor, Tensor, wrap
-from gtape.ops.shape.layout import identity_
+from gtape.ops.shape.identity import identity_
 from gtape.trace.graph import Graph, Node, live_nodes
 from gtape.trace.host_callback import HostCallback
 

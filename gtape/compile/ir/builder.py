@@ -36,7 +36,7 @@ from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import NARROW, compute_dtype
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute, topological
-from gtape.ops.shape.layout import identity_
+from gtape.ops.shape.identity import identity_
 
 
 class Builder:

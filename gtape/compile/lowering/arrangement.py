@@ -12,7 +12,7 @@ from gtape.core.dtypes import FLOATS
 from gtape.core.spec import Spec
 from gtape.ops.elementwise import scalars
 from gtape.ops.indexing import getitem
-from gtape.ops.shape import arranging, casting, identity, layout, packing, transfer
+from gtape.ops.shape import arranging, casting, identity, layout, packing
 from gtape.trace.custom_op import CustomStep
 
 #: The integers of what width NumPy's casts of floats go through on x86.
@@ -22,12 +22,12 @@ _X86 = platform.machine().lower() in ("x86_64", "amd64")
 Attrs = dict[str, Any]
 
 
-@lowers(layout.identity_, identity.stop_gradient_, identity.assigned_)
+@lowers(identity.identity_, identity.stop_gradient_, identity.assigned_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return x[0]
 
 
-@lowers(transfer.move_)
+@lowers(identity.move_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     return x[0] if attrs["device"].is_host else None
 
@@ -37,7 +37,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Sequen
     return x[attrs["count"]: attrs["count"] + attrs["size"]]
 
 
-@lowers(layout.optimization_barrier_)
+@lowers(identity.optimization_barrier_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     return b.optimization_barrier(x[0])
 

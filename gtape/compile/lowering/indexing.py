@@ -12,7 +12,6 @@ from gtape.compile.lowering.arrangement import _positions
 from gtape.core.spec import Spec
 from gtape.numerics.scatter import CROWD, DENSE
 from gtape.opdef.printers.cuda import C_TYPES
-from gtape.ops.checks import ranges
 from gtape.ops.indexing import gathering, getitem
 from gtape.ops.shape import packing, padding
 
@@ -46,7 +45,7 @@ def within(b: Builder, indices: Value, limit: int | None, what: str, *,
     b.library(LibraryCall("within", (flat,), (limit, low, what), _HEADER, emit, checks=what), ())
 
 
-@lowers(ranges.within_)
+@lowers(gathering.within_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     low, high, what = attrs["low"], attrs["high"], attrs["what"]
     if x[0].dtype not in C_TYPES or x[0].dtype == "uint64":

@@ -9,7 +9,7 @@ from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import LibraryCall, Value
 from gtape.compile.lowering.indexing import compact
 from gtape.core.spec import Spec
-from gtape.ops.control.premises import premise_
+from gtape.ops.control.branches import premise_
 
 
 @lowers(premise_)

@@ -12,7 +12,7 @@ from gtape.compile.lowering.integers import integer_mean
 from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.opdef.printers.cuda import C_TYPES, FLOATS
-from gtape.ops.reductions import logical, reductions
+from gtape.ops.reductions import reductions
 
 Attrs = dict[str, Any]
 
@@ -39,8 +39,8 @@ _declare(reductions.reduce_sum_, "sum")
 _declare(reductions.reduce_max_, "max")
 _declare(reductions.reduce_min_, "min")
 _declare(reductions.reduce_prod_, "prod")
-_declare(logical.reduce_all_, "all")
-_declare(logical.reduce_any_, "any")
+_declare(reductions.reduce_all_, "all")
+_declare(reductions.reduce_any_, "any")
 
 
 def _of_product(b: Builder, x: Value, axes: Sequence[int], keepdims: bool) -> Value | None:

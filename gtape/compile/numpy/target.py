@@ -20,7 +20,7 @@ from gtape.trace.graph import Node
 _KINDS = "biufc"
 #: Ops that compute nothing.
 _VIEWS = frozenset((
-    layout.identity_, identity.stop_gradient_, identity.assigned_, layout.optimization_barrier_,
+    identity.identity_, identity.stop_gradient_, identity.assigned_, identity.optimization_barrier_,
     layout.reshape_, layout.transpose_, layout.broadcast_to_))
 _PARTS = frozenset((getitem.getitem_, packing.split_, packing.unstack_))
 #: Ops that join the formulas around them, and products, which read transposed arrays as they are.

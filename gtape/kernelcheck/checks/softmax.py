@@ -15,7 +15,7 @@ from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.kernelcheck.checks.bench import Bench, Check, drawn, meant
 from gtape.kernelcheck.checks.rows import extremes, scores, shapes
 from gtape.ops.nn.softmax import log_softmax_, log_softmax_grad_, softmax_, softmax_grad_
-from gtape.ops.reductions.log_sum_exp import reduce_logsumexp_
+from gtape.ops.reductions.sums import reduce_logsumexp_
 
 Array = np.ndarray
 

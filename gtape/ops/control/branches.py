@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from gtape.core import nest
+from gtape.core.context import paused, tracer_now
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import bool_, int32
-from gtape.core.errors import InvalidArgumentError, NotTraceableError
+from gtape.core.errors import InvalidArgumentError, NotTraceableError, UntracedBranchError
+from gtape.core.op import case
+from gtape.core.symbolic_dim import is_open
 from gtape.core.tensor import Tensor
-from gtape.ops.control.both_branches import both_ways, computed_both
-from gtape.ops.control.premises import suppose
+from gtape.opdef.elementwise import Elementwise
+from gtape.opdef.primitive import Primitive, primitive
 from gtape.ops.elementwise.scalars import where
 from gtape.ops.indexing.sorting import argmax
 from gtape.ops.reductions.reductions import reduce_sum
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import reshape_
 from gtape.ops.shape.packing import stack_
+from gtape.trace.graph import Graph, Node
+from gtape.trace.host_callback import HostCallback
 from gtape.trace.subgraph import ClosedOver, Subgraph, SubgraphOp, pack
 
 
@@ -150,3 +157,117 @@ def chosen_switch(index: Tensor, functions: Sequence[Callable[[], Any]],
 
     labels = [f"branch {i}" for i in range(len(functions))] + ["default"]
     return choose("switch_case", index, every, at, labels)
+
+
+# ---------------------------------------------------------------- both branches
+#: The primitives that go over their data once.
+_PASSES = frozenset((
+    "assigned_", "broadcast_in_dim_", "broadcast_to_", "cast_", "changed_rows_", "identity_",
+    "optimization_barrier_", "reduce_all_", "reduce_any_", "reduce_max_", "reduce_mean_",
+    "reduce_min_", "reduce_sum_", "reshape_", "scatter_rows_", "stack_", "stop_gradient_",
+    "sum_to_", "transpose_"))
+#: Elements computed for one that is read or assigned, and those that never count. A step in Python
+#: copies what it reads and assigns, so that it does not save much more.
+_WORK, _FREE = 16, 1 << 14
+
+
+def both_ways(pred: Tensor, inputs: ClosedOver) -> bool:
+    """Whether both branches may be computed: without errors, random numbers, steps in Python or
+    other effects, no gradient through a result, and work in proportion to the data."""
+    graphs = [body.graph for body in inputs.bodies]
+    nodes = [node for graph in graphs for node in graph.nodes]
+    tensors = [t for graph in graphs for t in graph.tensors]
+    if (not all(map(_passes, nodes)) or any(is_open(t.spec.shape) for t in tensors)
+            or any(t._t.differentiable for t in inputs.bodies[0].results)
+            or any(t._t.device is not pred._t.device for t in tensors)):
+        return False
+    work = sum(_size(t) for node in nodes for t in node.outputs)
+    data = sum(_size(t) for graph in graphs for t in (*graph.inputs, *graph.outputs))
+    return work <= _WORK * data + _FREE
+
+
+def _passes(node: Node) -> bool:
+    op = node.op
+    return not node.stays and (isinstance(op, Elementwise) or (
+        isinstance(op, Primitive) and op.name in _PASSES))
+
+
+def _size(tensor: Tensor) -> int:
+    return math.prod(tensor.spec.shape)
+
+
+def computed_both(pred: Tensor, inputs: ClosedOver) -> list[Tensor]:
+    """The results of the first body where `pred` holds, else those of the second; then what they
+    leave in the states that one of them writes.
+
+    Raises:
+        ValueError: a body changes the shape of a state.
+    """
+    inputs.state_types()  # for its error
+    captured, state = inputs.split(inputs.values())
+    ends = []
+    with paused():
+        held = cast(reshape_(pred, shape=()), bool_)
+        for body in inputs.bodies:
+            after = list(state)
+            result = inputs.apply(body, (), captured, after, False)
+            ends.append([*result, *(after[i] for i in inputs.written)])
+        return [where(held, a, b) for a, b in zip(*ends)]
+
+
+# ---------------------------------------------------------------- premises
+@primitive(nondifferentiable=True)
+def premise_(xp: ArrayModule, held: Array, *, expected: bool, why: str) -> Array:
+    """y = held, a condition that must be `expected`."""
+    if bool(held) is not expected:
+        raise UntracedBranchError(why)
+    return held
+
+
+premise_.infer(lambda held, **_: held)
+premise_.has_side_effect = True
+premise_.cases = [case(np.array(True), expected=True, why="x", dtypes=("bool",))]
+
+
+def suppose(pred: Tensor, expected: bool, reason: NotTraceableError) -> None:
+    """Let the present trace serve only the calls for which `pred` is `expected`.
+
+    Raises:
+        NotTraceableError: the `reason` given; there is no Python code to run for other calls.
+    """
+    if not tracer_now().outermost.replaceable:
+        raise reason
+    with paused():
+        premise_(cast(reshape_(pred, shape=()), bool_), expected=expected, why=str(reason))
+
+
+def check_premises(graph: Graph, replaceable: bool) -> None:
+    """See to it that a call can run as Python where a premise does not hold.
+
+    Raises:
+        NotTraceableError: it cannot, or may have printed a line by then, or done something else
+            that would be done again.
+    """
+    done = False
+    for node in graph.nodes:
+        steps = list(_steps(node))
+        premises = [step for step in steps if step.op is premise_]
+        deeds = any(step.has_side_effect for step in steps if step.op is not premise_)
+        if premises and (done or not replaceable or deeds):
+            raise NotTraceableError(premises[0].attrs[1])
+        done = done or deeds
+
+
+def _steps(node: Node) -> Iterator[Node]:
+    """The node, or those of the graphs that it applies, which may be applied often."""
+    parts = node.op.parts if isinstance(node.op, HostCallback) else ()
+    if not parts:
+        yield node
+    for part in parts:
+        for inner in part.nodes:
+            yield from _steps(inner)
+
+
+def has_premises(graph: Graph) -> bool:
+    """Whether there are calls that the graph does not serve."""
+    return any(step.op is premise_ for node in graph.nodes for step in _steps(node))

@@ -210,7 +210,7 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
         ValueError, InvalidArgumentError: as `map_fn`.
         NotTraceableError: `fn` must see the elements one by one, and may not.
     """
-    from gtape.vmap.vectorized_map import NEEDS_ELEMENTS, batch_of
+    from gtape.vmap.batch_trace import NEEDS_ELEMENTS, batch_of
 
     as_function(fn, "vectorized_map: fn")
     leaves, count = _length("vectorized_map", elems, broadcast=True)

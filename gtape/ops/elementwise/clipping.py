@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import Any, SupportsFloat
 
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import Tensor
+from gtape.opdef.scalar_graph import Expr
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.linalg.norms import global_norm
 from gtape.ops.reductions.reductions import prepared, reduce_sum_
 from gtape.ops.shape.casting import cast
-
-if TYPE_CHECKING:
-    from gtape.opdef.scalar_graph import Expr
-from gtape.core.annotations import IntsLike, TensorLike
 
 
 def _of_values(t: TensorLike, clipped: Tensor) -> IndexedSlices | Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,9 @@ from gtape.core.convert import convert, convert_like
 from gtape.core.formatting import shown
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
-from gtape.opdef.eager_functions import operands
+from gtape.opdef.eager_functions import operands, unspecialised
+from gtape.opdef.scalar_graph import Expr
+from gtape.opdef.scalar_ops import ScalarFunction
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.linalg.products import matmul
 from gtape.ops.shape.casting import cast
@@ -165,6 +168,73 @@ def polyval(coeffs: TensorLike, x: TensorLike, name: str | None = None) -> Tenso
     return total
 
 
+def _number(name: str, value: Tensor) -> Tensor:
+    x = convert(value)
+    if not (x.dtype.is_differentiable or x.dtype.is_integer):
+        raise TypeError(f"{name} takes numbers; got {x.spec}")
+    return x
+
+
+def real(input: Tensor, name: str | None = None) -> Tensor:
+    """The real part; a real tensor is given back as it is.
+
+    Raises:
+        TypeError: no numbers.
+    """
+    x = _number("real", input)
+    return s.real_part(x) if x.dtype.is_complex else x
+
+
+def imag(input: Tensor, name: str | None = None) -> Tensor:
+    """The imaginary part; zeros for a real tensor.
+
+    Raises:
+        TypeError: no numbers.
+    """
+    x = _number("imag", input)
+    if x.dtype.is_complex:
+        return s.imag_part(x)
+    return zeros_like(x)
+
+
+def conj(x: Tensor, name: str | None = None) -> Tensor:
+    """The complex conjugate; a real tensor is given back as it is.
+
+    Raises:
+        TypeError: no numbers.
+    """
+    tensor = _number("conj", x)
+    return s.conj(tensor) if tensor.dtype.is_complex else tensor
+
+
+def _real_angle(x: Any) -> Expr:
+    """π where x < 0, else 0; its gradient is None."""
+    return s.where(x < 0, math.pi, 0)
+
+
+_real_angle_op = ScalarFunction(_real_angle, types="real_float", name="real_angle",
+                                domain=(0.5, 2.0))
+_real_angle_op.declare()
+real_angle = unspecialised(_real_angle_op, ("x",))
+
+
+def angle(input: Tensor, name: str | None = None) -> Tensor:
+    """The argument of z in radians; for a real tensor π where it is negative and 0 elsewhere.
+
+    Raises:
+        TypeError: no numbers.
+    """
+    x = _number("angle", input)
+    return s.complex_angle(x) if x.dtype.is_complex else real_angle(x)
+
+
+def squared_length(x: Tensor) -> Tensor:
+    """|x|², real."""
+    if not x.dtype.is_complex:
+        return s.square(x)
+    return s.add(s.square(s.real_part(x)), s.square(s.imag_part(x)))
+
+
 def _divmod(self: object, other: TensorLike) -> tuple[Any, Any]:
     return s.floordiv(self, other), s.floormod(self, other)
 
@@ -198,4 +268,3 @@ for _class in (Tensor, Variable):
     _hash = _class.__hash__
     _install(_class)
     _class.__hash__ = _hash  # type: ignore[method-assign]
-

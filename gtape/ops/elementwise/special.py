@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.tensor import Tensor
 from gtape.opdef.eager_functions import unspecialised
+from gtape.opdef.scalar_graph import Expr
 from gtape.opdef.scalar_ops import ScalarFunction
 from gtape.ops.elementwise.scalars import (
     divide_no_nan,
@@ -28,11 +31,6 @@ from gtape.ops.elementwise.scalars import (
 from gtape.ops.reductions.cumulative import cumsum
 from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.packing import split_
-
-if TYPE_CHECKING:
-    from gtape.opdef.scalar_graph import Expr
-from gtape.core.annotations import TensorLike
-from gtape.core.device import Array, ArrayModule
 
 _ROOT_PI = math.sqrt(math.pi)
 

@@ -21,11 +21,10 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints
-from gtape.ops.checks.ranges import within
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.image.adjustments import of_rank
 from gtape.ops.image.geometry import pad_to_bounding_box
-from gtape.ops.indexing.gathering import gather_
+from gtape.ops.indexing.gathering import gather_, within
 from gtape.ops.linalg.products import matmul_
 from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.casting import cast, cast_

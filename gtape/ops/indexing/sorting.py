@@ -22,8 +22,7 @@ from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, as_int, index_tensor, taken
 from gtape.ops.elementwise import scalars as s
-from gtape.ops.reductions.logical import reduce_all_, reduce_any_
-from gtape.ops.reductions.reductions import reduce_sum_
+from gtape.ops.reductions.reductions import reduce_all_, reduce_any_, reduce_sum_
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.creation import is_class
 from gtape.ops.shape.layout import reshape_, transpose_

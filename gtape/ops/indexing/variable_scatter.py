@@ -23,9 +23,8 @@ from gtape.numerics.scatter import segment_max, segment_min, segment_prod, segme
 from gtape.opdef.dtype_rules import same_device
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import index_tensor
-from gtape.ops.checks.ranges import check_rows
 from gtape.ops.elementwise.scalar_numpy import truncatediv
-from gtape.ops.indexing.gathering import _checked_rows
+from gtape.ops.indexing.gathering import _checked_rows, check_rows
 from gtape.ops.shape.layout import broadcast_to_
 
 _ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "min": "minimum",

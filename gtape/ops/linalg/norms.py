@@ -23,7 +23,7 @@ from gtape.numerics.sums import total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import axes_of, taken
 from gtape.ops.elementwise import scalars as s
-from gtape.ops.elementwise.complex_parts import squared_length
+from gtape.ops.elementwise.operators import squared_length
 from gtape.ops.reductions.reductions import prepared, reduce_max_, reduce_sum_
 from gtape.ops.shape.casting import cast_
 from gtape.ops.shape.creation import ones_like, zeros_like

@@ -24,7 +24,6 @@ from gtape.numerics.arrays import working
 from gtape.numerics.sums import squares, total
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, one_dtype, taken
-from gtape.ops.checks.ranges import within_
 from gtape.ops.elementwise.scalars import (
     divide,
     divide_no_nan,
@@ -40,6 +39,7 @@ from gtape.ops.elementwise.scalars import (
     subtract,
     where,
 )
+from gtape.ops.indexing.gathering import within_
 from gtape.ops.linalg.products import pair
 from gtape.ops.nn.activations import relu
 from gtape.ops.nn.softmax import exponentials, log_softmax_, scores_spec, shifted, softmax_grad_

@@ -22,6 +22,7 @@ from gtape.ops.ragged import conversions, indexing, joining, reductions
 from gtape.ops.ragged.elementwise import applied, mapped
 from gtape.ops.ragged.partition import DynamicRaggedShape
 from gtape.ops.ragged.ragged_tensor import RaggedTensor, rank_of
+from gtape.ops.shape import identity as passing
 from gtape.ops.shape import layout, shapes
 from gtape.ops.shape.creation import ones_like, zeros_like
 from gtape.ops.sparse.methods import dense_bincount
@@ -43,7 +44,7 @@ def rank(input: RaggedTensor, name: str | None = None) -> Tensor:
 
 
 def identity(input: RaggedTensor, name: str | None = None) -> RaggedTensor:
-    return input._mapped_(layout.identity)
+    return input._mapped_(passing.identity)
 
 
 def reshape(tensor: RaggedTensor, shape: IntsLike, name: str | None = None) -> Tensor:

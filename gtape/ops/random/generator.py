@@ -25,7 +25,7 @@ from gtape.ops.elementwise.scalars import multiply
 from gtape.ops.random import functions
 from gtape.ops.random.streams import Position, mixed
 from gtape.ops.random.streams import signed as _signed
-from gtape.ops.shape.layout import identity_
+from gtape.ops.shape.identity import identity_
 from gtape.ops.shape.packing import stack_
 from gtape.trace.host_callback import symbolic
 

@@ -24,9 +24,8 @@ from gtape.core.tensor import Tensor
 from gtape.numerics.scatter import segment_count
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, as_int, host_value, taken
-from gtape.ops.checks.ranges import within
 from gtape.ops.elementwise.scalars import where
-from gtape.ops.indexing.gathering import scatter_nd_, scatter_rows_
+from gtape.ops.indexing.gathering import scatter_nd_, scatter_rows_, within
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.creation import ones
 from gtape.ops.shape.layout import reshape, reshape_

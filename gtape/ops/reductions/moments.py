@@ -20,7 +20,7 @@ from gtape.opdef.composite import composite
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import axes_of, taken
 from gtape.ops.elementwise import scalars as s
-from gtape.ops.elementwise.complex_parts import squared_length
+from gtape.ops.elementwise.operators import squared_length
 from gtape.ops.reductions.reductions import (
     CASES,
     Axes,

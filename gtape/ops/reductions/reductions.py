@@ -12,7 +12,8 @@ from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
 from gtape.core.device import Array, ArrayModule
-from gtape.core.dtypes import float32, running_type
+from gtape.core.dtypes import as_dtype, bool_, float32, running_type
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes, reduced
 from gtape.core.tensor import EagerTensor, Tensor
@@ -20,7 +21,7 @@ from gtape.numerics.sums import integer_mean, total
 from gtape.opdef.broadcasting import axes_to_sum
 from gtape.opdef.primitive import Primitive, primitive
 from gtape.ops.arguments import axes_of, named, taken
-from gtape.ops.elementwise.scalars import divide, equal
+from gtape.ops.elementwise.scalars import divide, equal, logical_not, not_equal
 from gtape.ops.shape.casting import cast_
 from gtape.ops.shape.layout import broadcast_to_, reshape_, sum_to_, transpose_
 from gtape.ops.shape.packing import concat_, split_, stack_, unstack_
@@ -248,3 +249,61 @@ def _ones(shape: tuple[int, ...], like: Tensor) -> EagerTensor:
 reduce_prod = reduction(reduce_prod_, refuses="bools",
                         doc="Π x over `axis` (all axes when None); 1 for no elements. The gradient "
                             "is exact at zeros.")
+
+
+# ---------------------------------------------------------------- logical reductions
+def _bool_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
+    if not x.dtype.is_bool:
+        raise InvalidArgumentError(f"{name} takes bools; got {x}. Write a comparison such as "
+                                   f"x > 0, or tf.cast(x, tf.bool)")
+    return Spec(reduced(x.shape, axis, keepdims), bool_)
+
+
+@primitive(nondifferentiable=True, tf_name="All")
+def reduce_all_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    """y = whether all of x are true over `axis`."""
+    return xp.all(x, axis=axis, keepdims=keepdims)
+
+
+reduce_all_.on_cuda("kernels.reductions.reduce", operation="Min")
+reduce_all_.infer(lambda x, *, axis, keepdims: _bool_spec("reduce_all", x, axis, keepdims))
+
+
+@primitive(nondifferentiable=True, tf_name="Any")
+def reduce_any_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    """y = whether any of x is true over `axis`."""
+    return xp.any(x, axis=axis, keepdims=keepdims)
+
+
+reduce_any_.on_cuda("kernels.reductions.reduce", operation="Max")
+reduce_any_.infer(lambda x, *, axis, keepdims: _bool_spec("reduce_any", x, axis, keepdims))
+
+
+_SOME = np.array([[True, False, True], [True, True, True]])
+reduce_all_.cases = [case(_SOME, axis=(1,)), case(_SOME, axis=(0, 1), keepdims=True)]
+reduce_any_.cases = reduce_all_.cases
+reduce_all = reduction(reduce_all_, refuses="not bools",
+                       doc="Whether all elements are true over `axis`; true for no elements.")
+reduce_any = reduction(reduce_any_, refuses="not bools",
+                       doc="Whether any element is true over `axis`; false for no elements.")
+
+
+# ---------------------------------------------------------------- counts
+def count_nonzero(input: TensorLike, axis: IntsLike | None = None, keepdims: bool | None = None,
+                  dtype: object = "int64", name: str | None = None) -> Tensor:
+    """How many elements are not 0 (or not an empty string) over `axis`. Not differentiable.
+
+    Raises:
+        InvalidArgumentError: no such axis.
+    """
+    x, axes = prepared("count_nonzero", input, axis)
+    nothing: Any = "" if x.dtype.name == "string" else 0
+    hit = x if x.dtype.is_bool else not_equal(x, nothing)
+    return reduce_sum_(cast_(hit, dtype=as_dtype(dtype)), axis=axes, keepdims=bool(keepdims))
+
+
+def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
+    """The share of zeros among the elements, float32; nan for no elements."""
+    x, axes = prepared("zero_fraction", value, None)
+    zeros = logical_not(x) if x.dtype.is_bool else equal(x, 0)
+    return reduce_mean_(cast_(zeros, dtype=float32), axis=axes)

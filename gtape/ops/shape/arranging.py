@@ -18,8 +18,7 @@ from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, host_value, index_tensor
-from gtape.ops.checks.ranges import within
-from gtape.ops.indexing.gathering import gather_, rows_or_zero_
+from gtape.ops.indexing.gathering import gather_, rows_or_zero_, within
 from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.layout import broadcast_to_, reshape, reshape_
 

@@ -28,8 +28,8 @@ from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, as_shape, as_tensors, optional_dtype
 from gtape.ops.elementwise.scalars import equal, where
 from gtape.ops.shape.casting import cast
+from gtape.ops.shape.identity import move
 from gtape.ops.shape.layout import broadcast_to_, expand_dims, reshape
-from gtape.ops.shape.transfer import move
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 

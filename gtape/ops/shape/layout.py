@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gtape.core import nest
 from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
 from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
-from gtape.core.placement import _scoped
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes
 from gtape.core.tensor import Tensor
@@ -22,29 +20,7 @@ from gtape.opdef import broadcasting
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, as_shape, axes_of
 from gtape.ops.elementwise.scalars import conj
-from gtape.ops.shape.transfer import move
-
-
-@primitive(linear="x", tf_name="Identity")
-def identity_(xp: ArrayModule, x: object) -> Any:
-    """y = x, as a new tensor."""
-    return x
-
-
-identity_.infer(lambda x: x)
-identity_.vjp(x=lambda g: g)
-identity_.cases = [case((2, 3))]
-
-
-@primitive(linear="x", tf_name="Identity")
-def optimization_barrier_(xp: ArrayModule, x: Array) -> Array:
-    """y = x; what a compiled program computes of y is computed anew, not taken from x's."""
-    return x
-
-
-optimization_barrier_.infer(lambda x: x)
-optimization_barrier_.vjp(x=lambda g: g)
-optimization_barrier_.cases = [case((2, 3))]
+from gtape.ops.shape.identity import identity_
 
 
 @primitive(linear="x", tf_name="Reshape")
@@ -229,19 +205,6 @@ def squeeze(input: TensorLike, axis: IntsLike | None = None, name: str | None = 
     return reshape_(x, shape=tuple(n for i, n in enumerate(shape) if i not in gone))
 
 
-@takes_composites
-def identity(input: TensorLike, name: str | None = None) -> Tensor:
-    """A new tensor with the value of `input`, on the current device; nests are mapped.
-
-    The gradient passes unchanged; on another device it is moved back.
-    """
-    if nest.is_nested(input) and not isinstance(input, (list, tuple)):
-        return nest.map_structure(identity, input)
-    x = convert(input)
-    place = _scoped.get()
-    return identity_(x) if place is None or place is x._t.device else move(x, place)
-
-
 def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """`x`, when its shape fits `shape` (None for any length).
 
@@ -252,6 +215,3 @@ def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     if not TensorShape(shape).is_compatible_with(tensor.shape):
         raise InvalidArgumentError(f"ensure_shape: {tensor.spec} does not fit {TensorShape(shape)}")
     return identity_(tensor)
-
-
-identity_.sparse = True

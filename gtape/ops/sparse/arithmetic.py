@@ -13,10 +13,9 @@ from gtape.core.convert import convert, convert_like
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.arguments import as_float, host
-from gtape.ops.checks.ranges import check_rows
 from gtape.ops.elementwise import scalars
-from gtape.ops.elementwise.complex_parts import conj
-from gtape.ops.indexing.gathering import gather, gather_, scatter_nd_, scatter_rows_
+from gtape.ops.elementwise.operators import conj
+from gtape.ops.indexing.gathering import check_rows, gather, gather_, scatter_nd_, scatter_rows_
 from gtape.ops.reductions.reductions import reduce_sum
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import expand_dims, reshape_, swap_last

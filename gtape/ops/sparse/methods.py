@@ -16,7 +16,8 @@ from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, host
 from gtape.ops.indexing.gathering import scatter_rows_
 from gtape.ops.shape.casting import cast
-from gtape.ops.shape.layout import identity, reshape_
+from gtape.ops.shape.identity import identity
+from gtape.ops.shape.layout import reshape_
 from gtape.ops.sparse.layout import to_dense
 from gtape.ops.sparse.tensor import SparseTensor, pick, placed
 

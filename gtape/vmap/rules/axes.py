@@ -7,9 +7,9 @@ from typing import Any
 
 from gtape.core.op import Op
 from gtape.core.tensor import Tensor
-from gtape.ops.checks import numerics, ranges
+from gtape.ops.checks import numerics
 from gtape.ops.image import adjustments
-from gtape.ops.indexing import masking, sorting
+from gtape.ops.indexing import gathering, masking, sorting
 from gtape.ops.linalg import (
     diagonals,
     eigen,
@@ -24,13 +24,11 @@ from gtape.ops.random import functions
 from gtape.ops.reductions import (
     cumulative,
     histograms,
-    log_sum_exp,
-    logical,
     moments,
     reductions,
     sums,
 )
-from gtape.ops.shape import arranging, casting, identity, layout, packing
+from gtape.ops.shape import arranging, casting, identity, packing
 from gtape.ops.signal import fourier, frames
 from gtape.vmap.operand import Attrs, Operand, batches
 
@@ -48,9 +46,9 @@ def behind(axis: int | tuple[int, ...]) -> Any:
 
 
 @batches(reductions.reduce_sum_, reductions.reduce_mean_, reductions.reduce_max_,
-         reductions.reduce_min_, reductions.reduce_prod_, logical.reduce_all_,
-         logical.reduce_any_, log_sum_exp.reduce_logsumexp_,
-         moments.reduce_variance_, norms.euclidean_norm_, log_sum_exp.share_,
+         reductions.reduce_min_, reductions.reduce_prod_, reductions.reduce_all_,
+         reductions.reduce_any_, sums.reduce_logsumexp_,
+         moments.reduce_variance_, norms.euclidean_norm_, sums.share_,
          softmax.softmax_, softmax.softmax_grad_, softmax.log_softmax_, softmax.log_softmax_grad_,
          cumulative.cumsum_, cumulative.cumprod_,
          cumulative.cumulative_logsumexp_, cumulative.shift_, cumulative.linear_scan_,
@@ -81,9 +79,9 @@ def _sequences(op: Any, xs: Operands, attrs: Attrs) -> Any:
     return run(op, [x.tensor, lengths.tensor], {n: behind(a) for n, a in attrs.items()})
 
 
-@batches(layout.identity_, layout.optimization_barrier_, identity.stop_gradient_, casting.cast_,
-         casting.bitcast_, numerics.check_numerics_, ranges.within_, histograms.bins_, sums.add_n_,
-         functions.gamma_slope_, diagonals.cross_, matrix_functions.det_,
+@batches(identity.identity_, identity.optimization_barrier_, identity.stop_gradient_, casting.cast_,
+         casting.bitcast_, numerics.check_numerics_, gathering.within_, histograms.bins_,
+         sums.add_n_, functions.gamma_slope_, diagonals.cross_, matrix_functions.det_,
          matrix_functions.cofactors_, matrix_functions.cofactor_change_, matrix_functions.slogdet_,
          systems.pinv_, matrix_functions.expm_, matrix_functions.logm_,
          matrix_functions.square_root_, solving.inv_, solving.cholesky_, eigen.eigh_,
