@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Sequence
 
-from gtape.cli.errors import CommandError
+from gtape.cli.output import CommandError
 from gtape.devices import cache
 from gtape.devices.cache_limits import BYTES, DAY, DAYS, CacheEntry, kept, remove
 

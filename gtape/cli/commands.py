@@ -1,7 +1,8 @@
 """The parser of `python -m gtape`, and the call of the chosen command.
 
-A command module has `HELP` (one line), `add_arguments(parser)` and `execute(options) -> status`.
-`PASSES_ON` names what receives the arguments that the command does not know itself.
+A command has `HELP` (one line), `add_arguments(parser)` and `execute(options) -> status`, be it a
+module or a `CheckoutCommand`. `PASSES_ON` names what receives the arguments that the command does
+not know itself.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from gtape._version import version
-from gtape.cli import bench, cache, demo, examples, explain, info, kernels, output, run, test
-from gtape.cli.errors import CommandError
+from gtape.cli import cache, checkout, demo, explain, info, kernels, output, run
 
-_COMMANDS: dict[str, ModuleType] = {
-    "demo": demo, "info": info, "test": test, "examples": examples, "explain": explain,
-    "bench": bench, "kernels": kernels, "cache": cache, "run": run}
+Command = ModuleType | checkout.CheckoutCommand
+# In the order of the help: what a new user tries first.
+_COMMANDS: dict[str, Command] = {
+    "demo": demo, "info": info, **checkout.COMMANDS, "explain": explain, "kernels": kernels,
+    "cache": cache, "run": run}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,25 +29,26 @@ def parser() -> argparse.ArgumentParser:
         epilog="python -m gtape COMMAND --help explains a command")
     top.add_argument("--version", action="version", version=f"gtape {version}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, module in _COMMANDS.items():
-        command = commands.add_parser(
-            name, help=module.HELP, description=module.HELP, allow_abbrev=False,
-            epilog=_passing_on(module))
-        module.add_arguments(command)
-        command.set_defaults(command=module, command_name=name)
+    for name, command in _COMMANDS.items():
+        receiver = _receiver(command)
+        # An abbreviation would take arguments away from the receiver of the others.
+        of_command = commands.add_parser(
+            name, help=command.HELP, description=command.HELP, allow_abbrev=False,
+            epilog=receiver and f"Every other argument goes to {receiver}.")
+        command.add_arguments(of_command)
+        of_command.set_defaults(command=command, command_name=name)
     return top
 
 
-def _passing_on(module: ModuleType) -> str | None:
-    receiver = getattr(module, "PASSES_ON", None)
-    return receiver and f"Every other argument goes to {receiver}."
+def _receiver(command: Command) -> str | None:
+    return getattr(command, "PASSES_ON", None)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of one command; exits with usage on wrong ones."""
     top = parser()
     options, unknown = top.parse_known_args(arguments)
-    if unknown and not hasattr(options.command, "PASSES_ON"):
+    if unknown and _receiver(options.command) is None:
         top.error(f"{options.command_name} does not know {' '.join(unknown)}; "
                   f"see python -m gtape {options.command_name} --help")
     options.passed_on = unknown
@@ -62,7 +65,7 @@ def _run(arguments: Sequence[str]) -> int:
     options = parse(arguments)
     try:
         return int(options.command.execute(options))
-    except CommandError as error:
+    except output.CommandError as error:
         output.complain(f"gtape {options.command_name}: {error}")
         return output.FAILED
     except KeyboardInterrupt:

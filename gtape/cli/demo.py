@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gtape.cli import checkout
-from gtape.cli.errors import CommandError
+from gtape.cli.output import INTERRUPTED, CommandError
 
 if TYPE_CHECKING:
-    from gtape.demo import digits
-    from gtape.demo.gpt import command
+    from gtape.demo import digits, gpt
 
 HELP = ("train a small network on handwritten digits, or a GPT on Python's documentation, with a "
         "report and checkpoints")
 _EPOCHS = 20
-_INTERRUPTED = 130
 
 
 def _whole(text: str) -> int:
@@ -73,7 +71,7 @@ def _digits_lines(outcome: digits.DigitsOutcome) -> list[str]:
         f"next      python -m gtape {follow_up}"]
 
 
-def _gpt_lines(outcome: command.GptOutcome) -> list[str]:
+def _gpt_lines(outcome: gpt.GptOutcome) -> list[str]:
     speed = outcome.tokens_per_second
     return [
         outcome.sample, "", f"wrote {outcome.report} and {outcome.checkpoint}", "",
@@ -96,7 +94,7 @@ def _train_digits(options: argparse.Namespace) -> int:
 
 
 def _train_gpt(options: argparse.Namespace) -> int:
-    from gtape.demo.gpt.command import SMALL, GptOptions, TrainingPlan, run
+    from gtape.demo.gpt import SMALL, GptOptions, TrainingPlan, run
 
     if options.epochs:
         raise CommandError("--epochs is for the digits demo; the gpt demo takes --steps")
@@ -106,13 +104,13 @@ def _train_gpt(options: argparse.Namespace) -> int:
     if outcome.report is None:
         print(f"stopped after step {outcome.steps}; wrote {outcome.checkpoint}\n"
               f"go on with python -m gtape demo gpt --resume --out {options.out}")
-        return _INTERRUPTED
+        return INTERRUPTED
     print("\n".join(_gpt_lines(outcome)))
     return 0
 
 
 def execute(options: argparse.Namespace) -> int:
-    from gtape.demo.environment import DemoError
+    from gtape.demo.training import DemoError
 
     try:
         return (_train_gpt if options.dataset == "gpt" else _train_digits)(options)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import gtape as tf
-from gtape.cli.errors import CommandError
+from gtape.cli.output import CommandError
 from gtape.core.errors import GradientNoneWarning
 
 HELP = "run a program, explaining every gradient that is None"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from gtape.cli.errors import CommandError
+from gtape.cli.output import CommandError
 from gtape.core.dtypes import bfloat16
 from gtape.kernelcheck import ARCHITECTURES, SCHEDULES
 

@@ -1,4 +1,5 @@
-"""Standard output and error of commands, wherever they lead: pipes, full disks, old terminals."""
+"""Standard output and error of commands, wherever they lead: pipes, full disks, old terminals;
+and the error that ends a command."""
 
 from __future__ import annotations
 
@@ -8,9 +9,14 @@ import sys
 from collections.abc import Callable
 
 FAILED = 2
+# As shells say of a program that Ctrl-C ended: 128 and the number of SIGINT.
 INTERRUPTED = 130
 #: What writing to a disk that is full, gone or limited raises.
 _LOST = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+class CommandError(Exception):
+    """A command cannot run, and ends with status 2; the message says what to do about it."""
 
 
 def status(run: Callable[[], int]) -> int:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from gtape.cli.errors import CommandError
 from gtape.cli.explain import as_program
+from gtape.cli.output import CommandError
 from gtape.core.errors import EngineError
 
 HELP = "run a program that imports tensorflow or keras, unedited, on gtape"

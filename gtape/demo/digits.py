@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from platform import python_version
 from statistics import median
 
 import numpy as np
 
 import gtape as tf
 from gtape.core.atomic_files import write_whole
-from gtape.demo import data
-from gtape.demo.environment import DemoError, require_device, scope, writable_folder
-from gtape.demo.evaluation import Evaluation, evaluate
-from gtape.demo.model import DigitsNet, load, parameter_count, save
-from gtape.demo.progress import progress
-from gtape.demo.report import Findings, page
-from gtape.demo.training import TrainingStep, bill, steps_per_epoch, train
+from gtape.demo import digits_model as data
+from gtape.demo import page
+from gtape.demo.digits_model import (
+    DigitsNet,
+    Evaluation,
+    HeldBytes,
+    TrainingStep,
+    bill,
+    evaluate,
+    load,
+    parameter_count,
+    save,
+    steps_per_epoch,
+    train,
+)
+from gtape.demo.training import (
+    DemoError,
+    command_line,
+    progress,
+    require_device,
+    scope,
+    versions,
+    writable_folder,
+)
 
 _HELD_OUT = 0.2
 #: The split is the same for every `DigitsOptions.seed`, so that runs can be compared.
 _SPLIT_SEED = 0
+_MOST_MISTAKES = 12
 
 
 @dataclass(frozen=True)
@@ -79,9 +97,8 @@ class _DigitsRun:
             for step in steps:
                 self.steps.append(step)
                 if step.number % self.per_epoch == 0 or step.number == self.total:
-                    found = evaluate(self.model, self.test)
-                    self.evaluations[step.number] = found
-                    show.note(f"held-out {found.accuracy:.1%}")
+                    seen = self.evaluations[step.number] = evaluate(self.model, self.test)
+                    show.note(f"held-out {seen.accuracy:.1%}")
                 show.step(step.number, step.loss)
         return self.evaluations[self.total]
 
@@ -98,35 +115,97 @@ def _verify(file: Path, expected: Evaluation) -> None:
                         f"{loaded.accuracy:.4f} after loading, {expected.accuracy:.4f} before")
 
 
-def _command(options: DigitsOptions) -> str:
-    words = ["python -m gtape demo digits", f"--out {shlex.quote(str(options.out))}",
-             f"--seed {options.seed}"]
-    words.append(f"--steps {options.steps}" if options.steps else f"--epochs {options.epochs}")
-    if options.device:
-        words.append(f"--device {options.device}")
-    if options.eager:
-        words.append("--eager")
-    return " ".join(words)
+def readable_bytes(count: int) -> str:
+    """'512 B', '1.5 KiB', '3.2 MiB'."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
 
 
-def _findings(run: _DigitsRun, evaluation: Evaluation, outcome: DigitsOutcome) -> Findings:
-    size = run.options.batch_size
+def _curves(run: _DigitsRun) -> str:
+    accuracy = {number: seen.accuracy for number, seen in run.evaluations.items()}
+    return page.section(
+        "Training", "Cross entropy of every batch (thin), its running mean (thick); accuracy "
+        "on the held-out digits, which no step ever saw, after every pass over the training set.",
+        page.row([page.figure(page.loss_curve([step.loss for step in run.steps]),
+                              "training loss, on a logarithmic scale"),
+                  page.figure(page.accuracy_curve(accuracy), "held-out accuracy")]))
+
+
+def _mistake(evaluation: Evaluation, index: int) -> str:
+    truth = int(evaluation.samples.labels[index])
+    guess = int(evaluation.predicted[index])
+    chances = evaluation.probabilities[index]
+    drawing = page.picture(evaluation.samples.images[index, :, :, 0], 12,
+                           f"a {truth} read as {guess}")
+    return page.figure(drawing, f"{truth} read as {guess}: gave {chances[guess]:.0%} to {guess}, "
+                                f"{chances[truth]:.0%} to {truth}")
+
+
+def _mistakes(evaluation: Evaluation) -> str:
+    wrong = evaluation.mistakes
+    if not len(wrong):
+        return page.section("Worst mistakes", "None: every held-out digit was read right.", "")
+    shown = [_mistake(evaluation, int(i)) for i in wrong[:_MOST_MISTAKES]]
+    return page.section(
+        "Worst mistakes", f"{len(wrong)} of {len(evaluation.samples)} held-out digits were "
+        f"misread. The ones whose true label got the least probability come first.",
+        page.row(shown))
+
+
+def _bill_row(held: HeldBytes, largest: int) -> str:
+    width = 100 * held.bytes / (largest or 1)
+    return (f"<tr><td><code>{escape(held.op)}</code></td>"
+            f"<td><code>{escape(held.source)}</code></td>"
+            f"<td>{escape(held.place)}</td><td class=\"n\">{readable_bytes(held.bytes)}</td>"
+            f'<td class="bar"><i style="width:{width:.1f}%"></i></td></tr>')
+
+
+def _bill(rows: Sequence[HeldBytes], batch_size: int) -> str:
+    largest = max((row.bytes for row in rows), default=0)
+    total = sum(row.bytes for row in rows)
+    body = "".join(_bill_row(row, largest) for row in rows)
+    table = (f'<div class="scroll"><table><thead><tr><th>operation</th><th>source</th>'
+             f'<th>line</th><th class="n">kept</th><th></th></tr></thead><tbody>{body}</tbody>'
+             f'<tfoot><tr><td colspan="3">{len(rows)} operations</td>'
+             f'<td class="n">{readable_bytes(total)}</td><td></td></tr></tfoot></table></div>')
+    return page.section(
+        "The tape of one step", f"What GradientTape recorded for one batch of {batch_size} "
+        f"images, in order, and the bytes each operation keeps for its gradient.", table)
+
+
+def _page(run: _DigitsRun, evaluation: Evaluation, outcome: DigitsOutcome) -> str:
+    """The whole report as HTML text."""
+    options, size = run.options, run.options.batch_size
+    length = f"--steps {options.steps}" if options.steps else f"--epochs {options.epochs}"
+    numbers = [("held-out accuracy", f"{outcome.accuracy:.1%}"), ("device", outcome.device),
+               ("per step", f"{outcome.step_seconds * 1e3:.2f} ms"),
+               ("parameters", f"{parameter_count(run.model):,}")]
+    details = [
+        ("command", command_line("digits", options.out, options.device, options.eager,
+                                 f"--seed {options.seed}", length)),
+        ("data", f"{len(run.train)} training and {len(run.test)} held-out digits, shuffled"),
+        ("optimizer", f"Adam, learning rate {options.learning_rate:g} falling to 0"),
+        ("steps", f"{outcome.steps} of {size} images, "
+                  f"{sum(step.seconds for step in run.steps):.1f} s in all"),
+        ("versions", versions()),
+        ("checkpoint", f"{outcome.checkpoint.name}: loaded back, same probabilities")]
     first = data.Samples(run.train.images[:size], run.train.labels[:size])
-    tiles = [("held-out accuracy", f"{outcome.accuracy:.1%}"), ("device", outcome.device),
-             ("per step", f"{outcome.step_seconds * 1e3:.2f} ms"),
-             ("parameters", f"{parameter_count(run.model):,}")]
-    facts = [("command", _command(run.options)),
-             ("data", f"{len(run.train)} training and {len(run.test)} held-out digits, shuffled"),
-             ("optimizer", f"Adam, learning rate {run.options.learning_rate:g} falling to 0"),
-             ("steps", f"{outcome.steps} of {size} images, "
-                       f"{sum(step.seconds for step in run.steps):.1f} s in all"),
-             ("versions", f"gtape {tf.__version__}, NumPy {np.__version__}, "
-                          f"Python {python_version()}"),
-             ("checkpoint", f"{outcome.checkpoint.name}: loaded back, same probabilities")]
-    return Findings(
-        [step.loss for step in run.steps],
-        {number: found.accuracy for number, found in run.evaluations.items()}, evaluation,
-        bill(run.model, first), size, run.model.kernel1.numpy(), tiles, facts)
+    return page.document("handwritten digits", "".join([
+        "<h1>Handwritten digits</h1>",
+        "<p>A small convolutional network, trained by a written-out GradientTape loop.</p>",
+        page.tiles(numbers),
+        _curves(run),
+        page.section("Confusion", "How often each digit was read as each other one.", page.row([
+            page.figure(page.confusion_matrix(evaluation.confusion), "held-out digits")])),
+        _mistakes(evaluation),
+        page.section("First layer", "The 3 x 3 filters that the first convolution learned.",
+                     page.row(page.filters(run.model.kernel1.numpy()), "row filters")),
+        _bill(bill(run.model, first), size),
+        page.facts(details)]))
 
 
 def run(options: DigitsOptions) -> DigitsOutcome:
@@ -146,6 +225,6 @@ def run(options: DigitsOptions) -> DigitsOutcome:
             folder / "report.html", folder / "digits.safetensors")
         save(training.model, outcome.checkpoint)
         _verify(outcome.checkpoint, evaluation)
-        report = page(_findings(training, evaluation, outcome))
+        report = _page(training, evaluation, outcome)
     write_whole(outcome.report, report.encode())
     return outcome

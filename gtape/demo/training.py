@@ -1,77 +1,182 @@
-"""The training loop of the digits, and what the tape of one step keeps for the way back."""
+"""What both demonstrations train with: a device, a folder, one training step written out with
+GradientTape, Ctrl-C between steps, and progress: a live bar on a terminal, else plain lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import cos, pi
+import importlib.util
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from platform import python_version
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 import gtape as tf
-from gtape.demo.data import Samples, batches
-from gtape.demo.model import DigitsNet
-from gtape.demo.step import make_step, mean_loss
 
 if TYPE_CHECKING:
     from gtape.core.tensor import Tensor
 
 
-class TrainingStep(NamedTuple):
-    """One optimizer step: its number from 1, the loss before it, its wall time."""
-
-    number: int
-    loss: float
-    seconds: float
+class DemoError(RuntimeError):
+    """A demonstration cannot run; the message says what to do about it."""
 
 
-def batch_loss(model: DigitsNet, batch: Samples) -> Tensor:
-    """`mean_loss` of a batch."""
-    return mean_loss(model, tf.constant(batch.images), tf.constant(batch.labels))
+def require(module: str, purpose: str) -> None:
+    """Raise DemoError with the install command when `module` is not installed."""
+    if importlib.util.find_spec(module) is None:
+        raise DemoError(f'{purpose}, which is not installed; run: pip install "gtape[demo]"')
 
 
-def steps_per_epoch(samples: Samples, batch_size: int) -> int:
-    return len(samples) // batch_size
+def scope(device: str | None) -> AbstractContextManager[object]:
+    """`tf.device(device)`; None leaves the choice to gtape."""
+    return nullcontext() if device is None else tf.device(device)
 
 
-def cosine_decay(peak: float, done: float) -> float:
-    """peak (1 + cos(pi done)) / 2 for done in [0, 1]: Loshchilov & Hutter, arXiv:1608.03983."""
-    return peak * (1 + cos(pi * done)) / 2
+def require_device(device: str | None) -> None:
+    """Raise DemoError when no tensor can be made on the device."""
+    try:
+        with scope(device):
+            tf.zeros(1)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        asked = "the default device" if device is None else f"--device {device}"
+        raise DemoError(f"{asked} cannot be used: {error}\n"
+                        f"python -m gtape info lists the devices") from error
 
 
-def train(model: DigitsNet, samples: Samples, *, steps: int, batch_size: int,
-          learning_rate: float, seed: int, eager: bool) -> Iterator[TrainingStep]:
-    """Train for `steps` steps of Adam (Kingma & Ba 2014, arXiv:1412.6980), one per item."""
-    optimizer = tf.keras.optimizers.Adam(learning_rate)
-    train_step = make_step(model, optimizer, eager)
-    rng = np.random.default_rng(seed)
-    number = 0
-    while number < steps:
-        for batch in batches(samples, batch_size, rng):
-            start = perf_counter()
-            optimizer.learning_rate = cosine_decay(learning_rate, number / steps)
-            loss = float(train_step(tf.constant(batch.images), tf.constant(batch.labels)))
-            number += 1
-            yield TrainingStep(number, loss, perf_counter() - start)
-            if number == steps:
-                return
+def writable_folder(folder: Path) -> Path:
+    """Make `folder` if it is missing. Raises DemoError: it cannot be made or written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DemoError(f"--out must name a folder that can be made; {folder}: "
+                        f"{error.strerror}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DemoError(f"--out must name a folder that can be written to; {folder} cannot")
+    return folder
 
 
-class HeldBytes(NamedTuple):
-    """One operation on the tape, the line that called it, and the bytes kept for its gradient."""
+class Interrupts:
+    """Ctrl-C between steps, never within one, so that what is saved fits together.
 
-    op: str
-    place: str
-    source: str
-    bytes: int
+    Inside the block, the first Ctrl-C sets `asked`; the next one interrupts as usual.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: object = None
+
+    def __enter__(self) -> Interrupts:
+        # Python lets no other thread set a handler.
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def __exit__(self, *exc: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)  # type: ignore[arg-type]
 
 
-def bill(model: DigitsNet, batch: Samples) -> list[HeldBytes]:
-    """The rows of `tape.memory()` for one step, in the order of recording."""
-    with tf.GradientTape() as tape:
-        batch_loss(model, batch)
-    return [HeldBytes(row.op, f"{Path(row.site.file).name}:{row.site.line}", row.site.text,
-                      row.bytes)
-            for row in tape.memory()]
+def mean_loss(model: Any, inputs: Tensor, targets: Tensor) -> Tensor:
+    """Mean softmax cross entropy of the model's logits, in nats: a scalar tensor."""
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=model(inputs))
+    return tf.reduce_mean(losses)
+
+
+def command_line(name: str, out: Path, device: str | None, eager: bool, *words: str) -> str:
+    """The command that would give the same run again."""
+    return " ".join([f"python -m gtape demo {name}", f"--out {shlex.quote(str(out))}", *words,
+                     *([f"--device {device}"] if device else []), *(["--eager"] if eager else [])])
+
+
+def versions() -> str:
+    """Of what a run depends on."""
+    return f"gtape {tf.__version__}, NumPy {np.__version__}, Python {python_version()}"
+
+
+def make_step(model: Any, optimizer: Any, eager: bool) -> Callable[[Any, Any], Any]:
+    """A function of inputs and targets that updates the model and gives the loss before it."""
+    def train_step(inputs: Tensor, targets: Tensor) -> Tensor:
+        with tf.GradientTape() as tape:
+            loss = mean_loss(model, inputs, targets)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    return train_step if eager else tf.function(train_step)
+
+
+_PLAIN_LINES = 10
+
+
+class Progress(Protocol):
+    """Is told of every step, and of what is to be shown besides the loss."""
+
+    def step(self, number: int, loss: float) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+class PlainLines:
+    """About ten lines in all, for logs and pipes."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._every = max(1, steps // _PLAIN_LINES)
+        self._note = ""
+
+    def __enter__(self) -> PlainLines:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def step(self, number: int, loss: float) -> None:
+        if number % self._every == 0 or number == self._steps:
+            print(f"step {number}/{self._steps}  loss {loss:.4f}{self._note}", flush=True)
+
+    def note(self, text: str) -> None:
+        self._note = f"  {text}"
+
+
+class LiveBar:
+    """One line that redraws itself, by rich."""
+
+    def __init__(self, steps: int) -> None:
+        from rich import progress
+
+        text = progress.TextColumn
+        self._bar = progress.Progress(
+            text("training"), progress.BarColumn(), progress.MofNCompleteColumn(),
+            text("loss {task.fields[loss]:.4f}"), text("{task.fields[note]}"),
+            progress.TimeElapsedColumn())
+        self._task = self._bar.add_task("", total=steps, loss=float("nan"), note="")
+
+    def __enter__(self) -> LiveBar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._bar.stop()
+
+    def step(self, number: int, loss: float) -> None:
+        self._bar.update(self._task, completed=number, loss=loss)
+
+    def note(self, text: str) -> None:
+        self._bar.update(self._task, note=text)
+
+
+def progress(steps: int) -> AbstractContextManager[Progress]:
+    """The display that suits standard output."""
+    return LiveBar(steps) if sys.stdout.isatty() else PlainLines(steps)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gtape.cli.errors import CommandError
+from gtape.cli.output import CommandError
 from gtape.core.errors import KernelError, UnavailableError
 from gtape.devices.cuda.runtime import nvrtc
 from gtape.kernelcheck import ARCHITECTURES, ptxas_report

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from gtape.cli.errors import CommandError
+from gtape.cli.output import CommandError
 from gtape.core.errors import KernelError, OpError
 from gtape.devices import probe
 from gtape.devices.cuda.runtime.executor import Function

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
-from gtape.cli.errors import CommandError
+from gtape.cli.output import CommandError
 from gtape.devices.cuda import kernels as kernels_package
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck import broadcast, derived, joined

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gtape.cli import checkout, commands, info, test
+from gtape.cli import checkout, commands, info
 from gtape.cli import main as gtape
-from gtape.cli.errors import CommandError
+from gtape.cli.output import CommandError
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("demo", "info", "test", "examples", "explain", "bench")
@@ -131,9 +131,9 @@ def test_pytest_receives_the_other_arguments(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_missing_pytest_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(test.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(checkout.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(CommandError, match=r'pip install "gtape\[test\]"'):
-        test.execute(commands.parse(["test"]))
+        checkout.COMMANDS["test"].execute(commands.parse(["test"]))
 
 
 def test_only_files_that_run_are_programs(tmp_path: Path) -> None:

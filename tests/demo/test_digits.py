@@ -18,11 +18,11 @@ pytest.importorskip("sklearn", reason="the demo extra is not installed")
 import gtape as tf
 from gtape.cli import main as gtape
 from gtape.core import atomic_files, safetensors_files
-from gtape.demo import charts, data, digits
-from gtape.demo.environment import DemoError
-from gtape.demo.evaluation import Evaluation, evaluate
-from gtape.demo.model import load
-from gtape.demo.report import readable_bytes
+from gtape.demo import digits, page
+from gtape.demo import digits_model as data
+from gtape.demo.digits import readable_bytes
+from gtape.demo.digits_model import Evaluation, evaluate, load
+from gtape.demo.training import DemoError
 
 
 @pytest.fixture(scope="module")
@@ -179,17 +179,17 @@ def test_a_damaged_checkpoint_is_refused(trained: digits.DigitsOutcome, tmp_path
 
 def test_the_report_is_whole_and_needs_nothing_else(trained: digits.DigitsOutcome) -> None:
     text = trained.report.read_text("utf-8")
-    page = Page(text)
-    assert not [name for name, _ in page.attributes if name in ("src", "href", "srcset")]
+    parsed = Page(text)
+    assert not [name for name, _ in parsed.attributes if name in ("src", "href", "srcset")]
     assert "http" not in text and "@import" not in text and "<script" not in text
     assert not re.search(r"\bnan\b|\binf\b", text)
-    assert page.tags.count("svg") == 3 + min(trained.mistakes, 12) + 16
+    assert parsed.tags.count("svg") == 3 + min(trained.mistakes, 12) + 16
 
 
 def test_the_report_shows_the_tape_with_its_lines(trained: digits.DigitsOutcome) -> None:
     text = trained.report.read_text("utf-8")
     assert "tf.nn.conv2d(images, self.kernel1" in text
-    assert re.search(r"model\.py:\d+", text) and re.search(r"step\.py:\d+", text)
+    assert re.search(r"digits_model\.py:\d+", text) and re.search(r"training\.py:\d+", text)
 
 
 def test_only_the_two_files_are_left(trained: digits.DigitsOutcome) -> None:
@@ -198,18 +198,18 @@ def test_only_the_two_files_are_left(trained: digits.DigitsOutcome) -> None:
 
 
 def test_a_perfect_model_has_a_report_too() -> None:
-    text = charts.confusion_matrix(np.diag([5] * 10))
+    text = page.confusion_matrix(np.diag([5] * 10))
     Page(text)
     assert text.count('class="count"') == 10
 
 
 def test_curves_of_one_step() -> None:
-    Page(charts.loss_curve([2.0]))
-    Page(charts.accuracy_curve({1: 0.1}))
+    Page(page.loss_curve([2.0]))
+    Page(page.accuracy_curve({1: 0.1}))
 
 
 def test_the_running_mean() -> None:
-    np.testing.assert_allclose(charts.smoothed([1, 3, 5, 7], 2), [1, 2, 4, 6])
+    np.testing.assert_allclose(page.smoothed([1, 3, 5, 7], 2), [1, 2, 4, 6])
 
 
 @pytest.mark.parametrize("count, text", [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"),

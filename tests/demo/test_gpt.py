@@ -16,53 +16,53 @@ import pytest
 import gtape as tf
 from gtape.cli import main as gtape
 from gtape.core import safetensors_files
-from gtape.demo.environment import DemoError, Interrupts
-from gtape.demo.gpt import command, data, sampling, training
-from gtape.demo.gpt.model import GPT, Size
+from gtape.demo import gpt, gpt_model
+from gtape.demo.gpt_model import GPT, Size
+from gtape.demo.training import DemoError, Interrupts
 
 _PAGES = {"a": "One two.\n\nThree\nfour.", "b": "Other words.\n\nThree four.", "c": "ab " * 40}
 
 
-def _options(out: Path, **options: Any) -> command.GptOptions:
-    return command.GptOptions(**{"out": out, "base": command.SMALL, "eager": True, **options})
+def _options(out: Path, **options: Any) -> gpt.GptOptions:
+    return gpt.GptOptions(**{"out": out, "base": gpt.SMALL, "eager": True, **options})
 
 
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
-    return safetensors_files.read(Path(str(command._latest(folder))), "the checkpoint")[1]
+    return safetensors_files.read(Path(str(gpt._latest(folder))), "the checkpoint")[1]
 
 
 @pytest.fixture(scope="module")
-def text() -> data.Text:
-    return data.prepared(data.packaged())
+def text() -> gpt_model.Text:
+    return gpt_model.prepared(gpt_model.packaged())
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> command.GptOutcome:
-    return command.run(_options(tmp_path_factory.mktemp("gpt")))
+def trained(tmp_path_factory: pytest.TempPathFactory) -> gpt.GptOutcome:
+    return gpt.run(_options(tmp_path_factory.mktemp("gpt")))
 
 
 # ---------------------------------------------------------------- text
 
-def test_the_text_is_pythons_documentation(text: data.Text) -> None:
+def test_the_text_is_pythons_documentation(text: gpt_model.Text) -> None:
     assert len(text.train) > 200_000 and 0.05 < len(text.held_out) / len(text.train) < 0.3
     assert "statement" in text.text(text.train)
 
 
 def test_no_paragraph_is_kept_twice() -> None:
-    whole = data.prepared(_PAGES, held_out=0.3)
+    whole = gpt_model.prepared(_PAGES, held_out=0.3)
     both = whole.text(whole.train) + whole.text(whole.held_out)
     assert both.count("Three") == both.count("four") == 1
     assert both.count("Other words.") == both.count("One two.") == 1
 
 
-def test_nothing_held_out_is_trained_on(text: data.Text) -> None:
+def test_nothing_held_out_is_trained_on(text: gpt_model.Text) -> None:
     train, aside = text.text(text.train), text.text(text.held_out)
     paragraphs = [p for p in aside.split("\n\n") if len(p) > 80]
     assert len(paragraphs) > 20
     assert not [p for p in paragraphs if p in train]
 
 
-def test_numbers_and_text_are_inverse(text: data.Text) -> None:
+def test_numbers_and_text_are_inverse(text: gpt_model.Text) -> None:
     assert text.text(text.numbers("def f(x):")) == "def f(x):"
     with pytest.raises(ValueError, match="☃"):
         text.numbers("a ☃")
@@ -70,11 +70,11 @@ def test_numbers_and_text_are_inverse(text: data.Text) -> None:
 
 def test_a_batch_depends_on_seed_and_step_alone() -> None:
     numbers = np.arange(100, dtype=np.int32)
-    inputs, targets = data.batch(numbers, 5, 8, seed=1, step=2)
+    inputs, targets = gpt_model.batch(numbers, 5, 8, seed=1, step=2)
     assert inputs.shape == targets.shape == (5, 8)
     np.testing.assert_array_equal(targets, inputs + 1)
-    np.testing.assert_array_equal(data.batch(numbers, 5, 8, 1, 2)[0], inputs)
-    assert (data.batch(numbers, 5, 8, 1, 3)[0] != inputs).any()
+    np.testing.assert_array_equal(gpt_model.batch(numbers, 5, 8, 1, 2)[0], inputs)
+    assert (gpt_model.batch(numbers, 5, 8, 1, 3)[0] != inputs).any()
 
 
 # ---------------------------------------------------------------- model
@@ -91,41 +91,41 @@ def test_the_future_is_not_seen() -> None:
 
 def test_gains_and_biases_are_not_decayed() -> None:
     model = GPT(10, Size(1, 16, 2, 8), seed=0)
-    optimizer = training.make_optimizer(model, 100)
+    optimizer = gpt_model.make_optimizer(model, 100)
     decayed = [v for v in model.trainable_variables if optimizer._use_weight_decay(v)]
     assert decayed and all(len(v.shape) == 2 for v in decayed)
     assert len(decayed) == sum(len(v.shape) == 2 for v in model.trainable_variables)
 
 
-def test_what_is_drawn(text: data.Text) -> None:
+def test_what_is_drawn(text: gpt_model.Text) -> None:
     model = GPT(len(text.characters), Size(1, 16, 2, 8), seed=0)
     favourite = text.characters.index("z")
     model.head.bias.assign(np.eye(len(text.characters), dtype=np.float32)[favourite] * 50)
-    assert sampling.write(model, text, "The ", 12, eager=True) == "The " + "z" * 12
+    assert gpt_model.write(model, text, "The ", 12, eager=True) == "The " + "z" * 12
     model.head.bias.assign(tf.zeros_like(model.head.bias))
-    drawn = {sampling.write(model, text, "The ", 12, seed=seed, eager=True)
+    drawn = {gpt_model.write(model, text, "The ", 12, seed=seed, eager=True)
              for seed in (1, 1, 2)}
     assert len(drawn) == 2
-    greedy = {sampling.write(model, text, "The ", 12, top_k=1, seed=seed, eager=True)
+    greedy = {gpt_model.write(model, text, "The ", 12, top_k=1, seed=seed, eager=True)
               for seed in (1, 2)}
     assert len(greedy) == 1
 
 
 # ---------------------------------------------------------------- training
 
-def test_it_learns(trained: command.GptOutcome) -> None:
+def test_it_learns(trained: gpt.GptOutcome) -> None:
     assert trained.steps == 20
     assert trained.held_out < 4.5 < np.log(103)
     assert trained.sample.startswith("The ") and len(trained.sample) == 44
 
 
-def test_compiled_losses_are_the_eager_ones(tmp_path: Path, trained: command.GptOutcome) -> None:
-    compiled = command.run(_options(tmp_path, eager=False))
+def test_compiled_losses_are_the_eager_ones(tmp_path: Path, trained: gpt.GptOutcome) -> None:
+    compiled = gpt.run(_options(tmp_path, eager=False))
     assert compiled.loss == pytest.approx(trained.loss, abs=2e-4)
     assert compiled.held_out == pytest.approx(trained.held_out, abs=2e-4)
 
 
-def test_a_resumed_run_is_the_same_bit_by_bit(tmp_path: Path, trained: command.GptOutcome,
+def test_a_resumed_run_is_the_same_bit_by_bit(tmp_path: Path, trained: gpt.GptOutcome,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
     asked_at = 7
 
@@ -139,15 +139,15 @@ def test_a_resumed_run_is_the_same_bit_by_bit(tmp_path: Path, trained: command.G
             pass
 
     seen: list[int] = []
-    drawn = data.batch
-    monkeypatch.setattr(data, "batch", lambda *a: seen.append(1) or drawn(*a))
-    monkeypatch.setattr(command, "Interrupts", AfterSeven)
-    stopped = command.run(_options(tmp_path))
+    drawn = gpt_model.batch
+    monkeypatch.setattr(gpt_model, "batch", lambda *a: seen.append(1) or drawn(*a))
+    monkeypatch.setattr(gpt, "Interrupts", AfterSeven)
+    stopped = gpt.run(_options(tmp_path))
     assert (stopped.steps, stopped.report) == (7, None)
     assert stopped.checkpoint.name == "gpt-7.safetensors"
 
     monkeypatch.undo()
-    resumed = command.run(_options(tmp_path, resume=True))
+    resumed = gpt.run(_options(tmp_path, resume=True))
     assert (resumed.loss, resumed.held_out, resumed.sample) == (
         trained.loss, trained.held_out, trained.sample)
     expected, found = _arrays(trained.checkpoint.parent), _arrays(tmp_path)
@@ -155,21 +155,21 @@ def test_a_resumed_run_is_the_same_bit_by_bit(tmp_path: Path, trained: command.G
         np.testing.assert_array_equal(found[name], expected[name])
 
 
-def test_resuming_a_finished_run_writes_the_report_again(trained: command.GptOutcome) -> None:
+def test_resuming_a_finished_run_writes_the_report_again(trained: gpt.GptOutcome) -> None:
     report = trained.report
     assert report is not None
     report.unlink()
-    again = command.run(_options(report.parent, resume=True))
+    again = gpt.run(_options(report.parent, resume=True))
     assert again.report == report and report.exists()
     assert again.sample == trained.sample and again.tokens_per_second is None
 
 
-def test_only_these_files_are_left(trained: command.GptOutcome) -> None:
+def test_only_these_files_are_left(trained: gpt.GptOutcome) -> None:
     assert sorted(p.name for p in trained.checkpoint.parent.iterdir()) == [
         "checkpoint", "gpt-18.safetensors", "gpt-20.safetensors", "gpt.html"]
 
 
-def test_the_report_needs_nothing_else(trained: command.GptOutcome) -> None:
+def test_the_report_needs_nothing_else(trained: gpt.GptOutcome) -> None:
     assert trained.report is not None
     page = trained.report.read_text("utf-8")
     assert page.count("<svg") == 1 and page.count("<pre>") == 1
@@ -179,28 +179,28 @@ def test_the_report_needs_nothing_else(trained: command.GptOutcome) -> None:
 
 # ---------------------------------------------------------------- what is refused
 
-def test_resume_needs_the_same_run(tmp_path: Path, trained: command.GptOutcome) -> None:
+def test_resume_needs_the_same_run(tmp_path: Path, trained: gpt.GptOutcome) -> None:
     folder = trained.checkpoint.parent
     with pytest.raises(DemoError, match="there is none"):
-        command.run(_options(tmp_path, resume=True))
+        gpt.run(_options(tmp_path, resume=True))
     with pytest.raises(DemoError, match="--steps 20"):
-        command.run(_options(folder, resume=True, steps=21))
+        gpt.run(_options(folder, resume=True, steps=21))
     with pytest.raises(DemoError, match="--seed 0"):
-        command.run(_options(folder, resume=True, seed=1))
+        gpt.run(_options(folder, resume=True, seed=1))
 
 
-def test_a_damaged_checkpoint_is_refused(tmp_path: Path, trained: command.GptOutcome) -> None:
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path, trained: gpt.GptOutcome) -> None:
     content = trained.checkpoint.read_bytes()
     (tmp_path / "gpt-20.safetensors").write_bytes(content[:-3])
     with pytest.raises(DemoError, match=r"cannot resume.*damaged"):
-        command.run(_options(tmp_path, resume=True))
+        gpt.run(_options(tmp_path, resume=True))
 
 
-def test_another_text_is_refused(trained: command.GptOutcome,
+def test_another_text_is_refused(trained: gpt.GptOutcome,
                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "packaged", lambda: _PAGES)
+    monkeypatch.setattr(gpt_model, "packaged", lambda: _PAGES)
     with pytest.raises(DemoError, match="another version of Python"):
-        command.run(_options(trained.checkpoint.parent, resume=True))
+        gpt.run(_options(trained.checkpoint.parent, resume=True))
 
 
 def test_options_of_the_other_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

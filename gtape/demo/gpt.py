@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
-import shlex
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
-from platform import python_version
 from statistics import median
 from time import perf_counter
 
-import numpy as np
-
 import gtape as tf
 from gtape.core.atomic_files import write_whole
-from gtape.demo.environment import DemoError, Interrupts, require_device, scope, writable_folder
-from gtape.demo.gpt import data, report, sampling, training
-from gtape.demo.gpt.model import GPT, Size
-from gtape.demo.gpt.training import TrainingPlan, TrainingRecord
-from gtape.demo.progress import Progress, progress
-from gtape.demo.step import make_step
+from gtape.demo import gpt_model, page
+from gtape.demo.gpt_model import GPT, Size, Text, TrainingPlan, TrainingRecord
+from gtape.demo.training import (
+    DemoError,
+    Interrupts,
+    Progress,
+    command_line,
+    make_step,
+    progress,
+    require_device,
+    scope,
+    versions,
+    writable_folder,
+)
 
 _NAME = "gpt"
 _KEPT = 2
@@ -62,12 +67,12 @@ class GptOutcome:
 class _GptRun:
     """A model in training, its checkpoints, and what has been seen of it."""
 
-    def __init__(self, plan: TrainingPlan, text: data.Text, folder: Path, eager: bool) -> None:
+    def __init__(self, plan: TrainingPlan, text: Text, folder: Path, eager: bool) -> None:
         self.plan, self.text, self.eager = plan, text, eager
         self.model = GPT(len(text.characters), plan.size, plan.seed)
-        optimizer = training.make_optimizer(self.model, plan.steps)
+        optimizer = gpt_model.make_optimizer(self.model, plan.steps)
         self.step = make_step(self.model, optimizer, eager)
-        self.evaluate = training.make_evaluation(
+        self.evaluate = gpt_model.make_evaluation(
             self.model, text.held_out, batches=plan.held_out_batches, size=plan.batch, eager=eager)
         self.record = TrainingRecord(plan)
         checkpoint = tf.train.Checkpoint(model=self.model, optimizer=optimizer, record=self.record)
@@ -93,13 +98,14 @@ class _GptRun:
         with Interrupts() as interrupts, progress(self.plan.steps) as show:
             while self.done < self.plan.steps and not interrupts.asked:
                 self._one_step(show)
+                # At the other steps `_one_step` has saved already.
                 if interrupts.asked and self.done % self.plan.every:
                     self.manager.save(self.done)
         return self.done == self.plan.steps
 
     def _one_step(self, show: Progress) -> None:
         plan, record = self.plan, self.record
-        inputs, targets = data.batch(self.text.train, plan.batch, plan.size.context, plan.seed,
+        inputs, targets = gpt_model.batch(self.text.train, plan.batch, plan.size.context, plan.seed,
                                      self.done)
         start = perf_counter()
         record.losses.append(float(self.step(tf.constant(inputs), tf.constant(targets))))
@@ -117,11 +123,11 @@ class _GptRun:
         return f"{rate:,.0f} tokens/s" + (f"  held-out {held_out[-1]:.4f}" if held_out else "")
 
     def sample(self) -> str:
-        return sampling.write(self.model, self.text, _START, self.plan.sample,
+        return gpt_model.write(self.model, self.text, _START, self.plan.sample,
                               seed=self.plan.seed, eager=self.eager)
 
 
-def _planned(options: GptOptions, text: data.Text, latest: str | None) -> TrainingPlan:
+def _planned(options: GptOptions, text: Text, latest: str | None) -> TrainingPlan:
     """The plan of the options, or the saved one, which they may not contradict."""
     base = replace(options.base, fingerprint=text.fingerprint)
     if not options.resume:
@@ -149,31 +155,35 @@ def _planned(options: GptOptions, text: data.Text, latest: str | None) -> Traini
     return saved
 
 
-def _details(options: GptOptions, run: _GptRun) -> list[tuple[str, str]]:
-    plan, text = run.plan, run.text
-    words = ["python -m gtape demo gpt", f"--out {shlex.quote(str(options.out))}",
-             f"--seed {plan.seed}", f"--steps {plan.steps}"]
-    words += [f"--device {options.device}"] if options.device else []
-    words += ["--eager"] if options.eager else []
-    return [("command", " ".join(words)),
-            ("text", f"{len(text.train):,} characters to train on, {len(text.held_out):,} held "
-                     f"out, {len(text.characters)} different ones"),
-            ("model", f"{plan.size.blocks} blocks, {plan.size.features} features, "
-                      f"{plan.size.heads} heads, {plan.size.context} characters of context"),
-            ("optimizer", "AdamW with warm-up and half a cosine, gradients limited to norm 1"),
-            ("steps", f"{plan.steps} of {plan.batch * plan.size.context:,} characters"),
-            ("versions", f"gtape {tf.__version__}, NumPy {np.__version__}, "
-                         f"Python {python_version()}")]
-
-
 def _page(options: GptOptions, run: _GptRun, held_out: float, sample: str) -> str:
-    tiles = [("held-out loss", f"{held_out:.3f}"),
-             ("bits per character", f"{held_out / math.log(2):.2f}"),
-             ("parameters", f"{run.model.count_params():,}")]
+    """The whole report as HTML text."""
+    plan, text, record = run.plan, run.text, run.record
+    numbers = [("held-out loss", f"{held_out:.3f}"),
+               ("bits per character", f"{held_out / math.log(2):.2f}"),
+               ("parameters", f"{run.model.count_params():,}")]
     if run.tokens_per_second is not None:
-        tiles.append(("tokens/s", f"{run.tokens_per_second:,.0f}"))
-    return report.page(run.record.losses, run.record.held_out, sample, tiles,
-                       _details(options, run))
+        numbers.append(("tokens/s", f"{run.tokens_per_second:,.0f}"))
+    details = [
+        ("command", command_line("gpt", options.out, options.device, options.eager,
+                                 f"--seed {plan.seed}", f"--steps {plan.steps}")),
+        ("text", f"{len(text.train):,} characters to train on, {len(text.held_out):,} held "
+                 f"out, {len(text.characters)} different ones"),
+        ("model", f"{plan.size.blocks} blocks, {plan.size.features} features, "
+                  f"{plan.size.heads} heads, {plan.size.context} characters of context"),
+        ("optimizer", "AdamW with warm-up and half a cosine, gradients limited to norm 1"),
+        ("steps", f"{plan.steps} of {plan.batch * plan.size.context:,} characters"),
+        ("versions", versions())]
+    return page.document("a GPT on Python's documentation", "".join([
+        "<h1>A GPT on Python's own documentation</h1>",
+        "<p>A transformer that reads characters, trained by a written-out GradientTape loop.</p>",
+        page.tiles(numbers),
+        page.section("Training", "Cross entropy of the next character in nats: every batch (thin), "
+                     "the running mean (thick), and text that no step ever saw (dots).",
+                     page.row([page.figure(page.loss_curve(record.losses, record.held_out),
+                                           "loss by step")])),
+        page.section("What it writes", "One character after another, drawn from its probabilities.",
+                     f"<pre>{escape(sample)}</pre>"),
+        page.facts(details)]))
 
 
 def run(options: GptOptions) -> GptOutcome:
@@ -185,7 +195,7 @@ def run(options: GptOptions) -> GptOutcome:
     """
     require_device(options.device)
     folder = writable_folder(options.out)
-    text = data.prepared(data.packaged())
+    text = gpt_model.prepared(gpt_model.packaged())
     with scope(options.device):
         latest = _latest(folder) if options.resume else None
         training = _GptRun(_planned(options, text, latest), text, folder, options.eager)

@@ -1,1 +1,0 @@
-"""`python -m gtape demo gpt`: a small language model trained on one text."""
