@@ -39,11 +39,8 @@ _finder = _TensorFlowFinder()
 
 
 def install() -> ModuleType:
-    """Answer `import tensorflow` and `import keras` with gtape from now on.
-
-    Raises:
-        EngineError: TensorFlow is imported already.
-    """
+    """Answer `import tensorflow` and `import keras` with gtape from now on. Raises EngineError:
+    TensorFlow is imported already."""
     stand_in: ModuleType = namespace.module("tensorflow")
     if sys.modules.get("tensorflow", stand_in) is not stand_in:
         raise EngineError("TensorFlow is imported already in this process; gtape can only stand in "

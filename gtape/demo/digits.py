@@ -209,11 +209,8 @@ def _page(run: _DigitsRun, evaluation: Evaluation, outcome: DigitsOutcome) -> st
 
 
 def run(options: DigitsOptions) -> DigitsOutcome:
-    """Train, save the checkpoint, prove that it loads back, write the report.
-
-    Raises:
-        DemoError: a package, the folder or the device cannot be used; nothing was trained.
-    """
+    """Train, save the checkpoint, prove that it loads back, write the report. Raises DemoError: a
+    package, the folder or the device cannot be used; nothing was trained."""
     require_device(options.device)
     folder = writable_folder(options.out)
     with scope(options.device):

@@ -187,12 +187,8 @@ def _page(options: GptOptions, run: _GptRun, held_out: float, sample: str) -> st
 
 
 def run(options: GptOptions) -> GptOutcome:
-    """Train, or go on training; write checkpoints, a sample and the report.
-
-    Raises:
-        DemoError: a package, the folder, the device or the checkpoint cannot be used; nothing was
-            trained.
-    """
+    """Train, or go on training; write checkpoints, a sample and the report. Raises DemoError: a
+    package, the folder, the device or the checkpoint cannot be used; nothing was trained."""
     require_device(options.device)
     folder = writable_folder(options.out)
     text = gpt_model.prepared(gpt_model.packaged())

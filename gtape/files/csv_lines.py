@@ -43,11 +43,8 @@ class Format(NamedTuple):
 
 
 def as_format(field_delim: str, use_quote_delim: bool, na_value: str) -> Format:
-    """The format that the arguments of `decode_csv` say.
-
-    Raises:
-        InvalidArgumentError: the delimiter is not one byte, or is a quote or a line's end.
-    """
+    """The format that the arguments of `decode_csv` say. Raises InvalidArgumentError: the delimiter
+    is not one byte, or is a quote or a line's end."""
     delimiter = as_bytes(field_delim, "field_delim")
     if len(delimiter) != 1 or delimiter in b'"\r\n':
         raise InvalidArgumentError(f"field_delim should be only 1 char, and no quote or line's "
@@ -57,11 +54,8 @@ def as_format(field_delim: str, use_quote_delim: bool, na_value: str) -> Format:
 
 def as_columns(record_defaults: object) -> list[CsvColumn]:
     """The columns that a list of defaults says: a scalar or a list of one value, or a dtype or an
-    empty tensor for a column that must not be empty.
-
-    Raises:
-        InvalidArgumentError: a dtype that records do not have, or more than one value.
-    """
+    empty tensor for a column that must not be empty. Raises InvalidArgumentError: a dtype that
+    records do not have, or more than one value."""
     columns = []
     for i, given in enumerate(as_items(record_defaults, "record_defaults")):
         if isinstance(given, (DType, type)):
@@ -84,11 +78,8 @@ def as_columns(record_defaults: object) -> list[CsvColumn]:
 
 
 def as_selection(select_cols: Sequence[int] | None, count: int) -> list[int] | None:
-    """The numbers of the columns that are wanted.
-
-    Raises:
-        ValueError: they are not in order, negative, or not as many as there are defaults.
-    """
+    """The numbers of the columns that are wanted. Raises ValueError: they are not in order,
+    negative, or not as many as there are defaults."""
     if select_cols is None:
         return None
     numbers = list(as_ints(select_cols, "select_cols"))
@@ -103,12 +94,8 @@ def as_selection(select_cols: Sequence[int] | None, count: int) -> list[int] | N
 
 
 def fields(record: bytes, form: Format) -> list[bytes]:
-    """The fields of a record, without their quotes.
-
-    Raises:
-        InvalidArgumentError: quotes that do not end, or stand within an unquoted field; a line's
-            end outside quotes.
-    """
+    """The fields of a record, without their quotes. Raises InvalidArgumentError: quotes that do not
+    end, or stand within an unquoted field; a line's end outside quotes."""
     if not record:
         return []
     if not (form.quotes and b'"' in record):
@@ -177,23 +164,16 @@ class Reader:
         return [c for i, c in enumerate(columns) if i not in self._excluded]
 
     def values(self, record: bytes) -> list[Any]:
-        """The values of the wanted columns of a record.
-
-        Raises:
-            InvalidArgumentError: the record has another number of fields; a field is empty and must
-                not be, or is no number of its dtype.
-        """
+        """The values of the wanted columns of a record. Raises InvalidArgumentError: the record has
+        another number of fields; a field is empty and must not be, or is no number of its dtype."""
         texts = self._wanted(fields(record, self._form))
         if len(texts) != len(self._readers):
             raise InvalidArgumentError(f"Expect {len(self._readers)} fields but have {len(texts)}")
         return [read(text) for read, text in zip(self._readers, texts)]
 
     def columns(self, records: Sequence[bytes]) -> list[np.ndarray]:
-        """The values of the wanted columns of many records, an array of each column.
-
-        Raises:
-            InvalidArgumentError: as `values`.
-        """
+        """The values of the wanted columns of many records, an array of each column. Raises
+        InvalidArgumentError: as `values`."""
         texts = self._texts(records)
         if texts is None:
             rows = [self.values(record) for record in records]
@@ -290,11 +270,8 @@ def _array(texts: Sequence[bytes], dtype: DType, read: Callable[[bytes], object]
 
 
 def _numbers(numbers: np.ndarray, dtype: DType) -> np.ndarray:
-    """int64 or float64 numbers in a dtype; floats beyond its range are infinite.
-
-    Raises:
-        OverflowError: an integer is beyond it.
-    """
+    """int64 or float64 numbers in a dtype; floats beyond its range are infinite. Raises
+    OverflowError: an integer is beyond it."""
     with np.errstate(over="ignore"):
         cast = numbers.astype(dtype.np_dtype, copy=False)
     if dtype is dtypes.int32 and (cast != numbers).any():

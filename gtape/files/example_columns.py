@@ -53,10 +53,7 @@ class Each:
     @classmethod
     def of(cls, examples: Sequence[bytes], wanted: Collection[str]) -> Each:
         """Of serialized Examples the wanted features; of one that is there twice the last counts.
-
-        Raises:
-            InvalidArgumentError: the bytes are no Examples.
-        """
+        Raises InvalidArgumentError: the bytes are no Examples."""
         return cls([_held(example, wanted) for example in examples])
 
     def column(self, name: str, dtype: DType) -> ExampleColumn:
@@ -114,11 +111,8 @@ def of_feature(feature: Any) -> Held:
 
 
 def column(name: str, dtype: DType, features: Sequence[Held | None]) -> ExampleColumn:
-    """The values of a feature, of which what each example holds is given.
-
-    Raises:
-        InvalidArgumentError: one holds values of another type, or bytes that are no list of them.
-    """
+    """The values of a feature, of which what each example holds is given. Raises
+    InvalidArgumentError: one holds values of another type, or bytes that are no list of them."""
     number = _NUMBERS[dtype.name]
     counts = np.full(len(features), -1, np.int64)
     parts: list[Any] = []
@@ -144,11 +138,8 @@ def of_strings(values: Sequence[bytes]) -> np.ndarray:
 
 
 def of_packed(name: str, number: int, parts: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of all parts, and how many each has: packed floats, or varints.
-
-    Raises:
-        InvalidArgumentError: a part is cut short.
-    """
+    """The numbers of all parts, and how many each has: packed floats, or varints. Raises
+    InvalidArgumentError: a part is cut short."""
     joined, lengths = b"".join(parts), np.array([len(p) for p in parts], np.int64)
     if number == 2:
         if (lengths % 4).any():
@@ -159,11 +150,7 @@ def of_packed(name: str, number: int, parts: Sequence[Any]) -> tuple[np.ndarray,
 
 
 def alone(name: str, dtype: DType, feature: Held) -> np.ndarray:
-    """The values of a feature of one example.
-
-    Raises:
-        InvalidArgumentError: as `column`.
-    """
+    """The values of a feature of one example. Raises InvalidArgumentError: as `column`."""
     if feature.kind != _NUMBERS[dtype.name]:
         raise _mismatch(name, 0, feature, dtype)
     if feature.kind == 1:
@@ -207,11 +194,8 @@ def _packed(content: memoryview, number: int) -> bytes | memoryview:
 
 
 def _ends(name: str, joined: bytes, lengths: np.ndarray) -> np.ndarray:
-    """How many varints each part of `joined` holds.
-
-    Raises:
-        InvalidArgumentError: a part ends within one.
-    """
+    """How many varints each part of `joined` holds. Raises InvalidArgumentError: a part ends within
+    one."""
     last = np.frombuffer(joined, np.uint8) < 128
     ends = np.cumsum(lengths)
     full = lengths > 0
@@ -226,11 +210,8 @@ class _Otherwise(Exception):
 
 
 def source(examples: Sequence[bytes], wanted: Collection[str]) -> Each | Table:
-    """What gives the columns of the wanted features.
-
-    Raises:
-        InvalidArgumentError: the bytes are no Examples.
-    """
+    """What gives the columns of the wanted features. Raises InvalidArgumentError: the bytes are no
+    Examples."""
     if len(examples) >= _FEW:
         with suppress(_Otherwise, IndexError, InvalidArgumentError):
             return Table(examples, wanted)
@@ -238,12 +219,9 @@ def source(examples: Sequence[bytes], wanted: Collection[str]) -> Each | Table:
 
 
 class Table:
-    """Where the wanted features of examples stand: by name which kind of values each example has,
-    0 for none, and where their list begins and ends.
-
-    Raises:
-        _Otherwise: that cannot be found for all at once.
-    """
+    """Where the wanted features of examples stand: by name which kind of values each example has, 0
+    for none, and where their list begins and ends. Raises _Otherwise: that cannot be found for all
+    at once."""
 
     def __init__(self, examples: Sequence[bytes], wanted: Collection[str]) -> None:
         self._data = b"".join(examples)
@@ -360,12 +338,8 @@ class Table:
             places = places[:, other]
 
     def column(self, name: str, dtype: DType) -> ExampleColumn:
-        """The values of a feature in all examples.
-
-        Raises:
-            InvalidArgumentError: one holds values of another type, or bytes that are no list of
-                them.
-        """
+        """The values of a feature in all examples. Raises InvalidArgumentError: one holds values of
+        another type, or bytes that are no list of them."""
         kinds, first, last = self._of(name)
         try:
             if (kinds != kinds[0]).any():

@@ -98,11 +98,7 @@ _TYPES = ("float32", "int64", "string")
 
 
 def value_dtype(name: str, feature: Any) -> DType:
-    """The dtype of a feature.
-
-    Raises:
-        InvalidArgumentError: an Example holds no such values.
-    """
+    """The dtype of a feature. Raises InvalidArgumentError: an Example holds no such values."""
     dtype = as_dtype(feature.dtype)
     if dtype.name not in _TYPES:
         raise InvalidArgumentError(f"feature '{name}': an Example holds float32, int64 and string; "
@@ -111,11 +107,8 @@ def value_dtype(name: str, feature: Any) -> DType:
 
 
 def inner_shape(name: str, feature: Any) -> tuple[int, ...]:
-    """The shape of a FixedLenFeature, or of a row of a FixedLenSequenceFeature.
-
-    Raises:
-        ValueError: a length is not known.
-    """
+    """The shape of a FixedLenFeature, or of a row of a FixedLenSequenceFeature. Raises ValueError:
+    a length is not known."""
     dims = TensorShape(feature.shape).dims
     if dims is None or any(n is None for n in dims):
         raise ValueError(f"feature '{name}': every length of the shape must be known; got "
@@ -270,11 +263,8 @@ class Parser:
         return sparse(values, dtype, self._single)
 
     def fixed(self, name: str, feature: FixedLenFeature) -> np.ndarray:
-        """The array of a FixedLenFeature.
-
-        Raises:
-            InvalidArgumentError: it is missing and has no default, or has another number of values.
-        """
+        """The array of a FixedLenFeature. Raises InvalidArgumentError: it is missing and has no
+        default, or has another number of values."""
         dtype, shape = value_dtype(name, feature), inner_shape(name, feature)
         size = math.prod(shape)
         if self._single and isinstance(self._examples, Each):

@@ -353,12 +353,8 @@ def get_registered_schemes() -> list[str]:
 
 
 def content(path: bytes) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        NotFoundError, FailedPreconditionError, PermissionDeniedError: there is none, it is a
-            folder, or it may not be read.
-    """
+    """The bytes of a file. Raises NotFoundError, FailedPreconditionError, PermissionDeniedError:
+    there is none, it is a folder, or it may not be read."""
     name = local(path)
     if Path(name).is_dir():
         raise FailedPreconditionError(f"{name}; Is a directory")

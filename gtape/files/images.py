@@ -24,11 +24,7 @@ from gtape.trace.host_steps import step
 
 
 def single(name: str, value: TensorLike) -> Tensor:
-    """The bytes of one file.
-
-    Raises:
-        InvalidArgumentError: no scalar of strings.
-    """
+    """The bytes of one file. Raises InvalidArgumentError: no scalar of strings."""
     scalar = as_strings(value, name)
     if scalar.ndim:
         raise InvalidArgumentError(f"{name}: `contents` must be scalar but got shape"

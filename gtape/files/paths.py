@@ -61,11 +61,7 @@ def local(path: Any) -> str:
 
 
 def scalar_bytes(value: Any, what: str) -> bytes:
-    """The bytes of a scalar string tensor.
-
-    Raises:
-        InvalidArgumentError: it holds something else.
-    """
+    """The bytes of a scalar string tensor. Raises InvalidArgumentError: it holds something else."""
     array = host_value(value, what)
     if array.ndim or array.dtype != object:
         raise InvalidArgumentError(f"{what} must be a scalar of strings; got {shown(value)}")

@@ -30,11 +30,7 @@ _BMP_HEAD = struct.Struct("<I4xiiHHI")
 
 
 def format_of(content: bytes) -> str:
-    """The name of a picture's format.
-
-    Raises:
-        InvalidArgumentError: it is of none that is read.
-    """
+    """The name of a picture's format. Raises InvalidArgumentError: it is of none that is read."""
     if not content:
         raise InvalidArgumentError("Input is empty: an image file has one byte at least")
     for beginning, name in _BEGINNINGS:
@@ -47,12 +43,9 @@ def format_of(content: bytes) -> str:
 
 
 def opened(content: bytes, name: str) -> Any:
-    """Pillow's image of a file, of which only the head is read.
-
-    Raises:
-        UnavailableError: Pillow is not installed.
-        InvalidArgumentError: the file is damaged, or claims more pixels than it can hold.
-    """
+    """Pillow's image of a file, of which only the head is read. Raises UnavailableError: Pillow is
+    not installed. InvalidArgumentError: the file is damaged, or claims more pixels than it can
+    hold."""
     images = _pillow("decoding images")
     try:
         if name == "PNG":  # whose checksums Pillow compares only when it is asked to
@@ -84,11 +77,7 @@ def _invalid(name: str, content: bytes, error: Exception) -> InvalidArgumentErro
 
 
 def loaded(image: Any, content: bytes, name: str) -> Any:
-    """The image with its pixels.
-
-    Raises:
-        InvalidArgumentError: the file is damaged or cut short.
-    """
+    """The image with its pixels. Raises InvalidArgumentError: the file is damaged or cut short."""
     try:
         image.load()
     except Exception as error:
@@ -183,11 +172,8 @@ def frames(content: bytes, name: str, only_first: bool = False) -> np.ndarray:
 
 
 def jpeg(image: np.ndarray, **options: object) -> bytes:
-    """The JPEG file of an image [height, width, 1 or 3] of uint8.
-
-    Raises:
-        UnavailableError: Pillow is not installed.
-    """
+    """The JPEG file of an image [height, width, 1 or 3] of uint8. Raises UnavailableError: Pillow
+    is not installed."""
     images, into = _pillow("encoding JPEG files"), io.BytesIO()
     images.fromarray(image[..., 0] if image.shape[2] == 1 else image).save(into, "JPEG", **options)
     return into.getvalue()
@@ -201,10 +187,8 @@ def _part(kind: bytes, content: bytes) -> bytes:
 def png(image: np.ndarray, compression: int = -1) -> bytes:
     """The PNG file of an image [height, width, channels] of uint8 or uint16.
 
-    Each row is stored as its difference to the row above, which packs better than the row.
-
-    Raises:
-        InvalidArgumentError: no pixels, another number of channels, or another dtype.
+    Each row is stored as its difference to the row above, which packs better than the row. Raises
+    InvalidArgumentError: no pixels, another number of channels, or another dtype.
     """
     if image.ndim != 3 or not image.size or image.shape[2] not in _COLOURS or (
             image.dtype not in (np.uint8, np.uint16)):
@@ -225,11 +209,8 @@ def png(image: np.ndarray, compression: int = -1) -> bytes:
 
 
 def bmp(content: bytes) -> np.ndarray:
-    """The pixels [height, width, 1, 3 or 4] of a BMP file.
-
-    Raises:
-        InvalidArgumentError: the file is damaged or cut short, or of another kind.
-    """
+    """The pixels [height, width, 1, 3 or 4] of a BMP file. Raises InvalidArgumentError: the file is
+    damaged or cut short, or of another kind."""
     if len(content) < 34:
         raise _invalid_bmp(content, "it is cut short")
     start, width, height, _, bits, packed = _BMP_HEAD.unpack_from(content, 10)

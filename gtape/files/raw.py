@@ -65,12 +65,8 @@ def _cut(flat: list[bytes], size: int) -> np.ndarray:
 
 
 def _of_one_length(flat: list[bytes], dtype: dtypes.DType) -> np.ndarray:
-    """The bytes of strings: uint8 [n, size].
-
-    Raises:
-        InvalidArgumentError: they are of several lengths, or of one that is no multiple of the
-            dtype's size.
-    """
+    """The bytes of strings: uint8 [n, size]. Raises InvalidArgumentError: they are of several
+    lengths, or of one that is no multiple of the dtype's size."""
     sizes = {len(v) for v in flat}
     if len(sizes) > 1:
         odd = next(i for i, v in enumerate(flat) if len(v) != len(flat[0]))

@@ -190,11 +190,8 @@ def _more(stream: Stream, size: int, number: int) -> bytes:
 
 
 def _completed(stream: Stream, data: bytes, start: int, number: int) -> bytes:
-    """The beginning of a record with the rest of it, where that is long.
-
-    Raises:
-        DataLossError: its length is damaged, or greater than what the file can hold.
-    """
+    """The beginning of a record with the rest of it, where that is long. Raises DataLossError: its
+    length is damaged, or greater than what the file can hold."""
     length, check = _HEAD.unpack_from(data)
     if masked_crc32c(data[:8]) != check:
         raise _damaged(stream.path, start, number, "the checksum of its length is another")

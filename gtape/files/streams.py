@@ -25,11 +25,8 @@ _MOST = 1032
 
 
 def compression(value: str | None) -> str:
-    """The name of a compression: "", "ZLIB" or "GZIP".
-
-    Raises:
-        InvalidArgumentError: there is no such compression.
-    """
+    """The name of a compression: "", "ZLIB" or "GZIP". Raises InvalidArgumentError: there is no
+    such compression."""
     if isinstance(value, Tensor):
         value = host_value(value, "the name of a compression")[()]
     name = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
@@ -40,12 +37,8 @@ def compression(value: str | None) -> str:
 
 
 class Stream:
-    """The unpacked bytes of a file.
-
-    Raises:
-        NotFoundError, FailedPreconditionError, PermissionDeniedError: there is none, it is a
-            folder, or it may not be read.
-    """
+    """The unpacked bytes of a file. Raises NotFoundError, FailedPreconditionError,
+    PermissionDeniedError: there is none, it is a folder, or it may not be read."""
 
     def __init__(self, path: object, kind: str = "") -> None:
         self.path = local(path)
@@ -67,11 +60,8 @@ class Stream:
         return left if not self._kind else (left + len(self._packed) + _CHUNK) * _MOST
 
     def read(self, size: int = _CHUNK) -> bytes:
-        """The next bytes, at most `size` of them; none at the end.
-
-        Raises:
-            DataLossError: the file is no such compressed file, is damaged or cut short.
-        """
+        """The next bytes, at most `size` of them; none at the end. Raises DataLossError: the file
+        is no such compressed file, is damaged or cut short."""
         with errors(self.path):
             content = self._next(size)
         self.at += len(content)

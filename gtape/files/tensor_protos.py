@@ -56,12 +56,9 @@ def encoded(array: np.ndarray, dtype: DType) -> bytes:
 
 
 def decoded(message: bytes | memoryview, dtype: DType | None = None) -> tuple[np.ndarray, DType]:
-    """The array that a TensorProto holds, and its dtype.
-
-    Raises:
-        InvalidArgumentError: the bytes are damaged, cut short or something else, hold another dtype
-            than `dtype`, or fewer or more values than their shape has elements.
-    """
+    """The array that a TensorProto holds, and its dtype. Raises InvalidArgumentError: the bytes are
+    damaged, cut short or something else, hold another dtype than `dtype`, or fewer or more values
+    than their shape has elements."""
     code, content, strings, rows = 0, None, [], []
     shape: tuple[int, ...] = ()
     for number, kind, value in wire.fields(message, _WHAT):

@@ -34,11 +34,8 @@ def _wrong(what: str) -> InvalidArgumentError:
 
 
 def parsed(content: bytes) -> Sound:
-    """The samples of a WAV file.
-
-    Raises:
-        InvalidArgumentError: it is none, is cut short, or has other samples than 16-bit PCM.
-    """
+    """The samples of a WAV file. Raises InvalidArgumentError: it is none, is cut short, or has
+    other samples than 16-bit PCM."""
     if len(content) < 12 or content[:4] != b"RIFF" or content[8:12] != b"WAVE":
         raise _wrong(f"Expected RIFF and WAVE at the beginning, found {content[:12]!r}")
     at, form = 12, None
@@ -116,11 +113,8 @@ class WavAudio(NamedTuple):
 
 
 def wav_bytes(audio: np.ndarray, rate: int) -> bytes:
-    """A WAV file of samples [time, channels] in [-1, 1].
-
-    Raises:
-        InvalidArgumentError: another shape, or a rate that is no positive number.
-    """
+    """A WAV file of samples [time, channels] in [-1, 1]. Raises InvalidArgumentError: another
+    shape, or a rate that is no positive number."""
     if audio.ndim != 2 or not 0 < audio.shape[1] < 1 << 16:
         raise InvalidArgumentError(f"encode_wav: audio must be [time, channels]; got "
                                    f"{list(audio.shape)}")

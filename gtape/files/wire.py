@@ -63,11 +63,8 @@ def varints(numbers: Sequence[int]) -> bytes:
 
 
 def read_varint(data: Buffer, at: int, what: str) -> tuple[int, int]:
-    """The varint at a place, and the place after it.
-
-    Raises:
-        InvalidArgumentError: the bytes end within it, or it is longer than 64 bits.
-    """
+    """The varint at a place, and the place after it. Raises InvalidArgumentError: the bytes end
+    within it, or it is longer than 64 bits."""
     number = shift = 0
     for place in range(at, min(at + _LONGEST_VARINT, len(data))):
         byte = data[place]
@@ -79,11 +76,8 @@ def read_varint(data: Buffer, at: int, what: str) -> tuple[int, int]:
 
 
 def read_varints(data: Buffer, what: str) -> np.ndarray:
-    """All varints of a packed field, as int64.
-
-    Raises:
-        InvalidArgumentError: the bytes end within the last, or one is longer than 64 bits.
-    """
+    """All varints of a packed field, as int64. Raises InvalidArgumentError: the bytes end within
+    the last, or one is longer than 64 bits."""
     if len(data) < _FEW:
         numbers, at = [], 0
         while at < len(data):
@@ -110,10 +104,7 @@ def read_varints(data: Buffer, what: str) -> np.ndarray:
 
 def fields(data: Buffer, what: str) -> Iterator[tuple[int, int, Any]]:
     """(number, wire type, value) of each field: an int of a varint, else the bytes of the value.
-
-    Raises:
-        InvalidArgumentError: a field reaches beyond the bytes, or is of no known wire type.
-    """
+    Raises InvalidArgumentError: a field reaches beyond the bytes, or is of no known wire type."""
     view, at, size = memoryview(data), 0, len(data)
     while at < size:
         start, key = at, view[at]
@@ -150,11 +141,7 @@ def damaged(what: str, at: int, problem: str) -> InvalidArgumentError:
 
 
 def text(value: memoryview, what: str) -> str:
-    """A field's text.
-
-    Raises:
-        InvalidArgumentError: it is no UTF-8.
-    """
+    """A field's text. Raises InvalidArgumentError: it is no UTF-8."""
     try:
         return str(value, "utf-8")
     except (UnicodeDecodeError, TypeError) as error:

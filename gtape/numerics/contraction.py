@@ -124,11 +124,8 @@ def _arranged(xp: ModuleType, array: object, term: str, result: str) -> Any:
 
 
 def sizes_of(terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
-    """The length of each letter.
-
-    Raises:
-        ValueError: the letters of a term differ in number from the axes, or a letter in length.
-    """
+    """The length of each letter. Raises ValueError: the letters of a term differ in number from the
+    axes, or a letter in length."""
     sizes: dict[str, int] = {}
     for term, shape in zip(terms, shapes):
         if len(term) != len(shape):

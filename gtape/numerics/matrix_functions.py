@@ -48,11 +48,8 @@ def exponential(xp: ModuleType, a: Array) -> Array:
 
 
 def square_root(xp: ModuleType, a: Array) -> Array:
-    """The principal square root; nan for real matrices with negative eigenvalues.
-
-    Raises:
-        numpy.linalg.LinAlgError: a singular matrix has none.
-    """
+    """The principal square root; nan for real matrices with negative eigenvalues. Raises
+    numpy.linalg.LinAlgError: a singular matrix has none."""
     return _by_schur(xp, a, lambda t: _triangular_root(t) if _has_root(t, a) else None)
 
 
@@ -99,11 +96,8 @@ def _triangular_root(t: np.ndarray) -> np.ndarray:
 
 
 def logarithm(xp: ModuleType, a: Array) -> Array:
-    """The principal logarithm: square roots until a is near 1, then a Padé approximant.
-
-    Raises:
-        numpy.linalg.LinAlgError: a matrix is singular.
-    """
+    """The principal logarithm: square roots until a is near 1, then a Padé approximant. Raises
+    numpy.linalg.LinAlgError: a matrix is singular."""
     return _by_schur(xp, a, _triangular_logarithm)
 
 
@@ -138,10 +132,8 @@ def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     A matrix that has a zero block in its lower left corner already is taken apart there, so that
     the eigenvalues of triangular matrices are exact, and those of [[a, e], [0, a]], from which
-    derivatives of matrix functions are read, as accurate as those of a.
-
-    Raises:
-        numpy.linalg.LinAlgError: the eigenvectors that it starts from were not found.
+    derivatives of matrix functions are read, as accurate as those of a. Raises
+    numpy.linalg.LinAlgError: the eigenvectors that it starts from were not found.
     """
     n = a.shape[-1]
     q = np.zeros_like(a)

@@ -32,9 +32,7 @@ def solve_triangular(xp: ModuleType, a: Array, b: Array, lower: bool) -> Array:
     same batch.
 
     Block substitution: one small solve for each block of the diagonal, the rest matrix products.
-
-    Raises:
-        numpy.linalg.LinAlgError: a zero on the diagonal.
+    Raises numpy.linalg.LinAlgError: a zero on the diagonal.
     """
     n = a.shape[-1]
     triangle = xp.tril if lower else xp.triu
@@ -77,10 +75,8 @@ def solve_tridiagonal(xp: ModuleType, upper: Array, main: Array, lower: Array, b
     """x with upper[i] x[i+1] + main[i] x[i] + lower[i] x[i-1] = b[i].
 
     The diagonals are [..., n], b is [..., n, m]. Gaussian elimination; with pivoting, of two
-    neighbouring rows the one with the larger leading entry goes first.
-
-    Raises:
-        numpy.linalg.LinAlgError: a pivot is 0.
+    neighbouring rows the one with the larger leading entry goes first. Raises
+    numpy.linalg.LinAlgError: a pivot is 0.
     """
     n = main.shape[-1]
     d, u, x = xp.array(main), xp.array(upper), xp.array(b)

@@ -121,11 +121,8 @@ def _now(value: int) -> int:
 def record(name: str, data: Sequence[TensorLike], make: Make, step: object) -> Tensor:
     """Write the summary that `make` makes of the arrays of `data`; whether one was written.
 
-    In a traced function that is a step of its own, at every call.
-
-    Raises:
-        ValueError: there is a writer, but no step.
-        RuntimeError: the writer is closed.
+    In a traced function that is a step of its own, at every call. Raises ValueError: there is a
+    writer, but no step. RuntimeError: the writer is closed.
     """
     settings, fixed = _settings(step)
     count = len(settings)
@@ -179,11 +176,8 @@ def _tensor_summary(tag: str, value: Tensor, about: SummaryMetadata | None) -> S
 
 
 def _checked(metadata: Any) -> SummaryMetadata | None:
-    """The SummaryMetadata in bytes, or of another package.
-
-    Raises:
-        InvalidArgumentError: they are none.
-    """
+    """The SummaryMetadata in bytes, or of another package. Raises InvalidArgumentError: they are
+    none."""
     if metadata is None:
         return None
     content = metadata

@@ -105,11 +105,8 @@ def python_state(value: object) -> PythonState | None:
 
 
 def is_trackable(value: object, path: str, holders: tuple[object, ...] = ()) -> bool:
-    """Whether the value at `path` is something that can be saved, or holds nothing else.
-
-    Raises:
-        ValueError: a list or dict holds itself.
-    """
+    """Whether the value at `path` is something that can be saved, or holds nothing else. Raises
+    ValueError: a list or dict holds itself."""
     if (is_variable(value) or python_state(value) is not None
             or isinstance(value, (Module, Generator, ObjectHolder))
             or keras_objects.has_state(value)):

@@ -38,11 +38,9 @@ def _number_of(file: Path) -> int:
 def saved_in(folder: Path, name: str | None = None, list_name: str | None = None) -> list[Path]:
     """The numbered checkpoints called `name` (None: any name), oldest first.
 
-    Only a folder that is not there has none. One that cannot be listed now may have some.
-
-    Raises:
-        PermissionDeniedError: the folder, or its list, may not be read.
-        OSError: it cannot be read for another reason, or is no folder.
+    Only a folder that is not there has none. One that cannot be listed now may have some. Raises
+    PermissionDeniedError: the folder, or its list, may not be read. OSError: it cannot be read for
+    another reason, or is no folder.
     """
     with permitted(f"the checkpoints in '{folder}' cannot be listed"):
         try:

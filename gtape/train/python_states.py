@@ -84,12 +84,8 @@ class Vocabulary(PythonState):
         return json.dumps([words, weights])
 
     def deserialize(self, string_value: str) -> None:
-        """Give the layer these words.
-
-        Raises:
-            ValueError, TypeError: the text is no vocabulary, or not one of this layer.
-            RuntimeError: the number of words cannot change any more.
-        """
+        """Give the layer these words. Raises ValueError, TypeError: the text is no vocabulary, or
+        not one of this layer. RuntimeError: the number of words cannot change any more."""
         if string_value == self.serialize():
             return
         layer, content = self._layer, json.loads(string_value)
@@ -121,10 +117,7 @@ class Boundaries(PythonState):
         return json.dumps(None if limits is None else [float(limit) for limit in limits])
 
     def deserialize(self, string_value: str) -> None:
-        """Give the layer these limits.
-
-        Raises:
-            ValueError, TypeError: the text is no list of numbers.
-        """
+        """Give the layer these limits. Raises ValueError, TypeError: the text is no list of
+        numbers."""
         limits = json.loads(string_value)
         self._layer.bin_boundaries = None if limits is None else [float(limit) for limit in limits]

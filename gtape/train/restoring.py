@@ -132,11 +132,9 @@ class Match(NamedTuple):
 def restore(roots: Mapping[str, object], stored: Stored, path: Path) -> Match:
     """Assign what the file holds to the variables and states of the same names.
 
-    States come before variables, since only these can be refused after the checks.
-
-    Raises:
-        InvalidArgumentError: a shape or dtype differs; nothing was assigned.
-        DataLossError: a Python object does not take its state; all have their old ones again.
+    States come before variables, since only these can be refused after the checks. Raises
+    InvalidArgumentError: a shape or dtype differs; nothing was assigned. DataLossError: a Python
+    object does not take its state; all have their old ones again.
     """
     graph = ObjectGraph(roots)
     with paused(), _built(_to_build(graph, stored.optimizers)):

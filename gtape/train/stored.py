@@ -42,12 +42,8 @@ class Stored:
 
 
 def named(path: object) -> str:
-    """A path as text, which must end in a name.
-
-    Raises:
-        TypeError: it is neither text nor a path.
-        InvalidArgumentError: it is empty, ends in a folder, or holds a zero byte.
-    """
+    """A path as text, which must end in a name. Raises TypeError: it is neither text nor a path.
+    InvalidArgumentError: it is empty, ends in a folder, or holds a zero byte."""
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
         raise TypeError(f"the path of a checkpoint must be text or a pathlib.Path, such as "
