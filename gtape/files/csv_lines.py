@@ -30,7 +30,7 @@ class CsvColumn(NamedTuple):
     """A field's dtype, and what stands for an empty one; None where it must not be empty."""
 
     dtype: DType
-    default: Any
+    default: object
 
 
 class Format(NamedTuple):
@@ -163,7 +163,7 @@ class Reader:
             return [columns[i] for i in self._selection if i < len(columns)]
         return [c for i, c in enumerate(columns) if i not in self._excluded]
 
-    def values(self, record: bytes) -> list[Any]:
+    def values(self, record: bytes) -> list[object]:
         """The values of the wanted columns of a record. Raises InvalidArgumentError: the record has
         another number of fields; a field is empty and must not be, or is no number of its dtype."""
         texts = self._wanted(fields(record, self._form))
@@ -196,12 +196,12 @@ class Reader:
         return columns if len(columns) == len(self._readers) and all(records) else None
 
 
-def _reader(column: CsvColumn, form: Format, number: int) -> Callable[[bytes], Any]:
+def _reader(column: CsvColumn, form: Format, number: int) -> Callable[[bytes], object]:
     """What makes a value of a field."""
     dtype, default = column
     convert_text = _CONVERTERS[dtype.name]
 
-    def read(text: bytes) -> Any:
+    def read(text: bytes) -> object:
         if not text or text == form.empty:
             if default is None:
                 raise InvalidArgumentError(f"Field {number} is required but missing")
@@ -280,8 +280,8 @@ def _numbers(numbers: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def decode_csv(records: TensorLike, record_defaults: TensorLike, field_delim: str = ",",
-               use_quote_delim: bool = True, na_value: str = "", select_cols: Any = None,
-               name: str | None = None) -> list[Tensor]:
+               use_quote_delim: bool = True, na_value: str = "",
+               select_cols: Sequence[int] | None = None, name: str | None = None) -> list[Tensor]:
     """The columns of records, strings [...], as a list of tensors [...].
 
     Args:
@@ -302,7 +302,7 @@ def decode_csv(records: TensorLike, record_defaults: TensorLike, field_delim: st
     reader = Reader(columns, form, as_selection(select_cols, len(columns)))
     given = as_strings(records, "decode_csv")
 
-    def run(array: np.ndarray) -> list[Any]:
+    def run(array: np.ndarray) -> list[object]:
         texts = array.reshape(-1).tolist()
         try:
             arrays = reader.columns(texts)

@@ -33,7 +33,7 @@ class Held(NamedTuple):
     """What a feature holds: 1 for bytes, 2 for floats, 3 for integers; and its list in bytes."""
 
     kind: int
-    content: Any
+    content: wire.Buffer
 
 
 class ExampleColumn(NamedTuple):
@@ -69,7 +69,7 @@ def _held(example: bytes, wanted: Collection[str]) -> dict[str, Held]:
     return held
 
 
-def of_features(features: Any, wanted: Collection[str], into: dict[str, Held]) -> None:
+def of_features(features: wire.Buffer, wanted: Collection[str], into: dict[str, Held]) -> None:
     """Enter the wanted features of a serialized Features message into `found`."""
     for number, kind, value in wire.fields(features, _WHAT):
         if number == 1 and kind == wire.DELIMITED:
@@ -78,7 +78,7 @@ def of_features(features: Any, wanted: Collection[str], into: dict[str, Held]) -
                 into[name] = of_feature(feature)
 
 
-def entry(message: memoryview) -> tuple[str, Any]:
+def entry(message: memoryview) -> tuple[str, wire.Buffer]:
     """The key and the bytes of the value of an entry of a map."""
     size = len(message)
     # The common case, a short key and a short value, without the loop over fields.
@@ -97,7 +97,7 @@ def entry(message: memoryview) -> tuple[str, Any]:
     return name, content
 
 
-def of_feature(feature: Any) -> Held:
+def of_feature(feature: wire.Buffer) -> Held:
     """What a serialized Feature holds; the kind 0 for nothing."""
     size = len(feature)
     if size > 1 and feature[0] in (10, 18, 26) and feature[1] < 128 and feature[1] + 2 == size:
@@ -137,7 +137,8 @@ def of_strings(values: Sequence[bytes]) -> np.ndarray:
     return np.fromiter(values, object, len(values))
 
 
-def of_packed(name: str, number: int, parts: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+def of_packed(name: str, number: int, parts: Sequence[wire.Buffer],
+              ) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of all parts, and how many each has: packed floats, or varints. Raises
     InvalidArgumentError: a part is cut short."""
     joined, lengths = b"".join(parts), np.array([len(p) for p in parts], np.int64)
@@ -168,12 +169,12 @@ def _mismatch(name: str, number: int, feature: Held, dtype: DType) -> InvalidArg
                                 f"type: {_KINDS[feature.kind]} but expected type: {dtype.name}")
 
 
-def _strings(content: memoryview) -> list[bytes]:
+def _strings(content: wire.Buffer) -> list[bytes]:
     return [bytes(value) for number, kind, value in wire.fields(content, _WHAT)
             if number == 1 and kind == wire.DELIMITED]
 
 
-def _packed(content: memoryview, number: int) -> bytes | memoryview:
+def _packed(content: wire.Buffer, number: int) -> bytes | memoryview:
     """The numbers of a list, packed: the bytes of floats, the varints of integers."""
     size = len(content)
     if not size:

@@ -106,7 +106,7 @@ def value_dtype(name: str, feature: Any) -> DType:
     return dtype
 
 
-def inner_shape(name: str, feature: Any) -> tuple[int, ...]:
+def inner_shape(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -> tuple[int, ...]:
     """The shape of a FixedLenFeature, or of a row of a FixedLenSequenceFeature. Raises ValueError:
     a length is not known."""
     dims = TensorShape(feature.shape).dims
@@ -197,7 +197,7 @@ def _parsed(serialized: Tensor, wanted: dict[str, Any], names: object, single: b
     count = () if single else (serialized.spec.shape[0],)
     read = keys(wanted)
 
-    def run(strings: np.ndarray, single: bool = single) -> list[Any]:
+    def run(strings: np.ndarray, single: bool = single) -> list[object]:
         parser = _parser(strings, read, names, single)
         return [parser.fixed(name, feature) for name, feature in wanted.items()]
 
@@ -334,7 +334,8 @@ class Parser:
                        dtype)
 
 
-def _default(name: str, feature: Any, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
+def _default(name: str, feature: FixedLenFeature, dtype: DType, shape: tuple[int, ...],
+             ) -> np.ndarray:
     """The default of a feature in its shape; a scalar does for all of a row's elements."""
     value = host_array(feature.default_value, dtype)
     if value.size != math.prod(shape):
@@ -343,7 +344,7 @@ def _default(name: str, feature: Any, dtype: DType, shape: tuple[int, ...]) -> n
     return value.reshape(shape)
 
 
-def filled(rows: np.ndarray, counts: np.ndarray, feature: Any, name: str,
+def filled(rows: np.ndarray, counts: np.ndarray, feature: FixedLenSequenceFeature, name: str,
            dtype: DType) -> np.ndarray:
     """Rows of examples that have `counts` of them each, filled up to the longest with a feature's
     default value."""
@@ -358,7 +359,7 @@ def filled(rows: np.ndarray, counts: np.ndarray, feature: Any, name: str,
     return whole
 
 
-def sparse(held: ExampleColumn, dtype: DType, single: bool) -> Any:
+def sparse(held: ExampleColumn, dtype: DType, single: bool) -> SparseTensor:
     """A SparseTensor [n, longest] of values of which each example has some; [length] of one."""
     counts = np.maximum(held.counts, 0)
     at, longest = within(counts), int(counts.max(initial=0))
@@ -374,7 +375,7 @@ def sparse_tensor(places: np.ndarray, values: np.ndarray, shape: list[int], dtyp
                         convert(np.array(shape, np.int64)))
 
 
-def ragged(held: ExampleColumn, dtype: DType, splits: object) -> Any:
+def ragged(held: ExampleColumn, dtype: DType, splits: object) -> RaggedTensor:
     """A RaggedTensor of values of which each example has some."""
     ends = np.concatenate([[0], np.cumsum(np.maximum(held.counts, 0))])
     return RaggedTensor.from_row_splits(
@@ -420,7 +421,7 @@ def parse_single_sequence_example(serialized: bytes, context_features: object = 
     return _sequences(given, context_features, sequence_features, example_name, single=True)[:2]
 
 
-def _sequences(serialized: Any, context: Any, steps: Any, names: object, single: bool) -> Any:
+def _sequences(serialized: Tensor, context: Any, steps: Any, names: object, single: bool) -> Any:
     if not context and not steps:
         raise ValueError("Both `context_features` and `sequence_features` arguments are None, but "
                          "at least one should have values.")
@@ -482,7 +483,8 @@ class _Steps:
             return sparse(held, dtype, single=False)
         return self._sparse(held, key, dtype)
 
-    def _dense(self, name: str, feature: Any, held: Any, dtype: DType) -> Any:
+    def _dense(self, name: str, feature: FixedLenSequenceFeature, held: ExampleColumn,
+               dtype: DType) -> Tensor:
         shape = inner_shape(name, feature)
         missing = [i for i, e in enumerate(self._examples) if name not in e]
         if missing and not feature.allow_missing:
@@ -499,14 +501,14 @@ class _Steps:
         whole = filled(held.values.reshape(-1, *shape), self.lengths(name), feature, name, dtype)
         return convert(whole[0] if self._single else whole, dtype)
 
-    def _ragged(self, rows: Any, key: str, feature: RaggedFeature) -> Any:
+    def _ragged(self, rows: RaggedTensor, key: str, feature: RaggedFeature) -> RaggedTensor:
         if self._single:
             return rows
         splits = np.concatenate([[0], np.cumsum(self.lengths(key))])
         wanted = as_dtype(feature.row_splits_dtype).np_dtype
         return RaggedTensor.from_row_splits(rows, convert(splits.astype(wanted)))
 
-    def _sparse(self, held: Any, key: str, dtype: DType) -> Any:
+    def _sparse(self, held: ExampleColumn, key: str, dtype: DType) -> SparseTensor:
         """A SparseTensor [n, most steps, most values]."""
         lengths, counts = self.lengths(key), np.maximum(held.counts, 0)
         example = np.repeat(np.repeat(np.arange(len(lengths)), lengths), counts)

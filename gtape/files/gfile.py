@@ -55,7 +55,7 @@ class GFile:
         self._file: IO[bytes] | None = None
 
     @property
-    def name(self) -> Any:
+    def name(self) -> str:
         """The path, as it was given."""
         return self._name
 
@@ -74,10 +74,10 @@ class GFile:
                 self._file = open(self._path, plain + "b")  # noqa: SIM115
         return self._file
 
-    def _given(self, content: bytes) -> Any:
+    def _given(self, content: bytes) -> bytes | str:
         return content if self._binary else content.decode("utf-8")
 
-    def read(self, n: int = -1) -> Any:
+    def read(self, n: int = -1) -> bytes | str:
         """The next `n` bytes, or all that are left."""
         with errors(self._path):
             return self._given(self._opened("reading").read(n))
@@ -87,11 +87,11 @@ class GFile:
         with errors(self._path):
             return self._given(self._opened("reading").readline())
 
-    def readlines(self) -> list[str]:
+    def readlines(self) -> list[bytes | str]:
         """The lines that are left."""
         return list(self)
 
-    def write(self, file_content: Any) -> None:
+    def write(self, file_content: str | bytes) -> None:
         """Write a str as UTF-8, or bytes."""
         content = file_content.encode() if isinstance(file_content, str) else file_content
         with errors(self._path):
@@ -149,17 +149,17 @@ class GFile:
                 self._file.close()
             self._file = None
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[bytes | str]:
         while line := self.readline():
             yield line
 
-    def __next__(self) -> Any:
+    def __next__(self) -> bytes | str:
         line = self.readline()
         if not line:
             raise StopIteration
         return line
 
-    def next(self) -> Any:
+    def next(self) -> bytes | str:
         """The next line. Raises StopIteration: at the end."""
         return self.__next__()
 
@@ -392,7 +392,7 @@ def write_file(filename: object, contents: TensorLike, name: str | None = None) 
         FailedPreconditionError: a folder is in its place.
         PermissionDeniedError: the folder around it cannot be written to.
     """
-    def run(path: np.ndarray, value: np.ndarray) -> list[Any]:
+    def run(path: np.ndarray, value: np.ndarray) -> list[object]:
         target = Path(local(path.item()))
         with errors(str(target)):
             make_folder(target.absolute().parent)
@@ -405,7 +405,7 @@ def write_file(filename: object, contents: TensorLike, name: str | None = None) 
 
 def matching_files(pattern: TensorLike, name: str | None = None) -> Tensor:
     """The paths that fit a pattern or one of several, in order, as a vector of strings."""
-    def run(patterns: np.ndarray) -> list[Any]:
+    def run(patterns: np.ndarray) -> list[object]:
         paths = glob(patterns.reshape(-1).tolist())
         return [np.array(sorted({f.encode() for f in paths}), object)]
 

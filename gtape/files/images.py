@@ -222,7 +222,7 @@ def extract_jpeg_shape(contents: TensorLike, output_type: object = dtypes.int32,
     Raises:
         InvalidArgumentError: the bytes are no JPEG file.
     """
-    def run(content: np.ndarray) -> list[Any]:
+    def run(content: np.ndarray) -> list[object]:
         if format_of(content.item()) != "JPEG":
             raise InvalidArgumentError("extract_jpeg_shape takes JPEG files")
         image = opened(content.item(), "JPEG")
@@ -260,7 +260,7 @@ def encode_png(image: TensorLike, compression: int = -1, name: str | None = None
         raise InvalidArgumentError(f"encode_png: images must be at least rank 3; got {given.spec}")
     outer = given.spec.shape[:-3]
 
-    def run(pixels: np.ndarray) -> list[Any]:
+    def run(pixels: np.ndarray) -> list[object]:
         flat = pixels.reshape(math.prod(pixels.shape[:-3]), *pixels.shape[-3:])
         return [array_of([png(i, level) for i in flat], pixels.shape[:-3], dtypes.string)]
 
@@ -321,7 +321,7 @@ def encode_jpeg(image: TensorLike, format: str = "", quality: int = 95, progress
     if metadata:
         options["xmp"] = metadata
 
-    def run(pixels: np.ndarray) -> list[Any]:
+    def run(pixels: np.ndarray) -> list[object]:
         if not pixels.size:
             raise InvalidArgumentError(f"encode_jpeg: an image has one pixel at least; got "
                                        f"{given.spec}")

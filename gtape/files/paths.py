@@ -41,7 +41,10 @@ def local(path: Any) -> str:
         InvalidArgumentError: it holds a NUL.
     """
     if isinstance(path, (Tensor, Readable)):
-        path = scalar_bytes(path, "a path")
+        array = host_value(path, "a path")
+        if array.ndim or array.dtype != object:
+            raise InvalidArgumentError(f"a path must be a scalar of strings; got {shown(path)}")
+        path = array.item()
     try:
         text = os.fsdecode(path)
     except TypeError:
@@ -58,14 +61,6 @@ def local(path: Any) -> str:
                                      f"machine; copy the file here first, or open it with fsspec")
         return rest
     return text
-
-
-def scalar_bytes(value: Any, what: str) -> bytes:
-    """The bytes of a scalar string tensor. Raises InvalidArgumentError: it holds something else."""
-    array = host_value(value, what)
-    if array.ndim or array.dtype != object:
-        raise InvalidArgumentError(f"{what} must be a scalar of strings; got {shown(value)}")
-    return array.item()
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ def decode_raw(input_bytes: TensorLike, out_type: object, little_endian: bool = 
         raise InvalidArgumentError(f"fixed_length ({size}) must be a multiple of the size "
                                    f"of out_type ({dtype.size})")
 
-    def run(array: np.ndarray) -> list[Any]:
+    def run(array: np.ndarray) -> list[object]:
         flat = array.reshape(-1).tolist()
         rows = _of_one_length(flat, dtype) if size is None else _cut(flat, size)
         return [_numbers(rows, dtype, little_endian).reshape(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple, SupportsIndex
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def decode_wav(contents: TensorLike, desired_channels: int = -1, desired_samples
     count = as_int(desired_samples, "decode_wav: desired_samples")
     width = as_int(desired_channels, "decode_wav: desired_channels")
 
-    def run(content: np.ndarray) -> list[Any]:
+    def run(content: np.ndarray) -> list[object]:
         samples, rate = parsed(content.item())
         if 0 <= count < len(samples):
             samples = samples[:count]

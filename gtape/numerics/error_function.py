@@ -21,7 +21,7 @@ from .coefficients import (
     SINGLE_Q,
     TAIL,
 )
-from .series import chebyshev, evaluate, horner
+from .series import chebyshev, horner, over_arrays
 
 # Beyond this erf of float32 rounds to 1; below that of float64 is fitted best.
 SINGLE_END, DOUBLE_END = 3.95, 1.0
@@ -33,41 +33,17 @@ UPPER_BITS = np.int32(-4096)
 NORMAL_TAIL_SINGLE = tuple(map(np.float32, NORMAL_TAIL))
 
 
-def erf(xp: ModuleType, x: Array) -> Array:
-    """2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
-    return evaluate(xp, _erf, x, single=True)
-
-
-def erfc(xp: ModuleType, x: Array) -> Array:
-    """1 - erf(x), accurate relative to its value down to underflow (x = 26.5 in float64)."""
-    return evaluate(xp, _erfc, x)
-
-
 def normal_cdf(xp: ModuleType, x: Array) -> Array:
     """The distribution function of the standard normal distribution, erfc(-x / sqrt(2)) / 2,
     accurate relative to its value down to underflow."""
     if x.dtype == xp.float64:
-        return evaluate(xp, _normal_cdf, x)
+        return _normal_cdf_double(xp, x)
     flat = x.astype(xp.float32, copy=False).reshape(-1)
     return _normal_cdf_single(xp, flat).reshape(x.shape).astype(x.dtype, copy=False)
 
 
-def erfinv(xp: ModuleType, y: Array) -> Array:
-    """The x with erf(x) = y; infinite at -1 and 1, NaN outside.
-
-    As in Giles 2012, "Approximating the erfinv function", y times a function of
-    w = -log(1 - y**2), which is smooth; pieces in w and sqrt(w).
-    """
-    return evaluate(xp, _erfinv, y)
-
-
-def ndtri(xp: ModuleType, p: Array) -> Array:
-    """The quantile of the standard normal distribution: sqrt(2) * erfinv(2 * p - 1), accurate
-    for small p too; infinite at 0 and 1, NaN outside."""
-    return evaluate(xp, _ndtri, p)
-
-
 def _erf(xp: ModuleType, x: Array) -> Array:
+    """2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
     double = x.dtype == xp.float64
     end = DOUBLE_END if double else SINGLE_END
     inner = xp.clip(x, -end, end)
@@ -83,6 +59,7 @@ def _erf(xp: ModuleType, x: Array) -> Array:
 
 
 def _erfc(xp: ModuleType, x: Array) -> Array:
+    """1 - erf(x), accurate relative to its value down to underflow (x = 26.5 in float64)."""
     tail = xp.clip(x, 0.5, 30.0)
     far = _exp_square(xp, tail, 1.0) * _erfcx(xp, tail)
     return xp.where(x < 0.5, 1.0 - _erf(xp, x), xp.where(xp.isnan(x), x, far))
@@ -134,11 +111,18 @@ def _normal_cdf_single(xp: ModuleType, x: Array) -> Array:
 
 
 def _erfinv(xp: ModuleType, y: Array) -> Array:
+    """The x with erf(x) = y; infinite at -1 and 1, NaN outside.
+
+    As in Giles 2012, "Approximating the erfinv function", y times a function of
+    w = -log(1 - y**2), which is smooth; pieces in w and sqrt(w).
+    """
     # (1 - y) * (1 + y) keeps the distance to 1 exact.
     return y * _erfinv_ratio(xp, -xp.log((1.0 - y) * (1.0 + y)))
 
 
 def _ndtri(xp: ModuleType, p: Array) -> Array:
+    """The quantile of the standard normal distribution: sqrt(2) * erfinv(2 * p - 1), accurate
+    for small p too; infinite at 0 and 1, NaN outside."""
     q = 1.0 - p
     w = -(xp.log(4.0 * p) + xp.log(q))
     middle = -xp.log1p(-((p - q) ** 2))
@@ -156,3 +140,8 @@ def _erfinv_ratio(xp: ModuleType, w: Array) -> Array:
     tail = chebyshev(xp, TAIL, (xp.clip(root, 6.0, 27.5) - 16.75) / 10.75)
     ratio = xp.where(w < 6.25, centre, xp.where(w < 36.0, shoulder, tail))
     return xp.where(xp.isinf(w), w, ratio)
+
+
+# erf of float32 stays in float32, whose fit is exact enough and takes half of the time.
+erf = over_arrays(_erf, single=True)
+erfc, erfinv, ndtri, _normal_cdf_double = map(over_arrays, (_erfc, _erfinv, _ndtri, _normal_cdf))

@@ -7,13 +7,14 @@ are written with the deviance x * log(x / m) + m - x, which loses nothing where 
 """
 
 from collections.abc import Callable
+from functools import partial
 from math import pi
 from types import ModuleType
 
 from .arrays import Array
 from .error_function import erfc
 from .gamma_function import ASYMPTOTIC, lbeta64, lgamma64, stirling_correction
-from .series import evaluate, horner
+from .series import horner, over_arrays
 
 #: What is smaller, relative to the sum, does not change the sum any more.
 EPSILON = 2.0**-53
@@ -32,35 +33,14 @@ _NEAR = 0.04
 CHECK_EVERY = 16
 
 
-def igamma(xp: ModuleType, a: Array, x: Array) -> Array:
-    """P(a, x), the integral of t**(a - 1) * exp(-t) from 0 to x, divided by gamma(a).
-
-    0 at x = 0, 1 at infinity; NaN for a < 0 and x < 0, and where both or neither matter
-    (a = x = 0, a = x = infinity).  Series DLMF 8.7.1 for x < a + 1, else one minus `igammac`.
-    """
-    return evaluate(xp, lambda xp, a, x: _gamma_ratio(xp, a, x, upper=False), a, x)
-
-
-def igammac(xp: ModuleType, a: Array, x: Array) -> Array:
-    """Q(a, x) = 1 - P(a, x).  Continued fraction DLMF 8.9.2 for x >= a + 1."""
-    return evaluate(xp, lambda xp, a, x: _gamma_ratio(xp, a, x, upper=True), a, x)
-
-
-def gamma_density(xp: ModuleType, a: Array, x: Array) -> Array:
-    """x**(a - 1) * exp(-x) / gamma(a), the derivative of `igamma`; NaN unless a > 0 and x >= 0."""
-    return evaluate(xp, _gamma_density, a, x)
-
-
-def betainc(xp: ModuleType, a: Array, b: Array, x: Array) -> Array:
-    """I_x(a, b), the integral of t**(a - 1) * (1 - t)**(b - 1) from 0 to x, divided by
-    beta(a, b), for a, b > 0 and 0 <= x <= 1; NaN outside.
-
-    Continued fraction DLMF 8.17.22, on the side of the mean where it converges fast.
-    """
-    return evaluate(xp, _betainc, a, b, x)
-
-
 def _gamma_ratio(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:
+    """P(a, x), the integral of t**(a - 1) * exp(-t) from 0 to x, divided by gamma(a), and `upper`
+    Q(a, x) = 1 - P(a, x).
+
+    P is 0 at x = 0, 1 at infinity; NaN for a < 0 and x < 0, and where both or neither matter
+    (a = x = 0, a = x = infinity).  Series DLMF 8.7.1 of P for x < a + 1, continued fraction DLMF
+    8.9.2 of Q from there on.
+    """
     valid = (a > 0.0) & (x > 0.0) & xp.isfinite(a) & xp.isfinite(x)
     large = valid & (a >= UNIFORM)
     iterated = valid & ~large
@@ -97,6 +77,7 @@ def _gamma_uniform(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:
 
 
 def _gamma_density(xp: ModuleType, a: Array, x: Array) -> Array:
+    """x**(a - 1) * exp(-x) / gamma(a), the derivative of `igamma`; NaN unless a > 0 and x >= 0."""
     inside = (a > 0.0) & (x > 0.0) & xp.isfinite(a) & xp.isfinite(x)
     a_in, x_in = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
     at_zero = xp.where(a > 1.0, 0.0, xp.where(a == 1.0, 1.0, xp.inf))
@@ -160,6 +141,11 @@ def _gamma_fraction(xp: ModuleType, a: Array, x: Array) -> Array:
 
 
 def _betainc(xp: ModuleType, a: Array, b: Array, x: Array) -> Array:
+    """I_x(a, b), the integral of t**(a - 1) * (1 - t)**(b - 1) from 0 to x, divided by
+    beta(a, b), for a, b > 0 and 0 <= x <= 1; NaN outside.
+
+    Continued fraction DLMF 8.17.22, on the side of the mean where it converges fast.
+    """
     valid = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & xp.isfinite(a) & xp.isfinite(b)
     a_in, b_in, x_in = (xp.where(valid, v, d) for v, d in ((a, 1.0), (b, 1.0), (x, 0.5)))
     swap = x_in > (a_in + 1.0) / (a_in + b_in + 2.0)
@@ -233,3 +219,7 @@ def _iterate(xp: ModuleType, step: Callable[[int, list[Array]], Array],
         if k % CHECK_EVERY == 0 and bool(done.all()):
             break
     return state
+
+
+igamma, igammac = (over_arrays(partial(_gamma_ratio, upper=upper)) for upper in (False, True))
+gamma_density, betainc = over_arrays(_gamma_density), over_arrays(_betainc)

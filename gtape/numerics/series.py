@@ -35,21 +35,21 @@ def chebyshev(xp: ModuleType, coefficients: Sequence[float], t: Array) -> Array:
     return t * newer - older + coefficients[0]
 
 
-def evaluate(xp: ModuleType, function: Callable[..., Array], *inputs: Array,
-             single: bool = False) -> Array:
+def over_arrays(function: Callable[..., Array], single: bool = False) -> Callable[..., Array]:
     """function(xp, *inputs) over broadcast float arrays, in the dtype of the first.
 
     `function` gets float64 pieces, or float32 ones where `single` holds and the inputs are not
     float64; NumPy's warnings are silent because special values are part of the functions.
     """
-    dtype = inputs[0].dtype
-    narrow = single and all(x.dtype != xp.float64 for x in inputs)
-    inner = xp.float32 if narrow else xp.float64
-    arrays = xp.broadcast_arrays(*inputs)
-    flat = [x.ravel() for x in arrays]
-    result = xp.empty(flat[0].size, dtype)
-    with np.errstate(all="ignore"):
-        for block in blocks(xp, result.size, result.dtype.itemsize, HOST_BLOCK):
-            pieces = (x[block].astype(inner) for x in flat)
-            result[block] = function(xp, *pieces)
-    return result.reshape(arrays[0].shape)
+    def over(xp: ModuleType, *inputs: Array) -> Array:
+        narrow = single and all(x.dtype != xp.float64 for x in inputs)
+        inner = xp.float32 if narrow else xp.float64
+        arrays = xp.broadcast_arrays(*inputs)
+        flat = [x.ravel() for x in arrays]
+        result = xp.empty(flat[0].size, inputs[0].dtype)
+        with np.errstate(all="ignore"):
+            for block in blocks(xp, result.size, result.dtype.itemsize, HOST_BLOCK):
+                result[block] = function(xp, *(x[block].astype(inner) for x in flat))
+        return result.reshape(arrays[0].shape)
+
+    return over

@@ -14,7 +14,7 @@ from .coefficients import I0_FAR, I0_NEAR, I1_FAR, I1_NEAR
 from .error_function import erf, erfc, erfinv, ndtri, normal_cdf
 from .gamma_function import digamma, lbeta, lgamma, polygamma, zeta
 from .incomplete import betainc, gamma_density, igamma, igammac
-from .series import chebyshev, evaluate
+from .series import chebyshev, over_arrays
 
 __all__ = [
     "betainc", "digamma", "erf", "erfc", "erfinv", "gamma_density", "i0", "i0e", "i1", "i1e",
@@ -25,31 +25,13 @@ __all__ = [
 JOINT = 8.0
 
 
-def i0(xp: ModuleType, x: Array) -> Array:
-    """I0(x), the even solution of x**2 y'' + x y' = x**2 y with y(0) = 1."""
-    return evaluate(xp, _i0, x)
-
-
-def i0e(xp: ModuleType, x: Array) -> Array:
-    """exp(-abs(x)) * I0(x)."""
-    return evaluate(xp, _i0e, x)
-
-
-def i1(xp: ModuleType, x: Array) -> Array:
-    """I1(x), the derivative of I0; odd."""
-    return evaluate(xp, _i1, x)
-
-
-def i1e(xp: ModuleType, x: Array) -> Array:
-    """exp(-abs(x)) * I1(x)."""
-    return evaluate(xp, _i1e, x)
-
-
 def _i0(xp: ModuleType, x: Array) -> Array:
+    """I0(x), the even solution of x**2 y'' + x y' = x**2 y with y(0) = 1."""
     return _grown(xp, x, _i0e(xp, x))
 
 
 def _i0e(xp: ModuleType, x: Array) -> Array:
+    """exp(-abs(x)) * I0(x)."""
     size = xp.abs(x)
     # The series is an ulp off at 0, the one place where the value is a round number.
     near = xp.where(size == 0.0, 1.0, _near(xp, I0_NEAR, size))
@@ -57,10 +39,12 @@ def _i0e(xp: ModuleType, x: Array) -> Array:
 
 
 def _i1(xp: ModuleType, x: Array) -> Array:
+    """I1(x), the derivative of I0; odd."""
     return _grown(xp, x, _i1e(xp, x))
 
 
 def _i1e(xp: ModuleType, x: Array) -> Array:
+    """exp(-abs(x)) * I1(x)."""
     size = xp.abs(x)
     near = x * _near(xp, I1_NEAR, size)
     return xp.where(size < JOINT, near, xp.copysign(_far(xp, I1_FAR, size), x))
@@ -79,3 +63,6 @@ def _grown(xp: ModuleType, x: Array, scaled: Array) -> Array:
     """scaled * exp(abs(x)), whose exponential may overflow before the product does."""
     half = xp.exp(0.5 * xp.abs(x))
     return xp.where(xp.isinf(x), xp.copysign(x, scaled), scaled * half * half)
+
+
+i0, i0e, i1, i1e = map(over_arrays, (_i0, _i0e, _i1, _i1e))
