@@ -12,8 +12,8 @@ from gtape.core.dtypes import complex128, float64
 from gtape.core.op import Op, declared
 from gtape.opdef.composite import Composite
 from gtape.opdef.elementwise import Elementwise
+from gtape.opdef.numpy_code import number_text
 from gtape.opdef.primitive import Primitive
-from gtape.opdef.printers.numpy import number_text
 from gtape.opdef.scalar_graph import Expr
 from gtape.ops import every_module
 

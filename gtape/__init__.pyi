@@ -39,14 +39,14 @@ from gtape import test as test
 from gtape import testing as testing
 from gtape import train as train
 from gtape import types as types
+from gtape.autodiff.backward import RegisterGradient as RegisterGradient
+from gtape.autodiff.backward import no_gradient as no_gradient
 from gtape.autodiff.custom_gradient import custom_gradient as custom_gradient
 from gtape.autodiff.custom_gradient import grad_pass_through as grad_pass_through
 from gtape.autodiff.custom_gradient import recompute_grad as recompute_grad
 from gtape.autodiff.gradient_request import UnconnectedGradients as UnconnectedGradients
 from gtape.autodiff.gradient_request import explain_none as explain_none
 from gtape.autodiff.tape import GradientTape as GradientTape
-from gtape.autodiff.user_gradients import RegisterGradient as RegisterGradient
-from gtape.autodiff.user_gradients import no_gradient as no_gradient
 from gtape.compile.frontend.function import function as function
 from gtape.core.context import init_scope as init_scope
 from gtape.core.dtypes import DType as DType

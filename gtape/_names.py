@@ -23,7 +23,7 @@ _TABLE = {
     "gtape.autodiff.tape": "GradientTape",
     "gtape.autodiff.gradient_request": "UnconnectedGradients explain_none",
     "gtape.core.indexed_slices": "IndexedSlices IndexedSlicesSpec",
-    "gtape.autodiff.user_gradients": "RegisterGradient no_gradient",
+    "gtape.autodiff.backward": "RegisterGradient no_gradient",
     "gtape.autodiff.custom_gradient": "custom_gradient grad_pass_through recompute_grad",
     "gtape.core.module": "Module",
     "gtape.core.introspection": """

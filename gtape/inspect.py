@@ -11,10 +11,10 @@ from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand, map_text
-from gtape.opdef.differentiate import unused_name
+from gtape.opdef.cuda_text import servable
 from gtape.opdef.elementwise import Elementwise
-from gtape.opdef.kernel_calls import MapDefinition, backward_step, forward_step
-from gtape.opdef.printers.cuda import servable
+from gtape.opdef.elementwise_vjp import MapDefinition, backward_step, forward_step
+from gtape.opdef.scalar_graph import unused_name
 
 __all__ = ["cuda", "specs"]
 

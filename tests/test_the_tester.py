@@ -13,8 +13,8 @@ from gtape.core.op import Case, Rule, case
 from gtape.core.spec import Spec
 from gtape.errors import GradientMismatch
 from gtape.opdef.composite import Composite
+from gtape.opdef.elementwise import ScalarFunction, ScalarOp
 from gtape.opdef.primitive import Primitive
-from gtape.opdef.scalar_ops import ScalarFunction, ScalarOp
 from gtape.ops.elementwise import scalars as s
 from tests import test_declarations as properties
 

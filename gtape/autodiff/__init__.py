@@ -1,8 +1,9 @@
 """gtape.autodiff: reverse and forward differentiation."""
 
-from __future__ import annotations
+from gtape._lazy import attach as _attach
 
-from gtape.autodiff.forward_mode import ForwardAccumulator
-from gtape.autodiff.tape import GradientTape
+# At their first use: every op imports `autodiff.backward`, and most programs no forward mode.
+_TABLE = {"gtape.autodiff.forward_mode": "ForwardAccumulator",
+          "gtape.autodiff.tape": "GradientTape"}
 
-__all__ = ["ForwardAccumulator", "GradientTape"]
+__getattr__, __dir__, __all__ = _attach(__name__, _TABLE)

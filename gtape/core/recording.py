@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gtape.core.context import active, new_key, tracer_now, walking
 from gtape.core.device import ArrayType
-from gtape.core.source_location import is_library, user_frame
+from gtape.core.errors import InvalidArgumentError
+from gtape.core.source_location import is_library, resolve, user_frame
 from gtape.core.spec import Spec
 from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor
 
@@ -192,3 +193,33 @@ def trace_or_none(op: Op, inputs: Sequence[Tensor], attrs: tuple[object, ...],
                                 f"Return it from the function, or keep it in a tf.Variable")
             return tracer.emit(op, inputs, attrs, specs(), types)
     return None
+
+
+def _made_at(tensor: Tensor) -> str:
+    """Where a tensor was made, if that was noted: by itself, or by a tape now recording."""
+    origin = getattr(tensor, "_origin", None)
+    site = origin[-2:] if origin else _recorded(tensor._k)
+    return f" made at {resolve(*site)}" if site else ""
+
+
+def _recorded(key: int) -> Any:
+    """The (code, offset) of the step that made the value, from the tapes now recording."""
+    for tape in active():
+        if key and tape.is_tape:
+            steps = [(r.outputs, (r.code, r.offset)) for r in map(Record.of, tape._records)]
+            steps += [(outputs, site) for _, _, _, outputs, *site in tape._marks]
+            for keys, site in steps:
+                if key in keys:
+                    return site
+    return None
+
+
+def same_device(name: str, tensors: Sequence[Tensor]) -> None:
+    """Raises InvalidArgumentError when tensors live on different devices."""
+    first = tensors[0]
+    for other in tensors[1:]:
+        if other._t.device is not first._t.device:
+            described = "; ".join(f"{t.spec} on {t.device}{_made_at(t)}" for t in (first, other))
+            raise InvalidArgumentError(
+                f"{name}: the inputs must live on one device; got {described}. Nothing is copied "
+                f"between devices in silence: move one with x.gpu() or x.cpu()")

@@ -21,7 +21,7 @@ from gtape.core.device import CPU
 from gtape.core.placement import on
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import NoneTensorSpec, TensorSpec, TypeSpec
-from gtape.opdef.printers.numpy import define
+from gtape.opdef.numpy_code import define
 
 
 def is_leaf(value: object) -> bool:

@@ -17,8 +17,8 @@ from gtape.devices.cuda.elementwise.summed_text import summed_entry, summed_text
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck.checks.bench import Bench, Check, drawn
-from gtape.opdef.kernel_calls import forward_step
-from gtape.opdef.printers.cuda import compute_dtype
+from gtape.opdef.cuda_text import compute_dtype
+from gtape.opdef.elementwise_vjp import forward_step
 from gtape.ops.elementwise.scalars import multiply
 
 _DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "uint8")

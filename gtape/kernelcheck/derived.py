@@ -19,11 +19,11 @@ from gtape.devices.cuda.elementwise.maps import DeviceMaps
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck.checks.bench import Bench, Check
-from gtape.opdef.differentiate import unused_name
+from gtape.opdef.cuda_text import servable
 from gtape.opdef.elementwise import Elementwise
-from gtape.opdef.kernel_calls import MapDefinition, backward_step, forward_step
-from gtape.opdef.printers.cuda import servable
-from gtape.opdef.printers.numpy import Printer, define
+from gtape.opdef.elementwise_vjp import MapDefinition, backward_step, forward_step
+from gtape.opdef.numpy_code import Printer, define
+from gtape.opdef.scalar_graph import unused_name
 from gtape.ops import every_module
 
 _INTEGERS = ("int32", "int64", "uint8", "int8")

@@ -17,7 +17,7 @@ from gtape.devices import cache
 from gtape.devices.cuda.runtime import nvrtc
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck.text_dependencies import reached
-from gtape.opdef.printers.cuda import C_SIZES
+from gtape.opdef.cuda_text import C_SIZES
 
 KIND = "proofs"
 #: In the names of the files: proofs of another form are not found.

@@ -18,10 +18,10 @@ from gtape.core.op import Attrs, Function, Op, keyword_names, positional_names
 from gtape.core.recording import OP, Recorded, RecordTuple, record_general, trace_or_none
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor, note_origin
-from gtape.opdef.vjp_rules import ATTRS, GROUPS, RuleGroup, VjpRules, _pull, run_rules
+from gtape.opdef.primitive import ATTRS, GROUPS, RuleGroup, VjpRules, _pull, run_rules
 from gtape.trace.tracer import trace
 
-#: Where a record keeps the inputs too, behind what `vjp_rules` keeps: with several results the
+#: Where a record keeps the inputs too, behind what `primitive` keeps: with several results the
 #: definition may have to be differentiated.
 _INPUTS = GROUPS + 1
 

@@ -1,37 +1,125 @@
 """Elementwise ops: a scalar function mapped over broadcast inputs.
 
-A `ScalarOp` is one that devices spell, a `ScalarFunction` is composed of scalar ops: `scalar_ops`
-has both. An `ElementwiseVjp` is the backward of either, found by differentiating its expression.
-All three are one op forward and one backward, at every order, because the backward of an
-elementwise op is an elementwise op.
+A `ScalarOp` is one that devices spell, a `ScalarFunction` is composed of scalar ops. An
+`ElementwiseVjp` is the backward of either, found by differentiating its expression. All three are
+one op forward and one backward, at every order, because the backward of an elementwise op is an
+elementwise op.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gtape.core import dtypes
 from gtape.core.context import active, tracer_now
 from gtape.core.convert import convert_like
 from gtape.core.device import Array, ArrayModule, ArrayType
-from gtape.core.dtypes import bool_
+from gtape.core.dtypes import DType, bool_
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.fp_errors import ignore, ignored_context, restore
-from gtape.core.op import Attrs, Function, Op
-from gtape.core.recording import Recorded, record_general, trace_or_none
+from gtape.core.op import Attrs, Function, Op, positional_names
+from gtape.core.recording import Recorded, record_general, same_device, trace_or_none
 from gtape.core.size_limits import check_size, exhausted, outgrows
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor, note_origin
-from gtape.opdef import dtype_rules
-from gtape.opdef.blocks import LARGE, Blocked, fits, schedule
-from gtape.opdef.differentiate import expression_vjp
-from gtape.opdef.eager_source import VjpSlot
-from gtape.opdef.elementwise_vjp import VjpProgram, build_vjp_program
-from gtape.opdef.kernel_calls import Launches, apply_map
-from gtape.opdef.printers.numpy import Printer, define
-from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute
+from gtape.opdef.elementwise_vjp import Launches, VjpProgram, VjpSlot, apply_map, build_vjp_program
+from gtape.opdef.numpy_code import LARGE, Blocked, Printer, define, fits, schedule
+from gtape.opdef.scalar_graph import Expr, ScalarGraph, expression_vjp, scalar_vjp, substitute
+
+Types = Sequence[ArrayType]
+
+
+def _names(types: Types) -> str:
+    return ", ".join(t.dtype.name for t in types)
+
+
+def _equal(name: str, types: Types) -> ArrayType:
+    first = types[0]
+    for other in types[1:]:
+        if other.dtype is not first.dtype:
+            raise InvalidArgumentError(
+                f"{name}: the inputs must have one dtype; got {_names(types)}. Tensors are never "
+                f"promoted in silence: write tf.cast(x, tf.{first.dtype.name})")
+    return first
+
+
+def _only(allowed: Callable[[DType], bool], what: str) -> Callable[[str, Types], ArrayType]:
+    def rule(name: str, types: Types) -> ArrayType:
+        first = _equal(name, types)
+        if not allowed(first.dtype):
+            raise InvalidArgumentError(f"{name} takes {what}; got {_names(types)}. "
+                                       f"Cast first: tf.cast(x, tf.float32)")
+        return first
+
+    return rule
+
+
+def _bool_of(inner: Callable[[str, Types], ArrayType]) -> Callable[[str, Types], ArrayType]:
+    def rule(name: str, types: Types) -> ArrayType:
+        return inner(name, types).device.typed(dtypes.bool_)
+
+    return rule
+
+
+def _real_of(inner: Callable[[str, Types], ArrayType]) -> Callable[[str, Types], ArrayType]:
+    def rule(name: str, types: Types) -> ArrayType:
+        operand = inner(name, types)
+        return operand.device.typed(operand.dtype.real_dtype)
+
+    return rule
+
+
+def _select(name: str, types: Types) -> ArrayType:
+    if not types[0].dtype.is_bool:
+        raise InvalidArgumentError(f"{name}: the condition must be bool; got {_names(types[:1])}. "
+                                   f"Write a comparison such as x > 0")
+    return _equal(name, types[1:])
+
+
+def _make_complex(name: str, types: Types) -> ArrayType:
+    part = _equal(name, types)
+    if part.dtype.name not in ("float32", "float64"):
+        raise InvalidArgumentError(f"{name} takes float32 or float64; got {_names(types)}")
+    wide = dtypes.complex64 if part.dtype is dtypes.float32 else dtypes.complex128
+    return part.device.typed(wide)
+
+
+_any = _only(lambda d: True, "any dtype")
+_number = _only(lambda d: d.is_differentiable or d.is_integer, "numbers")
+# Strings are added too: one behind the other.
+_sum = _only(lambda d: d.is_differentiable or d.is_integer or d.name == "string",
+             "numbers or strings")
+# Bools are multiplied too: that both hold.
+_product = _only(lambda d: d.is_differentiable or d.is_integer or d.is_bool, "numbers")
+_real = _only(lambda d: d.is_floating or d.is_integer, "real numbers")
+_float = _only(lambda d: d.is_differentiable, "floating or complex tensors")
+_complex = _only(lambda d: d.is_complex, "complex tensors")
+_real_float = _only(lambda d: d.is_floating, "real floating tensors")
+_integer = _only(lambda d: d.is_integer, "integers")
+_logical = _only(lambda d: d.is_bool, "bools")
+
+_TYPE_RULES: dict[str, Callable[[str, Types], ArrayType]] = {
+    "any": _any,
+    "number": _number,
+    "sum": _sum,
+    "product": _product,
+    "real": _real,
+    "float": _float,
+    "complex": _complex,
+    "real_float": _real_float,
+    "integer": _integer,
+    "logical": _logical,
+    "compare": _bool_of(_real),
+    "equal": _bool_of(_any),
+    "test": _bool_of(_number),
+    "magnitude": _real_of(_complex),
+    "select": _select,
+    "make_complex": _make_complex,
+}
 
 
 class Elementwise(Op):
@@ -44,7 +132,7 @@ class Elementwise(Op):
         self._vjp_programs: dict[tuple[object, ...], VjpProgram | None] = {}
         #: The Python function of the op, when it is a public one.
         self.python: Function | None = None
-        #: Kernels by the types of inputs and result; see `kernel_calls`.
+        #: Kernels by the types of inputs and result; see `elementwise_vjp`.
         self.maps: dict[tuple[ArrayType, ...], Any] = {}
         self.launches: dict[ArrayType, Launches] = {}
 
@@ -81,7 +169,7 @@ class Elementwise(Op):
         Raises:
             InvalidArgumentError: the op does not take these types.
         """
-        return dtype_rules.RULES[self.types](self.name, types)
+        return _TYPE_RULES[self.types](self.name, types)
 
     def operand_types(self, array_type: ArrayType) -> tuple[ArrayType, ...]:
         """The types of the inputs of a result of `array_type`: that, but for a condition."""
@@ -148,7 +236,7 @@ class Elementwise(Op):
         """The op on tensors: check, compute, record. The one way that is right for all inputs."""
         types = tuple(x._t for x in inputs)
         out_type = self.out_type(types)
-        dtype_rules.same_device(self.name, inputs)
+        same_device(self.name, inputs)
         emitted = trace_or_none(self, inputs, (), lambda: [self._result(out_type, inputs)])
         if emitted is None and tracer_now() is not None:
             emitted = self._left_to_calls(out_type, inputs)
@@ -301,3 +389,142 @@ class ElementwiseVjp(ScalarGraphOp):
 
     def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
         return expression_vjp(self._body, self.params, wrt, complex_)
+
+
+#: A comparison in CUDA text; shifts are none.
+_COMPARISON = re.compile(r"[=!<>]=|(?<![<>])[<>](?![<>])")
+
+
+class ScalarVjp:
+    """A scalar op's rule for one input: `fn`'s parameters name what it reads."""
+
+    __slots__ = ("fn", "names")
+
+    def __init__(self, fn: Function) -> None:
+        self.fn = fn
+        self.names = positional_names(fn)
+
+
+class ScalarOp(Elementwise):
+    """A scalar function that devices spell, with its spellings and its pullbacks.
+
+    Args:
+        signature: "name(a, b)".
+        numpy: the function on arrays: a ufunc name found in the array module, or a function
+            `(xp, *arrays)`; the op's own name unless given.
+        infix: a template of Python operators, such as "{0} * {1}", used in place of a call.
+        cuda: the expression in CUDA C++, in the parameters' names; the call itself unless given;
+            "" where there is none, and the array function serves GPUs too. `nearest(…)` in it is a
+            number that is rounded to the dtype of two bytes, where there is one.
+        integers: whether the CUDA expression is right for integers.
+        types: the rule of `typing_rules` for its dtypes.
+        holomorphic: for complex values the derivative is a complex number times g.
+        simplify: args -> a simpler expression or None.
+        domain: where test inputs are drawn from.
+        jumps: the result jumps as an operand passes some number, which its spellings do not show.
+        of_complex: the function of complex tensors, where it is another formula.
+        pullbacks: `d_a=lambda g, b: …`; None declares that no gradient flows; absent altogether
+            means that none is registered.
+    """
+
+    def __init__(self, signature: str, *, numpy: str | Function | None = None,
+                 infix: str | None = None, cuda: str | None = None, integers: bool = True,
+                 types: str = "float", doc: str = "", tf_name: str | None = None,
+                 holomorphic: bool = True,
+                 simplify: Callable[[Sequence[Expr]], Expr | None] | None = None,
+                 domain: tuple[float, float] = (-2.0, 2.0), makes_bool: bool = False,
+                 jumps: bool = False, of_complex: Callable[..., Tensor] | None = None,
+                 **pullback_fns: Function | None) -> None:
+        name, _, rest = signature.partition("(")
+        params = tuple(p.strip() for p in rest.rstrip(")").split(","))
+        super().__init__(name, params, types, doc, tf_name)
+        self.cuda = signature if cuda is None else cuda
+        self.integers = integers
+        self.infix = infix
+        self.holomorphic = holomorphic
+        self.simplify = simplify
+        self.domain = domain
+        self.makes_bool = makes_bool
+        self._of_complex = of_complex
+        self._numpy = numpy or name
+        self.ufunc = self._ufunc()
+        given = {k.removeprefix("d_"): f for k, f in pullback_fns.items()}
+        self.nondifferentiable = bool(given) and all(f is None for f in given.values())
+        self.rules = {k: ScalarVjp(f) for k, f in given.items() if f is not None}
+        self.has_gradient = bool(given)
+        #: Whether a small change of an operand may make a large one of the result: it takes its
+        #: operands as their dtype has them, not with more digits than that.
+        self.jumps = jumps or makes_bool or self.nondifferentiable or bool(
+            _COMPARISON.search(self.cuda))
+        self._check_rules(set(given))
+
+    def _ufunc(self) -> Function | None:
+        if isinstance(self._numpy, str):
+            return getattr(np, self._numpy)
+        return getattr(self._numpy, "with_out", None)
+
+    def _check_rules(self, named: set[str]) -> None:
+        known = {"g", "y", *self.params}
+        for name, rule in self.rules.items():
+            unknown = set(rule.names) - known
+            if unknown:
+                raise TypeError(f"the rule of {self.name} for {name} asks for {sorted(unknown)}; "
+                                f"it can have {', '.join(sorted(known))}")
+        if named and named != set(self.params):
+            raise TypeError(f"{self.name} must say of each input {list(self.params)} how it is "
+                            f"pulled back, None where no gradient flows; got {sorted(named)}")
+
+    def on(self, xp: ArrayModule) -> Function:
+        """The function on `xp`'s arrays."""
+        if isinstance(self._numpy, str):
+            return getattr(xp, self._numpy)
+        function = self._numpy
+        return lambda *arrays: function(xp, *arrays)
+
+    def expression(self, graph: ScalarGraph, args: Sequence[Expr]) -> Expr:
+        return graph.node(self, args)
+
+    def apply(self, inputs: Sequence[Tensor]) -> Tensor:
+        if self._of_complex is not None and inputs[0].dtype.is_complex:
+            return self._of_complex(*inputs)
+        return super().apply(inputs)
+
+    def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+        graph = ScalarGraph()
+        args = [graph.input(p) for p in self.params]
+        cotangents = scalar_vjp(self, graph.input("g"), graph.input("y"), args, complex_)
+        return [cotangents[i] for i in wrt]
+
+    def compute(self, array_type: ArrayType, arrays: Sequence[Array]) -> Array:
+        result = self.on(array_type.xp)(*arrays)
+        if type(result) is bytes:
+            # What NumPy gives of arrays of one string.
+            return np.array(result, object)
+        return result if result.dtype == array_type.dtype.np_dtype else result.astype(
+            array_type.dtype.np_dtype)
+
+
+class ScalarFunction(ScalarGraphOp):
+    """A function written in scalar ops: `lambda x: x * sigmoid(x)`.
+
+    Its backward is derived; `pullback`, (g, x) -> a formula, is given where that is shorter.
+    """
+
+    def __init__(self, fn: Function, *, types: str = "float", name: str | None = None,
+                 tf_name: str | None = None, domain: tuple[float, float] = (-2.0, 2.0),
+                 pullback: Callable[[Expr, Expr], Expr] | None = None) -> None:
+        super().__init__(name or fn.__name__, positional_names(fn), types, fn.__doc__ or "",
+                         tf_name)
+        self._fn = fn
+        self._pullback = pullback
+        self.domain = domain
+
+    def expression(self, graph: ScalarGraph, args: Sequence[Expr]) -> Expr:
+        formula = self._fn(*args)
+        return formula if isinstance(formula, Expr) else graph.constant(formula)
+
+    def input_cotangents(self, wrt: Sequence[int], complex_: bool) -> list[Expr | None]:
+        if self._pullback is not None:
+            graph = ScalarGraph()
+            return [self._pullback(graph.input("g"), graph.input(self.params[0]))]
+        return expression_vjp(self.body(), self.params, wrt, complex_)

@@ -1,4 +1,4 @@
-"""The backward of an elementwise op for a set of inputs, ready to run.
+"""The backward of an elementwise op for a set of inputs, and its launch where there are kernels.
 
 Two forms of the same expressions: one generated function on bare arrays that does the whole step,
 and one that applies an `ElementwiseVjp` for each input to tensors, so that other tapes record them.
@@ -8,23 +8,188 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from gtape.autodiff.backward import Cotangent, Grads, add_to
-from gtape.autodiff.user_gradients import failing, missing_gradient, override
+from gtape.autodiff.backward import Cotangent, Grads, add_to, failing, missing_gradient, override
 from gtape.core.device import Array, ArrayType
+from gtape.core.errors import InvalidArgumentError
 from gtape.core.installed import installed
-from gtape.core.recording import INPUT_KEYS, PAYLOAD, Backward, Recorded, RecordTuple
-from gtape.core.tensor import EagerTensor, Tensor
-from gtape.opdef.blocks import LARGE, fits, schedule
-from gtape.opdef.broadcasting import sum_to
-from gtape.opdef.differentiate import inputs_read, unused_name
-from gtape.opdef.kernel_calls import backward_step
-from gtape.opdef.printers.numpy import Printer, define
-from gtape.opdef.scalar_graph import Expr, topological
+from gtape.core.op import Function
+from gtape.core.recording import (
+    INPUT_KEYS,
+    PAYLOAD,
+    Backward,
+    Recorded,
+    RecordTuple,
+    record_general,
+)
+from gtape.core.tensor import EagerTensor, Tensor, note_origin
+from gtape.opdef.numpy_code import LARGE, Printer, define, fits, schedule, sum_to
+from gtape.opdef.scalar_graph import Expr, inputs_read, topological, unused_name
 
 if TYPE_CHECKING:
     from gtape.opdef.elementwise import Elementwise, ElementwiseVjp
+
+
+class VjpSlot:
+    """The pullback of a `VjpProgram`, and what a record keeps for it; None where no gradient
+    flows. Read by attribute, which costs no more than a tuple's place."""
+
+    __slots__ = ("backward", "keeps_result", "keeps_x", "keeps_y", "keeps_z")
+
+    def __init__(self, backward: Function | None, reads: Sequence[bool]) -> None:
+        self.backward = backward
+        self.keeps_x, self.keeps_y, self.keeps_z = (*reads[:-1], False, False)[:3]
+        self.keeps_result = reads[-1]
+
+
+def vjp_slot(arity: int, wanted: int, numbers: int, same_shape: bool) -> int:
+    """Where a list of `vjp_slots` has the pullback to the inputs in the mask `wanted`, with those
+    in `numbers` Python numbers, and none of `wanted` broadcast if `same_shape`."""
+    return wanted | numbers << arity | same_shape << 2 * arity
+
+
+def vjp_slots(arity: int) -> list[VjpSlot | None]:
+    """No pullback made yet."""
+    # Two bits for each operand, wanted and a number, and one for equal shapes: 128 places for
+    # three.
+    return [None] * (2 << 2 * arity)
+
+
+#: Python integers up to here are exact as the doubles that kernels take them as.
+_EXACT = 1 << 53
+
+
+class MapDefinition(NamedTuple):
+    """What one launch computes: outputs in terms of inputs, with the types of both."""
+
+    name: str
+    outputs: tuple[Expr, ...]
+    params: tuple[str, ...]
+    types: tuple[ArrayType, ...]
+    results: tuple[ArrayType, ...]
+
+    def on(self, maps: Any) -> Any:
+        """Its map on a device; None where a scalar op in it has no CUDA text for these types."""
+        return maps.make(self.name, self.outputs, self.params,
+                         [t.dtype.np_dtype for t in self.types],
+                         [t.dtype.np_dtype for t in self.results])
+
+
+def forward_step(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> MapDefinition:
+    """The op itself."""
+    return MapDefinition(op.name, (op.body(),), tuple(op.params), tuple(types), (out,))
+
+
+def backward_step(op: Elementwise, types: Sequence[ArrayType], pairs: Sequence[tuple[int, Expr]],
+                  cotangent: str, result: str) -> MapDefinition:
+    """The cotangents of some inputs: `pairs` of position and expression, in terms of the op's
+    inputs and of what is called `cotangent` and `result`."""
+    out = op.out_type(types)
+    named = {cotangent: out, result: out, **dict(zip(op.params, types))}
+    reads = tuple(inputs_read([p for _, p in pairs]))
+    wrt = " ".join(op.params[i] for i, _ in pairs)
+    return MapDefinition(f"d {wrt} {op.name}", tuple(p for _, p in pairs), reads,
+                         tuple(named[n] for n in reads), tuple(types[i] for i, _ in pairs))
+
+
+def map_of(op: Elementwise, types: Sequence[ArrayType], out: ArrayType) -> Any:
+    """The map of an elementwise op on inputs of these types; None where there is none."""
+    key = (*types, out)
+    try:
+        return op.maps[key]
+    except KeyError:
+        pass
+    maps = out.device.maps
+    kernel = None if maps is None else forward_step(op, types, out).on(maps)
+    return op.maps.setdefault(key, kernel)
+
+
+def apply_map(op: Elementwise, out: ArrayType, arrays: Sequence[Array]) -> Array | None:
+    """The op by a kernel; None where there is none for these arrays."""
+    device = out.device
+    if device.maps is None:
+        return None
+    kernel = map_of(op, [device.type_of(a.dtype) for a in arrays], out)
+    return None if kernel is None else kernel(*arrays)[0]
+
+
+def launch_op(op: Elementwise, like: ArrayType, args: Sequence[Any]) -> Any:
+    """The op on tensors of type `like` and Python numbers, which are not copied to the device.
+
+    NotImplemented where an argument is something else, or no kernel serves it.
+    """
+    numbers = 0
+    for i, x in enumerate(args):
+        if type(x) is not EagerTensor:
+            if not _is_number(x, like):
+                return NotImplemented
+            numbers |= 1 << i
+        elif x._t is not like:
+            return NotImplemented
+    out = _out_type(op, like)
+    if out is None:
+        return NotImplemented
+    kernel = map_of(op, (like,) * len(args), out)
+    if kernel is None:
+        return NotImplemented
+    arrays = [x._a if type(x) is EagerTensor else x for x in args]
+    try:
+        with like.device.scope():
+            result = note_origin(EagerTensor(kernel.short(numbers)(*arrays)[0], out))
+    except ValueError:
+        op.infer([x.spec for x in args if type(x) is EagerTensor])
+        raise
+    record_general(op, tuple(args), (result,), ())
+    return result
+
+
+def _is_number(value: object, like: ArrayType) -> bool:
+    return like.dtype.is_floating and (type(value) is float or (
+        type(value) is int and -_EXACT < value < _EXACT))
+
+
+def _out_type(op: Elementwise, like: ArrayType) -> ArrayType | None:
+    try:
+        return op.out_type(op.operand_types(like))
+    except InvalidArgumentError:
+        return None
+
+
+#: What launches; None until asked for, False where there is none.
+Launch: TypeAlias = Function | bool | None
+
+
+class Launches:
+    """How an op computes on a GPU's tensors of one type, and is pulled back there."""
+
+    __slots__ = ("by_numbers", "vjp_slots")
+
+    def __init__(self, arity: int) -> None:
+        #: By the mask of arguments that are Python numbers.
+        self.by_numbers: list[Launch] = [None] * (1 << arity)
+        self.vjp_slots = vjp_slots(arity)
+
+
+def add_launches(op: Elementwise, like: ArrayType) -> Launches:
+    """The entry of `op.launches` for a type, nothing of it made yet."""
+    return op.launches.setdefault(like, Launches(len(op.params)))
+
+
+def find_launch(op: Elementwise, like: ArrayType, numbers: int) -> Launch:
+    """The launch for arguments of which those in the mask `numbers` are Python numbers; False
+    where the op has to go another way."""
+    launch: Launch = False
+    if like.device.alone and like.device.maps is not None and (
+            not numbers or like.dtype.is_floating):
+        out = _out_type(op, like)
+        # The printed function gives its result the type of the operands: comparisons go the other
+        # way.
+        kernel = map_of(op, op.operand_types(like), out) if out is like else None
+        if kernel is not None:
+            launch = kernel.short(numbers)
+    op.launches[like].by_numbers[numbers] = launch
+    return launch
 
 
 class _TensorStep(NamedTuple):
@@ -71,7 +236,7 @@ class VjpProgram:
         return self._backward
 
     def entry(self, inputs: tuple[Tensor, ...], y: Tensor) -> Recorded:
-        """(backward, input keys, payload), laid out as `opdef.eager_source` does."""
+        """(backward, input keys, payload), laid out as `opdef.eager_functions` does."""
         backward = self.backward if type(y) is EagerTensor else self._backward
         kept = [v if read else None for v, read in zip((*inputs, y), self.reads)]
         wrt = self._wrt
@@ -285,7 +450,7 @@ class _Builder:
     def _types_for(self, g_type: ArrayType) -> Sequence[ArrayType]:
         """The input types for a cotangent of `g_type`: programs of host floats serve all of them,
         a condition beside them stays what it is."""
-        # `eager_source` has one list of programs for float16, float32 and float64 on the host,
+        # `eager_functions` has one list of programs for float16, float32 and float64 on the host,
         # whose array form is the same NumPy; ops on tensors have types, so they are chosen here.
         floats = {t for t in self._types if t.fast}
         if not g_type.fast or len(floats) != 1:
@@ -311,4 +476,3 @@ def _scoped(backward: Backward, scope: Callable[[], AbstractContextManager[Any]]
             return backward(grads, g, record)
 
     return run
-

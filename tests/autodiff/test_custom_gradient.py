@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.autodiff import user_gradients
+from gtape.autodiff import backward
 
 
 def _log1pexp() -> object:
@@ -225,7 +225,7 @@ def test_branches_that_lead_to_no_source_are_not_walked() -> None:
 
 
 def test_a_gradient_can_be_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_gradients, "_registered", {})
+    monkeypatch.setattr(backward, "_registered", {})
 
     @tf.RegisterGradient("TruncateMod")
     def slope(op, g):  # type: ignore[no-untyped-def]

@@ -10,8 +10,7 @@ import pytest
 
 import gtape as tf
 from gtape.core.tensor import Tensor
-from gtape.opdef.eager_functions import operands
-from gtape.opdef.eager_source import vjp_slot, vjp_slots
+from gtape.opdef.eager_functions import operands, vjp_slot, vjp_slots
 from gtape.opdef.elementwise import Elementwise
 from gtape.ops import every_module
 from gtape.ops.elementwise import scalars

@@ -11,7 +11,7 @@ import gtape as tf
 from gtape.core.spec import Spec
 from gtape.opdef import elementwise_vjp
 from gtape.opdef.eager_functions import specialised
-from gtape.opdef.scalar_ops import ScalarFunction
+from gtape.opdef.elementwise import ScalarFunction
 from gtape.trace.tracer import trace
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import gtape as tf
 from gtape.core import recording
-from gtape.opdef import vjp_rules
+from gtape.opdef import primitive
 from gtape.opdef.composite import Composite
 
 
@@ -48,11 +48,11 @@ def test_an_op_and_its_input_keys(function: Any, arity: int) -> None:
 def test_what_rules_keep() -> None:
     x = tf.constant([1.0, 2.0])
     record = _record(lambda x: scaled.run((x,), (3.0,)), x)
-    assert record[vjp_rules.ATTRS] == (3.0,) and record[vjp_rules.IS_COMPLEX] is False
-    (group,) = (vjp_rules.RuleGroup(*g) for g in record[vjp_rules.GROUPS])
+    assert record[primitive.ATTRS] == (3.0,) and record[primitive.IS_COMPLEX] is False
+    (group,) = (primitive.RuleGroup(*g) for g in record[primitive.GROUPS])
     assert group.rule is scaled.vjp_rules.rule_of(0)
     assert group.positions == (0,) and group.keys == (x._k,)
-    assert record[vjp_rules.GROUPS + 1] == (x,) and len(record) == vjp_rules.GROUPS + 2
+    assert record[primitive.GROUPS + 1] == (x,) and len(record) == primitive.GROUPS + 2
 
 
 def test_a_cotangent_of_what_a_composite_saves_goes_through_its_definition() -> None:

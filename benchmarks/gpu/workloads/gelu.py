@@ -65,7 +65,7 @@ class Gelu(Workload):
     def kernels(self, peer: Any, sets: int) -> Task:
         """The formula declared as one op, so that each way is one launch."""
         from gtape.opdef.eager_functions import unspecialised
-        from gtape.opdef.scalar_ops import ScalarFunction
+        from gtape.opdef.elementwise import ScalarFunction
         from gtape.ops.nn.activations import gelu_tanh_
 
         return self._taped(

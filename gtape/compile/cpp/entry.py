@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from gtape.compile.cpp.results import Result
 from gtape.core.tensor import EagerTensor
-from gtape.opdef.printers.numpy import define
+from gtape.opdef.numpy_code import define
 
 if TYPE_CHECKING:
     from gtape.compile.cpp.program import NativeProgram

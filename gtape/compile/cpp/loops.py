@@ -22,7 +22,7 @@ from gtape.compile.ir.nodes import Elem, Reduce, Value, dense, v_root
 from gtape.compile.schedule.fuse import FusionGroup
 from gtape.compile.schedule.in_place_parts import Access, Home, access
 from gtape.core.modes import Modes
-from gtape.opdef.printers.cuda import C_TYPES, NARROW, CudaPrinter, Known, compute_dtype, rounded
+from gtape.opdef.cuda_text import C_TYPES, NARROW, CudaPrinter, Known, compute_dtype, rounded
 from gtape.opdef.scalar_graph import topological
 
 #: The most parts that a kernel is cut into for threads.

@@ -12,7 +12,7 @@ from gtape.compile.ir.nodes import Hosted, IrNode, LibraryCall, Product, Value
 from gtape.compile.schedule.fuse import FusionGroup
 from gtape.compile.schedule.plan import MemoryPlan, Place, nbytes, numpy_dtype, padded
 from gtape.core.errors import InvalidArgumentError, UntracedBranchError
-from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.cuda_text import C_TYPES
 
 #: Operations, roughly, from which on other threads of Python run meanwhile: a millisecond.
 #: A thread that lets Python go has to wait until it gets it back, up to a switch interval of 5 ms

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from gtape.autodiff.user_gradients import lookup
+from gtape.autodiff.backward import lookup
 from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.context import active

@@ -34,7 +34,7 @@ from gtape.core.dtypes import FLOATS, INTEGERS, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import Op
 from gtape.core.spec import Spec
-from gtape.opdef.printers.cuda import NARROW, compute_dtype
+from gtape.opdef.cuda_text import NARROW, compute_dtype
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute, topological
 from gtape.ops.shape.identity import identity_
 

@@ -25,7 +25,7 @@ from gtape.compile.ir.nodes import (
     dense,
 )
 from gtape.core.modes import Modes
-from gtape.opdef.printers.cuda import NARROW, looked_at
+from gtape.opdef.cuda_text import NARROW, looked_at
 from gtape.opdef.scalar_graph import Expr, topological
 
 #: Scalar ops whose C++ in float32, rounded, has the bits of NumPy's function: one operation that

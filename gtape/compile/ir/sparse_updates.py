@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gtape.compile.ir.nodes import Elem, IrModule, IrNode, LibraryCall, Reduce, Value, View
-from gtape.opdef.printers.cuda import C_TYPES, NARROW, number
+from gtape.opdef.cuda_text import C_TYPES, NARROW, number
 from gtape.opdef.scalar_graph import substitute
 
 

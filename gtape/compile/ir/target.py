@@ -10,7 +10,7 @@ from gtape.compile.ir.rounding import exact
 from gtape.core.modes import Modes
 from gtape.core.op import Op
 from gtape.core.spec import Spec
-from gtape.opdef.printers.cuda import C_TYPES, NARROW, servable
+from gtape.opdef.cuda_text import C_TYPES, NARROW, servable
 from gtape.trace.graph import Node
 
 if TYPE_CHECKING:

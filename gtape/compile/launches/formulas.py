@@ -12,8 +12,8 @@ from typing import Any
 
 from gtape.core.modes import Modes
 from gtape.core.tensor import EagerTensor, Tensor
+from gtape.opdef.cuda_text import NARROW
 from gtape.opdef.elementwise import Elementwise, ElementwiseVjp
-from gtape.opdef.printers.cuda import NARROW
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute, topological
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor

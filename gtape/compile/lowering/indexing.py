@@ -11,7 +11,7 @@ from gtape.compile.ir.nodes import LibraryCall, StridedLayout, Value, View, dens
 from gtape.compile.lowering.arrangement import _positions
 from gtape.core.spec import Spec
 from gtape.numerics.scatter import CROWD, DENSE
-from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.cuda_text import C_TYPES
 from gtape.ops.indexing import gathering, getitem
 from gtape.ops.shape import packing, padding
 

@@ -11,7 +11,7 @@ from gtape.compile.ir.nodes import LibraryCall, StridedLayout, Value, dense
 from gtape.compile.lowering.indexing import compact, placed
 from gtape.compile.schedule.plan import nbytes
 from gtape.core.spec import Spec
-from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.cuda_text import C_TYPES
 from gtape.ops.elementwise import scalars
 from gtape.ops.linalg import diagonals
 from gtape.ops.reductions import cumulative

@@ -14,8 +14,8 @@ from gtape.compile.lowering.indexing import compact
 from gtape.core.dtypes import FLOATS
 from gtape.core.spec import Spec
 from gtape.numerics.coefficients import CENTRE
-from gtape.opdef.printers.cuda import C_TYPES, compute_dtype
-from gtape.opdef.printers.cuda import number as number_text
+from gtape.opdef.cuda_text import C_TYPES, compute_dtype
+from gtape.opdef.cuda_text import number as number_text
 from gtape.ops.random import draws, generator
 
 Attrs = dict[str, Any]

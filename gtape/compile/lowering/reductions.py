@@ -11,7 +11,7 @@ from gtape.compile.ir.nodes import Product, Value
 from gtape.compile.lowering.integers import integer_mean
 from gtape.core.op import Op
 from gtape.core.spec import Spec
-from gtape.opdef.printers.cuda import C_TYPES, FLOATS
+from gtape.opdef.cuda_text import C_TYPES, FLOATS
 from gtape.ops.reductions import reductions
 
 Attrs = dict[str, Any]

@@ -12,7 +12,7 @@ from gtape.compile.lowering.indexing import compact
 from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.numerics.sums import SHORT
-from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.cuda_text import C_TYPES
 from gtape.ops.indexing import sorting
 from gtape.ops.reductions import cumulative
 

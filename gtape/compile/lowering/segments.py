@@ -14,7 +14,7 @@ from gtape.compile.lowering.indexing import ADDED, compact, indices_fit, within
 from gtape.core.dtypes import int64
 from gtape.core.op import Op
 from gtape.core.spec import Spec
-from gtape.opdef.printers.cuda import C_TYPES, number
+from gtape.opdef.cuda_text import C_TYPES, number
 from gtape.ops.indexing import segments, sorting
 from gtape.ops.reductions import histograms
 from gtape.ops.shape import arranging

@@ -11,7 +11,7 @@ from gtape.compile.ir.nodes import LibraryCall, Value, dense
 from gtape.compile.lowering.indexing import compact, copied, flat_rows, indices_fit, within
 from gtape.core.op import Op
 from gtape.core.spec import Spec
-from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.cuda_text import C_TYPES
 from gtape.ops.indexing import scattering, slice_assignment, variable_scatter
 from gtape.ops.indexing.getitem import WHOLE_AXIS
 

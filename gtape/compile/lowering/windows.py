@@ -9,7 +9,7 @@ from gtape.compile.ir.builder import Builder, lowers
 from gtape.compile.ir.nodes import LibraryCall, Shape, Value
 from gtape.compile.lowering.indexing import compact
 from gtape.core.spec import Spec
-from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.cuda_text import C_TYPES
 from gtape.ops.nn import convolution, pooling
 
 Attrs = dict[str, Any]

@@ -15,7 +15,7 @@ from gtape.compile.ir.nodes import Reduce, Shape, Value
 from gtape.compile.numpy.names import Names
 from gtape.compile.numpy.steps import Step, Steps, dtype_of, operand_text, reading, step_text
 from gtape.compile.schedule.fuse import FusionGroup
-from gtape.opdef.blocks import BLOCK, LARGE
+from gtape.opdef.numpy_code import BLOCK, LARGE
 from gtape.ops.elementwise import scalars
 
 _MULTIPLY = scalars.multiply.op

@@ -24,9 +24,9 @@ from gtape.compile.numpy.names import Names
 from gtape.compile.numpy.views import view_text
 from gtape.compile.schedule.plan import numpy_dtype
 from gtape.numerics.sums import BLOCK
-from gtape.opdef.printers.numpy import number_text
+from gtape.opdef.elementwise import ScalarOp
+from gtape.opdef.numpy_code import number_text
 from gtape.opdef.scalar_graph import Number, topological
-from gtape.opdef.scalar_ops import ScalarOp
 from gtape.ops.elementwise import scalars
 
 #: How deep expressions are nested.

@@ -23,8 +23,8 @@ from gtape.compile.schedule.plan import numpy_dtype
 from gtape.core.device import CPU
 from gtape.core.fp_errors import ignore, restore
 from gtape.core.tensor import EagerTensor
+from gtape.opdef.numpy_code import define
 from gtape.opdef.primitive import Primitive, boxed
-from gtape.opdef.printers.numpy import define
 
 #: Names of larger arrays are deleted when nothing reads them any more.
 _DELETED = 1 << 12

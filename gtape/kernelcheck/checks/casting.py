@@ -11,7 +11,7 @@ from gtape.core.dtypes import FLOATS, as_dtype
 from gtape.devices.cuda.kernels.casting import cast, instances
 from gtape.devices.cuda.runtime.executor import numpy_dtype
 from gtape.kernelcheck.checks.bench import Bench, Check
-from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.cuda_text import C_TYPES
 
 
 def checks() -> Iterator[Check]:

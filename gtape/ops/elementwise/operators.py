@@ -16,8 +16,8 @@ from gtape.core.formatting import shown
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
 from gtape.opdef.eager_functions import operands, unspecialised
+from gtape.opdef.elementwise import ScalarFunction
 from gtape.opdef.scalar_graph import Expr
-from gtape.opdef.scalar_ops import ScalarFunction
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.linalg.products import matmul
 from gtape.ops.shape.casting import cast

@@ -19,8 +19,8 @@ from gtape.core.device import CPU
 from gtape.core.op import case
 from gtape.opdef import scalar_graph
 from gtape.opdef.eager_functions import specialised, unspecialised
+from gtape.opdef.elementwise import ScalarFunction, ScalarOp
 from gtape.opdef.scalar_graph import Expr
-from gtape.opdef.scalar_ops import ScalarFunction, ScalarOp
 from gtape.ops.elementwise import scalar_numpy as spelled
 
 _INFIX: dict[str, Callable[..., Any]] = {

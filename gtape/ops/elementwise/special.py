@@ -15,8 +15,8 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.tensor import Tensor
 from gtape.opdef.eager_functions import unspecialised
+from gtape.opdef.elementwise import ScalarFunction
 from gtape.opdef.scalar_graph import Expr
-from gtape.opdef.scalar_ops import ScalarFunction
 from gtape.ops.elementwise.scalars import (
     divide_no_nan,
     equal,

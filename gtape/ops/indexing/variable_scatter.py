@@ -16,11 +16,11 @@ from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import case, ints
+from gtape.core.recording import same_device
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.core.variable import Variable
 from gtape.numerics.scatter import segment_max, segment_min, segment_prod, segment_sum
-from gtape.opdef.dtype_rules import same_device
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import index_tensor
 from gtape.ops.elementwise.scalar_numpy import truncatediv

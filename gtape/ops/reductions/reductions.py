@@ -18,7 +18,7 @@ from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes, reduced
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.numerics.sums import integer_mean, total
-from gtape.opdef.broadcasting import axes_to_sum
+from gtape.opdef.numpy_code import axes_to_sum
 from gtape.opdef.primitive import Primitive, primitive
 from gtape.ops.arguments import axes_of, named, taken
 from gtape.ops.elementwise.scalars import divide, equal, logical_not, not_equal

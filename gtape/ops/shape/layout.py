@@ -16,7 +16,7 @@ from gtape.core.op import case
 from gtape.core.shape import TensorShape
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes
 from gtape.core.tensor import Tensor
-from gtape.opdef import broadcasting
+from gtape.opdef import numpy_code
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, as_shape, axes_of
 from gtape.ops.elementwise.scalars import conj
@@ -106,7 +106,7 @@ def broadcast_to(input: TensorLike, shape: IntsLike, name: str | None = None) ->
 @primitive(linear="x", tf_name="Sum")
 def sum_to_(xp: ArrayModule, x: Any, *, shape: tuple[int, ...]) -> Any:
     """x summed over the axes along which `shape` was broadcast to its shape."""
-    return broadcasting.sum_to(x, shape)
+    return numpy_code.sum_to(x, shape)
 
 
 sum_to_.on_cuda("kernels.reductions.sum_to")
@@ -127,7 +127,7 @@ def sum_to(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     have = tensor.spec.shape
     if have == shape:
         return tensor
-    if broadcasting.stretches(have, shape):
+    if numpy_code.stretches(have, shape):
         return broadcast_to_(tensor, shape=shape)
     return sum_to_(tensor, shape=shape)
 

@@ -13,8 +13,7 @@ import gtape as tf
 from gtape.compile.cpp.program import compile_closed
 from gtape.compile.ir.rounding import exact
 from gtape.core.op import declared
-from gtape.opdef.elementwise import Elementwise
-from gtape.opdef.scalar_ops import ScalarFunction, ScalarOp
+from gtape.opdef.elementwise import Elementwise, ScalarFunction, ScalarOp
 from gtape.ops import every_module
 from tests.compile.agreement import flat, trace_of
 

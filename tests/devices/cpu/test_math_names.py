@@ -12,9 +12,9 @@ import pytest
 import gtape as tf  # noqa: F401  (declares the scalar ops)
 from gtape.core.op import declared
 from gtape.devices.cpu import toolchain
-from gtape.opdef.printers.cuda import C_TYPES, CudaPrinter, compute_dtype, servable
+from gtape.opdef.cuda_text import C_TYPES, CudaPrinter, compute_dtype, servable
+from gtape.opdef.elementwise import ScalarOp
 from gtape.opdef.scalar_graph import ScalarGraph
-from gtape.opdef.scalar_ops import ScalarOp
 from tests.devices.cpu.math_loops import EDGES, INCLUDE, call, every_float, loop, special
 
 pytestmark = [

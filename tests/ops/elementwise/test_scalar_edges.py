@@ -12,7 +12,7 @@ import pytest
 import gtape as tf
 from gtape.compile.numpy.steps import folded
 from gtape.core.op import declared
-from gtape.opdef.scalar_ops import ScalarOp
+from gtape.opdef.elementwise import ScalarOp
 from gtape.ops.elementwise import scalar_numpy
 
 _INF, _NAN = math.inf, math.nan

@@ -11,7 +11,7 @@ from gtape.devices.cuda.elementwise.map_kernels import Launch, kernel_of
 from gtape.devices.cuda.elementwise.map_text import BLOCK, MapFormula
 from gtape.devices.cuda.elementwise.operands import OperandLayout, layout
 from gtape.devices.cuda.runtime.executor import Executor, Grid
-from gtape.opdef.printers.numpy import define
+from gtape.opdef.numpy_code import define
 
 _BLOCK = (BLOCK, 1, 1)
 #: Below it an index and the step added to it fit into 32 bits, which GPUs divide faster than 64.
@@ -51,7 +51,7 @@ class ElementwiseMap:
         return self._short.get(numbers) or self._short.setdefault(numbers, self._print(numbers))
 
     def _print(self, numbers: int) -> Callable[..., tuple[Any, ...]]:
-        # What a steady op on a GPU runs besides the function of `eager_source`: an allocation, a
+        # What a steady op on a GPU runs besides the function of `eager_functions`: an allocation, a
         # look-up and CuPy's launch, 2 to 3 us in all, of which CuPy takes most. Checks of shapes
         # and layout are made here and not in `Executor.launch`, which reads them of every argument.
         count = len(self.dtypes)

@@ -18,7 +18,7 @@ from gtape.devices.cuda.elementwise.map_text import (
     element_text,
     entry_of,
 )
-from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.cuda_text import C_TYPES
 
 
 def joined_entry(formula: MapFormula, operands: Sequence[MapOperand]) -> str:

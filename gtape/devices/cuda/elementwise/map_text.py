@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gtape.devices.kernel_source import expand
-from gtape.opdef.printers.cuda import C_SIZES, C_TYPES, NARROW, CudaPrinter, compute_dtype, rounded
+from gtape.opdef.cuda_text import C_SIZES, C_TYPES, NARROW, CudaPrinter, compute_dtype, rounded
 from gtape.opdef.scalar_graph import Expr
 
 # Whole blocks of this size fill a multiprocessor, be it of 1536 threads or of 2048.

@@ -12,7 +12,7 @@ from gtape.devices.cuda.elementwise.joined_map import JoinedMap
 from gtape.devices.cuda.elementwise.map_text import MapFormula
 from gtape.devices.cuda.elementwise.summed_map import SummedMap
 from gtape.devices.cuda.runtime.executor import Executor
-from gtape.opdef.printers.cuda import servable
+from gtape.opdef.cuda_text import servable
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, operators
 
 

@@ -12,8 +12,8 @@ from gtape.devices.cuda.kernels import reductions
 from gtape.devices.cuda.kernels.reduction_geometry import ReductionGeometry, plan, steps
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.opdef.broadcasting import axes_to_sum, stretches, sum_to
-from gtape.opdef.printers.cuda import compute_dtype
+from gtape.opdef.cuda_text import compute_dtype
+from gtape.opdef.numpy_code import axes_to_sum, stretches, sum_to
 
 #: Plans that a map keeps: the shapes of a program may never come again.
 _LIMIT = 1024

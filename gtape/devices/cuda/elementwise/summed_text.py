@@ -16,7 +16,7 @@ from gtape.devices.cuda.elementwise.map_text import (
     number_text,
 )
 from gtape.devices.kernel_source import expand
-from gtape.opdef.printers.cuda import C_TYPES, compute_dtype
+from gtape.opdef.cuda_text import C_TYPES, compute_dtype
 
 
 def summed_entry(formula: MapFormula, operands: Sequence[MapOperand], template: str, out: str,

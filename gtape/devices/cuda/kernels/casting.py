@@ -12,7 +12,7 @@ from gtape.devices.cuda.elementwise.map_kernels import combine
 from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name
-from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.cuda_text import C_TYPES
 from gtape.opdef.scalar_graph import ScalarGraph
 
 

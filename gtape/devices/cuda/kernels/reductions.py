@@ -13,7 +13,7 @@ from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.kernels.reduction_geometry import Form, Stage, plan, steps
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
-from gtape.opdef.broadcasting import axes_to_sum, stretches
+from gtape.opdef.numpy_code import axes_to_sum, stretches
 
 Axes = tuple[int, ...]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gtape.core.errors import InternalError, InvalidArgumentError
 from gtape.devices.cuda.runtime.addresses import overlap, span
 from gtape.devices.kernel_source import expand_file
-from gtape.opdef.printers.cuda import C_TYPES
+from gtape.opdef.cuda_text import C_TYPES
 
 if TYPE_CHECKING:
     import numpy as np
