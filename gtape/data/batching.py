@@ -28,7 +28,7 @@ from gtape.data import batching, elements, stacking
 from gtape.data.arguments import integer, specs_of
 from gtape.data.base import Dataset, ReadyElements
 from gtape.data.calls import Call
-from gtape.data.failures import failed
+from gtape.data.failures import Placed, failed
 from gtape.data.iterators import SpecOfElements
 from gtape.data.rows import Rows, cut
 from gtape.data.stacking import loosened
@@ -52,16 +52,11 @@ class Batch(Dataset):
         return self._of_elements() if rows is None else self._of_rows(rows)
 
     def _of_elements(self) -> Elements[object]:
-        upstream, stack = self._inputs[0]._iterate(), self._stack()
-        number = 0
+        upstream, stack = self._inputs[0]._iterate(), Placed(self._stack(), self._what)
         while items := list(islice(upstream, self._size)):
             if len(items) < self._size and self._drop:
                 return
-            try:
-                yield stack(items)
-            except Exception as error:
-                raise failed(error, self._what, number) from error
-            number += 1
+            yield stack(items)
 
     def _stack(self) -> Callable[[list[Any]], Any]:
         """What makes several elements one."""
@@ -91,13 +86,13 @@ class RaggedBatch(Batch):
 
     def __init__(self, dataset: object, size: int, drop_remainder: bool, splits_dtype: DType,
                  ) -> None:
-        self._splits_dtype = stacking.splits_dtype(splits_dtype)
+        self._splits_dtype = stacking.composites().splits_dtype(splits_dtype)
         super().__init__(dataset, size, drop_remainder)
         length = size if drop_remainder else None
         self._spec = lambda: stacking.batched_spec(self._row_spec(), length)
 
     def _row_spec(self) -> Any:
-        return stacking.ragged_spec(self._inputs[0].element_spec, self._splits_dtype)
+        return stacking.composites().ragged_spec(self._inputs[0].element_spec, self._splits_dtype)
 
     def _stack(self) -> Callable[[list[Any]], Any]:
         return partial(stacking.batched, ragged=stacking.ragged_leaves(self._row_spec()))
@@ -369,7 +364,7 @@ class GroupByWindow(Dataset):
     def _found_spec(self) -> Any:
         spec = self._inputs[0].element_spec
         for element in self._inputs[0]._iterate():
-            key = self._key_of(element, 0)
+            key = Placed(self._key_of, "group_by_window")(element)
             return loosened(self._reduced(key, [element], spec).element_spec)
         raise InvalidArgumentError("element_spec: group_by_window has no group that would tell it")
 
@@ -377,8 +372,9 @@ class GroupByWindow(Dataset):
         spec = self._inputs[0].element_spec
         groups: dict[int, list[Any]] = {}
         sizes: dict[int, int] = {}
-        for number, element in enumerate(self._inputs[0]._iterate()):
-            key = self._key_of(element, number)
+        key_of = Placed(self._key_of, "group_by_window")
+        for element in self._inputs[0]._iterate():
+            key = key_of(element)
             at = int(key._a)
             if at not in groups:
                 groups[at], sizes[at] = [], self._size(key)
@@ -391,16 +387,13 @@ class GroupByWindow(Dataset):
         for at, items in groups.items():
             yield from self._reduced(_key(at), items, spec)._iterate()
 
-    def _key_of(self, element: Any, number: int) -> Any:
-        try:
-            key = self._key(element)
-            if not isinstance(key, EagerTensor) or key.dtype is not int64 or key.ndim:
-                got = key.spec if isinstance(key, EagerTensor) else shown(key)
-                raise ValueError(f"`key_func` must return a single tf.int64 tensor; got {got}. "
-                                 f"Write tf.cast(key, tf.int64)")
-            return key
-        except Exception as error:
-            raise failed(error, "group_by_window", number) from error
+    def _key_of(self, element: Any) -> Any:
+        key = self._key(element)
+        if not isinstance(key, EagerTensor) or key.dtype is not int64 or key.ndim:
+            got = key.spec if isinstance(key, EagerTensor) else shown(key)
+            raise ValueError(f"`key_func` must return a single tf.int64 tensor; got {got}. "
+                             f"Write tf.cast(key, tf.int64)")
+        return key
 
     def _reduced(self, key: object, items: list[object], spec: object) -> Any:
         reduced = self._reduce(key, ReadyElements(items, spec))

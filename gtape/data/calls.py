@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from gtape.core import nest
@@ -45,7 +45,6 @@ class Call:
         self.function = function
         self.what = what
         self._plans: dict[Any, Any] = {}
-        self._batches: Any = True
         #: The spec of the results; None where only a result can tell.
         self.spec: Any = None
         #: Whether the shapes of what it is called with are known.
@@ -178,18 +177,13 @@ class Call:
     @property
     def vectorised(self) -> bool:
         """Whether there is a function of many elements at once."""
-        return self.static and self._batches_found() is not False
-
-    def _batches_found(self) -> Any:
-        if self._batches is True:
-            self._batches = self._batching()
-        return self._batches
+        return self.static and self._batches is not None
 
     def batched(self, leaves: Sequence[EagerTensor]) -> list[Any] | None:
         """The leaves of the results for the rows of `leaves`, along a first axis; None where they
         have to be computed one by one to be the same."""
-        batches, count = self._batches_found(), len(leaves[0]._a)
-        if batches is False or not count:
+        batches, count = self._batches, len(leaves[0]._a)
+        if batches is None or not count:
             return None
         try:
             drawn = () if self._draws is None else self._draws.numbers(count)
@@ -199,20 +193,21 @@ class Call:
         return [None if isinstance(spec, NoneTensorSpec) else next(results)
                 for spec in nest.flatten(self.spec)]
 
-    def _batching(self) -> Call | bool:
+    @cached_property
+    def _batches(self) -> Call | None:
         """The function of all rows at once."""
         if not self._tensors or not (self.pure or self.stateful) or not self._plans:
-            return False
+            return None
         of_rows = next(iter(self._plans.values())).of_rows()
         if of_rows is None:
-            return False
+            return None
         rows, more, self._draws = of_rows
         try:
             specs = tuple([batched_spec(spec, None) for spec in (*self._given, *more)])
             call = Call(rows, specs, self.what)
         except Exception:
-            return False
-        return call if call.spec is not None else False
+            return None
+        return call if call.spec is not None else None
 
 
 def _knowable(leaf: TypeSpec) -> bool:

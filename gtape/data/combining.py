@@ -16,7 +16,7 @@ from gtape.data.arguments import weights
 from gtape.data.base import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from gtape.data.choosing import Seed
 from gtape.data.elements import arguments
-from gtape.data.failures import failed
+from gtape.data.failures import Placed
 from gtape.data.rows import Rows
 from gtape.data.stacking import merged_specs
 
@@ -90,11 +90,8 @@ class Interleave(Dataset):
                                    f"would tell it")
 
     def _datasets(self) -> Elements[Any]:
-        for number, element in enumerate(self._inputs[0]._iterate()):
-            try:
-                dataset = self._function(*arguments(element))
-            except Exception as error:
-                raise failed(error, self._what, number) from error
+        made = Placed(lambda element: self._function(*arguments(element)), self._what)
+        for dataset in map(made, self._inputs[0]._iterate()):
             if not isinstance(dataset, Dataset):
                 raise TypeError(f"{self._what}: the function must return a Dataset; got "
                                 f"{type(dataset).__name__}")

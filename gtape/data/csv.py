@@ -19,6 +19,7 @@ from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.arguments import flag, integer_or_none
+from gtape.data.base import Same
 from gtape.data.dataset import Dataset
 from gtape.data.reading import FileDataset, lines
 from gtape.data.rows import Rows
@@ -149,12 +150,13 @@ def _records(path: str, kind: str, form: Format, header: bool) -> Elements[CsvRe
         raise InvalidArgumentError(f"'{path}': Can't read header of file: it is empty")
 
 
-class _Named(Dataset):
+class _Named(Same):
     """Tuples of columns as dicts by name, and the label beside them if one is named."""
 
     def __init__(self, dataset: Dataset, names: Sequence[str], label: str | None) -> None:
+        super().__init__(dataset)
         self._names, self._label = names, label
-        super().__init__(lambda: self._named(dataset.element_spec), dataset)
+        self._spec = lambda: self._named(dataset.element_spec)
 
     def _named(self, columns: Any) -> Any:
         named = OrderedDict(zip(self._names, columns))
@@ -165,9 +167,6 @@ class _Named(Dataset):
 
     def _iterate(self) -> Elements[Any]:
         return map(self._named, self._inputs[0]._iterate())
-
-    def _cardinality(self) -> int:
-        return self._inputs[0]._cardinality()
 
 
 def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: object = None,

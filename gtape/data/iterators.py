@@ -150,8 +150,8 @@ class Iterator:
     def get_next_as_optional(self) -> Optional:
         """The next element, or an empty Optional."""
         try:
-            return Optional.from_value(self.__next__())
-        except StopIteration:
+            return Optional.from_value(self.get_next())
+        except OutOfRangeError:
             return Optional.empty(self.element_spec)
 
 
@@ -232,12 +232,6 @@ class FedIterator(IteratorArgument, Iterator):
 
     def __next__(self) -> Any:
         return self.take()
-
-    def get_next_as_optional(self) -> Optional:
-        try:
-            return Optional.from_value(self.take())
-        except OutOfRangeError:
-            return Optional.empty(self.element_spec)
 
     @property
     def element_spec(self) -> Any:

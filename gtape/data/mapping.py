@@ -18,13 +18,13 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.placement import current_device, on
 from gtape.core.tensor import EagerTensor, Tensor
-from gtape.core.type_specs import TensorSpec, TypeSpec
+from gtape.core.type_specs import TensorSpec
 from gtape.data import elements
 from gtape.data.arguments import integer, weights
 from gtape.data.base import Dataset, Selected
 from gtape.data.calls import Call
 from gtape.data.choosing import Seed
-from gtape.data.failures import Placed, failed
+from gtape.data.failures import Placed
 from gtape.data.iterators import refuse
 from gtape.data.prefetching import in_threads, uploaded
 from gtape.data.rows import Rows
@@ -46,6 +46,9 @@ class Mapped(Dataset):
         raise InvalidArgumentError(f"element_spec: {self._call.what} gives no element that would "
                                    f"tell it, and its function cannot be traced")
 
+    def _cardinality(self) -> int:
+        return self._inputs[0]._cardinality()
+
 
 class Map(Mapped):
     """function(element) for every element, in order."""
@@ -63,9 +66,6 @@ class Map(Mapped):
             return in_threads(self._call, upstream, self._threads, self._ordered)
         return map(Placed(self._call, self._call.what), upstream)
 
-    def _cardinality(self) -> int:
-        return self._inputs[0]._cardinality()
-
     def _rows(self) -> Rows | None:
         if not self._call.rowwise:
             return None
@@ -73,52 +73,48 @@ class Map(Mapped):
         return None if rows is None else rows.mapped(self._call)
 
 
-class Predicate:
-    """A function of elements that says yes or no."""
+class _Judged(Selected):
+    """Those of the elements that a function of them, which says yes or no, lets through."""
 
-    def __init__(self, function: Callable[..., object], spec: TypeSpec | tuple[TypeSpec, TypeSpec],
-                 what: str) -> None:
-        self.call = Call(function, spec, what)
-        self.what = what
-        result = self.call.spec
+    _what: str
+
+    def __init__(self, dataset: Any, predicate: Callable[..., object]) -> None:
+        super().__init__(dataset)
+        self._call = Call(predicate, dataset._known_spec, self._what)
+        result = self._call.spec
         if result is not None and not (isinstance(result, TensorSpec) and result.dtype is bool_
                                        and result.shape.rank in (0, None)):
-            raise ValueError(f"{what}: the predicate must return one boolean; got {result}. "
+            raise ValueError(f"{self._what}: the predicate must return one boolean; got {result}. "
                              f"Invalid `predicate`")
 
-    def __call__(self, element: TensorLike) -> bool:
-        answer = self.call(element)
+    def _says(self, element: TensorLike) -> bool:
+        answer = self._call(element)
         if not isinstance(answer, EagerTensor) or answer.dtype is not bool_ or answer.ndim:
             raise InvalidArgumentError(f"the predicate must return one boolean; got "
                                        f"{shown(answer)}")
         return bool(answer._a)
 
 
-class Filter(Selected):
+class Filter(_Judged):
     """The elements for which a predicate is true."""
 
-    def __init__(self, dataset: Any, predicate: Callable[..., object]) -> None:
-        super().__init__(dataset)
-        self._predicate = Predicate(predicate, dataset._known_spec, "filter")
+    _what = "filter"
 
     def _rows(self) -> Rows | None:
         rows = self._inputs[0]._rows()
-        return None if rows is None else rows.where(self._predicate.call)
+        return None if rows is None else rows.where(self._call)
 
     def _iterate(self) -> Elements[Any]:
-        return filter(Placed(self._predicate, self._predicate.what), self._inputs[0]._iterate())
+        return filter(Placed(self._says, self._what), self._inputs[0]._iterate())
 
 
-class TakeWhile(Selected):
+class TakeWhile(_Judged):
     """The elements before the first for which a predicate is false."""
 
-    def __init__(self, dataset: Any, predicate: Callable[..., object]) -> None:
-        super().__init__(dataset)
-        self._predicate = Predicate(predicate, dataset._known_spec, "take_while")
+    _what = "take_while"
 
     def _iterate(self) -> Elements[Any]:
-        wanted = Placed(self._predicate, self._predicate.what)
-        return takewhile(wanted, self._inputs[0]._iterate())
+        return takewhile(Placed(self._says, self._what), self._inputs[0]._iterate())
 
 
 def _with_state(state: Tensor, dataset: Any) -> Any:
@@ -144,9 +140,6 @@ class Scan(Mapped):
             _check_pair(pair)
             state, result = pair
             yield result
-
-    def _cardinality(self) -> int:
-        return self._inputs[0]._cardinality()
 
 
 def _check_pair(pair: object) -> None:
@@ -247,22 +240,20 @@ class Resampled(Dataset):
         generator = self._seed.generator()
         counts = np.ones(len(self._target))
         tiny = np.finfo(np.float64).tiny  # instead of 0 for a class without elements
-        for number, element in enumerate(self._inputs[0]._iterate()):
-            try:
-                label = self._class(element)
-                at = self._number(label)
-                counts[at] += 1
-            except Exception as error:
-                raise failed(error, "rejection_resample", number) from error
+        labelled = Placed(self._labelled, "rejection_resample")
+        for element in self._inputs[0]._iterate():
+            label, at = labelled(element)
+            counts[at] += 1
             initial = counts / counts.sum() if self._initial is None else self._initial
             ratios = self._target / np.maximum(initial, tiny)
             if generator.random() * ratios.max() < ratios[at]:
                 yield label, element
 
-    def _number(self, label: Any) -> int:
-        """The number of a class."""
+    def _labelled(self, element: Any) -> tuple[Any, int]:
+        """What class_func returns, and the number of the class that it is."""
+        label = self._class(element)
         at = integer(label, "what class_func returns")
         if not 0 <= at < len(self._target):
             raise InvalidArgumentError(f"class_func must return the number of a class, in "
                                        f"[0, {len(self._target)}); got {at}")
-        return at
+        return label, at

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Iterator as Elements
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -75,12 +76,8 @@ class Rows:
     def __init__(self, columns: Sequence[tuple[int, Column]], spec: Any,
                  chunks: Callable[[], Elements[Chunk]], row_bytes: int,
                  calls: tuple[Any, ...] = (), read: bool = False) -> None:
-        self.columns = list(columns)
-        self.spec = spec
-        self.chunks = chunks
-        self.row_bytes = row_bytes
-        self.calls = calls
-        self.read = read
+        self.columns, self.row_bytes = list(columns), row_bytes
+        self.chunks, self.calls, self.read = chunks, calls, read
         self._pack = elements.packer(spec)
 
     def reordered(self, stream: Callable[[Elements[Chunk]], Elements[Chunk]]) -> Rows:
@@ -88,12 +85,15 @@ class Rows:
         return self.passing(lambda: stream(self.chunks()))
 
     def passing(self, chunks: Callable[[], Elements[Chunk]]) -> Rows:
-        return Rows(self.columns, self.spec, chunks, self.row_bytes, self.calls, self.read)
+        rows = copy(self)
+        rows.chunks = chunks
+        return rows
 
     def mapped(self, call: Any) -> Rows:
         """The rows after a pure function."""
-        return Rows(self.columns, self.spec, self.chunks, self.row_bytes, (*self.calls, call),
-                    self.read)
+        rows = copy(self)
+        rows.calls = (*self.calls, call)
+        return rows
 
     def zipped(self, others: Sequence[Rows], spec: tuple[TypeSpec, TypeSpec]) -> Rows | None:
         """The rows side by side; None where functions are to be applied to some, or some are
@@ -111,7 +111,7 @@ class Rows:
 
     def batch(self, chunk: Chunk, first: int) -> Any:
         """The rows of a chunk, of which the first has this number, as one element."""
-        leaves = [elements.tensor(column(chunk[at])) for at, column in self.columns]
+        leaves = self._leaves(chunk)
         for i, call in enumerate(self.calls):
             results = call.batched(leaves)
             if results is None:
@@ -127,35 +127,35 @@ class Rows:
         return self.reordered(lambda chunks: self._kept(chunks, predicate))
 
     def _kept(self, chunks: Elements[Chunk], predicate: Any) -> Elements[Chunk]:
-        most = max(1, min(4 * _BLOCK_ROWS, _BLOCK_BYTES // max(1, self.row_bytes)))
-        size, first = _BLOCK_ROWS // 8, 0
-        for chunk in chunks:
-            at, end = 0, len(chunk[0])
-            while at < end:
-                part = tuple([pick[at:at + size] for pick in chunk])
-                mask = self._mask(part, predicate, first)
-                if mask.any():
-                    yield tuple([vector(pick)[mask] for pick in part])
-                at += size
-                first += len(part[0])
-                size = min(2 * size, most)
+        calls = (*self.calls, predicate)
+        # Larger blocks than of elements: of most of their rows nothing may be left to hand out.
+        for first, part in _blocks(chunks, _BLOCK_ROWS // 8, self._most(4 * _BLOCK_ROWS)):
+            mask = self._mask(part, calls, first)
+            if mask.any():
+                yield tuple([vector(pick)[mask] for pick in part])
 
-    def _mask(self, chunk: Chunk, predicate: Any, first: int) -> np.ndarray:
-        leaves: Any = [elements.tensor(column(chunk[at])) for at, column in self.columns]
-        count, whole = len(chunk[0]), leaves
-        for call in (*self.calls, predicate):
+    def _mask(self, chunk: Chunk, calls: Sequence[Any], first: int) -> np.ndarray:
+        leaves = self._leaves(chunk)
+        whole: Any = leaves
+        for call in calls:
             whole = None if whole is None else call.batched(whole)
         if whole is not None:
             mask: np.ndarray = whole[0]._a
             return mask
-        rows = zip(*[stacking.leaf_rows(leaf, count) for leaf in leaves])
-        return np.array([bool(_called((*self.calls, predicate), row, number)[0]._a)
-                         for number, row in enumerate(rows, first)])
+        return np.array([bool(_called(calls, row, number)[0]._a)
+                         for number, row in enumerate(_by_row(leaves, len(chunk[0])), first)])
+
+    def _leaves(self, chunk: Chunk) -> list[Any]:
+        return [elements.tensor(column(chunk[at])) for at, column in self.columns]
+
+    def _most(self, rows: int) -> int:
+        """How many rows are gathered at once: no more than `rows`."""
+        return max(1, min(rows, _BLOCK_BYTES // max(1, self.row_bytes)))
 
     def _row_by_row(self, leaves: Sequence[EagerTensor], calls: Sequence[Any], count: int,
                     first: int) -> Any:
-        rows = zip(*[stacking.leaf_rows(leaf, count) for leaf in leaves])
-        results = [_called(calls, row, number) for number, row in enumerate(rows, first)]
+        results = [_called(calls, row, number)
+                   for number, row in enumerate(_by_row(leaves, count), first)]
         return self.pack([stacking.stacked(column) for column in zip(*results)])
 
     def pack(self, leaves: Sequence[Any]) -> Any:
@@ -168,37 +168,46 @@ class Rows:
 
     def _found(self) -> Elements[Any]:
         """The rows one by one, and what went wrong in the place of some."""
-        most = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // max(1, self.row_bytes)))
-        size = 1  # the first element comes at once
-        first = 0
-        for chunk in self.chunks():
-            at, end = 0, len(chunk[0])
-            while at < end:
-                part = tuple([pick[at:at + size] for pick in chunk])
-                yield from self._unbatched(part, first)
-                at += size
-                first += len(part[0])
-                size = min(2 * size, most)
+        # The first element comes at once: a block of one.
+        for first, part in _blocks(self.chunks(), 1, self._most(_BLOCK_ROWS)):
+            yield from self._unbatched(part, first)
 
     def _unbatched(self, chunk: Chunk, first: int) -> Elements[Any]:
-        whole = [elements.tensor(column(chunk[at])) for at, column in self.columns]
-        count, calls = len(chunk[0]), self.calls
+        whole, calls = self._leaves(chunk), self.calls
+        count = len(chunk[0])
         while calls and count >= _WORTHWHILE:
             results = calls[0].batched(whole)
             if results is None:
                 break
             whole, calls = results, calls[1:]
         pack = self.pack
-        rows = zip(*[stacking.leaf_rows(leaf, count) for leaf in whole])
         if not calls:
-            yield from map(pack, rows)
+            yield from map(pack, _by_row(whole, count))
             return
-        for number, row in enumerate(rows, first):
+        for number, row in enumerate(_by_row(whole, count), first):
             try:
                 element: Any = pack(_called(calls, row, number))
             except Exception as error:
                 element = _Failure(error)
             yield element
+
+
+def _blocks(chunks: Iterable[Chunk], size: int, most: int) -> Elements[tuple[int, Chunk]]:
+    """The same rows in blocks, each twice as large as the one before up to `most`, with the numbers
+    of their first rows."""
+    first = 0
+    for chunk in chunks:
+        at, end = 0, len(chunk[0])
+        while at < end:
+            part = tuple([pick[at:at + size] for pick in chunk])
+            yield first, part
+            at += size
+            first += len(part[0])
+            size = min(2 * size, most)
+
+
+def _by_row(leaves: Sequence[Any], count: int) -> Elements[tuple[Any, ...]]:
+    return zip(*[stacking.leaf_rows(leaf, count) for leaf in leaves])
 
 
 class _Failure:

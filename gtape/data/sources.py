@@ -145,6 +145,9 @@ def listed(pattern: TensorLike, shuffle: bool | None, seed: Any) -> Dataset:
     return files
 
 
+_END = object()
+
+
 class Generated(Dataset):
     """The items of an iterable that a function gives for every pass, as elements of a spec."""
 
@@ -159,20 +162,17 @@ class Generated(Dataset):
         self._single = None if nest.is_nested(spec) else self._fits[0]
 
     def _iterate(self) -> Elements[Any]:
-        number, items = 0, self._started()
+        items = self._started()
         fitted = self._fitted if self._single is None else self._single
-        while True:
+        for number in itertools.count():
             try:
-                item = next(items)
-            except StopIteration:
-                return
+                item = next(items, _END)
+                if item is _END:
+                    return
+                element = fitted(item)
             except Exception as error:
                 raise failed(error, "from_generator", number) from error
-            try:
-                yield fitted(item)
-            except Exception as error:
-                raise failed(error, "from_generator", number) from error
-            number += 1
+            yield element
 
     def _started(self) -> Iterator[Any]:
         """What the function gives for a new pass."""

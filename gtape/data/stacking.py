@@ -27,8 +27,10 @@ from gtape.data import elements
 def stacked(leaves: Sequence[Any]) -> Any:
     """Leaves, one of each element, as one leaf."""
     first = leaves[0]
+    if first is None:
+        return None
     if type(first) is not EagerTensor:
-        return _stacked_values(leaves)
+        return composites().stacked(leaves)
     shape, array_type = first._a.shape, first._t
     whole = np.empty((len(leaves), *shape), array_type.dtype.np_dtype)
     for at, leaf in enumerate(leaves):
@@ -39,14 +41,9 @@ def stacked(leaves: Sequence[Any]) -> Any:
     return EagerTensor(whole, array_type)
 
 
-def _stacked_values(leaves: Sequence[object]) -> Any:
-    if leaves[0] is None:
-        return None
-    return _composites().stacked(leaves)
-
-
-def _composites() -> ModuleType:
-    from gtape.data import composites  # brings ragged and sparse tensors, which few pipelines have
+def composites() -> ModuleType:
+    """What knows sparse and ragged leaves: it brings their tensors, which few pipelines have."""
+    from gtape.data import composites
 
     return composites
 
@@ -70,7 +67,7 @@ def batched(items: Sequence[object], ragged: Mapping[int, object] | None = None)
     if ragged:
         leaves = zip(*[elements.flatten(item) for item in items])
         return nest.pack_sequence_as(first, [
-            _composites().ragged(column, ragged[at]) if at in ragged else stacked(column)
+            composites().ragged(column, ragged[at]) if at in ragged else stacked(column)
             for at, column in enumerate(leaves)])
     if type(first) is EagerTensor:
         return stacked(items)
@@ -113,7 +110,7 @@ def _parts(leaf: TensorLike | CompositeTensor) -> tuple[int, Callable[[int], Any
         if not array.ndim:
             raise InvalidArgumentError("unbatch takes elements with a first axis; got a scalar")
         return len(array), lambda at: elements.tensor(elements.row(array, at))
-    return _composites().rows(leaf)
+    return composites().rows(leaf)
 
 
 # ---------------------------------------------------------------------- specs
@@ -121,51 +118,39 @@ def _parts(leaf: TensorLike | CompositeTensor) -> tuple[int, Callable[[int], Any
 
 def batched_spec(spec: object, length: int | None) -> Any:
     """The spec of batches of `length` elements, or of any number."""
-    def of_leaf(leaf: object) -> Any:
-        if isinstance(leaf, TensorSpec):
-            dims = leaf.shape.dims
-            return TensorSpec(None if dims is None else [length, *dims], leaf.dtype)
-        if isinstance(leaf, NoneTensorSpec):
-            return leaf
-        return _composites().batched_spec(leaf, length)
-
-    return nest.map_structure(of_leaf, spec)
+    return nest.map_structure(lambda leaf: _with_dims(
+        leaf, lambda dims: [length, *dims],
+        lambda: composites().batched_spec(leaf, length)), spec)
 
 
 def row_spec(spec: object, what: str) -> Any:
     """The spec of the slices of elements of `spec` along their first axes."""
-    def of_leaf(leaf: object) -> Any:
-        if isinstance(leaf, TensorSpec):
-            dims = leaf.shape.dims
-            if dims == ():
-                raise ValueError(f"{what} takes tensors with a first axis; got {leaf}")
-            return TensorSpec(None if dims is None else dims[1:], leaf.dtype)
-        if isinstance(leaf, NoneTensorSpec):
-            return leaf
-        return _composites().row_spec(leaf)
+    def of_leaf(leaf: Any) -> Any:
+        if isinstance(leaf, TensorSpec) and leaf.shape.dims == ():
+            raise ValueError(f"{what} takes tensors with a first axis; got {leaf}")
+        return _with_dims(leaf, lambda dims: dims[1:], lambda: composites().row_spec(leaf))
 
     return nest.map_structure(of_leaf, spec)
+
+
+def _with_dims(leaf: object, dims_of: Callable[[Any], Any], other: Callable[[], Any] | None = None,
+               ) -> Any:
+    """The spec of a tensor with other lengths, where they are known; `other()` of a composite."""
+    if not isinstance(leaf, TensorSpec):
+        return leaf if other is None or isinstance(leaf, NoneTensorSpec) else other()
+    dims = leaf.shape.dims
+    return leaf if dims is None else TensorSpec(dims_of(dims), leaf.dtype)
 
 
 def ragged_leaves(spec: TypeSpec | tuple[TypeSpec, TypeSpec]) -> dict[int, DType]:
     """The places of the leaves that are tensors now and ragged in a batch, with the dtype of their
     splits."""
-    return _composites().ragged_leaves(spec) if _has_composites(spec) else {}
+    return composites().ragged_leaves(spec) if _has_composites(spec) else {}
 
 
 def dense_spec(spec: object) -> Any:
     """The specs of what leaves are by themselves: without ragged axes they are tensors."""
-    return _composites().dense_spec(spec) if _has_composites(spec) else spec
-
-
-def ragged_spec(spec: TypeSpec, splits_dtype: DType) -> Any:
-    """The specs of elements that `ragged_batch` batches: ragged where a length is not known."""
-    return _composites().ragged_spec(spec, splits_dtype)
-
-
-def splits_dtype(dtype: DType) -> DType:
-    """The dtype of the row splits of ragged batches."""
-    return _composites().splits_dtype(dtype)
+    return composites().dense_spec(spec) if _has_composites(spec) else spec
 
 
 def _has_composites(spec: object) -> bool:
@@ -174,11 +159,8 @@ def _has_composites(spec: object) -> bool:
 
 def loosened(spec: TypeSpec) -> Any:
     """The specs of one element without its lengths: other elements may have other ones."""
-    def of_leaf(leaf: Any) -> Any:
-        dims = leaf.shape.dims if isinstance(leaf, TensorSpec) else None
-        return leaf if dims is None else TensorSpec([None] * len(dims), leaf.dtype)
-
-    return nest.map_structure(of_leaf, spec)
+    return nest.map_structure(
+        lambda leaf: _with_dims(leaf, lambda dims: [None] * len(dims)), spec)
 
 
 def merged_specs(specs: Sequence[TypeSpec], what: str) -> Any:
