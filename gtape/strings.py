@@ -9,9 +9,8 @@ _TABLE = {
     "gtape.ops.text.pieces": """
         join length lower reduce_join strip substr unsorted_segment_join upper""",
     "gtape.ops.text.splitting": """
-        bytes_split ngrams split unicode_decode unicode_decode_with_offsets unicode_split
-        unicode_split_with_offsets""",
-    "gtape.ops.text.unicode": "unicode_encode unicode_transcode",
+        bytes_split ngrams split unicode_decode unicode_decode_with_offsets unicode_encode
+        unicode_split unicode_split_with_offsets unicode_transcode""",
 }
 
 __getattr__, __dir__, __all__ = _attach(__name__, _TABLE)

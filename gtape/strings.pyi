@@ -21,7 +21,7 @@ from gtape.ops.text.splitting import ngrams as ngrams
 from gtape.ops.text.splitting import split as split
 from gtape.ops.text.splitting import unicode_decode as unicode_decode
 from gtape.ops.text.splitting import unicode_decode_with_offsets as unicode_decode_with_offsets
+from gtape.ops.text.splitting import unicode_encode as unicode_encode
 from gtape.ops.text.splitting import unicode_split as unicode_split
 from gtape.ops.text.splitting import unicode_split_with_offsets as unicode_split_with_offsets
-from gtape.ops.text.unicode import unicode_encode as unicode_encode
-from gtape.ops.text.unicode import unicode_transcode as unicode_transcode
+from gtape.ops.text.splitting import unicode_transcode as unicode_transcode

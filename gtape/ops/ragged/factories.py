@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
 from typing import Any, SupportsIndex
 
@@ -11,7 +11,7 @@ import numpy as np
 from gtape.core.annotations import DTypeLike, TensorLike
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
-from gtape.core.dtypes import DType, as_dtype, float32, int32, int64
+from gtape.core.dtypes import as_dtype, float32, float64, int32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.size_limits import room_for
@@ -126,7 +126,9 @@ def range_(starts: TensorLike, limits: TensorLike | None = None, deltas: Support
     if any(not (g.dtype.is_integer or g.dtype.is_floating) for g in given):
         raise InvalidArgumentError(f"ragged.range takes real numbers; got "
                                    f"{', '.join(str(g.spec) for g in given)}")
-    wanted = as_dtype(dtype) if dtype is not None else _widest(kinds or [g.dtype for g in given])
+    kinds = kinds or [g.dtype for g in given]
+    wanted = as_dtype(dtype) if dtype is not None else next(
+        (kind for kind in (float64, float32, int64) if kind in kinds), int32)
     first, last, step = (host(g).astype(wanted.np_dtype) for g in given)
     if max(first.ndim, last.ndim, step.ndim) > 1:
         raise InvalidArgumentError("ragged.range takes scalars and vectors")
@@ -145,21 +147,10 @@ def range_(starts: TensorLike, limits: TensorLike | None = None, deltas: Support
             raise InvalidArgumentError("ragged.range: starts, limits and deltas must be finite")
         steps = list(map(int, counts))
     with room_for("ragged.range", Spec((sum(steps),), wanted)):
-        return _ranges(first, step, np.array(steps, np.int64), wanted, row_splits_dtype)
-
-
-def _ranges(first: np.ndarray, step: np.ndarray, count: np.ndarray, wanted: DType,
-            row_splits_dtype: DType) -> RaggedTensor:
-    values = np.repeat(first, count) + within(count) * np.repeat(step, count)
-    rows = RaggedTensor._of_splits(convert(values.astype(wanted.np_dtype)), ends_of(count))
-    return rows.with_row_splits_dtype(row_splits_dtype)
-
-
-def _widest(kinds: Sequence[DType]) -> DType:
-    for kind in ("float64", "float32", "int64", "int32"):
-        if any(k.name == kind for k in kinds):
-            return as_dtype(kind)
-    return int32
+        count = np.array(steps, np.int64)
+        values = np.repeat(first, count) + within(count) * np.repeat(step, count)
+        rows = RaggedTensor._of_splits(convert(values.astype(wanted.np_dtype)), ends_of(count))
+        return rows.with_row_splits_dtype(row_splits_dtype)
 
 
 def map_flat_values(op: Callable[..., object], *args: Any, **kwargs: Any) -> Any:

@@ -70,20 +70,14 @@ def _outer(x: Any, keys: list[Any]) -> Any:
         at = key + rows if key < 0 else key
         if not 0 <= at < rows:
             raise IndexError(f"x[…]: the index {key} is outside the {rows} rows")
-        row = _span(x.values, int(ends[at]), int(ends[at + 1]))
-        return _outer(row, rest)
+        row = slice(int(ends[at]), int(ends[at + 1]))
+        return _outer(_outer(x.values, [row]), rest)
     if key.step == 0:
         raise ValueError("x[…]: the step of a slice must not be 0")
     start, stop, step = key.indices(rows)
     if (start, stop, step) == (0, rows, 1):
         return _inner(x, rest)
     return _inner(taken(x, np.arange(start, stop, step)), rest)
-
-
-def _span(values: Any, start: int, stop: int) -> Any:
-    if isinstance(values, RaggedTensor):
-        return taken(values, np.arange(start, stop))
-    return values[start:stop]
 
 
 def _inner(x: RaggedTensor, keys: list[Any]) -> Any:
@@ -168,16 +162,12 @@ def gather(params: TensorLike, indices: object, validate_indices: object = None,
     return _rows(params, index)
 
 
-def _checked(index: np.ndarray, count: int) -> np.ndarray:
-    if index.size and (index.min() < 0 or index.max() >= count):
-        raise InvalidArgumentError(f"gather: the indices must be in [0, {count}); got "
-                                   f"{int(index.min())} to {int(index.max())}")
-    return index.astype(np.int64)
-
-
 def _rows(params: Any, index: Tensor) -> Any:
     """Rows at a dense index of any rank."""
-    numbers = _checked(host(index), count_of(params))
+    numbers, count = host(index), count_of(params)
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= count):
+        raise InvalidArgumentError(f"gather: the indices must be in [0, {count}); got "
+                                   f"{int(numbers.min())} to {int(numbers.max())}")
     if not numbers.ndim:
         return params[int(numbers)]
     return loose(uniform_rows(taken(params, numbers.reshape(-1)), numbers.shape))
@@ -280,8 +270,7 @@ def where(condition: Any, x: TensorLike | None = None, y: TensorLike | None = No
         if chosen.ndim == 1:  # rows are chosen
             chosen = reshape_(chosen, shape=(*chosen.spec.shape, *(1,) * (rank_of(whole) - 1)))
         condition = chosen
-    like = next(v for v in (x, y, condition) if (hasattr(v, "dtype") and v is not condition)
-                or v is condition)
+    like = next((v for v in (x, y) if hasattr(v, "dtype")), condition)
     pair = [v if hasattr(v, "dtype") else convert(v, None if like is condition else like.dtype)
             for v in (x, y)]
     return applied("where", selection.where, (condition, *pair))

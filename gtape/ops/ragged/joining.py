@@ -11,7 +11,7 @@ import numpy as np
 from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
-from gtape.core.dtypes import DType, int64
+from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.size_limits import room_for
@@ -45,7 +45,8 @@ def _values(name: str, values: TensorLike | CompositeTensor) -> list[object]:
         raise ValueError(f"{name} takes at least one value; got an empty list")
     like = next((p.flat_values for p in parts if isinstance(p, RaggedTensor)), None)
     dtype = None if like is None else like.dtype
-    converted = [p if isinstance(p, RaggedTensor) else _converted(p, dtype) for p in parts]
+    converted = [p if isinstance(p, RaggedTensor) else
+                 constant(p, dtype) if isinstance(p, (list, tuple)) else convert(p) for p in parts]
     if len({rank_of(p) for p in converted}) != 1:
         raise ValueError(f"{name}: the values must have one rank; got "
                          f"{', '.join(str(p.shape) for p in converted)}")
@@ -53,12 +54,6 @@ def _values(name: str, values: TensorLike | CompositeTensor) -> list[object]:
         raise InvalidArgumentError(f"{name}: the values must have one dtype; got "
                                    f"{', '.join(p.dtype.name for p in converted)}")
     return converted
-
-
-def _converted(value: object, dtype: DType | None) -> Any:
-    if isinstance(value, (list, tuple)):
-        return constant(value, dtype)
-    return convert(value)
 
 
 def _leveled(parts: Sequence[object], least: int) -> list[RaggedTensor]:
@@ -80,13 +75,9 @@ def concat(values: TensorLike, axis: Any, name: str | None = None) -> Any:
 
 
 def _joined(parts: Sequence[Any], axis: int) -> Tensor | RaggedTensor:
-    if not any(isinstance(p, RaggedTensor) for p in parts):
-        if axis == 0 and len({tuple(p.spec.shape[1:]) for p in parts}) > 1:
-            parts = _leveled(parts, 1)
-        else:
-            if axis == 0 or len({p.spec.shape[:axis] + p.spec.shape[axis + 1:]
-                                 for p in parts}) == 1:
-                return packing.concat(list(parts), axis)
+    if not any(isinstance(p, RaggedTensor) for p in parts) and len(
+            {p.spec.shape[:axis] + p.spec.shape[axis + 1:] for p in parts}) == 1:
+        return packing.concat(list(parts), axis)
     parts = _leveled(parts, 1)
     if axis == 0:
         return joined(_one_level(parts))

@@ -132,22 +132,6 @@ def _bits(logical: Any, integer: Any) -> Callable[..., Any]:
     return lambda x, y: (logical if x.dtype.is_bool else integer)(x, y)
 
 
-def _invert(self: RaggedTensor) -> Any:
-    return mapped(scalars.logical_not if self.dtype.is_bool else scalars.invert, self)
-
-
-def _equal(self: RaggedTensor, other: object) -> Any:
-    return False if other is None else applied("equal", scalars.equal, (self, other))
-
-
-def _unequal(self: RaggedTensor, other: object) -> Any:
-    return True if other is None else applied("not_equal", scalars.not_equal, (self, other))
-
-
-def _elementwise(self: RaggedTensor, op: Any, args: Any) -> Any:
-    return applied(op.name, op.python, args)
-
-
 _REFLECTED: dict[str, Callable[..., Any]] = {
     "add": scalars.add, "sub": scalars.subtract, "mul": scalars.multiply, "truediv": _divide,
     "floordiv": scalars.floordiv, "mod": scalars.floormod, "pow": scalars.power,
@@ -163,6 +147,12 @@ _MEMBERS: dict[str, Callable[..., Any]] = {
     "__neg__": lambda self: mapped(operator.neg, self),
     "__abs__": lambda self: mapped(absolute, self),
     "__round__": lambda self, digits=None: mapped(round_, self),
-    "__invert__": _invert, "__eq__": _equal, "__ne__": _unequal, "_elementwise_": _elementwise}
+    "__invert__": lambda self: mapped(
+        scalars.logical_not if self.dtype.is_bool else scalars.invert, self),
+    "__eq__": lambda self, other: other is not None and applied(
+        "equal", scalars.equal, (self, other)),
+    "__ne__": lambda self, other: other is None or applied(
+        "not_equal", scalars.not_equal, (self, other)),
+    "_elementwise_": lambda self, op, args: applied(op.name, op.python, args)}
 for _name, _member in _MEMBERS.items():
     setattr(RaggedTensor, _name, _member)

@@ -159,10 +159,8 @@ class RaggedTensor(CompositeTensor):
         if len(counts) != len(ids_of):
             raise ValueError(f"nested_nrows must have one number for each of {len(ids_of)} "
                              f"nested_value_rowids; got {shown(nested_nrows)}")
-        rows = flat_values
-        for ids, nrows in list(zip(ids_of, counts))[::-1]:
-            rows = cls.from_value_rowids(rows, ids, nrows, validate=validate)
-        return rows
+        return _nested(flat_values, list(zip(ids_of, counts)), lambda rows, level, validate: (
+            cls.from_value_rowids(rows, level[0], level[1], validate=validate)), validate)
 
     # ------------------------------------------------------------------ parts
 
@@ -328,11 +326,7 @@ class RaggedTensor(CompositeTensor):
 
     def to_list(self) -> list[Any]:
         """Nested lists of Python values."""
-        inner = self._values
-        flat = (inner.to_list() if isinstance(inner, RaggedTensor) else
-                np.asarray(inner.numpy()).tolist())
-        ends = self._host().tolist()
-        return [flat[a:b] for a, b in pairwise(ends)]
+        return _lists(self, lambda flat: np.asarray(flat.numpy()))
 
     def numpy(self) -> np.ndarray:
         """A NumPy array of the rows: of objects, unless all have one length."""
@@ -351,7 +345,7 @@ class RaggedTensor(CompositeTensor):
             return f"<tf.RaggedTensor: shape={self.shape}, dtype={self.dtype.name}, traced>"
         if count_of(self._values) > 1000:
             return f"<tf.RaggedTensor: shape={self.shape}, dtype={self.dtype.name}>"
-        return f"<tf.RaggedTensor {_peeked(self)}>"
+        return f"<tf.RaggedTensor {_lists(self, host)}>"  # no exit from the tape, as numpy() is
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a RaggedTensor has no truth value; use tf.reduce_any(x) or x.nrows()")
@@ -363,7 +357,7 @@ class RaggedTensor(CompositeTensor):
         return (self[i] for i in range(self._count()))
 
     def __reduce__(self) -> Any:
-        return _again, (self.flat_values, self.nested_row_splits)
+        return RaggedTensor._of_, (self._frame_(), self._parts_())
 
     # ------------------------------------------------------------------ as a composite
 
@@ -385,14 +379,11 @@ class RaggedTensor(CompositeTensor):
     def _mapped_(self, function: Callable[[Any], Any]) -> RaggedTensor:
         mapped: RaggedTensor = super()._mapped_(function)
         for old, new in zip(self._levels(), mapped._levels()):
-            new._ends = old._known_ends()
+            splits = old._splits
+            # Only what is in host memory already: to ask a GPU for it would make it wait.
+            new._ends = old._host() if (
+                type(splits) is EagerTensor and splits._t.device.is_host) else old._ends
         return mapped
-
-    def _known_ends(self) -> np.ndarray | None:
-        """The row splits where they are in host memory already."""
-        splits = self._splits
-        return self._host() if type(splits) is EagerTensor and splits._t.device.is_host else (
-            self._ends)
 
     def _source_(self) -> Tensor:
         return self.flat_values
@@ -462,16 +453,11 @@ def _nested(flat_values: TensorLike, nested: TensorLike, make: Callable[..., Any
     return outer
 
 
-def _again(flat_values: Tensor, splits: tuple[Tensor, Tensor]) -> Any:
-    return RaggedTensor.from_nested_row_splits(flat_values, list(splits), validate=False)
-
-
-def _peeked(x: RaggedTensor) -> list[object]:
-    """Nested lists of the values, for showing: not an exit from the tape."""
+def _lists(x: RaggedTensor, array_of: Callable[[Tensor], np.ndarray]) -> list[Any]:
     inner = x._values
-    flat = _peeked(inner) if isinstance(inner, RaggedTensor) else host(inner).tolist()
-    ends = x._host().tolist()
-    return [flat[a:b] for a, b in pairwise(ends)]
+    flat = _lists(inner, array_of) if isinstance(inner, RaggedTensor) else (
+        array_of(inner).tolist())
+    return [flat[a:b] for a, b in pairwise(x._host().tolist())]
 
 
 class RaggedTensorSpec(ShapedSpec, CompositeSpec):

@@ -21,7 +21,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_int, as_ints
+from gtape.ops.arguments import as_int, as_ints, named
 from gtape.ops.text.steps import of_all, one_of, per_value, strings
 from gtape.trace.host_steps import step
 
@@ -241,26 +241,26 @@ def _buckets(name: str, hashes: Callable[[Sequence[bytes]], Words], given: Tenso
                   int64)
 
 
-@per_value
-def to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
-    """FarmHash's Fingerprint64 of each string, modulo `num_buckets`: int64, and TensorFlow's.
+def _unkeyed(name: str, hashes: Callable[[Sequence[bytes]], Words], doc: str,
+             ) -> Callable[..., Tensor]:
+    public = name
 
-    Whoever chooses the strings can choose their buckets; see `to_hash_bucket_strong`.
+    def bucket(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
+        return _buckets(public, hashes, input, num_buckets)
 
-    Raises:
-        InvalidArgumentError: no strings, or fewer than one bucket.
-    """
-    return _buckets("to_hash_bucket_fast", fingerprints, input, num_buckets)
-
-
-@per_value
-def to_hash_bucket(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
-    """MurmurHash64A of each string, modulo `num_buckets`: int64, and TensorFlow's.
+    return per_value(named(bucket, name, f"""{doc}
 
     Raises:
         InvalidArgumentError: no strings, or fewer than one bucket.
-    """
-    return _buckets("to_hash_bucket", quick_hashes, input, num_buckets)
+    """))
+
+
+to_hash_bucket_fast = _unkeyed("to_hash_bucket_fast", fingerprints, """\
+FarmHash's Fingerprint64 of each string, modulo `num_buckets`: int64, and TensorFlow's.
+
+    Whoever chooses the strings can choose their buckets; see `to_hash_bucket_strong`.""")
+to_hash_bucket = _unkeyed("to_hash_bucket", quick_hashes, """\
+MurmurHash64A of each string, modulo `num_buckets`: int64, and TensorFlow's.""")
 
 
 @per_value

@@ -25,7 +25,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int
 from gtape.ops.control.host_functions import array_text
-from gtape.ops.text.steps import array_of, each, per_value, strings
+from gtape.ops.text.steps import array_of, each, of_all, per_value, strings
 from gtape.trace.host_steps import step
 
 _FLOAT = re.compile(rb"\s*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|0[xX][0-9a-fA-F]+"
@@ -68,30 +68,13 @@ def to_number(input: TensorLike, out_type: object = float32, name: str | None = 
     if dtype not in _NUMBERS:
         raise InvalidArgumentError(f"tf.strings.to_number: out_type must be one of "
                                    f"{', '.join(d.name for d in _NUMBERS)}; got {dtype.name}")
-    x = strings(input, "to_number")
+    exact = np.float64 if dtype.is_floating else dtype.np_dtype
 
-    def run(array: np.ndarray) -> list[np.ndarray]:
-        numbers = [_number(text, dtype) for text in array.reshape(-1)]
-        with np.errstate(over="ignore"):
-            return [np.array(numbers, np.float64 if dtype.is_floating else dtype.np_dtype)
-                    .astype(dtype.np_dtype).reshape(array.shape)]
+    @np.errstate(over="ignore")
+    def numbers(texts: list[bytes]) -> np.ndarray:
+        return np.array([_number(text, dtype) for text in texts], exact).astype(dtype.np_dtype)
 
-    return step("to_number", run, [x], [Spec(x.spec.shape, dtype)], rows=run)[0]
-
-
-def _check_format(dtype: DType, precision: int, scientific: bool, shortest: bool,
-                  fill: str) -> None:
-    if scientific and shortest:
-        raise InvalidArgumentError("tf.strings.as_string: choose scientific or shortest, not both")
-    if precision >= 0 and not dtype.is_differentiable:
-        raise InvalidArgumentError(f"tf.strings.as_string: precision is for floating numbers; got "
-                                   f"{dtype.name}")
-    if (scientific or shortest) and not dtype.is_differentiable:
-        raise InvalidArgumentError(f"tf.strings.as_string: scientific and shortest are for "
-                                   f"floating numbers; got {dtype.name}")
-    if fill not in _FILLS:
-        raise InvalidArgumentError(f"tf.strings.as_string: fill must be one of {_FILLS}; got "
-                                   f"{shown(fill)}")
+    return of_all("to_number", numbers, strings(input, "to_number"), dtype)
 
 
 @per_value
@@ -117,7 +100,16 @@ def as_string(input: TensorLike, precision: int = -1, scientific: bool = False,
     if max(digits, wide) > _WIDEST:
         raise InvalidArgumentError(f"tf.strings.as_string: precision and width must be at most "
                                    f"{_WIDEST}; got {digits} and {wide}")
-    _check_format(x.dtype, digits, scientific, shortest, fill)
+    if scientific and shortest:
+        raise InvalidArgumentError("tf.strings.as_string: choose scientific or shortest, not both")
+    for what, given in (("precision is", digits >= 0),
+                        ("scientific and shortest are", scientific or shortest)):
+        if given and not x.dtype.is_differentiable:
+            raise InvalidArgumentError(f"tf.strings.as_string: {what} for floating numbers; got "
+                                       f"{x.dtype.name}")
+    if fill not in _FILLS:
+        raise InvalidArgumentError(f"tf.strings.as_string: fill must be one of {_FILLS}; got "
+                                   f"{shown(fill)}")
     if x.dtype.is_bool:
         return each("as_string", lambda v: b"true" if v else b"false", x, string)
     flags = fill + (str(wide) if wide >= 0 else "")

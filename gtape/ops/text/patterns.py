@@ -22,7 +22,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.ops.text.steps import array_of, per_value, strings
+from gtape.ops.text.steps import array_of, one_string, per_value, strings
 from gtape.trace.host_steps import step
 
 _SURROGATES = "surrogateescape"
@@ -296,7 +296,8 @@ def regex_replace(input: TensorLike, pattern: TensorLike, rewrite: TensorLike,
         InvalidArgumentError: an invalid pattern or rewrite; or no strings.
     """
     x = strings(input, "regex_replace")
-    given = [_scalar(pattern, "pattern"), _scalar(rewrite, "rewrite")]
+    given = [one_string(v, "regex_replace", what)
+             for v, what in ((pattern, "pattern"), (rewrite, "rewrite"))]
 
     def run(array: np.ndarray, how: np.ndarray, by: np.ndarray) -> list[np.ndarray]:
         matcher = compiled(how.item())
@@ -323,12 +324,5 @@ def regex_full_match(input: TensorLike, pattern: str, name: str | None = None) -
         return [array_of([matcher.fullmatch(text.decode("utf-8", _SURROGATES)) is not None
                           for text in array.reshape(-1)], array.shape, bool_)]
 
-    return step("regex_full_match", run, [x, _scalar(pattern, "pattern")],
+    return step("regex_full_match", run, [x, one_string(pattern, "regex_full_match", "pattern")],
                 [Spec(x.spec.shape, bool_)])[0]
-
-
-def _scalar(value: TensorLike, what: str) -> Tensor:
-    scalar = strings(value, what)
-    if scalar.ndim:
-        raise InvalidArgumentError(f"a {what} must be one string; got {scalar.spec}")
-    return scalar

@@ -17,8 +17,8 @@ from gtape.core.formatting import shown
 from gtape.core.size_limits import check_size, room_for
 from gtape.core.spec import Spec, broadcast_shapes, normal_axes, reduced
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_int, as_items, axes_of, host
-from gtape.ops.text.steps import array_of, each, one_of, per_value, strings
+from gtape.ops.arguments import as_int, as_items, axes_of, host, named
+from gtape.ops.text.steps import array_of, each, one_of, one_string, per_value, strings
 from gtape.trace.host_steps import step
 
 if TYPE_CHECKING:
@@ -46,47 +46,30 @@ def length(input: TensorLike, unit: str = "BYTE", name: str | None = None) -> Te
     return each("length", count, strings(input, "length"), int32)
 
 
-def _cased(name: str, given: TensorLike, encoding: str, of_bytes: Callable[[bytes], bytes],
-           of_text: Callable[[str], str]) -> Tensor:
-    one_of(f"tf.strings.{name}: encoding", encoding, ("", "utf-8"))
-    function = of_bytes
-    if encoding:
-        function = lambda b: of_text(b.decode("utf-8", "replace")).encode()
-    return each(name, function, strings(given, name), string)
+def _cased(case: str) -> Callable[..., Tensor]:
+    """`bytes.lower` of each string, or another function of that kind, which `str` has too."""
+    def cased(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
+        one_of(f"tf.strings.{case}: encoding", encoding, ("", "utf-8"))
+        function, of_text = getattr(bytes, case), getattr(str, case)
+        if encoding:
+            function = lambda b: of_text(b.decode("utf-8", "replace")).encode()
+        return each(case, function, strings(input, case), string)
 
-
-@per_value
-def lower(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
-    """Each string in lower case: its ASCII letters, or with encoding='utf-8' all of them.
-
-    Raises:
-        InvalidArgumentError: no strings, or another encoding.
-    """
-    return _cased("lower", input, encoding, bytes.lower, str.lower)
-
-
-@per_value
-def upper(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
-    """Each string in upper case: its ASCII letters, or with encoding='utf-8' all of them.
+    return per_value(named(cased, case, f"""Each string in {case} case: its ASCII letters, or with \
+encoding='utf-8' all of them.
 
     Raises:
         InvalidArgumentError: no strings, or another encoding.
-    """
-    return _cased("upper", input, encoding, bytes.upper, str.upper)
+    """))
+
+
+lower, upper = _cased("lower"), _cased("upper")
 
 
 @per_value
 def strip(input: TensorLike, name: str | None = None) -> Tensor:
     """Each string without the ASCII white space at its ends."""
     return each("strip", bytes.strip, strings(input, "strip"), string)
-
-
-def _between(separator: str) -> bytes:
-    scalar = strings(separator, "join: separator")
-    if scalar.ndim:
-        raise InvalidArgumentError(f"tf.strings.join: the separator must be one string; got "
-                                   f"{scalar.spec}")
-    return host(scalar).item()
 
 
 def join(inputs: TensorLike, separator: str = "", name: str | None = None) -> Any:
@@ -105,7 +88,7 @@ def join(inputs: TensorLike, separator: str = "", name: str | None = None) -> An
     if any(s != shape for s in shapes):
         raise InvalidArgumentError(f"tf.strings.join: the inputs must be scalars or have one "
                                    f"shape; got {', '.join(str(p.spec) for p in parts)}")
-    between = _between(separator)
+    between = host(one_string(separator, "join", "separator")).item()
 
     def run(*arrays: np.ndarray) -> list[np.ndarray]:
         wide = next((a.shape for a in arrays if a.ndim), ())
@@ -139,9 +122,9 @@ def reduce_join(inputs: Any, axis: IntsLike | None = None, keepdims: bool = Fals
     if hasattr(inputs, "with_flat_values"):
         if axis is None and not keepdims:
             return reduce_join(inputs.flat_values, None, False, separator)
-        return _rows_joined(inputs, axis, keepdims, _between(separator))
+        return _rows_joined(inputs, axis, keepdims, separator)
     x = strings(inputs, "reduce_join")
-    between = _between(separator)
+    between = host(one_string(separator, "reduce_join", "separator")).item()
     given = axes_of(axis)
     given = (given,) if isinstance(given, int) else given
     within = normal_axes("tf.strings.reduce_join", given, x.ndim)
@@ -158,13 +141,14 @@ def reduce_join(inputs: Any, axis: IntsLike | None = None, keepdims: bool = Fals
     return step("reduce_join", run, [x], [Spec(reduced(x.spec.shape, within, keepdims), string)])[0]
 
 
-def _rows_joined(ragged: Any, axis: object, keepdims: bool, between: bytes) -> Any:
+def _rows_joined(ragged: Any, axis: object, keepdims: bool, separator: str) -> Any:
     """`reduce_join` of a RaggedTensor over its last axis."""
     rank = ragged.shape.rank
     if rank != ragged.ragged_rank + 1 or keepdims or axis not in (-1, rank - 1):
         raise InvalidArgumentError(
             f"tf.strings.reduce_join: of a RaggedTensor only the last axis, a ragged one, can be "
             f"joined, without keepdims; got axis={axis} of rank {rank}")
+    between = host(one_string(separator, "reduce_join", "separator")).item()
     *outer, splits = [s.numpy() for s in ragged.nested_row_splits]
     flat = ragged.flat_values.numpy()
     joined: Any = convert(array_of([between.join(flat[a:b]) for a, b in pairwise(splits)],
@@ -226,7 +210,7 @@ def unsorted_segment_join(inputs: TensorLike, segment_ids: TensorLike, num_segme
         raise InvalidArgumentError(f"tf.strings.unsorted_segment_join: segment_ids must be "
                                    f"integers; got {ids.spec}")
     count = as_int(num_segments, "unsorted_segment_join: num_segments")
-    between = _between(separator)
+    between = host(one_string(separator, "unsorted_segment_join", "separator")).item()
     rank = ids.ndim
     if x.spec.shape[:rank] != ids.spec.shape:
         raise InvalidArgumentError(f"tf.strings.unsorted_segment_join: the shape of segment_ids "

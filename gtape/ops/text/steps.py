@@ -25,6 +25,15 @@ def strings(value: TensorLike, name: str) -> Tensor:
     return as_strings(value, f"tf.strings.{name}")
 
 
+def one_string(value: TensorLike, name: str, what: str) -> Tensor:
+    """`value`, `what` a function of strings takes beside them, as a scalar string tensor."""
+    scalar = strings(value, f"{name}: {what}")
+    if scalar.ndim:
+        raise InvalidArgumentError(f"tf.strings.{name}: the {what} must be one string; got "
+                                   f"{scalar.spec}")
+    return scalar
+
+
 def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     """`value`. Raises InvalidArgumentError: it is none of `allowed`."""
     if value not in allowed:
