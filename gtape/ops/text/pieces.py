@@ -46,11 +46,11 @@ def length(input: TensorLike, unit: str = "BYTE", name: str | None = None) -> Te
     return each("length", count, strings(input, "length"), int32)
 
 
-def _cased(case: str) -> Callable[..., Tensor]:
-    """`bytes.lower` of each string, or another function of that kind, which `str` has too."""
+def _cased(case: str, of_bytes: Callable[[bytes], bytes], of_text: Callable[[str], str],
+           ) -> Callable[..., Tensor]:
     def cased(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
         one_of(f"tf.strings.{case}: encoding", encoding, ("", "utf-8"))
-        function, of_text = getattr(bytes, case), getattr(str, case)
+        function = of_bytes
         if encoding:
             function = lambda b: of_text(b.decode("utf-8", "replace")).encode()
         return each(case, function, strings(input, case), string)
@@ -63,7 +63,8 @@ encoding='utf-8' all of them.
     """))
 
 
-lower, upper = _cased("lower"), _cased("upper")
+lower = _cased("lower", bytes.lower, str.lower)
+upper = _cased("upper", bytes.upper, str.upper)
 
 
 @per_value
