@@ -122,13 +122,13 @@ def range_(starts: TensorLike, limits: TensorLike | None = None, deltas: Support
     if limits is None:
         starts, limits = 0, starts
     given = [convert(v) for v in (starts, limits, deltas)]
-    kinds = [g.dtype for g, v in zip(given, (starts, limits, deltas)) if isinstance(v, Tensor)]
+    kinds = [g.dtype for g, v in zip(given, (starts, limits, deltas))
+             if isinstance(v, Tensor)] or [g.dtype for g in given]
     if any(not (g.dtype.is_integer or g.dtype.is_floating) for g in given):
         raise InvalidArgumentError(f"ragged.range takes real numbers; got "
                                    f"{', '.join(str(g.spec) for g in given)}")
-    kinds = kinds or [g.dtype for g in given]
     wanted = as_dtype(dtype) if dtype is not None else next(
-        (kind for kind in (float64, float32, int64) if kind in kinds), int32)
+        kind for kind in (float64, float32, int64, int32) if kind in (*kinds, int32))
     first, last, step = (host(g).astype(wanted.np_dtype) for g in given)
     if max(first.ndim, last.ndim, step.ndim) > 1:
         raise InvalidArgumentError("ragged.range takes scalars and vectors")
@@ -139,18 +139,22 @@ def range_(starts: TensorLike, limits: TensorLike | None = None, deltas: Support
                                    f"got {[host(g).size for g in given]}") from None
     if (step == 0).any():
         raise InvalidArgumentError("ragged.range: deltas must not be 0")
-    if wanted.is_integer:
-        steps = [len(range(int(a), int(b), int(c))) for a, b, c in zip(first, last, step)]
-    else:
-        counts = np.maximum(np.ceil((last - first) / step), 0).tolist()
-        if not np.isfinite(counts).all():
-            raise InvalidArgumentError("ragged.range: starts, limits and deltas must be finite")
-        steps = list(map(int, counts))
+    steps = _steps(first, last, step)
     with room_for("ragged.range", Spec((sum(steps),), wanted)):
         count = np.array(steps, np.int64)
         values = np.repeat(first, count) + within(count) * np.repeat(step, count)
         rows = RaggedTensor._of_splits(convert(values.astype(wanted.np_dtype)), ends_of(count))
         return rows.with_row_splits_dtype(row_splits_dtype)
+
+
+def _steps(first: np.ndarray, last: np.ndarray, step: np.ndarray) -> list[int]:
+    # Python's integers: their sum may be beyond int64, which `room_for` refuses.
+    if first.dtype.kind in "iu":
+        return [len(range(int(a), int(b), int(c))) for a, b, c in zip(first, last, step)]
+    counts = np.maximum(np.ceil((last - first) / step), 0)
+    if not np.isfinite(counts).all():
+        raise InvalidArgumentError("ragged.range: starts, limits and deltas must be finite")
+    return list(map(int, counts))
 
 
 def map_flat_values(op: Callable[..., object], *args: Any, **kwargs: Any) -> Any:

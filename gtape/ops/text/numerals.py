@@ -77,6 +77,20 @@ def to_number(input: TensorLike, out_type: object = float32, name: str | None = 
     return of_all("to_number", numbers, strings(input, "to_number"), dtype)
 
 
+def _check_format(dtype: DType, precision: int, scientific: bool, shortest: bool,
+                  fill: str) -> None:
+    if scientific and shortest:
+        raise InvalidArgumentError("tf.strings.as_string: choose scientific or shortest, not both")
+    for what, given in (("precision is", precision >= 0),
+                        ("scientific and shortest are", scientific or shortest)):
+        if given and not dtype.is_differentiable:
+            raise InvalidArgumentError(f"tf.strings.as_string: {what} for floating numbers; got "
+                                       f"{dtype.name}")
+    if fill not in _FILLS:
+        raise InvalidArgumentError(f"tf.strings.as_string: fill must be one of {_FILLS}; got "
+                                   f"{shown(fill)}")
+
+
 @per_value
 def as_string(input: TensorLike, precision: int = -1, scientific: bool = False,
               shortest: bool = False, width: int = -1, fill: str = "", name: str | None = None,
@@ -100,16 +114,7 @@ def as_string(input: TensorLike, precision: int = -1, scientific: bool = False,
     if max(digits, wide) > _WIDEST:
         raise InvalidArgumentError(f"tf.strings.as_string: precision and width must be at most "
                                    f"{_WIDEST}; got {digits} and {wide}")
-    if scientific and shortest:
-        raise InvalidArgumentError("tf.strings.as_string: choose scientific or shortest, not both")
-    for what, given in (("precision is", digits >= 0),
-                        ("scientific and shortest are", scientific or shortest)):
-        if given and not x.dtype.is_differentiable:
-            raise InvalidArgumentError(f"tf.strings.as_string: {what} for floating numbers; got "
-                                       f"{x.dtype.name}")
-    if fill not in _FILLS:
-        raise InvalidArgumentError(f"tf.strings.as_string: fill must be one of {_FILLS}; got "
-                                   f"{shown(fill)}")
+    _check_format(x.dtype, digits, scientific, shortest, fill)
     if x.dtype.is_bool:
         return each("as_string", lambda v: b"true" if v else b"false", x, string)
     flags = fill + (str(wide) if wide >= 0 else "")
