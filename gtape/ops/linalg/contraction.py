@@ -14,7 +14,7 @@ from gtape.core.dtypes import float32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
-from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.spec import Spec, broadcast_shapes, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.numerics.contraction import contract, sizes_of
 from gtape.opdef.primitive import primitive
@@ -61,25 +61,19 @@ class _Parts:
         self.terms = terms.split(",")
 
     def __getitem__(self, i: int) -> Tensor:
-        term = self.terms[i]
+        """Σ g Π others with the axes of the term: letters nobody else has are broadcast, and a
+        repeated letter puts the cotangent on the diagonal."""
+        term, spec = self.terms[i], self.values[i].spec
         others = [v for j, v in enumerate(self.values) if j != i]
-        names = [t for j, t in enumerate(self.terms) if j != i]
-        return _transposed(self.g, self.result, others, names, term, self.values[i].spec)
-
-
-def _transposed(g: Tensor, result: str, others: list[Tensor], names: list[str], term: str,
-                spec: Spec) -> Tensor:
-    """Σ g Π others with the axes of `term`: letters nobody else has are broadcast, and a repeated
-    letter puts the cotangent on the diagonal."""
-    distinct = "".join(dict.fromkeys(term))
-    named = set(result).union(*names)
-    kept = "".join(x for x in distinct if x in named)
-    y = einsum_(g, *others, equation=f"{','.join([result, *names])}->{kept}")
-    lengths = dict(zip(term, spec.shape))
-    if kept != distinct:
-        y = reshape_(y, shape=tuple(lengths[x] if x in named else 1 for x in distinct))
-        y = broadcast_to_(y, shape=tuple(lengths[x] for x in distinct))
-    return y if distinct == term else _on_diagonals(y, distinct, term, spec)
+        names = [self.result, *[t for j, t in enumerate(self.terms) if j != i]]
+        distinct = "".join(dict.fromkeys(term))
+        kept = "".join(x for x in distinct if any(x in other for other in names))
+        y = einsum_(self.g, *others, equation=f"{','.join(names)}->{kept}")
+        lengths = dict(zip(term, spec.shape))
+        if kept != distinct:
+            y = reshape_(y, shape=tuple(lengths[x] if x in kept else 1 for x in distinct))
+            y = broadcast_to_(y, shape=tuple(lengths[x] for x in distinct))
+        return y if distinct == term else _on_diagonals(y, distinct, term, spec)
 
 
 def _on_diagonals(y: Tensor, distinct: str, term: str, spec: Spec) -> Tensor:
@@ -94,8 +88,7 @@ def _on_diagonals(y: Tensor, distinct: str, term: str, spec: Spec) -> Tensor:
         fresh = next(spare)
         target += fresh
         names.append(letter + fresh)
-        eye = xp.eye(length, dtype=spec.dtype.np_dtype)
-        eyes.append(convert(eye, spec.dtype, y._t.device))
+        eyes.append(convert(xp.eye(length, dtype=spec.dtype.np_dtype), spec.dtype, y._t.device))
     return einsum_(*eyes, equation=f"{','.join(names)}->{target}")
 
 
@@ -157,18 +150,13 @@ def _resolved(equation: str, shapes: tuple[tuple[int, ...], ...],
         raise InvalidArgumentError(f"einsum '{equation}': '...' stands for {len(names)} axes, so "
                                    f"the result must name it")
     whole = _broadcast(equation, terms, shapes, ranks)
-    made, reshaped = [], []
-    for term, shape, rank in zip(terms, shapes, ranks):
-        filled, kept = _filled(term, shape, names[len(names) - rank:], whole[len(whole) - rank:])
-        made.append(filled)
-        reshaped.append(None if kept == shape else kept)
-    return f"{','.join(made)}->{result.replace('...', names)}", reshaped
+    filled = [_filled(term, shape, names[len(names) - rank:], whole[len(whole) - rank:])
+              for term, shape, rank in zip(terms, shapes, ranks)]
+    reshaped = [None if kept == shape else kept for (_, kept), shape in zip(filled, shapes)]
+    return f"{','.join(term for term, _ in filled)}->{result.replace('...', names)}", reshaped
 
 
 def _parsed(equation: str, count: int) -> tuple[list[str], str]:
-    if not isinstance(equation, str):
-        raise TypeError(f"einsum: the equation must be a string such as 'ij,jk->ik'; got "
-                        f"{shown(equation)}")
     text = equation.replace(" ", "")
     if not _FORM.fullmatch(text):
         raise ValueError(f"einsum: the equation must look like 'ij,jk->ik', with letters and at "
@@ -194,10 +182,9 @@ def _parsed(equation: str, count: int) -> tuple[list[str], str]:
 def _broadcast(equation: str, terms: list[str], shapes: tuple[tuple[int, ...], ...],
                ranks: list[int]) -> tuple[int, ...]:
     """The common shape of the axes that '...' stands for."""
-    parts = []
-    for term, shape, rank in zip(terms, shapes, ranks):
-        at = max(term.find("..."), 0)
-        parts.append(Spec(shape[at:at + rank], float32))
+    starts = [max(term.find("..."), 0) for term in terms]
+    parts = [Spec(shape[at:at + rank], float32)
+             for at, shape, rank in zip(starts, shapes, ranks)]
     return broadcast_shapes(f"einsum '{equation}' (the axes of '...')", *parts)
 
 
@@ -244,7 +231,11 @@ def _axes_pair(axes: TensorLike, rank_a: int, rank_b: int,
     if not isinstance(axes, (list, tuple)):
         array = host_value(axes, "tensordot: axes")
         if not array.ndim:
-            return _last_with_first(as_int(axes, "tensordot: axes"), rank_a, rank_b)
+            count = as_int(axes, "tensordot: axes")
+            if not 0 <= count <= min(rank_a, rank_b):
+                raise ValueError(f"tensordot: axes={count} must lie between 0 and the smaller "
+                                 f"rank, {min(rank_a, rank_b)}")
+            return tuple(range(rank_a - count, rank_a)), tuple(range(count))
         axes = list(array)
     if len(axes) != 2:
         raise ValueError(f"tensordot: axes must be an integer or two lists; got {shown(axes)}")
@@ -256,19 +247,7 @@ def _axes_pair(axes: TensorLike, rank_a: int, rank_b: int,
     return left, right
 
 
-def _last_with_first(count: int, rank_a: int, rank_b: int,
-                     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    if not 0 <= count <= min(rank_a, rank_b):
-        raise ValueError(f"tensordot: axes={count} must lie between 0 and the smaller rank, "
-                         f"{min(rank_a, rank_b)}")
-    return tuple(range(rank_a - count, rank_a)), tuple(range(count))
-
-
 def _normal(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    for a in axes:
-        if not -rank <= a < rank:
-            raise ValueError(f"tensordot: an axis must lie in [{-rank}, {rank}); got {a}")
-    positive = tuple(a % rank for a in axes)
-    if len(set(positive)) != len(positive):
-        raise ValueError(f"tensordot: the axes must be distinct; got {list(axes)}")
-    return positive
+    normal_axes("tensordot", axes, rank)
+    # In the order given, in which they meet those of the other tensor.
+    return tuple([a % rank for a in axes])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtape.core.annotations import TensorLike
-from gtape.core.convert import convert, convert_like
+from gtape.core.convert import convert
 from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
@@ -34,10 +34,9 @@ def _cells(rows: int, columns: int, k: Range, align: str) -> tuple[np.ndarray, n
     """For diagonals packed as [count, longest]: their cells in the flattened matrix, and where a
     packed place is used."""
     low, high = k
-    lengths = [_length(rows, columns, d) for d in range(low, high + 1)]
-    longest = max(lengths)
-    cells = np.zeros((len(lengths), longest), np.int64)
-    used = np.zeros((len(lengths), longest), bool)
+    longest = _packed_shape(rows, columns, k)[-1]
+    cells = np.zeros((high - low + 1, longest), np.int64)
+    used = np.zeros(cells.shape, bool)
     upper, lower = align.split("_")
     for i, d in enumerate(range(high, low - 1, -1)):
         n = _length(rows, columns, d)
@@ -63,6 +62,7 @@ def diag_part_(xp: ArrayModule, x: Array, *, k: Range = (0, 0), align: str = "RI
                padding: float = 0) -> Array:
     """The diagonals k[0] … k[1] of matrices, the uppermost first, packed into rows."""
     rows, columns = x.shape[-2:]
+    # The main diagonal is a view of the matrix, copied once; others are gathered by their cells.
     if k == (0, 0):
         return xp.array(xp.diagonal(x, axis1=-2, axis2=-1))
     cells, used = _cells(rows, columns, k, align)
@@ -91,8 +91,7 @@ def diag_(xp: ArrayModule, x: Array, *, k: Range = (0, 0), rows: int, columns: i
           align: str = "RIGHT_LEFT", padding: float = 0) -> Array:
     """Matrices [rows, columns] with the packed diagonals `x`, and `padding` elsewhere."""
     batch = x.shape[:-1] if k[0] == k[1] else x.shape[:-2]
-    y = xp.empty((*batch, rows * columns), x.dtype)
-    y[...] = padding
+    y = xp.full((*batch, rows * columns), padding, x.dtype)
     cells, used = _cells(rows, columns, k, align)
     flat = x.reshape(*batch, used.size)
     y[..., xp.asarray(cells[used])] = flat if used.all() else flat[
@@ -140,12 +139,7 @@ def _(x: Spec, diagonal: Spec, *, k: Range, align: str) -> Spec:
     return x
 
 
-@set_diag_.vjp("x")
-def _(g: Tensor, diagonal_spec: Spec, *, k: Range, align: str) -> Tensor:
-    part = diag_part_(g, k=k, align=align)
-    return set_diag_(g, zeros_like(part), k=k, align=align)
-
-
+set_diag_.vjp(x=lambda g, **attrs: set_diag_(g, zeros_like(diag_part_(g, **attrs)), **attrs))
 set_diag_.vjp(diagonal=lambda g, **attrs: diag_part_(g, **attrs))
 set_diag_.cases = [case((3, 3), (3,)), case((2, 3, 4), (2, 3, 3), k=(-1, 1))]
 
@@ -209,18 +203,15 @@ def _check_range(name: str, rows: int, columns: int, k: Range, x: Spec) -> None:
             f"[{rows}, {columns}], its first number not above its second; got {k} with {x}")
 
 
-def _range_of(name: str, k: int | tuple[int, int]) -> Range:
+def _attrs(name: str, k: Any, align: str) -> dict[str, Any]:
+    """The range and the alignment as attributes."""
     numbers = as_ints(k, f"{name}: k")
     if len(numbers) not in (1, 2):
         raise InvalidArgumentError(f"{name}: k must be one or two integers; got {shown(k)}")
-    return numbers[0], numbers[-1]
-
-
-def _alignment(name: str, align: str) -> str:
     if align not in _ALIGNMENTS:
         raise InvalidArgumentError(f"{name}: align must be one of {', '.join(_ALIGNMENTS)}; got "
                                    f"{shown(align)}")
-    return align
+    return {"k": (numbers[0], numbers[-1]), "align": align}
 
 
 def diag(diagonal: TensorLike, name: str = "diag", k: Any = 0, num_rows: int = -1,
@@ -241,14 +232,14 @@ def diag(diagonal: TensorLike, name: str = "diag", k: Any = 0, num_rows: int = -
     x = convert(diagonal)
     if not x.ndim:
         raise InvalidArgumentError("diag needs rank 1 or more; got a scalar")
-    low, high = _range_of("diag", k)
+    attrs = _attrs("diag", k, align)
+    low, high = attrs["k"]
     if low != high and (x.ndim < 2 or x.spec.shape[-2] != high - low + 1):
         raise InvalidArgumentError(f"diag: k={low} … {high} needs {high - low + 1} diagonals in "
                                    f"the axis before the last; got {x.spec}")
     rows, columns = _size(x.spec.shape[-1], low, high, as_int(num_rows, "diag: num_rows"),
                           as_int(num_cols, "diag: num_cols"))
-    return diag_(x, k=(low, high), rows=rows, columns=columns, align=_alignment("diag", align),
-                 padding=_number(padding_value, x))
+    return diag_(x, rows=rows, columns=columns, padding=_number(padding_value, x), **attrs)
 
 
 def _size(longest: int, low: int, high: int, rows: int, columns: int) -> tuple[int, int]:
@@ -261,11 +252,7 @@ def _size(longest: int, low: int, high: int, rows: int, columns: int) -> tuple[i
 
 
 def _number(value: Any, x: Tensor) -> Any:
-    """The padding as an attribute.
-
-    Raises:
-        InvalidArgumentError: it is not one value of the kind that `x` holds.
-    """
+    """The padding as an attribute: one value of the kind that `x` holds."""
     array = host_value(value, "padding_value")
     if array.ndim or (array.dtype.kind in "OSU") != (x.dtype is string) or (
             array.dtype.kind in "mM") or (array.dtype.kind == "c" and not x.dtype.is_complex):
@@ -282,8 +269,7 @@ def diag_part(input: TensorLike, name: str = "diag_part", k: Any = 0, padding_va
         InvalidArgumentError: a rank below 2, or no such diagonal.
     """
     x = convert(input)
-    return diag_part_(x, k=_range_of("diag_part", k),
-                      align=_alignment("diag_part", align), padding=_number(padding_value, x))
+    return diag_part_(x, padding=_number(padding_value, x), **_attrs("diag_part", k, align))
 
 
 def set_diag(input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: int = 0,
@@ -294,7 +280,7 @@ def set_diag(input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k:
         InvalidArgumentError: shapes or dtypes do not fit.
     """
     x, d = pair("set_diag", input, diagonal)
-    return set_diag_(x, d, k=_range_of("set_diag", k), align=_alignment("set_diag", align))
+    return set_diag_(x, d, **_attrs("set_diag", k, align))
 
 
 def band_part(input: TensorLike, num_lower: int, num_upper: int, name: str | None = None) -> Tensor:
@@ -352,8 +338,7 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: the shapes differ or do not end in 3, or dtypes differ.
     """
-    x = convert(a)
-    return cross_(x, convert_like(b, x._t, "cross"))
+    return cross_(*pair("cross", a, b))
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:

@@ -22,17 +22,13 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics import systems
 from gtape.opdef.primitive import primitive
-from gtape.ops.elementwise.scalars import conj, imag_part, make_complex, real_part
+from gtape.ops.elementwise.complex_parts import conj, real
+from gtape.ops.elementwise.scalars import divide_no_nan, imag_part, make_complex
 from gtape.ops.linalg.diagonals import band_part_, diag_, diag_part_, set_diag_
-from gtape.ops.linalg.matrices import (
-    adjoint_of,
-    as_dtype_of,
-    computed,
-    matrix_spec,
-    reciprocal_or_zero,
-)
+from gtape.ops.linalg.matrices import adjoint_of, computed, matrix_spec
 from gtape.ops.linalg.products import matmul_
 from gtape.ops.linalg.solving import solve_, triangular_solve_
+from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import reshape_
 from gtape.ops.shape.packing import concat_, filled
 
@@ -58,11 +54,12 @@ def _diagonal_matrix(x: Tensor) -> Tensor:
 
 def _gaps(x: Tensor) -> Tensor:
     """1 / (x[j] - x[i]), and 0 where they are equal."""
-    return reciprocal_or_zero(_columns(x) - _rows(x))
+    # Equal values may turn into each other freely: what they contribute has no limit, and is left
+    # out, as TensorFlow does.
+    return divide_no_nan(1.0, _columns(x) - _rows(x))
 
 
 # ---------------------------------------------------------------- eigh
-
 @primitive(outputs="e v", tf_name="SelfAdjointEigV2", holomorphic=False)
 def eigh_(xp: ArrayModule, a: Array) -> tuple[Array, ...]:
     """a v = v diag(e) for Hermitian a, e ascending; the lower triangle of a is read."""
@@ -80,15 +77,11 @@ def _(a: Spec) -> tuple[Spec, Spec]:
 def _(gs: Sequence[Tensor | None], e: Tensor, v: Tensor) -> Tensor:
     grad_e, grad_v = gs
     vh = adjoint_of(v)
-    middle = None if grad_e is None else _diagonal_matrix(as_dtype_of(grad_e, v.dtype))
+    middle = None if grad_e is None else _diagonal_matrix(cast(grad_e, v.dtype))
     if grad_v is not None:
-        turned = as_dtype_of(_gaps(e), v.dtype) * matmul_(vh, grad_v)
+        turned = cast(_gaps(e), v.dtype) * matmul_(vh, grad_v)
         middle = turned if middle is None else middle + turned
-    return _on_lower(matmul_(v, matmul_(middle, vh)))
-
-
-def _on_lower(grad: Tensor) -> Tensor:
-    """The cotangent of a Hermitian matrix of which the lower triangle is read."""
+    grad = matmul_(v, matmul_(middle, vh))
     # An element below the diagonal stands for the one above it too; the diagonal for itself.
     folded = band_part_(grad + adjoint_of(grad), lower=-1, upper=0)
     return set_diag_(folded, 0.5 * diag_part_(folded))
@@ -107,7 +100,7 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
         InvalidArgumentError: not square.
     """
     e, v = eigh_(convert(tensor))
-    return as_dtype_of(e, v.dtype), v
+    return cast(e, v.dtype), v
 
 
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
@@ -120,11 +113,11 @@ def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
 
 
 # ---------------------------------------------------------------- eig
-
 @primitive(outputs="e v", tf_name="Eig", holomorphic=False)
 def eig_(xp: ArrayModule, a: Array) -> tuple[Array, Array]:
     """a v = v diag(e); columns of v have length 1."""
     y = computed(xp, "eig: no convergence", lambda m: tuple(xp.linalg.eig(m)), a)
+    # NumPy gives real arrays where all eigenvalues are: the dtype must not depend on the values.
     wide = np.complex128 if a.dtype.itemsize >= 8 and a.dtype != np.complex64 else np.complex64
     return tuple(m.astype(wide) for m in y)
 
@@ -145,12 +138,12 @@ def _(gs: Any, a_spec: Spec, e: Any, v: Any) -> Tensor:
     if grad_v is not None:
         projected = matmul_(vh, grad_v)
         # Columns keep length 1, so that what would lengthen them is taken out.
-        lengths = as_dtype_of(real_part(diag_part_(projected)), v.dtype)
+        lengths = cast(real(diag_part_(projected)), v.dtype)
         free = projected - matmul_(vh, v) * _columns(lengths)
         turned = conj(_gaps(e)) * free
         middle = turned if middle is None else middle + turned
     y = solve_(vh, matmul_(middle, vh))
-    return y if a_spec.dtype.is_complex else as_dtype_of(real_part(y), a_spec.dtype)
+    return cast(y if a_spec.dtype.is_complex else real(y), a_spec.dtype)
 
 
 eig_.cases = [case(_WELL, dtypes=("float64",))]
@@ -162,8 +155,7 @@ def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     Raises:
         InvalidArgumentError: not square.
     """
-    y = eig_(convert(tensor))
-    return y[0], y[1]
+    return eig_(convert(tensor))
 
 
 def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
@@ -176,7 +168,6 @@ def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
 
 
 # ---------------------------------------------------------------- svd
-
 @primitive(outputs="s u v", tf_name="Svd", holomorphic=False)
 def svd_(xp: ArrayModule, a: Array, *, full: bool = False) -> tuple[Array, ...]:
     """a = u diag(s) vᴴ, s descending."""
@@ -206,7 +197,7 @@ def _(gs: Any, a_spec: Spec, s: Any, u: Any, v: Any, *, full: bool) -> Tensor:
     k = s.spec.shape[-1]
     u, v = u[..., :k], v[..., :k]
     if grad_u is None and grad_v is None:
-        return matmul_(u * _columns(as_dtype_of(grad_s, a_spec.dtype)), adjoint_of(v))
+        return matmul_(u * _columns(cast(grad_s, a_spec.dtype)), adjoint_of(v))
     return _svd_part(a_spec, s, u, v, grad_s, *filled((grad_u, grad_v), (u.spec, v.spec)))
 
 
@@ -214,33 +205,27 @@ def _svd_part(a: Spec, s: Tensor, u: Tensor, v: Tensor, grad_s: Tensor | None, g
               grad_v: Tensor) -> Tensor:
     # Wan & Zhang 2019, arXiv:1909.02659, in the form for thin factors.
     uh, vh = adjoint_of(u), adjoint_of(v)
-    scale = _columns(as_dtype_of(s, a.dtype))
-    gaps = as_dtype_of(_gaps(s * s), a.dtype)
-    inverse = as_dtype_of(reciprocal_or_zero(s), a.dtype)
+    scale = cast(s, a.dtype)
+    gaps = cast(_gaps(s * s), a.dtype)
+    inverse = cast(divide_no_nan(1.0, s), a.dtype)
     from_u, from_v = matmul_(uh, grad_u), matmul_(vh, grad_v)
     left, right = gaps * from_u, gaps * from_v
-    middle = (left + adjoint_of(left)) * scale
-    middle = middle + _rows(as_dtype_of(s, a.dtype)) * (right + adjoint_of(right))
+    middle = ((left + adjoint_of(left)) * _columns(scale)
+              + _rows(scale) * (right + adjoint_of(right)))
     if grad_s is not None:
-        middle = middle + _diagonal_matrix(as_dtype_of(grad_s, a.dtype))
+        middle = middle + _diagonal_matrix(cast(grad_s, a.dtype))
     if a.dtype.is_complex:
-        middle = middle + _phase(from_u, inverse)
+        # u and v are free up to a phase that they share: its part is read off u.
+        phase = imag_part(diag_part_(from_u))
+        middle = middle + _diagonal_matrix(make_complex(0.0 * phase, phase) * inverse)
     y = matmul_(u, matmul_(middle, vh))
     rows, columns = a.shape[-2:]
-    k = s.spec.shape[-1]
-    if rows > k:
-        outside = (grad_u - matmul_(u, from_u)) * _columns(inverse)
-        y = y + matmul_(outside, vh)
-    if columns > k:
-        outside = (grad_v - matmul_(v, from_v)) * _columns(inverse)
-        y = y + matmul_(u, adjoint_of(outside))
+    # Thin factors: what turns a vector out of the space of the others.
+    if rows > columns:
+        y = y + matmul_((grad_u - matmul_(u, from_u)) * _columns(inverse), vh)
+    if columns > rows:
+        y = y + matmul_(u, adjoint_of((grad_v - matmul_(v, from_v)) * _columns(inverse)))
     return y
-
-
-def _phase(from_u: Tensor, inverse: Tensor) -> Tensor:
-    """The part of complex vectors that is free up to a phase."""
-    part = imag_part(diag_part_(from_u))
-    return _diagonal_matrix(make_complex(0.0 * part, part) * inverse)
 
 
 svd_.cases = [case(_TALL), case(_WIDE), case(_WELL), case([_WELL, _WELL], full=True)]
@@ -264,12 +249,10 @@ def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True
     x = convert(tensor)
     if not compute_uv:
         return singular_values(x)
-    y = svd_(x, full=bool(full_matrices))
-    return y[0], y[1], y[2]
+    return svd_(x, full=bool(full_matrices))
 
 
 # ---------------------------------------------------------------- qr
-
 class Qr(NamedTuple):
     """The factors q, of orthonormal columns, and r, upper triangular."""
 
@@ -303,30 +286,19 @@ def _(gs: Any, a_spec: Spec, q: Any, r: Any, *, full: bool) -> Tensor:
         return _qr_square(q, r, grad_q, grad_r)
     # a = [x y], r = [u w]: q and u are the factors of x, and w = qᴴ y.
     right = r[..., rows:]
-    x = _qr_square(q, r[..., :rows], grad_q + _wide(q, right, grad_r[..., rows:]),
-                   grad_r[..., :rows])
-    return concat_(x, matmul_(q, grad_r[..., rows:]), axis=len(a_spec.shape) - 1)
-
-
-def _wide(q: Tensor, w: Tensor, grad_w: Tensor) -> Tensor:
-    """What w = qᴴ y sends to q, with y = q w."""
-    return matmul_(matmul_(q, w), adjoint_of(grad_w))
+    grad_w = grad_r[..., rows:]
+    grad_q = grad_q + matmul_(matmul_(q, right), adjoint_of(grad_w))
+    x = _qr_square(q, r[..., :rows], grad_q, grad_r[..., :rows])
+    return concat_(x, matmul_(q, grad_w), axis=len(a_spec.shape) - 1)
 
 
 def _qr_square(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor:
     m = matmul_(r, adjoint_of(grad_r)) - matmul_(adjoint_of(grad_q), q)
     lower = band_part_(m, lower=-1, upper=0)
-    whole = lower + adjoint_of(band_part_(m, lower=-1, upper=0))
-    whole = set_diag_(whole, _real_diagonal(m))
+    # r has a real diagonal, so that of m counts once and without its imaginary part.
+    whole = set_diag_(lower + adjoint_of(lower), cast(real(diag_part_(m)), m.dtype))
     left = grad_q + matmul_(q, whole)
     return adjoint_of(triangular_solve_(r, adjoint_of(left), lower=False))
-
-
-def _real_diagonal(m: Tensor) -> Tensor:
-    diagonal = diag_part_(m)
-    if not m.dtype.is_complex:
-        return diagonal
-    return as_dtype_of(real_part(diagonal), m.dtype)
 
 
 qr_.cases = [case(_TALL), case(_WELL), case(_WIDE), case([_WIDE, _WIDE], full=True),

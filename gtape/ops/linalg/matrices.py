@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from gtape.core.device import ArrayModule
-from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics import systems
 from gtape.numerics.arrays import is_short
-from gtape.ops.elementwise.scalars import conj, divide_no_nan
-from gtape.ops.shape.casting import cast_
+from gtape.ops.elementwise.complex_parts import conj
 from gtape.ops.shape.layout import swap_last
 
 _NOTHING = nullcontext()
@@ -36,10 +34,10 @@ def matrix_spec(name: str, x: Spec, square: bool = False) -> Spec:
 
 
 def _failures_told(xp: ArrayModule) -> AbstractContextManager[object]:
-    """Inside, CuPy raises LinAlgError as NumPy does; it must be asked to, since it then waits for
-    the device."""
+    """Inside, CuPy raises LinAlgError as NumPy does."""
     if xp is np:
         return _NOTHING
+    # CuPy must be asked to, since it then waits for the device.
     import cupyx
 
     return cupyx.errstate(linalg="raise")
@@ -47,17 +45,14 @@ def _failures_told(xp: ArrayModule) -> AbstractContextManager[object]:
 
 def computed(xp: ArrayModule, failure: str, routine: Callable[..., object], *arrays: Any,
              rule: systems.NonfiniteRule | None = systems.NAN) -> Any:
-    """routine(*arrays), float16 computed in float32; the first array holds the matrices.
+    """routine(*arrays); the first array holds the matrices.
 
-    Args:
-        rule: what a matrix that holds nan or inf gives instead, each matrix of a batch for itself;
-            None for a routine whose own arithmetic carries them through.
-
-    Raises:
-        InvalidArgumentError: the routine fails for a finite matrix; the message starts with
-            `failure`.
+    Where it fails for a finite matrix, `failure` begins the error. A matrix that holds nan or inf,
+    of which LAPACK may make a number, gives what `rule` says, each of a batch for itself; None is
+    for a routine whose own arithmetic carries them through.
     """
     dtype = arrays[0].dtype
+    # LAPACK has no float16 and no bfloat16.
     short = is_short(dtype)
     work = [a.astype(np.float32) for a in arrays] if short else arrays
     try:
@@ -76,15 +71,4 @@ def _narrowed(results: Any, dtype: np.dtype) -> Any:
 
 def adjoint_of(x: Tensor) -> Tensor:
     """The conjugate transpose."""
-    moved = swap_last(x)
-    return conj(moved) if x.dtype.is_complex else moved
-
-
-def as_dtype_of(x: Tensor, dtype: DType) -> Tensor:
-    """`x` in another dtype, real parts only where it is real."""
-    return x if x.dtype is dtype else cast_(x, dtype=dtype)
-
-
-def reciprocal_or_zero(x: Tensor) -> Tensor:
-    """1 / x, and 0 where x is 0."""
-    return divide_no_nan(1.0, x)
+    return conj(swap_last(x))

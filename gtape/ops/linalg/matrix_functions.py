@@ -23,21 +23,15 @@ from gtape.core.tensor import Tensor
 from gtape.numerics import matrix_functions as formulas
 from gtape.numerics import systems
 from gtape.opdef.primitive import primitive
-from gtape.ops.elementwise.scalars import (
-    conj,
-    greater,
-    imag_part,
-    log,
-    make_complex,
-    real_part,
-    zero,
-)
+from gtape.ops.elementwise.complex_parts import real
+from gtape.ops.elementwise.scalars import conj, greater, imag_part, log, make_complex, zero
 from gtape.ops.linalg.diagonals import diag_part_
 from gtape.ops.linalg.eigen import singular_values
-from gtape.ops.linalg.matrices import WELL, adjoint_of, as_dtype_of, computed, matrix_spec
+from gtape.ops.linalg.matrices import WELL, adjoint_of, computed, matrix_spec
 from gtape.ops.linalg.products import matmul_
 from gtape.ops.linalg.solving import cholesky_, inv_
 from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
+from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import reshape_, swap_last
 from gtape.ops.shape.packing import concat_
 
@@ -56,12 +50,10 @@ def det_(xp: Any, a: object) -> Any:
     return computed(xp, "det", xp.linalg.det, a, rule=systems.NonfiniteRule(
         instead=lambda m: systems.determinant(xp, m)))
 
+
 det_.infer(lambda a: matrix_spec("det", a, square=True).reshaped(a.shape[:-2]))
-@det_.vjp("a")
-def _(g: Tensor, a: Tensor) -> Tensor:
-    return _per_matrix(g) * cofactors_(a)
-
-
+# Cofactors, not det(a) a⁻ᵀ, which singular matrices do not have.
+det_.vjp(a=lambda g, a: _per_matrix(g) * cofactors_(a))
 det_.cases = [case(WELL), case([WELL, _SINGULAR]), case((1, 1)), case((2, 2)),
               case((3, 3), dtypes=_COMPLEX), case(np.zeros((2, 2)))]
 
@@ -98,19 +90,15 @@ def _(g: Tensor, a: Tensor, h: Tensor) -> Tensor:
     c = cofactors_(a)
     part = _per_matrix(whole) * c
     for first, second in ((left, right), (right, left)):
-        single = _pulled(c, second)
+        single = matmul_(c, second, transpose_b=True)
         part = part - _per_matrix(_trace(first)) * single
-        part = part + _pulled(single, first)
+        part = part + matmul_(single, first, transpose_b=True)
     return part
 
 
 def _trace(x: Tensor) -> Tensor:
     y = diag_part_(x)
     return reduce_sum_(y, axis=(y.ndim - 1,))
-
-
-def _pulled(c: Tensor, m: Tensor) -> Tensor:
-    return matmul_(c, m, transpose_b=True)
 
 
 cofactor_change_.cases = [case(WELL, (3, 3)), case((3, 3), (3, 3), dtypes=_COMPLEX)]
@@ -159,21 +147,13 @@ def _(a: Spec) -> tuple[Spec, Spec]:
 @slogdet_.vjp("a")
 def _(gs: Sequence[Tensor | None], a: Tensor, sign: Tensor) -> Tensor:
     # d log det a = tr(a⁻¹ da): its real part moves logabs, its imaginary part turns sign.
-    g = gs[1]
-    if g is not None and a.dtype.is_complex:
-        g = as_dtype_of(real_part(g), a.dtype)
+    g = None if gs[1] is None else cast(real(gs[1]), a.dtype)
     if gs[0] is not None and a.dtype.is_complex:
-        turned = _turning(gs[0], sign)
+        part = imag_part(conj(sign) * gs[0])
+        turned = make_complex(0.0 * part, part)
         g = turned if g is None else g + turned
-    if g is None:
-        return zero(a)
-    return _per_matrix(g) * adjoint_of(inv_(a))
-
-
-def _turning(g: Tensor, sign: Tensor) -> Tensor:
-    """The part of g that turns the phase, as an imaginary number."""
-    part = imag_part(conj(sign) * g)
-    return make_complex(0.0 * part, part)
+    # The sign of a real determinant jumps: zeros, and connected.
+    return zero(a) if g is None else _per_matrix(g) * adjoint_of(inv_(a))
 
 
 slogdet_.cases = [case(WELL), case((2, 3, 3)), case((3, 3), dtypes=_COMPLEX)]
@@ -194,9 +174,7 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: not square, or not positive definite.
     """
-    diagonal = diag_part_(cholesky_(convert(matrix)))
-    if diagonal.dtype.is_complex:
-        diagonal = real_part(diagonal)
+    diagonal = real(diag_part_(cholesky_(convert(matrix))))
     return 2.0 * reduce_sum_(log(diagonal), axis=(diagonal.ndim - 1,))
 
 
@@ -231,7 +209,7 @@ def matrix_rank(a: TensorLike, tol: TensorLike | None = None, validate_args: boo
         limit = unit * reduce_max_(s, axis=last, keepdims=True)
     else:
         limit = convert_like(tol, s._t, "matrix_rank: tol")
-    return reduce_sum_(as_dtype_of(greater(s, limit), dtypes.int32), axis=last)
+    return reduce_sum_(cast(greater(s, limit), dtypes.int32), axis=last)
 
 
 def _through_block(op: Any, a: Tensor, g: Tensor) -> Tensor:
@@ -247,6 +225,7 @@ def _through_block(op: Any, a: Tensor, g: Tensor) -> Tensor:
 def expm_(xp: ArrayModule, a: Array) -> Array:
     """y = Σ aᵏ / k!."""
     return computed(xp, "expm", lambda m: formulas.exponential(xp, m), a)
+
 
 expm_.infer(lambda a: matrix_spec("expm", a, square=True))
 expm_.vjp(a=lambda g, a: _through_block(expm_, a, g))
@@ -276,6 +255,7 @@ logm_.cases = [case([[2 + 0.1j, 0.3], [0.5j, 1.7]], dtypes=("complex128",))]
 def square_root_(xp: ArrayModule, a: Array) -> Array:
     """The y with y y = a and eigenvalues with positive real parts."""
     return computed(xp, "sqrtm: the matrix is singular", lambda m: formulas.square_root(xp, m), a)
+
 
 square_root_.infer(lambda a: matrix_spec("sqrtm", a, square=True))
 square_root_.vjp(a=lambda g, a: _through_block(square_root_, a, g))

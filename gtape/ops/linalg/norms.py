@@ -13,7 +13,6 @@ from gtape.core import dtypes
 from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
 from gtape.core.device import Array, ArrayModule
-from gtape.core.dtypes import DType
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import case
@@ -25,7 +24,7 @@ from gtape.ops.arguments import axes_of, taken
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.elementwise.operators import squared_length
 from gtape.ops.reductions.reductions import prepared, reduce_max_, reduce_sum_
-from gtape.ops.shape.casting import cast_
+from gtape.ops.shape.casting import cast, cast_
 from gtape.ops.shape.creation import ones_like, zeros_like
 from gtape.ops.shape.layout import reshape_, transpose_
 from gtape.ops.shape.packing import stack_
@@ -61,16 +60,12 @@ def _(g: Tensor, x: Tensor, y: Tensor, *, axis: Axes) -> Tensor:
     kept = reduced(x.spec.shape, axis, True)
     whole = len(axis) == x.ndim
     scale = (s.divide_no_nan if whole else s.over)(reshape_(g, shape=kept), reshape_(y, shape=kept))
-    return x * _as(scale, x.dtype)
+    return x * cast(scale, x.dtype)
 
 
 euclidean_norm_.cases = [
     case((2, 3), axis=(0, 1)), case((2, 3), axis=(1,), keepdims=True), case((2, 3, 2), axis=(0, 2)),
     case((2, 3), axis=(1,), dtypes=("complex128",))]
-
-
-def _as(x: Tensor, dtype: DType) -> Tensor:
-    return x if x.dtype is dtype else cast_(x, dtype=dtype)
 
 
 def norm(tensor: TensorLike, ord: Any = "euclidean", axis: IntsLike | None = None,
@@ -96,17 +91,17 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: IntsLike | None = Non
     x = convert(tensor)
     given = axes_of(axis)
     is_matrix = isinstance(given, tuple) and len(given) > 1
-    if isinstance(given, tuple) and (len(given) > 2 or len(set(given)) != len(given)
-                                     or not given):
+    if isinstance(given, tuple) and not 1 <= len(given) == len(set(given)) <= 2:
         raise ValueError(f"norm: axis must be None, an integer or two distinct integers; got "
                          f"{shown(axis)}")
     axes = normal_axes("norm", given, x.ndim)
     _check_order(ord, is_matrix)
-    order = tuple(a % x.ndim for a in given) if is_matrix else axes  # type: ignore[union-attr]
-    y = _matrix_norm(x, ord, order) if is_matrix else _vector_norm(x, ord, axes)
-    if not keepdims:
-        y = reshape_(y, shape=reduced(x.spec.shape, axes, False))
-    return y
+    if is_matrix:
+        # In the order given, which `axes` is not in: the first holds the rows.
+        y = _matrix_norm(x, ord, tuple(a % x.ndim for a in given))  # type: ignore[union-attr]
+    else:
+        y = _vector_norm(x, ord, axes)
+    return y if keepdims else reshape_(y, shape=reduced(x.spec.shape, axes, False))
 
 
 def _check_order(order: float | str, is_matrix: bool) -> None:
@@ -172,7 +167,7 @@ def normalize(tensor: TensorLike, ord: str = "euclidean", axis: IntsLike | None 
     """
     x = convert(tensor)
     length = norm(x, ord=ord, axis=axis, keepdims=True)
-    return x / _as(length, x.dtype), length
+    return x / cast(length, x.dtype), length
 
 
 def l2_normalize(x: TensorLike, axis: object = None, epsilon: float = 1e-12,
@@ -185,7 +180,7 @@ def l2_normalize(x: TensorLike, axis: object = None, epsilon: float = 1e-12,
     tensor = convert(x)
     axes = normal_axes("l2_normalize", axes_of(dim if axis is None else axis), tensor.ndim)
     total = reduce_sum_(squared_length(tensor), axis=axes, keepdims=True)
-    return tensor * _as(s.rsqrt(s.maximum(total, epsilon)), tensor.dtype)
+    return tensor * cast(s.rsqrt(s.maximum(total, epsilon)), tensor.dtype)
 
 
 def global_norm(t_list: TensorLike, name: str | None = None) -> Tensor:
@@ -197,11 +192,9 @@ def global_norm(t_list: TensorLike, name: str | None = None) -> Tensor:
     """
     if isinstance(t_list, (str, Tensor)) or not isinstance(t_list, (list, tuple)):
         raise TypeError(f"global_norm takes a list of tensors; got {type(t_list).__name__}")
-    lengths = []
-    for item in t_list:
-        if item is not None:
-            x = convert(item.values if isinstance(item, IndexedSlices) else item)
-            lengths.append(euclidean_norm_(x, axis=tuple(range(x.ndim))))
+    tensors = [convert(item.values if isinstance(item, IndexedSlices) else item)
+               for item in t_list if item is not None]
+    lengths = [euclidean_norm_(x, axis=tuple(range(x.ndim))) for x in tensors]
     if not lengths:
         return convert(0.0, dtypes.float32)
     if len(lengths) == 1:
@@ -219,4 +212,4 @@ def reduce_euclidean_norm(input_tensor: TensorLike, axis: IntsLike | None = None
     x, axes = prepared("reduce_euclidean_norm", input_tensor, axis)
     wide = cast_(x, dtype=dtypes.float64) if x.dtype.is_integer else x
     total = reduce_sum_(squared_length(wide), axis=axes, keepdims=bool(keepdims))
-    return _as(s.root(total), x.dtype)
+    return cast(s.root(total), x.dtype)

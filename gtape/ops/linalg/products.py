@@ -22,18 +22,16 @@ from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import expand_dims, squeeze, sum_to, swap_last
 
 
-def _array_product(xp: Any, a: Any, b: Any) -> Any:
-    if a.dtype.itemsize == 2 and xp is np and a.dtype.kind not in "iu":
-        return xp.matmul(a.astype("float32"), b.astype("float32")).astype(a.dtype)
-    return xp.matmul(a, b)
-
-
 @primitive(tf_name="BatchMatMulV2")
 def matmul_(xp: ArrayModule, a: Any, b: Any, *, transpose_a: bool = False,
             transpose_b: bool = False) -> Any:
     """y[…,i,k] = Σⱼ a[…,i,j] b[…,j,k], batch axes broadcast; either matrix may be transposed."""
-    return _array_product(xp, a.swapaxes(-1, -2) if transpose_a else a,
-                          b.swapaxes(-1, -2) if transpose_b else b)
+    a = a.swapaxes(-1, -2) if transpose_a else a
+    b = b.swapaxes(-1, -2) if transpose_b else b
+    # BLAS has no two-byte floats, and NumPy's own loop over them is slow.
+    if a.dtype.itemsize == 2 and xp is np and a.dtype.kind not in "iu":
+        return xp.matmul(a.astype("float32"), b.astype("float32")).astype(a.dtype)
+    return xp.matmul(a, b)
 
 
 @matmul_.infer
@@ -121,9 +119,8 @@ def _wide_matmul(x: Tensor, y: Tensor, transpose_a: bool, transpose_b: bool, dty
         # float32 holds integers exactly up to 2**24, float64 beyond those of int32.
         largest = terms * 255 * 255
         within = float32 if largest < 2 ** 24 else float64 if largest < 2 ** 31 else dtype
-    result = matmul_(cast(x, within), cast(y, within), transpose_a=transpose_a,
-                   transpose_b=transpose_b)
-    return cast(result, dtype)
+    return cast(matmul_(cast(x, within), cast(y, within), transpose_a=transpose_a,
+                        transpose_b=transpose_b), dtype)
 
 
 def pair(name: str, a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
@@ -142,9 +139,7 @@ def pair(name: str, a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
 def _adjoint(x: Tensor, transposed: bool, adjoint: bool) -> tuple[Tensor, bool]:
     if not adjoint:
         return x, transposed
-    if x.dtype.is_complex:
-        x = conj(x)
-    return x, True
+    return (conj(x) if x.dtype.is_complex else x), True
 
 
 def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: bool = False,
@@ -156,8 +151,7 @@ def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: b
         InvalidArgumentError: as `matmul`.
     """
     x, y = pair("matvec", a, b)
-    result = matmul(x, expand_dims(y, -1), transpose_a=transpose_a, adjoint_a=adjoint_a)
-    return squeeze(result, -1)
+    return squeeze(matmul(x, expand_dims(y, -1), transpose_a, adjoint_a=adjoint_a), -1)
 
 
 def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False,
@@ -171,6 +165,4 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
     if x.ndim < 2:
         raise InvalidArgumentError(f"matrix_transpose needs rank 2 or more; got {x.spec}")
     y = swap_last(x)
-    if conjugate and x.dtype.is_complex:
-        return conj(y)
-    return y
+    return conj(y) if conjugate and x.dtype.is_complex else y

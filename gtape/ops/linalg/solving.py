@@ -17,7 +17,7 @@ from gtape.numerics import systems
 from gtape.numerics.systems import solve_triangular
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import one_dtype
-from gtape.ops.elementwise.scalars import conj
+from gtape.ops.elementwise.complex_parts import conj
 from gtape.ops.linalg.diagonals import band_part_, diag_, diag_part_, set_diag_
 from gtape.ops.linalg.matrices import WELL, adjoint_of, computed, matrix_spec
 from gtape.ops.linalg.products import matmul_, pair
@@ -34,8 +34,6 @@ def inv_(xp: ArrayModule, a: Array) -> Array:
 
 inv_.infer(lambda a: matrix_spec("inv", a, square=True))
 inv_.vjp(a=lambda g, y: -matmul_(matmul_(y, g, transpose_a=True), y, transpose_b=True))
-
-
 inv_.cases = [case(WELL), case([WELL, WELL]), case((0, 0)), case((2, 2), dtypes=_COMPLEX)]
 
 
@@ -91,19 +89,12 @@ def _(g: Tensor, a: Any, b_spec: Spec, y: Any, *, transpose: bool) -> tuple[Tens
 
 def _matrix_part(part: Tensor, y: Tensor, a: Spec, transpose: bool) -> Tensor:
     """The cotangent of the matrix, given that of the right-hand side."""
-    outer = (matmul_(y, part, transpose_b=True) if transpose
-             else matmul_(part, y, transpose_b=True))
-    return sum_to(-outer, a.shape)
+    left, right = (y, part) if transpose else (part, y)
+    return sum_to(-matmul_(left, right, transpose_b=True), a.shape)
 
 
 solve_.cases = [case(WELL, (3, 2)), case([WELL, WELL], (3, 1)), case(WELL, (2, 3, 1)),
                 case(WELL, (3, 2), transpose=True), case((2, 2), (2, 1), dtypes=_COMPLEX)]
-
-
-def _conjugated(a: Tensor, adjoint: bool) -> Tensor:
-    if not (adjoint and a.dtype.is_complex):
-        return a
-    return conj(a)
 
 
 def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None,
@@ -114,7 +105,7 @@ def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str 
         InvalidArgumentError: not square, singular, or shapes or dtypes that do not fit.
     """
     a, b = pair("solve", matrix, rhs)
-    return solve_(_conjugated(a, adjoint), b, transpose=bool(adjoint))
+    return solve_(conj(a) if adjoint else a, b, transpose=bool(adjoint))
 
 
 @primitive(tf_name="MatrixTriangularSolve")
@@ -136,7 +127,8 @@ def _(g: Tensor, a: Any, b_spec: Spec, y: Any, *, lower: bool, transpose: bool,
       ) -> tuple[Tensor, ...]:
     part = triangular_solve_(a, g, lower=lower, transpose=not transpose)
     whole = _matrix_part(part, y, a.spec, transpose)
-    kept = band_part_(whole, lower=-1, upper=0) if lower else band_part_(whole, lower=0, upper=-1)
+    # Only the triangle that was read has a gradient.
+    kept = band_part_(whole, lower=-1 if lower else 0, upper=0 if lower else -1)
     return kept, sum_to(part, b_spec.shape)
 
 
@@ -153,7 +145,7 @@ def triangular_solve(matrix: TensorLike, rhs: TensorLike, lower: bool = True, ad
         InvalidArgumentError: not square, a zero on the diagonal, or shapes that do not fit.
     """
     a, b = pair("triangular_solve", matrix, rhs)
-    return triangular_solve_(_conjugated(a, adjoint), b, lower=bool(lower),
+    return triangular_solve_(conj(a) if adjoint else a, b, lower=bool(lower),
                              transpose=bool(adjoint))
 
 
@@ -174,10 +166,8 @@ def banded_triangular_solve(bands: TensorLike, rhs: TensorLike, lower: bool = Tr
         raise InvalidArgumentError(f"banded_triangular_solve: the bands must be [..., count, n] "
                                    f"with count <= n; got {x.spec}")
     count, n = x.spec.shape[-2:]
-    if lower:
-        full = diag_(x, k=(1 - count, 0), rows=n, columns=n, align="LEFT_RIGHT")
-    else:
-        full = diag_(x, k=(0, count - 1), rows=n, columns=n, align="LEFT_LEFT")
+    k, align = ((1 - count, 0), "LEFT_RIGHT") if lower else ((0, count - 1), "LEFT_LEFT")
+    full = diag_(x, k=k, rows=n, columns=n, align=align)
     return triangular_solve(full, b, lower=lower, adjoint=adjoint)
 
 
@@ -191,10 +181,9 @@ cholesky_.infer(lambda a: matrix_spec("cholesky", a, square=True))
 @cholesky_.vjp("a")
 def _(g: Tensor, y: Tensor) -> Tensor:
     # Murray 2016, arXiv:1602.07527, section 3, with the cotangent spread over both triangles.
-    middle = matmul_(adjoint_of(y), g)
-    middle = band_part_(middle, lower=-1, upper=0)
-    middle = set_diag_(middle, 0.5 * diag_part_(middle))
     back = adjoint_of(y)
+    middle = band_part_(matmul_(back, g), lower=-1, upper=0)
+    middle = set_diag_(middle, 0.5 * diag_part_(middle))
     left = triangular_solve_(back, middle, lower=False)
     whole = adjoint_of(triangular_solve_(back, adjoint_of(left), lower=False))
     return 0.5 * (whole + adjoint_of(whole))

@@ -45,8 +45,8 @@ class Lu(NamedTuple):
 @primitive(outputs="lu p", tf_name="Lu")
 def lu_(xp: ArrayModule, a: Array, *, index: DType) -> tuple[Array, Array]:
     """a[p] = L U, L with a diagonal of ones."""
-    made, order = computed(xp, "lu", lambda m: factor_lu(xp, m), a, rule=systems.ONLY_NAN)
-    return made, order.astype(index.np_dtype)
+    factors, order = computed(xp, "lu", lambda m: factor_lu(xp, m), a, rule=systems.ONLY_NAN)
+    return factors, order.astype(index.np_dtype)
 
 
 @lu_.infer
@@ -79,7 +79,7 @@ def _triangles(lu: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _inverse(p: Tensor) -> Tensor:
-    """The inverse of permutations [..., n]."""
+    """The inverse of permutations [..., n]: what sorts them."""
     return argsort_(p, descending=False, dtype=dtypes.int64)
 
 
@@ -157,8 +157,7 @@ def _(g: Tensor, a: Tensor, y: Tensor) -> Tensor:
     rows = matmul_(gh, matmul_(y, yh))
     columns = matmul_(matmul_(yh, y), gh)
     outside = rows - matmul_(a, matmul_(y, rows))
-    return (outside - matmul_(matmul_(yh, g), yh)
-            + columns - matmul_(matmul_(columns, y), a))
+    return outside - matmul_(matmul_(yh, g), yh) + columns - matmul_(matmul_(columns, y), a)
 
 
 pinv_.cases = [case((3, 2), rcond=1e-7), case((2, 3), rcond=1e-7), case(WELL, rcond=1e-7),
@@ -231,6 +230,4 @@ def lstsq(matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast
 
 
 def _regular(gram: Tensor, weight: float) -> Tensor:
-    if not weight:
-        return gram
-    return set_diag_(gram, diag_part_(gram) + weight)
+    return set_diag_(gram, diag_part_(gram) + weight) if weight else gram

@@ -15,14 +15,14 @@ from gtape.core.tensor import Tensor
 from gtape.numerics.systems import solve_tridiagonal
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_tensors, host_value, one_dtype
-from gtape.ops.elementwise.scalars import conj
+from gtape.ops.elementwise.complex_parts import conj
 from gtape.ops.linalg.diagonals import diag_, diag_part_
 from gtape.ops.linalg.eigen import eigh_
 from gtape.ops.linalg.matrices import computed, matrix_spec
 from gtape.ops.linalg.products import pair
 from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.creation import zeros_like
-from gtape.ops.shape.layout import reshape_, swap_last
+from gtape.ops.shape.layout import expand_dims, squeeze, swap_last
 from gtape.ops.shape.packing import concat_, stack_
 
 _SOLVE = "tridiagonal_solve"
@@ -140,15 +140,11 @@ def tridiagonal_solve(diagonals: TensorLike, rhs: TensorLike, diagonals_format: 
     upper, main, lower = _diagonals(_SOLVE, diagonals, diagonals_format)
     packed = stack_(upper, main, lower, axis=main.ndim - 1)
     packed, b = pair(_SOLVE, packed, rhs)
-    if conjugate_rhs and b.dtype.is_complex:
-        b = conj(b)
+    b = conj(b) if conjugate_rhs else b
+    pivoting = bool(partial_pivoting)
     if b.ndim == main.ndim:
-        y = tridiagonal_solve_(packed, reshape_(b, shape=(*b.spec.shape, 1)),
-                                  pivoting=bool(partial_pivoting))
-        return reshape_(y, shape=b.spec.shape)
-    if transpose_rhs:
-        b = swap_last(b)
-    return tridiagonal_solve_(packed, b, pivoting=bool(partial_pivoting))
+        return squeeze(tridiagonal_solve_(packed, expand_dims(b, -1), pivoting=pivoting), -1)
+    return tridiagonal_solve_(packed, swap_last(b) if transpose_rhs else b, pivoting=pivoting)
 
 
 def tridiagonal_matmul(diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = "compact",
@@ -164,9 +160,8 @@ def tridiagonal_matmul(diagonals: TensorLike, rhs: TensorLike, diagonals_format:
     if x.ndim < 2 or x.spec.shape[-2] != main.spec.shape[-1]:
         raise InvalidArgumentError(f"{name}: rhs must be [..., {main.spec.shape[-1]}, columns]; "
                                    f"got {x.spec}")
-    column = (..., None)
-    return (main[column] * x + upper[column] * _shifted(x, 1, 2)
-            + lower[column] * _shifted(x, -1, 2))
+    upper, main, lower = (expand_dims(d, -1) for d in (upper, main, lower))
+    return main * x + upper * _shifted(x, 1, 2) + lower * _shifted(x, -1, 2)
 
 
 def eigh_tridiagonal(alpha: TensorLike, beta: TensorLike, eigvals_only: bool = True,
@@ -191,8 +186,8 @@ def eigh_tridiagonal(alpha: TensorLike, beta: TensorLike, eigvals_only: bool = T
                                    f"[..., n - 1]; got {a.spec} and {b.spec}")
     full = diag_(a, rows=n, columns=n)
     if n > 1:
-        below = conj(b) if b.dtype.is_complex else b
-        full = full + diag_(below, k=(-1, -1), rows=n, columns=n)
+        # Below, of which `eigh_` reads the conjugates.
+        full = full + diag_(conj(b), k=(-1, -1), rows=n, columns=n)
     e, v = eigh_(full)
     chosen = _selected(e, select, select_range)
     return e[..., chosen] if eigvals_only else (e[..., chosen], v[..., chosen])
@@ -204,8 +199,7 @@ def _selected(e: Tensor, select: str, bounds: Any) -> slice:
     if select not in ("i", "v"):
         raise ValueError(f"eigh_tridiagonal: select must be 'a', 'i' or 'v'; got {shown(select)}")
     if bounds is None or len(bounds) != 2:
-        raise ValueError(f"eigh_tridiagonal: select="
-                         f"{shown(select)} needs select_range, two numbers")
+        raise ValueError(f"eigh_tridiagonal: select='{select}' needs select_range, two numbers")
     if select == "i":
         first, last = (as_int(n, "eigh_tridiagonal: select_range") for n in bounds)
         return slice(first, last + 1)
