@@ -74,7 +74,7 @@ random_flip_up_down, stateless_random_flip_up_down = _flips(
 
 # ---------------------------------------------------------------- brightness, contrast and colour
 def _shifts(what: str, adjust: _Function, most: float, refused: str) -> tuple[_Function, _Function]:
-    def change(name: str, image: TensorLike, max_delta: Any, source: Source) -> Tensor:
+    def change(name: str, image: TensorLike, max_delta: TensorLike, source: Source) -> Tensor:
         largest = as_float(max_delta, f"{name}: max_delta")
         if not 0 <= largest <= most:
             raise ValueError(f"{name}: max_delta must lie in [0, {most}]; got {largest}")
@@ -82,10 +82,10 @@ def _shifts(what: str, adjust: _Function, most: float, refused: str) -> tuple[_F
         return adjust(image, uniform(source, (), -largest, largest, dtypes.float32) if largest
                       else 0.0)
 
-    def streamed(image: TensorLike, max_delta: Any, seed: int | None = None) -> Tensor:
+    def streamed(image: TensorLike, max_delta: TensorLike, seed: int | None = None) -> Tensor:
         return change(f"random_{what}", image, max_delta, stream(seed))
 
-    def by_seed(image: TensorLike, max_delta: Any, seed: TensorLike) -> Tensor:
+    def by_seed(image: TensorLike, max_delta: TensorLike, seed: TensorLike) -> Tensor:
         name = f"stateless_random_{what}"
         return change(name, image, max_delta, stateless(name, seed))
 
@@ -95,18 +95,21 @@ def _shifts(what: str, adjust: _Function, most: float, refused: str) -> tuple[_F
 
 
 def _factors(what: str, adjust: _Function) -> tuple[_Function, _Function]:
-    def change(name: str, image: TensorLike, lower: Any, upper: Any, source: Source) -> Tensor:
+    def change(name: str, image: TensorLike, lower: TensorLike, upper: TensorLike,
+               source: Source) -> Tensor:
         low, high = as_float(lower, f"{name}: lower"), as_float(upper, f"{name}: upper")
         if not 0 <= low < high:
             raise ValueError(f"{name}: lower must be at least 0 and below upper; got {low} and "
                              f"{high}")
         return adjust(image, uniform(source, (), low, high, dtypes.float32))
 
-    def streamed(image: TensorLike, lower: Any, upper: Any, seed: int | None = None) -> Tensor:
+    def streamed(image: TensorLike, lower: TensorLike, upper: TensorLike,
+                 seed: int | None = None) -> Tensor:
         return change(f"random_{what}", image, lower, upper, stream(seed))
 
     # TensorFlow's saturation has seed=None, which it then refuses, as both do here.
-    def by_seed(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
+    def by_seed(image: TensorLike, lower: TensorLike, upper: TensorLike,
+                seed: Any = None) -> Tensor:
         name = f"stateless_random_{what}"
         return change(name, image, lower, upper, stateless(name, seed))
 

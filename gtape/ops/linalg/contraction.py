@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import string
 from functools import lru_cache
-from typing import Any
 
 from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
-from gtape.core.device import ArrayModule
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import float32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
@@ -27,7 +26,7 @@ _FORM = re.compile(r"(?:[a-zA-Z]*(?:\.\.\.)?[a-zA-Z]*,)*[a-zA-Z]*(?:\.\.\.)?[a-z
 
 
 @primitive(tf_name="Einsum")
-def einsum_(xp: ArrayModule, *values: object, equation: str) -> Any:
+def einsum_(xp: ArrayModule, *values: object, equation: str) -> Array:
     """y = Σ over the letters not in the result of the product of `values`; no ellipsis."""
     terms, _, result = equation.partition("->")
     return contract(xp, list(values), tuple(terms.split(",")), result)

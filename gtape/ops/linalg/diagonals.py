@@ -178,7 +178,7 @@ def _(a: Spec, b: Spec) -> Spec:
 
 
 @cross_.defined
-def _(a: Any, b: object) -> Any:
+def _(a: Tensor, b: object) -> Any:
     last = a.ndim - 1
     (p, q, r), (u, v, w) = unstack_(a, axis=last), unstack_(b, axis=last)
     return stack_(q * w - r * v, r * u - p * w, p * v - q * u, axis=last)

@@ -131,7 +131,7 @@ def _(a: Spec) -> tuple[Spec, Spec]:
 
 
 @eig_.vjp("a")
-def _(gs: Any, a_spec: Spec, e: Any, v: Any) -> Tensor:
+def _(gs: Any, a_spec: Spec, e: Tensor, v: Tensor) -> Tensor:
     grad_e, grad_v = gs
     vh = adjoint_of(v)
     middle = None if grad_e is None else _diagonal_matrix(grad_e)
@@ -188,7 +188,7 @@ def _(a: Spec, *, full: bool) -> tuple[Spec, Spec, Spec]:
 
 
 @svd_.vjp("a")
-def _(gs: Any, a_spec: Spec, s: Any, u: Any, v: Any, *, full: bool) -> Tensor:
+def _(gs: Any, a_spec: Spec, s: Tensor, u: Tensor, v: Tensor, *, full: bool) -> Tensor:
     grad_s, grad_u, grad_v = gs
     if full and a_spec.shape[-1] != a_spec.shape[-2] and (grad_u is not None or grad_v is not None):
         raise UnimplementedError("svd: the gradient of u and v with full_matrices=True is not "
@@ -276,7 +276,7 @@ def _(a: Spec, *, full: bool) -> tuple[Spec, Spec]:
 
 
 @qr_.vjp("a")
-def _(gs: Any, a_spec: Spec, q: Any, r: Any, *, full: bool) -> Tensor:
+def _(gs: Any, a_spec: Spec, q: Tensor, r: Tensor, *, full: bool) -> Tensor:
     rows, columns = a_spec.shape[-2:]
     if full and rows > columns:
         raise UnimplementedError("qr: the gradient with full_matrices=True is not unique for more "

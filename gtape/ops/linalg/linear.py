@@ -12,7 +12,7 @@ from typing import Any
 
 from gtape.core.annotations import TensorLike
 from gtape.core.context import active
-from gtape.core.device import ArrayModule
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
@@ -116,7 +116,7 @@ class _Gradients:
 
 
 @primitive(outputs="weights bias")
-def weight_gradients_(xp: ArrayModule, x: Any, dz: Any) -> Any:
+def weight_gradients_(xp: ArrayModule, x: Array, dz: Array) -> tuple[Array, ...]:
     """(xᵀ dz, Σ dz), both summed over all axes but the last: the gradients of W and b."""
     rows = [v.reshape(math.prod(v.shape[:-1]), v.shape[-1]) for v in (x, dz)]
     return (matmul_.value(xp, *rows, transpose_a=True), reduce_sum_.value(xp, rows[1], axis=(0,)))
@@ -132,7 +132,7 @@ def _(x: Spec, dz: Spec) -> tuple[Spec, ...]:
 
 
 @weight_gradients_.defined
-def _(x: Any, dz: Any) -> Any:
+def _(x: Tensor, dz: Tensor) -> Any:
     x, dz = (reshape_(v, shape=(math.prod(v.shape[:-1]), v.shape[-1])) for v in (x, dz))
     return matmul_(x, dz, transpose_a=True), reduce_sum_(dz, axis=(0,))
 

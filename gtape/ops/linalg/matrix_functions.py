@@ -45,7 +45,7 @@ def _per_matrix(x: Tensor) -> Tensor:
 
 
 @primitive(tf_name="MatrixDeterminant")
-def det_(xp: Any, a: object) -> Any:
+def det_(xp: ArrayModule, a: Array) -> Array:
     """y = det a."""
     return computed(xp, "det", xp.linalg.det, a, rule=systems.NonfiniteRule(
         instead=lambda m: systems.determinant(xp, m)))

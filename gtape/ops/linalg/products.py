@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert, convert_like
-from gtape.core.device import ArrayModule
+from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import DType, as_dtype, float32, float64, int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
@@ -23,8 +21,8 @@ from gtape.ops.shape.layout import expand_dims, squeeze, sum_to, swap_last
 
 
 @primitive(tf_name="BatchMatMulV2")
-def matmul_(xp: ArrayModule, a: Any, b: Any, *, transpose_a: bool = False,
-            transpose_b: bool = False) -> Any:
+def matmul_(xp: ArrayModule, a: Array, b: Array, *, transpose_a: bool = False,
+            transpose_b: bool = False) -> Array:
     """y[…,i,k] = Σⱼ a[…,i,j] b[…,j,k], batch axes broadcast; either matrix may be transposed."""
     a = a.swapaxes(-1, -2) if transpose_a else a
     b = b.swapaxes(-1, -2) if transpose_b else b

@@ -82,7 +82,7 @@ solve_.infer(lambda a, b, **_: _system_spec("solve", a, b))
 
 
 @solve_.vjp("a", "b")
-def _(g: Tensor, a: Any, b_spec: Spec, y: Any, *, transpose: bool) -> tuple[Tensor, ...]:
+def _(g: Tensor, a: Tensor, b_spec: Spec, y: Tensor, *, transpose: bool) -> tuple[Tensor, ...]:
     part = solve_(a, g, transpose=not transpose)
     return _matrix_part(part, y, a.spec, transpose), sum_to(part, b_spec.shape)
 
@@ -123,7 +123,7 @@ triangular_solve_.infer(lambda a, b, **_: _system_spec("triangular_solve", a, b)
 
 
 @triangular_solve_.vjp("a", "b")
-def _(g: Tensor, a: Any, b_spec: Spec, y: Any, *, lower: bool, transpose: bool,
+def _(g: Tensor, a: Tensor, b_spec: Spec, y: Tensor, *, lower: bool, transpose: bool,
       ) -> tuple[Tensor, ...]:
     part = triangular_solve_(a, g, lower=lower, transpose=not transpose)
     whole = _matrix_part(part, y, a.spec, transpose)

@@ -245,8 +245,8 @@ def _convolve(name: str, input: TensorLike, filters: TensorLike, strides: IntsLi
 
 
 def conv1d(input: TensorLike, filters: TensorLike, stride: int, padding: str,
-           data_format: str | None = "NWC", dilations: Any = None, name: str | None = None,
-           ) -> Tensor:
+           data_format: str | None = "NWC", dilations: IntsLike | None = None,
+           name: str | None = None) -> Tensor:
     """Convolution of [N, W, C] with filters [w, C, F]; see `conv2d`."""
     return _convolve("conv1d", input, filters, stride, padding, data_format, dilations, 1)
 
@@ -270,8 +270,8 @@ def conv2d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: T
 
 
 def conv3d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: str,
-           data_format: str | None = "NDHWC", dilations: Any = None, name: str | None = None,
-           ) -> Tensor:
+           data_format: str | None = "NDHWC", dilations: IntsLike | None = None,
+           name: str | None = None) -> Tensor:
     """Convolution of [N, D, H, W, C] with filters [d, h, w, C, F]; see `conv2d`."""
     return _convolve("conv3d", input, filters, strides, padding, data_format, dilations, 3)
 
@@ -329,9 +329,9 @@ def _adjoint_of(forward: str, rank: int | None, layout: str | None, doc: str,
                 ) -> Callable[..., Tensor]:
     public = f"{forward}_transpose"
 
-    def transpose(input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
-                  data_format: str | None = layout, dilations: Any = None, name: str | None = None,
-                  ) -> Tensor:
+    def transpose(input: TensorLike, filters: TensorLike, output_shape: IntsLike,
+                  strides: IntsLike, padding: str = "SAME", data_format: str | None = layout,
+                  dilations: IntsLike | None = None, name: str | None = None) -> Tensor:
         return _transposed(public, input, filters, output_shape, strides, padding, data_format,
                            dilations, rank)
 
@@ -397,7 +397,7 @@ def conv2d_backprop_filter_v2(input: TensorLike, filter: TensorLike, out_backpro
 
 
 def depthwise_conv2d(input: TensorLike, filter: TensorLike, strides: IntsLike, padding: str,
-                     data_format: str | None = None, dilations: Any = None,
+                     data_format: str | None = None, dilations: IntsLike | None = None,
                      name: str | None = None) -> Tensor:
     """Convolution of each channel of [N, H, W, C] with its own filters [h, w, C, M].
 
@@ -415,7 +415,7 @@ def depthwise_conv2d(input: TensorLike, filter: TensorLike, strides: IntsLike, p
 
 def separable_conv2d(input: TensorLike, depthwise_filter: TensorLike, pointwise_filter: TensorLike,
                      strides: IntsLike, padding: str, data_format: str | None = None,
-                     dilations: object = None, name: str | None = None) -> Tensor:
+                     dilations: IntsLike | None = None, name: str | None = None) -> Tensor:
     """`depthwise_conv2d`, then a convolution with `pointwise_filter` [1, 1, C M, F].
 
     Raises:
@@ -434,7 +434,7 @@ def separable_conv2d(input: TensorLike, depthwise_filter: TensorLike, pointwise_
 
 def depthwise_conv2d_backprop_input(input_sizes: TensorLike, filter: TensorLike,
                                     out_backprop: TensorLike, strides: IntsLike, padding: str,
-                                    data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1),
+                                    data_format: str = "NHWC", dilations: IntsLike = (1, 1, 1, 1),
                                     name: str | None = None) -> Tensor:
     """The gradient of `depthwise_conv2d` for its input, of shape `input_sizes`."""
     name = "depthwise_conv2d_backprop_input"
@@ -447,7 +447,7 @@ def depthwise_conv2d_backprop_input(input_sizes: TensorLike, filter: TensorLike,
 
 def depthwise_conv2d_backprop_filter(input: TensorLike, filter_sizes: TensorLike,
                                      out_backprop: TensorLike, strides: IntsLike, padding: str,
-                                     data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1),
+                                     data_format: str = "NHWC", dilations: IntsLike = (1, 1, 1, 1),
                                      name: str | None = None) -> Tensor:
     """The gradient of `depthwise_conv2d` for its filter, of shape `filter_sizes`."""
     name = "depthwise_conv2d_backprop_filter"

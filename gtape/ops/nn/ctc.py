@@ -29,8 +29,8 @@ from gtape.ops.sparse.tensor import SparseTensor
 
 
 @primitive(tf_name="CTCLoss")
-def ctc_loss_(xp: Any, logits: Array, labels: Array, label_length: Array, logit_length: Array, *,
-              blank: int) -> Array:
+def ctc_loss_(xp: ArrayModule, logits: Array, labels: Array, label_length: Array,
+              logit_length: Array, *, blank: int) -> Array:
     """-log Σ over alignments of the probability of each label: [B], of logits [T, B, C]."""
     logp, _ = ctc.log_softmax(xp, logits, None)
     frames = ctc.frames(xp, logp, None, labels, label_length, logit_length, blank)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 from gtape.core import dtypes
 from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
@@ -31,7 +31,7 @@ from gtape.ops.random.streams import Key, Position, take
 
 
 @primitive(linear="x")
-def masked_scale_(xp: Any, x: Any, kept: object, *, scale: float) -> Any:
+def masked_scale_(xp: ArrayModule, x: Array, kept: object, *, scale: float) -> Array:
     """scale x where `kept` holds, else 0."""
     return xp.where(kept, x * x.dtype.type(scale), x.dtype.type(0))
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 # One exponential serves all three: log softmax is computed of the sums, not of the probabilities,
 # whose logarithm is -inf where they underflow.
-def _normalised(xp: Any, logits: object) -> tuple[Any, Any, Any]:
+def _normalised(xp: ArrayModule, logits: Array) -> tuple[Array, Array, Array]:
     """Shifted logits, log Σ e^logits of them with the axis kept, and probabilities."""
     z = shifted(xp, logits, -1)
     probs = xp.exp(z)
@@ -72,7 +72,7 @@ def softmax_cross_entropy_(xp: ArrayModule, logits: Array, labels: Array) -> tup
 
 
 @softmax_cross_entropy_.defined
-def _(logits: Any, labels: object) -> Any:
+def _(logits: Tensor, labels: object) -> Any:
     last = logits.ndim - 1
     z, terms, sums = exponentials(logits, last)
     loss = reduce_sum_(multiply(labels, subtract(log(sums), z)), axis=(last,))
@@ -154,7 +154,8 @@ def _at_labels(xp: ArrayModule, x: Any, labels: Any) -> Any:
 
 
 @primitive(outputs="y probs", tf_name="SparseSoftmaxCrossEntropyWithLogits")
-def sparse_softmax_cross_entropy_(xp: Any, logits: Any, labels: Any) -> Any:
+def sparse_softmax_cross_entropy_(xp: ArrayModule, logits: Array, labels: Array,
+                                  ) -> tuple[Array, Array]:
     """ℓ = -log softmax(logits)[label] over the last axis, and the probabilities.
 
     On a GPU, where looking at the labels would wait for the device, a label that is no class makes
@@ -195,7 +196,7 @@ def _(gs: Sequence[Tensor | None], labels: Tensor, probs: Tensor) -> Tensor:
 
 
 @primitive(linear="a")
-def sparse_cross_entropy_grad_(xp: Any, a: object, probs: Any, labels: object) -> Any:
+def sparse_cross_entropy_grad_(xp: ArrayModule, a: Array, probs: Array, labels: Array) -> Array:
     """a (probs - onehot(labels)), with the classes last."""
     weight = xp.asarray(a)[..., None]
     rows = (probs * weight).reshape(weight.size, probs.shape[-1])
@@ -204,7 +205,7 @@ def sparse_cross_entropy_grad_(xp: Any, a: object, probs: Any, labels: object) -
 
 
 @sparse_cross_entropy_grad_.defined
-def _(a: object, probs: Any, labels: object) -> Any:
+def _(a: Tensor, probs: Tensor, labels: object) -> Any:
     chosen = cast_(is_class(labels, probs.spec.shape[-1]), dtype=probs.dtype)
     return multiply(expand_dims(a, -1), subtract(probs, chosen))
 
@@ -217,7 +218,7 @@ sparse_cross_entropy_grad_.vjp(probs=lambda g, a: g * expand_dims(a, -1))
 
 
 @primitive(linear="x")
-def pick_class_(xp: ArrayModule, x: Array, labels: Array) -> Any:
+def pick_class_(xp: ArrayModule, x: Array, labels: Array) -> Array:
     """y[…] = x[…, labels[…]]."""
     return _at_labels(xp, x, xp.asarray(labels))
 
@@ -233,7 +234,7 @@ pick_class_.vjp(x=lambda g, x_spec, labels: place_class_(g, labels, classes=x_sp
 
 
 @primitive(linear="x")
-def place_class_(xp: ArrayModule, x: Array, labels: Array, *, classes: int) -> Any:
+def place_class_(xp: ArrayModule, x: Array, labels: Array, *, classes: int) -> Array:
     """y[…, labels[…]] = x[…] and 0 elsewhere: the adjoint of pick_class_."""
     rows = xp.zeros((x.size, classes), x.dtype)
     rows[_cells(xp, labels, classes)] = x.reshape(-1)

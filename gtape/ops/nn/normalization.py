@@ -9,6 +9,7 @@ from typing import Any
 from gtape.core import dtypes
 from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert, convert_like
+from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.shape import Dims
@@ -80,7 +81,7 @@ def batch_norm_with_global_normalization(
 
 
 @primitive(linear="a")
-def normal_grad_(xp: Any, a: Any, normal: Any, factor: object, *, axes: Axes) -> Any:
+def normal_grad_(xp: ArrayModule, a: Array, normal: Array, factor: object, *, axes: Axes) -> Array:
     """The cotangent of x where normal = (x - mean) · factor, for the cotangent a of normal.
 
     factor (a - mean a - normal · mean(a normal)), with means over `axes`; self-adjoint in a.

@@ -162,7 +162,7 @@ def _check_pads(name: str, size: Sizes, strides: Sizes, dilations: Sizes, pads: 
 def _pooling(public: str, rank: int | None, layout: str | None, maximum: bool, doc: str,
              ) -> Callable[..., Tensor]:
     """The public function that pools over `rank` spatial axes, or those that its input has."""
-    def pooling(input: Any, ksize: Any, strides: Any, padding: Any,
+    def pooling(input: TensorLike, ksize: IntsLike, strides: IntsLike, padding: TensorLike,
                 data_format: str | None = layout, name: str | None = None) -> Tensor:
         return _pool(public, input, ksize, strides, padding, data_format, None, rank, maximum)
 
@@ -282,7 +282,7 @@ dilation_.vjp(filters=lambda gs, filters_spec, winners:
 
 @primitive(linear="a")
 def put_winners_(xp: ArrayModule, a: Array, winners: Array, *, shape: Sizes, size: Sizes,
-                 strides: Sizes, dilations: Sizes, pads: Pads) -> Any:
+                 strides: Sizes, dilations: Sizes, pads: Pads) -> Array:
     """a added to the cell that won in each window, in zeros of `shape`."""
     return numerics.unpool(xp, a, winners, shape, size, strides, dilations, pads)
 
@@ -293,7 +293,7 @@ put_winners_.vjp(a=lambda g, winners, *, shape, **attrs: pick_winners_(g, winner
 
 @primitive(linear="x")
 def pick_winners_(xp: ArrayModule, x: Array, winners: Array, *, size: Sizes, strides: Sizes,
-                  dilations: Sizes, pads: Pads) -> Any:
+                  dilations: Sizes, pads: Pads) -> Array:
     """The values of x where each window was won: the adjoint of put_winners_."""
     return numerics.pick(xp, x, winners, size, strides, dilations, pads)
 
@@ -304,7 +304,7 @@ pick_winners_.vjp(x=lambda g, x_spec, winners, **attrs:
 
 
 @primitive(linear="a")
-def put_cells_(xp: ArrayModule, a: Array, winners: Array, *, size: Sizes) -> Any:
+def put_cells_(xp: ArrayModule, a: Array, winners: Array, *, size: Sizes) -> Array:
     """y[k, c]: the sum of a[n, o, c] where cell k won."""
     axes = tuple(range(a.ndim - 1))
     numbers = range(size[0] * size[1])
@@ -317,7 +317,7 @@ put_cells_.vjp(a=lambda g, winners: pick_cells_(g, winners))
 
 
 @primitive(linear="filters")
-def pick_cells_(xp: ArrayModule, filters: Array, winners: Array) -> Any:
+def pick_cells_(xp: ArrayModule, filters: Array, winners: Array) -> Array:
     """y[n, o, c] = filters[k, c] for the cell k that won: the adjoint of put_cells_."""
     channels = filters.shape[-1]
     return filters.reshape(-1, channels)[winners, xp.arange(channels)]

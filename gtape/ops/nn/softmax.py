@@ -20,7 +20,7 @@ from gtape.ops.elementwise.scalars import divide, exp, log, multiply, subtract
 from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
 
 
-def shifted(xp: Any, x: Any, axis: int) -> Any:
+def shifted(xp: ArrayModule, x: Array, axis: int) -> Array:
     """x minus its largest value along `axis`: exponentials of it cannot overflow."""
     wide = working(xp, x)
     # NumPy finds no largest of nothing.
@@ -45,7 +45,7 @@ def _prepared(name: str, logits: TensorLike, axis: int | None) -> tuple[Tensor, 
 
 
 @primitive(tf_name="Softmax")
-def softmax_(xp: Any, x: Any, *, axis: int) -> Any:
+def softmax_(xp: ArrayModule, x: Array, *, axis: int) -> Array:
     """y = eˣ / Σ eˣ along `axis`."""
     y = shifted(xp, x, axis)
     xp.exp(y, out=y)
@@ -72,7 +72,7 @@ softmax_.vjp(x=lambda g, y, *, axis: softmax_grad_(g, y, axis=axis))
 
 
 @primitive(linear="a", tf_name="SoftmaxGrad")
-def softmax_grad_(xp: Any, a: Any, p: Any, *, axis: int) -> Any:
+def softmax_grad_(xp: ArrayModule, a: Array, p: Array, *, axis: int) -> Array:
     """p (a - Σ a p): the derivative of softmax at the result p, applied to a; self-adjoint."""
     weighted = working(xp, a * p)
     y = weighted - p * total(weighted, (axis,), True)

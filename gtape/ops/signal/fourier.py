@@ -155,7 +155,7 @@ def _last_axes(name: str, x: Tensor, count: int) -> Axes:
     return tuple(range(x.ndim - count, x.ndim))
 
 
-def _lengths(name: str, fft_length: Any, count: int) -> tuple[int, ...] | None:
+def _lengths(name: str, fft_length: IntsLike | None, count: int) -> tuple[int, ...] | None:
     if fft_length is None:
         return None
     numbers = as_ints(fft_length, f"{name}: fft_length")
@@ -202,7 +202,7 @@ _RAISES = "\n\n    Raises:\n        InvalidArgumentError: {}, or a scalar.\n    
 
 def _complex(public: str, op: Callable[..., Tensor], count: int, doc: str) -> Callable[..., Tensor]:
     """The public function that applies `op` to complex tensors over the last axes."""
-    def transform(input: Any, name: str | None = None) -> Tensor:
+    def transform(input: TensorLike, name: str | None = None) -> Tensor:
         x = _complex_input(public, input)
         return op(x, axes=_last_axes(public, x, count))
 
@@ -220,7 +220,8 @@ ifft3d = _complex("ifft3d", ifft_, 3, "The inverse of `fft3d`.")
 
 def _real(public: str, op: Callable[..., Tensor], count: int, doc: str) -> Callable[..., Tensor]:
     """The public function between real tensors and half spectra over the last axes."""
-    def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    def transform(input_tensor: TensorLike, fft_length: IntsLike | None = None,
+                  name: str | None = None) -> Tensor:
         x = _input(public, op, input_tensor)
         axes = _last_axes(public, x, count)
         return _transformed(op, x, _lengths(public, fft_length, count), axes)
@@ -240,7 +241,8 @@ irfft3d = _real("irfft3d", irfft_, 3, "The inverse of `rfft3d`.")
 
 # ---------------------------------------------------------------- over chosen axes
 
-def _chosen(name: str, x: Tensor, fft_length: Any, axes: Any) -> Axes:
+def _chosen(name: str, x: Tensor, fft_length: IntsLike | None, axes: IntsLike | None,
+            ) -> Axes:
     given = axes_of(axes)
     if given is None and fft_length is not None:
         given = tuple(range(-len(as_ints(fft_length, f"{name}: fft_length")), 0))
@@ -261,8 +263,9 @@ _NORMS = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
 
 def _nd(public: str, op: Any, doc: str) -> Callable[..., Tensor]:
     """The public function that applies `op` over chosen axes."""
-    def transform(input_tensor: Any, fft_length: Any = None, axes: Any = None,
-                  norm: str | None = None, name: str | None = None) -> Tensor:
+    def transform(input_tensor: TensorLike, fft_length: IntsLike | None = None,
+                  axes: IntsLike | None = None, norm: str | None = None,
+                  name: str | None = None) -> Tensor:
         x = _input(public, op, input_tensor)
         if norm not in _NORMS:
             raise ValueError(f"{public}: norm must be one of None, 'backward', 'ortho', 'forward'; "

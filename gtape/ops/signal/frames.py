@@ -29,7 +29,7 @@ from gtape.ops.signal.fourier import _sized, irfft, rfft
 _RAISES = "\n\n    Raises:\n        InvalidArgumentError: a dtype that is not floating.\n    "
 
 
-def _window(name: str, length: int, dtype: DType, formula: Callable[[int], np.ndarray]) -> Tensor:
+def _window(name: str, length: int, dtype: object, formula: Callable[[int], np.ndarray]) -> Tensor:
     wanted: DType = as_dtype(dtype)
     if not wanted.is_floating:
         raise InvalidArgumentError(f"{name}: the dtype must be floating; got {wanted.name}")
@@ -42,7 +42,7 @@ def _window(name: str, length: int, dtype: DType, formula: Callable[[int], np.nd
 
 def _raised_cosine(public: str, a: float, b: float, doc: str) -> Callable[..., Tensor]:
     """a - b cos(2πn / N), N the length, one less where the window is not periodic or odd."""
-    def window(window_length: int, periodic: bool = True, dtype: Any = float32,
+    def window(window_length: int, periodic: bool = True, dtype: object = float32,
                name: str | None = None) -> Tensor:
         def formula(count: int) -> np.ndarray:
             if count == 1:
@@ -81,7 +81,7 @@ def _derived(count: int, beta: float) -> np.ndarray:
 
 def _by_beta(public: str, formula: Callable[[int, float], np.ndarray], doc: str,
              ) -> Callable[..., Tensor]:
-    def window(window_length: int, beta: float = 12.0, dtype: Any = float32,
+    def window(window_length: int, beta: float = 12.0, dtype: object = float32,
                name: str | None = None) -> Tensor:
         width = as_float(beta, f"{public}: beta")
         return _window(public, window_length, dtype, lambda count: formula(count, width))
@@ -96,7 +96,7 @@ kaiser_bessel_derived_window = _by_beta(
     "The root of running sums of a Kaiser window of half the length plus one, then mirrored.")
 
 
-def vorbis_window(window_length: int, dtype: Any = float32, name: str | None = None) -> Tensor:
+def vorbis_window(window_length: int, dtype: object = float32, name: str | None = None) -> Tensor:
     """w[n] = sin(π/2 sin²(π (n + 0.5) / N)).
 
     Raises:
