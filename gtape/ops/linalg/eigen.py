@@ -22,7 +22,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics import systems
 from gtape.opdef.primitive import primitive
-from gtape.ops.elementwise.complex_parts import conj, real
+from gtape.ops.elementwise.operators import conj, real
 from gtape.ops.elementwise.scalars import divide_no_nan, imag_part, make_complex
 from gtape.ops.linalg.diagonals import band_part_, diag_, diag_part_, set_diag_
 from gtape.ops.linalg.matrices import adjoint_of, computed, matrix_spec

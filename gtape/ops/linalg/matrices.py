@@ -14,7 +14,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics import systems
 from gtape.numerics.arrays import is_short
-from gtape.ops.elementwise.complex_parts import conj
+from gtape.ops.elementwise.operators import conj
 from gtape.ops.shape.layout import swap_last
 
 _NOTHING = nullcontext()

@@ -23,7 +23,7 @@ from gtape.core.tensor import Tensor
 from gtape.numerics import matrix_functions as formulas
 from gtape.numerics import systems
 from gtape.opdef.primitive import primitive
-from gtape.ops.elementwise.complex_parts import real
+from gtape.ops.elementwise.operators import real
 from gtape.ops.elementwise.scalars import conj, greater, imag_part, log, make_complex, zero
 from gtape.ops.linalg.diagonals import diag_part_
 from gtape.ops.linalg.eigen import singular_values

@@ -17,7 +17,7 @@ from gtape.numerics import systems
 from gtape.numerics.systems import solve_triangular
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import one_dtype
-from gtape.ops.elementwise.complex_parts import conj
+from gtape.ops.elementwise.operators import conj
 from gtape.ops.linalg.diagonals import band_part_, diag_, diag_part_, set_diag_
 from gtape.ops.linalg.matrices import WELL, adjoint_of, computed, matrix_spec
 from gtape.ops.linalg.products import matmul_, pair

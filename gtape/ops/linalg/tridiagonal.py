@@ -15,7 +15,7 @@ from gtape.core.tensor import Tensor
 from gtape.numerics.systems import solve_tridiagonal
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_tensors, host_value, one_dtype
-from gtape.ops.elementwise.complex_parts import conj
+from gtape.ops.elementwise.operators import conj
 from gtape.ops.linalg.diagonals import diag_, diag_part_
 from gtape.ops.linalg.eigen import eigh_
 from gtape.ops.linalg.matrices import computed, matrix_spec
