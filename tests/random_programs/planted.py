@@ -9,7 +9,6 @@ import numpy as np
 
 import gtape as tf
 from gtape.compile.ir.nodes import LibraryCall
-from gtape.compile.lowering.indexing import compact
 from gtape.ops.reductions.cumulative import cumsum_
 
 from . import sanitized
@@ -22,7 +21,7 @@ def planted(b: Any, x: Any, attrs: Any, specs: Any) -> Any:
         return (f"{{ float* x = {program.pointer(v)}; float* y = {program.pointer(out)}; "
                 f"volatile long n = {out.size}; {sys.argv[1]} }}")
 
-    node = LibraryCall("planted", [compact(b, x[0])], "", (), emit)
+    node = LibraryCall("planted", [b.compact(x[0])], "", (), emit)
     return b.library(node, [(x[0].shape, x[0].dtype)])[0]
 
 

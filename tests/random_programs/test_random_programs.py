@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from gtape.compile.ir.nodes import LibraryCall
-from gtape.compile.lowering.indexing import compact
 from gtape.ops.reductions.cumulative import cumsum_
 from tests.random_programs import running
 from tests.random_programs.compare import Finding, bad_index, findings
@@ -88,7 +87,7 @@ def _kernel(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
             return (f"{{ float* x = {program.pointer(v)}; float* y = {program.pointer(out)}; "
                     f"const long n = {out.size}; {text} }}")
 
-        node = LibraryCall("planted", [compact(b, x[0])], text, (), emit)
+        node = LibraryCall("planted", [b.compact(x[0])], text, (), emit)
         return b.library(node, [(x[0].shape, x[0].dtype)])[0]
 
     monkeypatch.setattr(cumsum_, "lower", rule)

@@ -34,7 +34,7 @@ from gtape.core.dtypes import FLOATS, INTEGERS, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import Op
 from gtape.core.spec import Spec
-from gtape.opdef.cuda_text import NARROW, compute_dtype
+from gtape.opdef.cuda_text import C_TYPES, NARROW, compute_dtype
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute, topological
 from gtape.ops.shape.identity import identity_
 
@@ -356,6 +356,32 @@ class Builder:
         key = ("library", node.name, node.key, tuple(v.number for v in node.inputs), tuple(specs))
         return self.add(node, specs, key)
 
+    def compact(self, x: Value) -> Value:
+        """`x` itself, or a dense copy of a view."""
+        return self.copied(x) if isinstance(x.node, View) else x
+
+    def call(self, name: str, text: Callable[..., str], inputs: Sequence[Value], result: Any = None,
+             headers: Sequence[str] = (), *, key: object = None, scratch: int = 0,
+             checks: str = "", premise: bool = False) -> Any:
+        """The result of `text(*pointers)`, C++ of pointers to the inputs, made dense, and to the
+        result, which has the shape and dtype `result`; None where that is None."""
+        def emit(program: Any, node: LibraryCall) -> str:
+            made = text(*[program.pointer(v) for v in (*node.inputs, *node.outputs)])
+            return made if checks or made.endswith("}") else f"{made};"
+
+        if key is None:
+            # All that decides the text is in it, whatever the pointers are called.
+            key = text(*[f"p{i}" for i in range(len(inputs) + (result is not None))]), checks
+        node = LibraryCall(name, [self.compact(v) for v in inputs], key, headers, emit, scratch,
+                           checks)
+        node.premise = premise
+        if result is None:
+            self.library(node, ())
+            return None
+        shape, dtype = result
+        kind = dtype if isinstance(dtype, str) else dtype.name
+        return self.library(node, [(tuple(shape), kind)])[0]
+
 
 def _running(how: str, dtype: str) -> str:
     """The dtype in which what reductions leave between two steps is kept."""
@@ -427,9 +453,21 @@ def iota(builder: Builder, count: int, dtype: str) -> Value:
     return builder.constant(np.arange(count, dtype=dtype), dtype)
 
 
+def invoked(function: str, *arguments: object) -> Callable[..., str]:
+    """For `Builder.call`: the function of all pointers, then of the arguments."""
+    return lambda *pointers: f"{function}({', '.join(map(str, (*pointers, *arguments)))})"
+
+
+def ready(*values: Value) -> bool:
+    """Whether the runtime's templates can read these values, and there is something in them."""
+    return all(v.dtype in C_TYPES and v.size for v in values)
+
+
+#: The attributes of an op by name.
+Attrs = dict[str, Any]
 #: (builder, values, attributes by name, specs of the results) -> values, or None where the op has
 #: to run in Python for these inputs.
-Rule = Callable[[Builder, list[Value], dict[str, Any], Sequence[Spec]], Any]
+Rule = Callable[[Builder, list[Value], Attrs, Sequence[Spec]], Any]
 
 
 def lowers(*ops: Any) -> Callable[[Rule], Rule]:

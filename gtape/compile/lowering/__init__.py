@@ -15,19 +15,16 @@ of which all but the product becomes one loop over rows.
 """
 
 from gtape.compile.lowering import (
-           arrangement,
-           indexing,
-           integers,
-           moves,
-           premises,
-           products,
-           random,
-           reductions,
-           scans,
-           segments,
-           updates,
-           windows,
+    arithmetic,
+    checks,
+    indexing,
+    moves,
+    products,
+    random,
+    reductions,
+    updates,
+    windows,
 )
 
-__all__ = ["arrangement", "indexing", "integers", "moves", "premises", "products", "random",
-           "reductions", "scans", "segments", "updates", "windows"]
+__all__ = ["arithmetic", "checks", "indexing", "moves", "products", "random", "reductions",
+           "updates", "windows"]

@@ -1,4 +1,4 @@
-"""Rows by index, and arrays put together of others."""
+"""Rows by index: gathered, added up, counted and compared by segment."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder, lowers
-from gtape.compile.ir.nodes import LibraryCall, StridedLayout, Value, View, dense
-from gtape.compile.lowering.arrangement import _positions
+import numpy as np
+
+from gtape.compile.ir.builder import Attrs, Builder, invoked, lowers, ready
+from gtape.compile.ir.nodes import Value
+from gtape.compile.lowering.checks import within
+from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.numerics.scatter import CROWD, DENSE
-from gtape.opdef.cuda_text import C_TYPES
-from gtape.ops.indexing import gathering, getitem
-from gtape.ops.shape import packing, padding
+from gtape.opdef.cuda_text import C_TYPES, number
+from gtape.ops.indexing import gathering, segments, sorting
+from gtape.ops.reductions import histograms
+from gtape.ops.shape import arranging
 
-Attrs = dict[str, Any]
 _HEADER = ("cpu_indexing.h",)
+#: What the functions of cpu_indexing.h add.
+_ADDED = ("float32", "float64", "int32", "int64")
 
 
 def indices_fit(x: Value) -> bool:
@@ -24,99 +29,54 @@ def indices_fit(x: Value) -> bool:
     return x.dtype in ("int32", "int64", "uint8") and x.size > 0
 
 
-def compact(b: Builder, x: Value) -> Value:
-    """`x` itself, or a dense copy of a view."""
-    return b.copied(x) if isinstance(x.node, View) else x
-
-
-def within(b: Builder, indices: Value, limit: int | None, what: str, *,
-           low: int | None = 0) -> None:
-    """A test at run time that all indices lie in [low, limit); None is no bound."""
-    # Before any step that uses the indices, in a pass of its own: those then go without bounds, and
-    # nothing is written when one is wrong.
-    flat = compact(b, indices)
-    bounds = ["-__LONG_MAX__ - 1" if low is None else f"{low}L",
-              "__LONG_MAX__" if limit is None else f"{limit}L"]
-
-    def emit(program: Any, node: LibraryCall) -> str:
-        return (f"all_within({program.pointer(node.inputs[0])}, {node.inputs[0].size}L, "
-                f"{', '.join(bounds)})")
-
-    b.library(LibraryCall("within", (flat,), (limit, low, what), _HEADER, emit, checks=what), ())
-
-
-@lowers(gathering.within_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    low, high, what = attrs["low"], attrs["high"], attrs["what"]
-    if x[0].dtype not in C_TYPES or x[0].dtype == "uint64":
-        return None
-    if x[0].size and (low, high) != (None, None):
-        must = (f"must be >= {low}" if high is None else f"must be below {high}" if low is None
-                else f"must lie in [{low}, {high})")
-        within(b, x[0], high, f"{what} {must}", low=low)
-    return x[0]
+def _adds(x: Value) -> bool:
+    return x.dtype in _ADDED and x.size > 0
 
 
 def _gathered(b: Builder, table: Value, indices: Value, axis: int, shape: Sequence[int],
-              zeros: bool) -> Value:
+              zeros: bool = False) -> Value:
     outer, inner = math.prod(table.shape[:axis]), math.prod(table.shape[axis + 1:])
-    rows, count = table.shape[axis], indices.size
-
-    def emit(program: Any, node: LibraryCall) -> str:
-        pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
-        return (f"gather_rows({pointers}, {outer}, {rows}, {inner}, {count}, "
-                f"{'true' if zeros else 'false'});")
-
-    node = LibraryCall("gather", (compact(b, table), compact(b, indices)), (axis, zeros), _HEADER,
-                       emit)
-    return b.library(node, [(tuple(shape), table.dtype)])[0]
+    text = invoked("gather_rows", outer, table.shape[axis], inner, indices.size,
+                   "true" if zeros else "false")
+    # `ir.sparse_updates` knows by this key what is gathered, and makes such calls itself.
+    return b.call("gather", text, [table, indices], (shape, table.dtype), _HEADER,
+                  key=(axis, zeros))
 
 
 @lowers(gathering.gather_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     table, indices = x
-    if not indices_fit(indices) or table.dtype not in C_TYPES or not table.size:
+    if not indices_fit(indices) or not ready(table):
         return None
     rows = table.shape[attrs["axis"]]
     within(b, indices, rows, f"gather: indices must lie in [0, {rows})")
-    return _gathered(b, table, indices, attrs["axis"], specs[0].shape, False)
+    return _gathered(b, table, indices, attrs["axis"], specs[0].shape)
 
 
 @lowers(gathering.rows_or_zero_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     table, indices = x
-    if not indices_fit(indices) or table.dtype not in C_TYPES or not table.size:
+    if not indices_fit(indices) or not ready(table):
         return None
-    return _gathered(b, table, indices, 0, specs[0].shape, True)
-
-
-#: What the functions of cpu_indexing.h add.
-ADDED = ("float32", "float64", "int32", "int64")
+    return _gathered(b, table, indices, 0, specs[0].shape, zeros=True)
 
 
 def _scattered(b: Builder, value: Value, indices: Value, shape: Sequence[int]) -> Value:
     """Rows added up in zeros of `shape`."""
     rows, inner, count = shape[0], math.prod(shape[1:]), indices.size
     # As the eager op does, so that both round alike: see `numerics.scatter`.
-    wide = value.dtype == "float32" and count > CROWD and count >= DENSE * rows
-
-    def emit(program: Any, node: LibraryCall) -> str:
-        pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
-        if wide:
-            return f"scatter_wide({pointers}, (double*)scratch, {rows}, {inner}, {count});"
-        return (f"scatter_rows({pointers}, {rows}, {inner}, {count}, "
-                f"({C_TYPES[value.dtype]})1, true);")
-
-    node = LibraryCall("wide scatter" if wide else "scatter",
-                       (compact(b, value), compact(b, indices)),
-                       rows, _HEADER, emit, 8 * rows * inner if wide else 0)
-    return b.library(node, [(tuple(shape), value.dtype)])[0]
+    if value.dtype == "float32" and count > CROWD and count >= DENSE * rows:
+        text = invoked("scatter_wide", "(double*)scratch", rows, inner, count)
+        return b.call("wide scatter", text, [value, indices], (shape, value.dtype), _HEADER,
+                      scratch=8 * rows * inner)
+    text = invoked("scatter_rows", rows, inner, count, f"({C_TYPES[value.dtype]})1", "true")
+    return b.call("scatter", text, [value, indices], (shape, value.dtype), _HEADER)
 
 
 @lowers(gathering.scatter_rows_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     value, indices = x
-    if not indices_fit(indices) or value.dtype not in ADDED or not value.size:
+    if not indices_fit(indices) or not _adds(value):
         return None
     rows = attrs["rows"]
     within(b, indices, rows, f"the indices of rows to add must be below {rows}", low=None)
@@ -127,144 +87,101 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 def flat_rows(b: Builder, indices: Value, shape: Sequence[int], name: str) -> Value:
     """Index tuples as int64 numbers of rows, checked at run time to lie in `shape`."""
     depth = indices.shape[-1]
-    count = indices.size // depth
-    lengths = ", ".join(map(str, shape[:depth]))
-
-    def emit(program: Any, node: LibraryCall) -> str:
-        return (f"flat_rows<{lengths}>({program.pointer(node.inputs[0])}, "
-                f"{program.pointer(node.outputs[0])}, {count}L)")
-
-    checks = f"{name}: every index must lie in the shape [{lengths}]"
-    node = LibraryCall("flat rows", (compact(b, indices),), (lengths, name), _HEADER, emit,
-                       checks=checks)
-    return b.library(node, [((count,), "int64")])[0]
+    count, lengths = indices.size // depth, ", ".join(map(str, shape[:depth]))
+    return b.call("flat rows", invoked(f"flat_rows<{lengths}>", f"{count}L"), [indices],
+                  ((count,), "int64"), _HEADER,
+                  checks=f"{name}: every index must lie in the shape [{lengths}]")
 
 
 @lowers(gathering.gather_nd_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     table, indices = x
-    if not indices_fit(indices) or table.dtype not in C_TYPES or not table.size:
+    if not indices_fit(indices) or not ready(table):
         return None
     depth = indices.shape[-1]
     rows = flat_rows(b, indices, table.shape, "gather_nd")
     flat = b.reshaped(table, (math.prod(table.shape[:depth]), *table.shape[depth:]))
-    return _gathered(b, flat, rows, 0, specs[0].shape, False)
+    return _gathered(b, flat, rows, 0, specs[0].shape)
 
 
 @lowers(gathering.scatter_nd_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     indices, value = x
     shape = tuple(specs[0].shape)
-    if not indices_fit(indices) or value.dtype not in ADDED or not value.size:
+    if not indices_fit(indices) or not _adds(value):
         return None
-    rows = flat_rows(b, indices, shape, "scatter_nd")
-    depth = indices.shape[-1]
-    count = math.prod(shape[:depth])
-    return b.reshaped(_scattered(b, value, rows, (count, *shape[depth:])), shape)
+    rows, depth = flat_rows(b, indices, shape, "scatter_nd"), indices.shape[-1]
+    flat = (math.prod(shape[:depth]), *shape[depth:])
+    return b.reshaped(_scattered(b, value, rows, flat), shape)
 
 
-# ---------------------------------------------------------------- arrays put together
-
-def placed(b: Builder, name: str, parts: Sequence[tuple[Value, StridedLayout]],
-           shape: Sequence[int], dtype: str, fill: float | None) -> Value:
-    """An array of `parts`, each at its layout, over a background of `fill` (None: all is
-    covered)."""
-    kind = C_TYPES[dtype]
-    size = math.prod(shape)
-
-    def emit(program: Any, node: LibraryCall) -> str:
-        target = program.pointer(node.outputs[0])
-        lines = [f"{kind}* const y = {target};"]
-        if fill is not None:
-            lines.append(f"for (long i = 0; i < {size}; i++) y[i] = ({kind})({_number(fill)});")
-        for value, (_, layout) in zip(node.inputs, parts):
-            # The part was computed in its place here, and nothing is left to copy.
-            if program.plan.is_home(node.outputs[0], value):
-                continue
-            _, strides, _ = program.plan.layout(value)
-            lines += copied(f"y + {layout.offset}", layout.strides, program.pointer(value),
-                             strides, value.shape, kind)
-        return "{ " + " ".join(lines) + " }" if len(lines) > 1 else ""
-
-    key = (tuple(layout for _, layout in parts), tuple(shape), repr(fill))
-    node = LibraryCall(name, [v for v, _ in parts], key, (), emit)
-    if name in ("concat", "stack"):
-        node.parts = key[0]
-    return b.library(node, [(tuple(shape), dtype)])[0]
+# ---------------------------------------------------------------- along rows
+def _along(op: Op, function: str) -> None:
+    @lowers(op)
+    def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+        value, indices = x
+        length = attrs.get("length", value.shape[-1])
+        if not ready(value) or not indices_fit(indices):
+            return None
+        within(b, indices, length, f"{op.name[:-1]}: indices must lie in [-{length}, {length})",
+               low=-length)
+        sizes = (math.prod(indices.shape[:-1]), length, indices.shape[-1])
+        return _called(b, function, x, specs[0], *(f"{n}L" for n in sizes))
 
 
-def _number(fill: Any) -> str:
-    text = repr(float(fill)) if isinstance(fill, float) else repr(int(fill))
-    return {"inf": "__builtin_inff()", "-inf": "-__builtin_inff()",
-            "nan": "__builtin_nanf(\"\")"}.get(text, text)
+def _called(b: Builder, function: str, inputs: Sequence[Value], result: Any, *arguments: object,
+            scratch: int = 0) -> Value:
+    return b.call(function.split("<")[0].replace("_", " "), invoked(function, *arguments), inputs,
+                  result, _HEADER, scratch=scratch)
 
 
-def copied(target: str, to: Sequence[int], source: str, start: Sequence[int],
-           shape: Sequence[int], kind: str, letter: str = "") -> list[str]:
-    """Loops that copy an array of `shape` between two layouts, or add or subtract it ("+", "-")."""
-    axes = [(n, t, s) for n, t, s in zip(shape, to, start) if n != 1]
-    joined: list[tuple[int, int, int]] = []
-    for n, t, s in axes:
-        if joined and joined[-1][1] == t * n and joined[-1][2] == s * n:
-            joined[-1] = (joined[-1][0] * n, t, s)
-        else:
-            joined.append((n, t, s))
-    head = [f"for (long i{i} = 0; i{i} < {n}; i{i}++)" for i, (n, _, _) in enumerate(joined)]
-    there = " + ".join(["0", *(f"i{i} * {t}" for i, (_, t, _) in enumerate(joined))])
-    here = " + ".join(["0", *(f"i{i} * {s}" for i, (_, _, s) in enumerate(joined))])
-    old = f"({target})[{there}] {letter} " if letter else ""
-    return [*head, f"({target})[{there}] = {old}(({kind}*){source})[{here}];"]
+_along(sorting.take_along_, "take_along")
+_along(sorting.put_along_, "put_along")
 
 
-def _usable(*values: Value) -> bool:
-    return all(v.dtype in C_TYPES for v in values)
-
-
-@lowers(packing.concat_)
+@lowers(arranging.reverse_sequence_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    if not _usable(*x):
+    value, lengths = x
+    if not ready(value) or not indices_fit(lengths):
         return None
-    shape, axis = tuple(specs[0].shape), attrs["axis"] % len(specs[0].shape)
-    strides, at, parts = dense(shape), 0, []
-    for value in x:
-        if value.size:
-            parts.append((value, StridedLayout(strides, at * strides[axis])))
-        at += value.shape[axis]
-    return placed(b, "concat", parts, shape, x[0].dtype, None)
+    rank, first = len(value.shape), (attrs["batch_axis"], attrs["seq_axis"])
+    order = (*first, *(i for i in range(rank) if i not in first))
+    moved = b.transposed(value, order)
+    batch, steps, *rest = moved.shape
+    within(b, lengths, steps + 1, f"reverse_sequence: seq_lengths must lie in [0, {steps + 1})")
+    turned = _called(b, "reverse_starts", (moved, lengths), (moved.shape, value.dtype),
+                     f"{batch}L", f"{steps}L", f"{math.prod(rest)}L")
+    return b.transposed(turned, tuple(order.index(i) for i in range(rank)))
 
 
-@lowers(packing.stack_)
+# ---------------------------------------------------------------- segments
+@lowers(histograms.counts_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    if not _usable(*x) or not x[0].size:
+    if not indices_fit(x[0]) or not attrs["count"]:
         return None
-    shape = tuple(specs[0].shape)
-    axis = attrs["axis"] % len(shape)
-    strides = dense(shape)
-    rest = (*strides[:axis], *strides[axis + 1:])
-    parts = [(value, StridedLayout(rest, i * strides[axis])) for i, value in enumerate(x)]
-    return placed(b, "stack", parts, shape, x[0].dtype, None)
+    return _called(b, "count_indices", x, specs[0], f"{x[0].size}L", f"{attrs['count']}L", 0)
 
 
-@lowers(padding.pad_)
+@lowers(segments.sizes_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    (value,) = x
-    fill = attrs["value"]
-    if not _usable(value) or not value.size or not isinstance(fill, (int, float)):
+    (ids,), (spec,) = x, specs
+    if not indices_fit(ids) or not attrs["count"] or spec.dtype.name not in _ADDED:
         return None
-    shape = tuple(specs[0].shape)
-    strides = dense(shape)
-    offset = sum(low * s for (low, _), s in zip(attrs["paddings"], strides))
-    return placed(b, "pad", [(value, StridedLayout(strides, offset))], shape, value.dtype, fill)
+    counts = _called(b, "count_indices", x, (spec.shape, "int64"), f"{ids.size}L",
+                     f"{attrs['count']}L", 1)
+    return b.cast(counts, spec.dtype.name)
 
 
-@lowers(getitem.put_)
+@lowers(segments.segment_extreme_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    (value,), shape = x, tuple(attrs["shape"])
-    if not _usable(value) or not value.size:
+    (value, ids), count, largest = x, attrs["count"], attrs["largest"]
+    if not _adds(value) or not indices_fit(ids) or not count:
         return None
-    starts, steps, lengths, _ = _positions(shape, attrs["key"])
-    strides = dense(shape)
-    wide = b.reshaped(value, tuple(lengths))
-    layout = StridedLayout(tuple(s * p for s, p in zip(steps, strides)),
-                           sum(s * p for s, p in zip(starts, strides)))
-    return placed(b, "put", [(wide, layout)], shape, value.dtype, 0)
+    kind = np.dtype(specs[0].dtype.np_dtype)
+    limits: Any = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
+    # What a segment without rows gives: see the op.
+    empty = 0 if attrs["zeros"] else kind.type(limits.min if largest else limits.max).item()
+    inner = math.prod(value.shape[1:])
+    return _called(b, f"segment_extremes<{'true' if largest else 'false'}>", x, specs[0],
+                   f"{count}L", f"{inner}L", f"{ids.size}L", number(empty, value.dtype), "scratch",
+                   scratch=count)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from gtape.compile.ir.builder import Builder, elementwise, lowers
+from gtape.compile.ir.builder import Attrs, Builder, elementwise, lowers
 from gtape.compile.ir.nodes import StridedLayout, Value, dense
 from gtape.core.spec import Spec
 from gtape.numerics.contraction import order_of
 from gtape.ops.elementwise import scalars
 from gtape.ops.linalg import contraction, products
 
-Attrs = dict[str, Any]
 _REAL = ("float32", "float64")
 
 

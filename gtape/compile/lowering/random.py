@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.ir.builder import Builder, lowers
-from gtape.compile.ir.nodes import LibraryCall, Value
-from gtape.compile.lowering.indexing import compact
+from gtape.compile.ir.builder import Attrs, Builder, lowers
+from gtape.compile.ir.nodes import Value
 from gtape.core.dtypes import FLOATS
 from gtape.core.spec import Spec
 from gtape.numerics.coefficients import CENTRE
@@ -18,23 +17,7 @@ from gtape.opdef.cuda_text import C_TYPES, compute_dtype
 from gtape.opdef.cuda_text import number as number_text
 from gtape.ops.random import draws, generator
 
-Attrs = dict[str, Any]
 _HEADER = ("cpu_random.h",)
-
-
-def _drawn(b: Builder, position: Value, spec: Spec, distribution: str, numbers: Sequence[str], *,
-           counted: bool = True) -> Value:
-    """Values of a distribution of kernels/cpu_random.h, which is made of `numbers`."""
-    start = "stream_at" if counted else "folded_stream_at"
-
-    def emit(program: Any, node: LibraryCall) -> str:
-        (out,) = node.outputs
-        return (f"drawn({start}({program.pointer(node.inputs[0])}), "
-                f"{distribution}{{{', '.join(numbers)}}}, {program.pointer(out)}, {out.size}L);")
-
-    node = LibraryCall("draw", (compact(b, position),), (distribution, tuple(numbers)), _HEADER,
-                       emit)
-    return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
 
 
 def _floats(spec: Spec, *numbers: Any) -> list[str] | None:
@@ -52,9 +35,13 @@ def _declare(distribution: str, numbers: Callable[..., list[str] | None], struct
         (spec,) = specs
         if not math.prod(spec.shape):
             return None
-        value = numbers(spec, **dict(attrs["parameters"]))
-        kind = struct.format(C_TYPES[spec.dtype.name])
-        return None if value is None else _drawn(b, x[0], spec, kind, value, counted=counted)
+        made_of = numbers(spec, **dict(attrs["parameters"]))
+        if made_of is None:
+            return None
+        kind = f"{struct.format(C_TYPES[spec.dtype.name])}{{{', '.join(made_of)}}}"
+        start, count = "stream_at" if counted else "folded_stream_at", math.prod(spec.shape)
+        return b.call("draw", lambda at, out: f"drawn({start}({at}), {kind}, {out}, {count}L)", x,
+                      spec, _HEADER)
 
 
 def _uniform(spec: Spec, low: float = 0.0, high: float = 1.0) -> list[str] | None:
@@ -95,34 +82,28 @@ _declare("uniform_int", _integers, "Integers<{}>", counted=False)
 
 
 # ---------------------------------------------------------------- positions
-def _numbers(b: Builder, name: str, x: Value, shape: Sequence[int], dtype: str,
-             text: str) -> Value:
-    """A few numbers: statements that read `x` and write `y`."""
-    def emit(program: Any, node: LibraryCall) -> str:
-        (source,), (target,) = node.inputs, node.outputs
-        return (f"{{ const {C_TYPES[x.dtype]}* x = {program.pointer(source)}; "
-                f"{C_TYPES[dtype]}* y = {program.pointer(target)}; {text} }}")
-
-    node = LibraryCall(name, (compact(b, x),), text, _HEADER, emit)
-    return b.library(node, [(tuple(shape), dtype)])[0]
+def _numbers(b: Builder, name: str, x: Value, count: int, text: str) -> Value:
+    """A few int64: statements that read `x` and write `y`."""
+    return b.call(name, lambda source, target: (
+        f"{{ const {C_TYPES[x.dtype]}* x = {source}; {C_TYPES['int64']}* y = {target}; {text} }}"),
+        [x], ((count,), "int64"), _HEADER)
 
 
 @lowers(draws.stateless_position_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
-    return _numbers(b, "position", x[0], (4,), "int64",
-                    "keep_position(mixed(2, x[0], x[1]), y);")
+    return _numbers(b, "position", x[0], 4, "keep_position(mixed(2, x[0], x[1]), y);")
 
 
 @lowers(generator.position_of_state_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
-    return _numbers(b, "position", x[0], (4,), "int64",
+    return _numbers(b, "position", x[0], 4,
                     "keep_position(mixed(4, x[2]), y); y[2] = x[0]; y[3] = x[1];")
 
 
 @lowers(generator.skipped_state_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
     high, low = divmod(attrs["count"] % 2 ** 128, 2 ** 64)
-    return _numbers(b, "skip", x[0], (3,), "int64",
+    return _numbers(b, "skip", x[0], 3,
                     f"const Word64 low = (Word64)x[0] + {low}ull; y[0] = (long long)low; "
                     f"y[1] = (long long)((Word64)x[1] + {high}ull + (low < {low}ull)); "
                     f"y[2] = x[2];")
@@ -135,12 +116,7 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     if not data.size:
         return None
     kind = C_TYPES[seed.dtype]
-
-    def emit(program: Any, node: LibraryCall) -> str:
-        s, n = (program.pointer(v) for v in node.inputs)
-        return (f"for (long i = 0; i < {data.size}; i++) {{ const Stream made = mixed(3, {s}[0], "
-                f"{s}[1], {n}[i]); {kind}* y = {program.pointer(node.outputs[0])} + 2 * i; "
-                f"y[0] = ({kind})(int)made.first; y[1] = ({kind})(int)made.second; }}")
-
-    node = LibraryCall("fold in", (compact(b, seed), compact(b, data)), (), _HEADER, emit)
-    return b.library(node, [(tuple(spec.shape), spec.dtype.name)])[0]
+    return b.call("fold in", lambda s, n, y: (
+        f"for (long i = 0; i < {data.size}; i++) {{ const Stream made = mixed(3, {s}[0], "
+        f"{s}[1], {n}[i]); {kind}* y = {y} + 2 * i; "
+        f"y[0] = ({kind})(int)made.first; y[1] = ({kind})(int)made.second; }}"), x, spec, _HEADER)

@@ -1,30 +1,28 @@
-"""Reductions: sums, means, extremes, norms."""
+"""Reductions: sums, means, extremes and their places, running totals along an axis."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from gtape.compile.ir.builder import Builder, lowers
+from gtape.compile.ir.builder import Attrs, Builder, elementwise, invoked, lowers, ready
 from gtape.compile.ir.nodes import Product, Value
-from gtape.compile.lowering.integers import integer_mean
 from gtape.core.op import Op
 from gtape.core.spec import Spec
+from gtape.numerics.sums import SHORT
 from gtape.opdef.cuda_text import C_TYPES, FLOATS
-from gtape.ops.reductions import reductions
+from gtape.ops.elementwise import scalars
+from gtape.ops.indexing import sorting
+from gtape.ops.reductions import cumulative, reductions
 
-Attrs = dict[str, Any]
-
-
-def _plain(x: Value) -> bool:
-    return x.dtype in C_TYPES and x.size > 0
+_SCANS = ("cpu_scans.h",)
+_REAL = ("float32", "float64")
 
 
 def _declare(op: Op, how: str) -> None:
     @lowers(op)
     def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-        if not _plain(x[0]):
+        if not ready(x[0]):
             return None
         if how == "sum":
             # The gradient of weights that a batch shares comes as such a sum: as one product, the
@@ -63,10 +61,60 @@ def _of_product(b: Builder, x: Value, axes: Sequence[int], keepdims: bool) -> Va
 
 @lowers(reductions.reduce_mean_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    """The exact mean of integers; that of floats is opened."""
+    """The exact mean of integers, rounded towards zero; that of floats is opened."""
     (value,), shape = x, tuple(specs[0].shape)
     if value.dtype not in C_TYPES or value.dtype in FLOATS:
         return None
     if not value.size:
         return b.splat(0, shape, value.dtype)
-    return integer_mean(b, value, attrs["axis"], shape)
+    count = math.prod(value.shape[a] for a in attrs["axis"])
+    wide = value.dtype if value.dtype in ("int64", "uint64") else "int64"
+    parts = [value]
+    if wide == value.dtype:
+        # The sums of the upper and of the lower 32 bits of each number fit into 64 bits where the
+        # whole sum may not.
+        halves = ((scalars.right_shift, 32), (scalars.bitwise_and, 2**32 - 1))
+        parts = [elementwise(b, op, value, b.splat(n, value.shape, wide)) for op, n in halves]
+    sums = [b.reduced("sum", b.cast(p, wide), attrs["axis"], True) for p in parts]
+    return b.call("integer mean", invoked("means", f"{math.prod(shape)}L", f"{count}L"), sums,
+                  specs[0], ("cpu_integers.h",))
+
+
+# ---------------------------------------------------------------- along an axis
+def _sizes(shape: Sequence[int], axis: int) -> str:
+    """The elements before, along and behind an axis."""
+    return f"{math.prod(shape[:axis])}L, {shape[axis]}L, {math.prod(shape[axis + 1:])}L"
+
+
+def _scan(op: Op, struct: str, dtypes: Sequence[str]) -> None:
+    """The rule of a running total of one or two arrays."""
+    @lowers(op)
+    def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+        (last, shape, axis) = (x[-1], tuple(specs[0].shape), attrs["axis"])
+        if any(v.dtype not in dtypes or not v.size or v.shape != last.shape for v in x):
+            return None
+        # As the eager op does, so that both round alike: see `numerics.sums`.
+        how = f"Wide{struct}" if struct == "Sums" and shape[axis] > SHORT else struct
+
+        def text(*pointers: str) -> str:
+            source = f"{how}<{C_TYPES[last.dtype]}>{{{', '.join(pointers[:-1])}}}"
+            back = "true" if attrs["reverse"] else "false"
+            return f"scan({source}, {pointers[-1]}, {_sizes(shape, axis)}, {back})"
+
+        return b.call(f"running {struct.lower()}", text, x, (shape, last.dtype), _SCANS)
+
+
+_NUMBERS = tuple(d for d in C_TYPES if d != "bool")
+_scan(cumulative.cumsum_, "Sums", _NUMBERS)
+_scan(cumulative.cumprod_, "Products", _NUMBERS)
+_scan(cumulative.cumulative_logsumexp_, "LogSums", _REAL)
+_scan(cumulative.linear_scan_, "LinearSums", _REAL)
+
+
+@lowers(sorting.arg_extreme_)
+def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
+    if not ready(x[0]) or specs[0].dtype.name not in C_TYPES:
+        return None
+    name, largest = ("argmax", "true") if attrs["largest"] else ("argmin", "false")
+    text = invoked(f"extremes<{largest}>", _sizes(x[0].shape, attrs["axis"]))
+    return b.call(name, text, x, specs[0], _SCANS)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from gtape.compile.ir.builder import Builder, lowers
+from gtape.compile.ir.builder import Attrs, Builder, invoked, lowers, ready
 from gtape.compile.ir.nodes import LibraryCall, Value, dense
-from gtape.compile.lowering.indexing import compact, copied, flat_rows, indices_fit, within
+from gtape.compile.lowering.checks import within
+from gtape.compile.lowering.indexing import flat_rows, indices_fit
+from gtape.compile.lowering.moves import copied, slice_at
 from gtape.core.op import Op
 from gtape.core.spec import Spec
 from gtape.opdef.cuda_text import C_TYPES
 from gtape.ops.indexing import scattering, slice_assignment, variable_scatter
 from gtape.ops.indexing.getitem import WHOLE_AXIS
 
-Attrs = dict[str, Any]
 _HEADER = ("cpu_indexing.h", "cpu_updates.h")
 #: The struct of kernels/cpu_updates.h for each way of writing; products are left to NumPy, which
 #: multiplies values of one row in pairs.
@@ -36,7 +37,7 @@ def _chain_bytes(count: int) -> int:
 
 def _written(b: Builder, name: str, base: Value, inputs: Sequence[Value], key: object,
              text: Callable[..., object], scratch: int = 0) -> Value:
-    """`base` after `text(target, pointers of the inputs)`."""
+    """`base` after `text(target, *pointers of the inputs)`."""
     def emit(program: Any, node: LibraryCall) -> str:
         old, *pointers = [program.pointer(v) for v in node.inputs]
         (out,) = node.outputs
@@ -45,9 +46,9 @@ def _written(b: Builder, name: str, base: Value, inputs: Sequence[Value], key: o
         # a row written into a large Variable then costs the row, and no copy of the table.
         copy = "" if old == target else (
             f"__builtin_memcpy({target}, {old}, sizeof({C_TYPES[out.dtype]}) * {out.size}L); ")
-        return f"{{ {copy}{text(target, pointers)} }}"
+        return f"{{ {copy}{text(target, *pointers)} }}"
 
-    kept, others = compact(b, base), [compact(b, v) for v in inputs]
+    kept, others = b.compact(base), [b.compact(v) for v in inputs]
     call = LibraryCall(name, (kept, *others), key, _HEADER, emit, scratch)
     if all(v is not kept for v in others):
         call.takes_place = kept.number
@@ -59,50 +60,35 @@ def _rows_written(b: Builder, struct: str, base: Value, rows: Value, values: Val
     """Rows over the first `depth` axes of `base` written with `values`, which is as many rows."""
     inner, count = math.prod(base.shape[depth:]), rows.size
 
-    def text(target: str, pointers: Sequence[str]) -> str:
-        where, x = pointers
-        return f"update_rows<{struct}>({x}, {where}, {target}, {inner}L, {count}L, scratch);"
-
-    return _written(b, "write rows", base, (rows, values), (struct, depth), text,
-                    _chain_bytes(count))
-
-
-def _ready(*values: Value) -> bool:
-    return all(v.dtype in C_TYPES and v.size for v in values)
+    return _written(b, "write rows", base, (rows, values), (struct, depth), lambda y, where, x: (
+        f"update_rows<{struct}>({x}, {where}, {y}, {inner}L, {count}L, scratch);"),
+        _chain_bytes(count))
 
 
 @lowers(variable_scatter.changed_rows_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     base, indices, values = x
     how = _HOW.get(attrs["how"])
-    if how is None or not _ready(base, values) or not indices_fit(indices):
+    if how is None or not ready(base, values) or not indices_fit(indices):
         return None
     rows = base.shape[0]
     within(b, indices, rows, f"scatter_{attrs['how']}: indices must lie in [0, {rows})")
     return _rows_written(b, how, base, indices, values, 1)
 
 
-@lowers(variable_scatter.changed_slices_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    base, indices, values = x
-    how = _HOW.get(attrs["how"])
-    if how is None or not _ready(base, values) or not indices_fit(indices):
-        return None
-    rows = flat_rows(b, indices, base.shape, f"scatter_nd_{attrs['how']}")
-    return _rows_written(b, how, base, rows, values, indices.shape[-1])
-
-
-# ---------------------------------------------------------------- tensor_scatter_nd_*
-def _declare(op: Op, struct: str, title: str) -> None:
+def _declare(op: Op, struct: str | None, title: str) -> None:
+    """The rule of an update by index tuples; its attribute says how where no struct does."""
     @lowers(op)
     def rule(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
         base, indices, values = x
-        if not _ready(base, values) or not indices_fit(indices):
+        how = struct or _HOW.get(attrs["how"])
+        if how is None or not ready(base, values) or not indices_fit(indices):
             return None
-        rows = flat_rows(b, indices, base.shape, title)
-        return _rows_written(b, struct, base, rows, values, indices.shape[-1])
+        rows = flat_rows(b, indices, base.shape, title.format(**attrs))
+        return _rows_written(b, how, base, rows, values, indices.shape[-1])
 
 
+_declare(variable_scatter.changed_slices_, None, "scatter_nd_{how}")
 _declare(scattering.tensor_scatter_update_, "Replaced", "tensor_scatter_nd_update")
 _declare(scattering.tensor_scatter_max_, "Largest", "tensor_scatter_nd_max")
 _declare(scattering.tensor_scatter_min_, "Smallest", "tensor_scatter_nd_min")
@@ -111,39 +97,30 @@ _declare(scattering.tensor_scatter_min_, "Smallest", "tensor_scatter_nd_min")
 @lowers(scattering.cleared_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     base, indices = x
-    if not _ready(base) or not indices_fit(indices):
+    if not ready(base) or not indices_fit(indices):
         return None
     rows = flat_rows(b, indices, base.shape, "tensor_scatter_nd_update")
     depth = indices.shape[-1]
     inner = math.prod(base.shape[depth:])
-
-    def text(target: str, pointers: Sequence[str]) -> str:
-        return f"clear_rows({pointers[0]}, {target}, {inner}L, {rows.size}L);"
-
-    return _written(b, "clear rows", base, (rows,), depth, text)
+    return _written(b, "clear rows", base, (rows,), depth, lambda y, where: (
+        f"clear_rows({where}, {y}, {inner}L, {rows.size}L);"))
 
 
 @lowers(scattering.gather_last_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     table, indices = x
-    if not _ready(table) or not indices_fit(indices):
+    if not ready(table) or not indices_fit(indices):
         return None
     rows = flat_rows(b, indices, table.shape, "tensor_scatter_nd_update")
     inner = math.prod(table.shape[indices.shape[-1]:])
-
-    def emit(program: Any, node: LibraryCall) -> str:
-        pointers = ", ".join(program.pointer(v) for v in (*node.inputs, *node.outputs))
-        return f"take_last({pointers}, {inner}L, {rows.size}L, scratch);"
-
-    node = LibraryCall("take last", (compact(b, table), rows), inner, _HEADER, emit,
-                       _chain_bytes(rows.size))
-    return b.library(node, [(tuple(specs[0].shape), table.dtype)])[0]
+    return b.call("take last", invoked("take_last", f"{inner}L", f"{rows.size}L", "scratch"),
+                  [table, rows], specs[0], _HEADER, scratch=_chain_bytes(rows.size))
 
 
 @lowers(scattering.put_last_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     indices, values = x
-    if not _ready(values) or not indices_fit(indices):
+    if not ready(values) or not indices_fit(indices):
         return None
     shape = tuple(specs[0].shape)
     rows = flat_rows(b, indices, shape, "tensor_scatter_nd_update")
@@ -152,53 +129,11 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 
 
 # ---------------------------------------------------------------- variable[…].assign
-
-
-class _Slice(NamedTuple):
-    """Where a slice begins on each axis (a number, or the index array that says so), its steps and
-    lengths by axis, and its shape."""
-
-    starts: list[int | Value]
-    steps: list[int]
-    lengths: list[int]
-    shape: list[int]
-
-
-def _slice_at(shape: Sequence[int], key: Sequence[object], indices: Sequence[Value],
-              ) -> _Slice | None:
-    """What a key of slices, numbers, None and scalar indices means; None for other keys."""
-    where = _Slice([], [], [], [])
-    entries = list(key)
-    if Ellipsis not in entries:
-        entries.append(Ellipsis)
-    at = entries.index(Ellipsis)
-    missing = len(shape) - sum(e is not None for e in entries) + 1
-    for entry in [*entries[:at], *[WHOLE_AXIS] * missing, *entries[at + 1:]]:
-        if entry is None:
-            where.shape.append(1)
-            continue
-        n = shape[len(where.starts)]
-        span = range(1)
-        if hasattr(entry, "number"):
-            where.starts.append(indices[entry.number])
-        elif type(entry) is int and -n <= entry < n:
-            where.starts.append(entry % n)
-        elif type(entry) is tuple:
-            span = range(*slice(*entry[1:]).indices(n))
-            where.starts.append(span.start)
-            where.shape.append(len(span))
-        else:
-            return None
-        where.steps.append(span.step)
-        where.lengths.append(len(span))
-    return where
-
-
 @lowers(slice_assignment.changed_piece_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     base, update, *indices = x
     key = attrs["key"]
-    if not _ready(base) or update.dtype not in C_TYPES or not all(map(indices_fit, indices)):
+    if not ready(base) or update.dtype not in C_TYPES or not all(map(indices_fit, indices)):
         return None
     if all(not i.shape for i in indices):
         return _slice_written(b, base, update, indices, key, attrs["how"])
@@ -213,24 +148,19 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
 
 def _wrapped(b: Builder, indices: Value, length: int, how: str) -> Value:
     """Indices as numbers of rows, the negative ones from the end; checked at run time."""
-    def emit(program: Any, node: LibraryCall) -> str:
-        return (f"wrapped_rows({program.pointer(node.inputs[0])}, "
-                f"{program.pointer(node.outputs[0])}, {indices.size}L, {length}L)")
-
-    checks = f"variable[…].{how}: every index must lie in [-{length}, {length})"
-    node = LibraryCall("rows", (compact(b, indices),), (length, how), _HEADER, emit, checks=checks)
-    return b.library(node, [((indices.size,), "int64")])[0]
+    return b.call("rows", invoked("wrapped_rows", f"{indices.size}L", f"{length}L"), [indices],
+                  ((indices.size,), "int64"), _HEADER,
+                  checks=f"variable[…].{how}: every index must lie in [-{length}, {length})")
 
 
 def _slice_written(b: Builder, base: Value, update: Value, indices: Sequence[Value],
                    key: Sequence[object], how: str) -> Value | None:
     """A slice whose shape is known, at a place that may depend on scalar indices."""
-    where = _slice_at(base.shape, key, indices)
+    where = slice_at(base.shape, key, indices)
     if where is None:
         return None
     strides = dense(base.shape)
-    places = [(s, d) for s, d in zip(where.starts, strides) if isinstance(s, int)]
-    offset = sum(s * d for s, d in places)
+    layout = where.layout(strides)
     moved = [(_wrapped(b, s, n, how), d) for s, n, d in zip(where.starts, base.shape, strides)
              if not isinstance(s, int)]
     if 0 in where.lengths:
@@ -238,11 +168,11 @@ def _slice_written(b: Builder, base: Value, update: Value, indices: Sequence[Val
     wide = b.reshaped(b.stretched(update, tuple(where.shape)), tuple(where.lengths))
     kind = C_TYPES[base.dtype]
 
-    def text(target: str, pointers: Sequence[str]) -> str:
-        at = "".join(f" + *{p} * {d}L" for p, (_, d) in zip(pointers[1:], moved))
-        loops = copied("y", [p * d for p, d in zip(where.steps, strides)], pointers[0],
-                       dense(wide.shape), wide.shape, kind, _LETTERS[how])
-        return " ".join([f"{kind}* y = {target} + {offset}L{at};", *loops])
+    def text(target: str, source: str, *rows: str) -> str:
+        at = "".join(f" + *{p} * {d}L" for p, (_, d) in zip(rows, moved))
+        loops = copied("y", layout.strides, source, dense(wide.shape), wide.shape, kind,
+                       _LETTERS[how])
+        return " ".join([f"{kind}* y = {target} + {layout.offset}L{at};", *loops])
 
-    key_ = (offset, tuple(where.steps), wide.shape, tuple(d for _, d in moved), how)
+    key_ = (layout, wide.shape, tuple(d for _, d in moved), how)
     return _written(b, "write slice", base, (wide, *(r for r, _ in moved)), key_, text)

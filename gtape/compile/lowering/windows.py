@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtape.compile.ir.builder import Builder, lowers
+from gtape.compile.ir.builder import Attrs, Builder, lowers
 from gtape.compile.ir.nodes import LibraryCall, Shape, Value
-from gtape.compile.lowering.indexing import compact
 from gtape.core.spec import Spec
 from gtape.opdef.cuda_text import C_TYPES
 from gtape.ops.nn import convolution, pooling
 
-Attrs = dict[str, Any]
 _FLOATS = ("float32", "float64")
 _CONVOLUTION = ("cpu_convolution.h", "cpu_convolution_filter.h")
-_POOLING = ("cpu_pooling.h",)
 
 
 def _two(sizes: Sequence[int], fill: int) -> tuple[int, int]:
@@ -44,7 +41,7 @@ def _geometry(x: Shape, y: Shape, window: Sequence[int], attrs: Attrs, channels:
 
 
 def _called(b: Builder, name: str, geometry: str, inputs: Sequence[Value], shape: Shape,
-            headers: Sequence[str], scratch: bool = False, more: str = "") -> Value:
+            headers: Sequence[str], scratch: bool = False) -> Value:
     """One call of a template with `geometry`, and with scratch memory if need be."""
     dtype = inputs[0].dtype
     kind = C_TYPES[dtype]
@@ -53,46 +50,45 @@ def _called(b: Builder, name: str, geometry: str, inputs: Sequence[Value], shape
         pointers = [program.pointer(v) for v in (*node.inputs, *node.outputs)]
         if scratch:
             pointers.append(f"({kind}*)scratch")
-        return f"{name}<{kind}, {program.structure(geometry)}{more}>({', '.join(pointers)});"
+        return f"{name}<{kind}, {program.structure(geometry)}>({', '.join(pointers)});"
 
     def needed(program: Any) -> str:
         return f"sizeof({kind}) * {name}_scratch<{kind}, {program.structure(geometry)}>"
 
-    node = LibraryCall(name, [compact(b, v) for v in inputs], (geometry, more), headers, emit,
+    node = LibraryCall(name, [b.compact(v) for v in inputs], geometry, headers, emit,
                        needed if scratch else 0)
     return b.library(node, [(tuple(shape), dtype)])[0]
 
 
+def _convolved(b: Builder, name: str, inputs: Sequence[Value], attrs: Attrs, image: Shape, y: Shape,
+               filters: Shape, shape: Shape) -> Value | None:
+    geometry = _geometry(image, y, filters[:-2], attrs, filters[-1])
+    if geometry is None or attrs["groups"] != 1 or inputs[0].dtype not in _FLOATS:
+        return None
+    return _called(b, name, geometry, inputs, shape, _CONVOLUTION, True)
+
+
 @lowers(convolution.convolution_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    image, filters = x
     shape = tuple(specs[0].shape)
-    geometry = _geometry(image.shape, shape, filters.shape[:-2], attrs, filters.shape[-1])
-    if geometry is None or attrs["groups"] != 1 or image.dtype not in _FLOATS:
-        return None
-    return _called(b, "convolution", geometry, [image, filters], shape, _CONVOLUTION, True)
+    return _convolved(b, "convolution", x, attrs, x[0].shape, shape, x[1].shape, shape)
 
 
 @lowers(convolution.input_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     slope, filters = x
     shape = tuple(attrs["shape"])
-    geometry = _geometry(shape, slope.shape, filters.shape[:-2], attrs, filters.shape[-1])
-    if geometry is None or attrs["groups"] != 1 or slope.dtype not in _FLOATS:
-        return None
-    return _called(b, "convolution_input_grad", geometry, [slope, filters], shape, _CONVOLUTION,
-                   True)
+    return _convolved(b, "convolution_input_grad", x, attrs, shape, slope.shape, filters.shape,
+                      shape)
 
 
 @lowers(convolution.filter_grad_)
 def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
     image, slope = x
     shape = tuple(specs[0].shape)
-    geometry = _geometry(image.shape, slope.shape, attrs["size"], attrs, slope.shape[-1])
-    if geometry is None or attrs["groups"] != 1 or image.dtype not in _FLOATS:
-        return None
-    return _called(b, "convolution_filter_grad", geometry, [image, slope], shape, _CONVOLUTION,
-                   True)
+    filters = (*attrs["size"], image.shape[-1], slope.shape[-1])
+    return _convolved(b, "convolution_filter_grad", x, attrs, image.shape, slope.shape, filters,
+                      shape)
 
 
 def _pool(b: Builder, name: str, inputs: list[Value], attrs: Attrs, image: Shape, pooled: Shape,
@@ -100,7 +96,7 @@ def _pool(b: Builder, name: str, inputs: list[Value], attrs: Attrs, image: Shape
     geometry = _geometry(image, pooled, attrs["size"], attrs)
     if geometry is None or inputs[0].dtype not in _FLOATS:
         return None
-    return _called(b, name, geometry, inputs, shape, _POOLING)
+    return _called(b, name, geometry, inputs, shape, ("cpu_pooling.h",))
 
 
 @lowers(pooling.max_pool_)

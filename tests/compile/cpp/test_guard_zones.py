@@ -7,7 +7,6 @@ import pytest
 
 import gtape as tf
 from gtape.compile.ir.nodes import LibraryCall
-from gtape.compile.lowering.indexing import compact
 from gtape.core import guard_zones
 from gtape.core.errors import GuardZoneError
 from gtape.ops.reductions.cumulative import cumsum_
@@ -24,7 +23,7 @@ def _planted(monkeypatch, text, scratch=0):
             return (f"{{ float* x = {program.pointer(v)}; float* y = {program.pointer(out)}; "
                     f"const long n = {out.size}; {text} }}")
 
-        node = LibraryCall("planted", [compact(b, x[0])], text, (), emit, scratch)
+        node = LibraryCall("planted", [b.compact(x[0])], text, (), emit, scratch)
         return b.library(node, [(x[0].shape, x[0].dtype)])[0]
 
     monkeypatch.setattr(cumsum_, "lower", rule)
