@@ -15,8 +15,7 @@ from gtape.opdef.cuda_text import C_TYPES
 from gtape.ops.elementwise import scalars
 from gtape.ops.indexing import getitem
 from gtape.ops.linalg import diagonals
-from gtape.ops.reductions import cumulative
-from gtape.ops.shape import arranging, identity, layout, packing, padding
+from gtape.ops.shape import identity, layout, packing, padding
 from gtape.trace.custom_op import CustomStep
 
 
@@ -141,14 +140,6 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> list[V
             for at, spec in enumerate(specs)]
 
 
-@lowers(arranging.reverse_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value:
-    shape = x[0].shape
-    flipped = {a % len(shape) for a in attrs["axis"]}
-    starts = [n - 1 if i in flipped and n else 0 for i, n in enumerate(shape)]
-    return b.sliced(x[0], starts, [-1 if i in flipped else 1 for i in range(len(shape))], shape)
-
-
 # ---------------------------------------------------------------- arrays put together
 def placed(b: Builder, name: str, parts: Sequence[tuple[Value, StridedLayout]],
            shape: Sequence[int], dtype: str, fill: float | None = None) -> Value:
@@ -235,37 +226,6 @@ def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value 
     strides = dense(shape)
     offset = sum(low * s for (low, _), s in zip(attrs["paddings"], strides))
     return placed(b, "pad", [(value, StridedLayout(strides, offset))], shape, value.dtype, fill)
-
-
-@lowers(arranging.roll_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    (value,) = x
-    if not ready(value):
-        return None
-    shape, strides = value.shape, dense(value.shape)
-    moved = [0] * len(shape)
-    for by, axis in zip(attrs["shift"], attrs["axis"]):
-        moved[axis] = (moved[axis] + by) % shape[axis]
-    # Of each axis the part that stays in order, and the part that enters at the other end.
-    pieces = [[(0, n - by, by)] + ([(n - by, by, 0)] if by else [])
-              for n, by in zip(shape, moved)]
-    parts = []
-    for piece in itertools.product(*pieces):
-        starts, lengths, places = zip(*piece)
-        cut = b.sliced(value, starts, (1,) * len(shape), lengths)
-        parts.append((cut, StridedLayout(strides, sum(p * s for p, s in zip(places, strides)))))
-    return placed(b, "roll", parts, shape, value.dtype)
-
-
-@lowers(cumulative.shift_)
-def _(b: Builder, x: list[Value], attrs: Attrs, specs: Sequence[Spec]) -> Value | None:
-    (value,), axis, by = x, attrs["axis"], attrs["by"]
-    if not ready(value):
-        return None
-    strides, kept = dense(value.shape), value.shape[axis] - 1
-    parts = [(_cut(b, value, axis, int(by < 0), kept),
-              StridedLayout(strides, strides[axis] if by > 0 else 0))] if kept else []
-    return placed(b, "shift", parts, value.shape, value.dtype, attrs["fill"])
 
 
 # ---------------------------------------------------------------- diagonals

@@ -1,4 +1,5 @@
-"""segment_*: sums, means, extremes and products of the rows that share an id.
+"""segment_*: sums, means, extremes and products of the rows that share an id; dynamic_partition and
+dynamic_stitch: rows dealt out by number, and put together again.
 
 The segment_* functions take sorted ids and number the segments up to the last id; the
 unsorted_segment_* functions take any ids, drop negative ones and are told how many segments there
@@ -8,7 +9,7 @@ are.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import SupportsIndex
 
 import numpy as np
@@ -27,7 +28,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.numerics import scatter
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_int, as_tensors, index_tensor
+from gtape.ops.arguments import as_int, as_tensors, index_tensor, named
 from gtape.ops.elementwise.scalars import equal, greater_equal, maximum, sqrt, truncatediv, where
 from gtape.ops.indexing.gathering import rows_or_zero_, scatter_rows_, within
 from gtape.ops.indexing.masking import compress_
@@ -48,8 +49,7 @@ def segment_extreme_(xp: ArrayModule, x: Array, ids: Array, *, count: int, large
     y = (scatter.segment_max if largest else scatter.segment_min)(xp, x, ids, count)
     if zeros:
         present = scatter.segment_count(xp, ids, count) > 0
-        y = xp.where(present.reshape((count,) + (1,) * (x.ndim - 1)), y,
-                        xp.zeros((), x.dtype))
+        y = xp.where(present.reshape((count,) + (1,) * (x.ndim - 1)), y, xp.zeros((), x.dtype))
     return y
 
 
@@ -122,10 +122,9 @@ def _product_of_others(x: Tensor, ids: Tensor) -> Tensor:
 
 
 def _product_before(x: Tensor, count: Tensor, way: int) -> Tensor:
-    """Π of the `count[i]` rows next to row i on one side, without it: -1 before, 1 behind it.
-
-    The product of a stretch is that of its two halves, longer by twice in every step.
-    """
+    """Π of the `count[i]` rows next to row i on one side, without it: -1 before, 1 behind it."""
+    # The product of a stretch is that of its two halves, longer by twice in every step: log₂ n
+    # passes over the data, where a walk along the rows would be n steps of Python.
     n, step = x.spec.shape[0], 1
     y = _near(x, count, way)
     while step < n:
@@ -206,61 +205,76 @@ def _sizes(x: Tensor, ids: Tensor, count: int) -> Tensor:
     return sizes_(ids, count=count, axes=x.ndim - 1, dtype=x.dtype)
 
 
-def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """y[s, …] = Σ data[i, …] over i with segment_ids[i] = s, 0 where there is none.
+def _total(x: Tensor, ids: Tensor, count: int) -> Tensor:
+    return scatter_rows_(x, ids, rows=count)
 
-    Args:
+
+def _mean(x: Tensor, ids: Tensor, count: int) -> Tensor:
+    return _total(x, ids, count) / _sizes(x, ids, count)
+
+
+def _sorted_mean(x: Tensor, ids: Tensor, count: int) -> Tensor:
+    # TensorFlow's segment_mean divides integers as C does; its unsorted one gives floats.
+    if x.dtype.is_integer:
+        return truncatediv(_total(x, ids, count), _sizes(x, ids, count))
+    return _mean(x, ids, count)
+
+
+def _root_mean(x: Tensor, ids: Tensor, count: int) -> Tensor:
+    return _total(x, ids, count) / sqrt(_sizes(x, ids, count))
+
+
+def _product(x: Tensor, ids: Tensor, count: int) -> Tensor:
+    return segment_prod_(x, ids, count=count)
+
+
+def _extreme(largest: bool, zeros: bool) -> Callable[[Tensor, Tensor, int], Tensor]:
+    return lambda x, ids, count: segment_extreme_(x, ids, count=count, largest=largest, zeros=zeros)
+
+
+def _of_sorted(public: str, reduced: Callable[[Tensor, Tensor, int], Tensor], doc: str,
+               more: str = "See `segment_sum`.") -> Callable[..., Tensor]:
+    """The public function of sorted ids."""
+    def function(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
+        return reduced(*_sorted(public, data, segment_ids))
+
+    return named(function, public, f"{doc}\n\n    {more}")
+
+
+def _of_unsorted(public: str, reduced: Callable[[Tensor, Tensor, int], Tensor], doc: str,
+                 more: str = "See `unsorted_segment_sum`.") -> Callable[..., Tensor]:
+    """The public function of any ids, and of composites."""
+    def function(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
+                 name: str | None = None) -> Tensor:
+        return reduced(*_unsorted(public, data, segment_ids, num_segments))
+
+    return takes_composites(named(function, public, f"{doc}\n\n    {more}"))
+
+
+segment_sum = _of_sorted(
+    "segment_sum", _total,
+    "y[s, …] = Σ data[i, …] over i with segment_ids[i] = s, 0 where there is none.",
+    """Args:
         segment_ids: integers [n], >= 0, not decreasing; the last gives the number of segments.
 
     Raises:
         InvalidArgumentError: ids that decrease, are negative, or do not fit `data`.
-    """
-    x, ids, count = _sorted("segment_sum", data, segment_ids)
-    return scatter_rows_(x, ids, rows=count)
-
-
-def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The mean of the rows of each segment, 0 where there is none. See `segment_sum`."""
-    x, ids, count = _sorted("segment_mean", data, segment_ids)
-    total, sizes = scatter_rows_(x, ids, rows=count), _sizes(x, ids, count)
-    if x.dtype.is_integer:
-        return truncatediv(total, sizes)
-    return total / sizes
-
-
-def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The largest of the rows of each segment, 0 where there is none; ties share the gradient.
-
-    See `segment_sum`.
-    """
-    x, ids, count = _sorted("segment_max", data, segment_ids)
-    return segment_extreme_(x, ids, count=count, largest=True, zeros=True)
-
-
-def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The smallest of the rows of each segment, 0 where there is none; ties share the gradient.
-
-    See `segment_sum`.
-    """
-    x, ids, count = _sorted("segment_min", data, segment_ids)
-    return segment_extreme_(x, ids, count=count, largest=False, zeros=True)
-
-
-def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The product of the rows of each segment, 1 where there is none; exact gradient at zeros.
-
-    See `segment_sum`.
-    """
-    x, ids, count = _sorted("segment_prod", data, segment_ids)
-    return segment_prod_(x, ids, count=count)
-
-
-@takes_composites
-def unsorted_segment_sum(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
-                         name: str | None = None) -> Tensor:
-    """y[s, …] = Σ data[I, …] over I with segment_ids[I] = s, 0 where there is none.
-
-    Args:
+    """)
+segment_mean = _of_sorted("segment_mean", _sorted_mean,
+                          "The mean of the rows of each segment, 0 where there is none.")
+segment_max = _of_sorted(
+    "segment_max", _extreme(largest=True, zeros=True),
+    "The largest of the rows of each segment, 0 where there is none; ties share the gradient.")
+segment_min = _of_sorted(
+    "segment_min", _extreme(largest=False, zeros=True),
+    "The smallest of the rows of each segment, 0 where there is none; ties share the gradient.")
+segment_prod = _of_sorted(
+    "segment_prod", _product,
+    "The product of the rows of each segment, 1 where there is none; exact gradient at zeros.")
+unsorted_segment_sum = _of_unsorted(
+    "unsorted_segment_sum", _total,
+    "y[s, …] = Σ data[I, …] over I with segment_ids[I] = s, 0 where there is none.",
+    """Args:
         data: [*I, …].
         segment_ids: integers [*I], below `num_segments`; negative ones are dropped.
 
@@ -269,52 +283,22 @@ def unsorted_segment_sum(data: TensorLike, segment_ids: TensorLike, num_segments
 
     Raises:
         InvalidArgumentError: shapes that do not fit, or (in host memory) an id too large.
-    """
-    x, ids, count = _unsorted("unsorted_segment_sum", data, segment_ids, num_segments)
-    return scatter_rows_(x, ids, rows=count)
-
-
-@takes_composites
-def unsorted_segment_mean(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
-                          name: str | None = None) -> Tensor:
-    """The mean of each segment, 0 where there is none. See `unsorted_segment_sum`."""
-    x, ids, count = _unsorted("unsorted_segment_mean", data, segment_ids, num_segments)
-    return scatter_rows_(x, ids, rows=count) / _sizes(x, ids, count)
-
-
-@takes_composites
-def unsorted_segment_sqrt_n(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
-                            name: str | None = None) -> Tensor:
-    """The sum of each segment divided by √(number of rows). See `unsorted_segment_sum`."""
-    x, ids, count = _unsorted("unsorted_segment_sqrt_n", data, segment_ids, num_segments)
-    return scatter_rows_(x, ids, rows=count) / sqrt(_sizes(x, ids, count))
-
-
-@takes_composites
-def unsorted_segment_max(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
-                         name: str | None = None) -> Tensor:
-    """The largest of each segment, the lowest finite value where there is none; ties share the
-    gradient. See `unsorted_segment_sum`."""
-    x, ids, count = _unsorted("unsorted_segment_max", data, segment_ids, num_segments)
-    return segment_extreme_(x, ids, count=count, largest=True)
-
-
-@takes_composites
-def unsorted_segment_min(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
-                         name: str | None = None) -> Tensor:
-    """The smallest of each segment, the highest finite value where there is none; ties share the
-    gradient. See `unsorted_segment_sum`."""
-    x, ids, count = _unsorted("unsorted_segment_min", data, segment_ids, num_segments)
-    return segment_extreme_(x, ids, count=count, largest=False)
-
-
-@takes_composites
-def unsorted_segment_prod(data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex,
-                          name: str | None = None) -> Tensor:
-    """The product of each segment, 1 where there is none; exact gradient at zeros. See
-    `unsorted_segment_sum`."""
-    x, ids, count = _unsorted("unsorted_segment_prod", data, segment_ids, num_segments)
-    return segment_prod_(x, ids, count=count)
+    """)
+unsorted_segment_mean = _of_unsorted("unsorted_segment_mean", _mean,
+                                     "The mean of each segment, 0 where there is none.")
+unsorted_segment_sqrt_n = _of_unsorted("unsorted_segment_sqrt_n", _root_mean,
+                                       "The sum of each segment divided by √(number of rows).")
+unsorted_segment_max = _of_unsorted(
+    "unsorted_segment_max", _extreme(largest=True, zeros=False),
+    "The largest of each segment, the lowest finite value where there is none; ties share the\n"
+    "    gradient.")
+unsorted_segment_min = _of_unsorted(
+    "unsorted_segment_min", _extreme(largest=False, zeros=False),
+    "The smallest of each segment, the highest finite value where there is none; ties share the\n"
+    "    gradient.")
+unsorted_segment_prod = _of_unsorted(
+    "unsorted_segment_prod", _product,
+    "The product of each segment, 1 where there is none; exact gradient at zeros.")
 
 
 # ---------------------------------------------------------------- rows dealt out and put together

@@ -5,6 +5,7 @@ An exclusive total is the inclusive one, moved by one place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,27 +20,28 @@ from gtape.core.op import case
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.numerics.sums import running_sum
-from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_int, taken
+from gtape.opdef.composite import composite
+from gtape.opdef.primitive import Primitive, primitive
+from gtape.ops.arguments import as_int, named, taken
 from gtape.ops.elementwise.scalars import exp, maximum
+from gtape.ops.indexing.getitem import WHOLE_AXIS, getitem_
 from gtape.ops.shape.casting import cast
+from gtape.ops.shape.padding import pad_
 
 
-def _along(ndim: int, axis: int, part: slice) -> tuple[slice, ...]:
-    return (slice(None),) * axis + (part,) + (slice(None),) * (ndim - axis - 1)
-
-
-@primitive(linear="x", tf_name="Roll")
-def shift_(xp: ArrayModule, x: Array, *, axis: int, by: int, fill: float = 0.0) -> Array:
+@composite(tf_name="Roll")
+def shift_(x: Tensor, *, axis: int, by: int, fill: float = 0.0) -> Tensor:
     """y[j] = x[j - by] along `axis`, and `fill` where there is none; `by` is 1 or -1."""
-    y = xp.full(x.shape, fill, x.dtype)
-    later, sooner = slice(1, None), slice(None, -1)
-    into, of = (later, sooner) if by == 1 else (sooner, later)
-    y[_along(x.ndim, axis, into)] = x[_along(x.ndim, axis, of)]
-    return y
+    kept = [("slice", 0, -1, None) if by == 1 else ("slice", 1, None, None)]
+    new = (1, 0) if by == 1 else (0, 1)
+    # An axis of length 0 has no place for the new one.
+    if not x.spec.shape[axis]:
+        return x
+    rest = getitem_(x, key=(*[WHOLE_AXIS] * axis, *kept))
+    around = [new if i == axis else (0, 0) for i in range(x.ndim)]
+    return pad_(rest, paddings=tuple(around), value=fill)
 
 
-shift_.infer(lambda x, **_: x)
 shift_.vjp(x=lambda g, *, axis, by: shift_(g, axis=axis, by=-by))
 shift_.cases = [case((3, 2), axis=0, by=1, fill=1.0), case((2, 3), axis=1, by=-1)]
 
@@ -78,8 +80,9 @@ linear_scan_.cases = [case((5, 2), (5, 2), axis=0), case((2, 4), (2, 4), axis=1,
 
 
 def _running(xp: ArrayModule, function: Any, x: Array, axis: int, reverse: bool) -> Array:
-    wide = x.astype(running_type(x.dtype), copy=False)
     # Two-byte floats are summed in float32, as by every sum.
+    wide = x.astype(running_type(x.dtype), copy=False)
+    # A flipped view on either side: ufuncs accumulate from the front alone.
     if reverse:
         return xp.flip(function(xp.flip(wide, axis), axis), axis).astype(x.dtype, copy=False)
     return function(wide, axis).astype(x.dtype, copy=False)
@@ -161,60 +164,34 @@ def _(g: Tensor, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
 cumulative_logsumexp_.cases = _CASES
 
 
-def _prepared(name: str, x: TensorLike, axis: int) -> tuple[Tensor, int]:
-    tensor = convert(x)
-    if not tensor.ndim:
-        raise InvalidArgumentError(f"{name}: a scalar has no axis to run along; got {tensor.spec}")
-    return tensor, normal_axes(name, as_int(axis, f"{name}: axis"), tensor.ndim)[0]
+def _cumulative(op: Primitive, start: float, formula: str, refuses: str) -> Callable[..., Any]:
+    """The public function of `op`, whose total of nothing is `start`."""
+    public = op.name.rstrip("_")
 
+    def function(x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
+                 name: str | None = None) -> Tensor:
+        tensor = convert(x)
+        if not tensor.ndim:
+            raise InvalidArgumentError(f"{public}: a scalar has no axis to run along; got "
+                                       f"{tensor.spec}")
+        (at,) = normal_axes(public, as_int(axis, f"{public}: axis"), tensor.ndim)
+        y = op(tensor, axis=at, reverse=bool(reverse))
+        return shift_(y, axis=at, by=-1 if reverse else 1, fill=start) if exclusive else y
 
-def _moved(totals: Tensor, axis: int, reverse: bool, fill: float) -> Tensor:
-    return shift_(totals, axis=axis, by=-1 if reverse else 1, fill=fill)
-
-
-def cumsum(x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
-           name: str | None = None) -> Tensor:
-    """y[j] = Σ x[k] over k <= j along `axis`.
+    return named(function, public, f"""{formula}
 
     Args:
-        exclusive: over k < j, so that y begins with 0.
+        exclusive: over k < j, so that y begins with {start:g}.
         reverse: from the end: k >= j, or k > j.
 
     Raises:
-        InvalidArgumentError: a scalar, no such axis, or bools.
-    """
-    found, at = _prepared("cumsum", x, axis)
-    y = cumsum_(found, axis=at, reverse=bool(reverse))
-    return _moved(y, at, reverse, 0.0) if exclusive else y
+        InvalidArgumentError: a scalar, no such axis, or {refuses}.
+    """)
 
 
-def cumprod(x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
-            name: str | None = None) -> Tensor:
-    """y[j] = Π x[k] over k <= j along `axis`; the gradient is exact where x is 0.
-
-    Args:
-        exclusive: over k < j, so that y begins with 1.
-        reverse: from the end: k >= j, or k > j.
-
-    Raises:
-        InvalidArgumentError: a scalar, no such axis, or bools.
-    """
-    found, at = _prepared("cumprod", x, axis)
-    y = cumprod_(found, axis=at, reverse=bool(reverse))
-    return _moved(y, at, reverse, 1.0) if exclusive else y
-
-
-def cumulative_logsumexp(x: TensorLike, axis: Any = 0, exclusive: bool = False,
-                         reverse: bool = False, name: str | None = None) -> Tensor:
-    """y[j] = log Σ exp x[k] over k <= j along `axis`, without overflow.
-
-    Args:
-        exclusive: over k < j, so that y begins with -inf.
-        reverse: from the end: k >= j, or k > j.
-
-    Raises:
-        InvalidArgumentError: a scalar, no such axis, or not real floating numbers.
-    """
-    found, at = _prepared("cumulative_logsumexp", x, axis)
-    y = cumulative_logsumexp_(found, axis=at, reverse=bool(reverse))
-    return _moved(y, at, reverse, -np.inf) if exclusive else y
+cumsum = _cumulative(cumsum_, 0.0, "y[j] = Σ x[k] over k <= j along `axis`.", "bools")
+cumprod = _cumulative(cumprod_, 1.0, "y[j] = Π x[k] over k <= j along `axis`; the gradient is "
+                                     "exact where x is 0.", "bools")
+cumulative_logsumexp = _cumulative(
+    cumulative_logsumexp_, -np.inf, "y[j] = log Σ exp x[k] over k <= j along `axis`, without "
+                                    "overflow.", "not real floating numbers")

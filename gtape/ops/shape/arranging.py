@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gtape.core.annotations import IntsLike, TensorLike
@@ -16,27 +14,25 @@ from gtape.core.op import case
 from gtape.core.placement import at_home
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
+from gtape.opdef.composite import composite
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, host_value, index_tensor
 from gtape.ops.indexing.gathering import gather_, rows_or_zero_, within
+from gtape.ops.indexing.getitem import WHOLE_AXIS, getitem_
 from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.layout import broadcast_to_, reshape, reshape_
+from gtape.ops.shape.packing import concat_, split_
 
 Ints = tuple[int, ...]
 
 
-@primitive(linear="x", tf_name="Tile")
-def tile_(xp: ArrayModule, x: Array, *, multiples: Ints) -> Array:
+@composite(tf_name="Tile")
+def tile_(x: Tensor, *, multiples: Ints) -> Tensor:
     """x, multiples[i] times along axis i."""
-    return xp.tile(x, multiples)
-
-
-@tile_.infer
-def _(x: Spec, *, multiples: Ints) -> Spec:
-    if len(multiples) != x.ndim or any(m < 0 for m in multiples):
-        raise InvalidArgumentError(f"tile: multiples must hold {x.ndim} numbers >= 0, one for each "
-                                   f"axis of {x}; got {list(multiples)}")
-    return x.reshaped(tuple(n * m for n, m in zip(x.shape, multiples)))
+    shape = x.spec.shape
+    apart = reshape_(x, shape=tuple(n for length in shape for n in (1, length)))
+    wide = broadcast_to_(apart, shape=tuple(n for pair in zip(multiples, shape) for n in pair))
+    return reshape_(wide, shape=tuple(n * m for n, m in zip(shape, multiples)))
 
 
 @tile_.vjp("x")
@@ -45,15 +41,6 @@ def _(g: Tensor, x_spec: Spec, *, multiples: Ints) -> Tensor:
     return reduce_sum_(reshape_(g, shape=split), axis=tuple(range(0, len(split), 2)))
 
 
-@tile_.defined
-def _(x: Any, *, multiples: Ints) -> Any:
-    shape = x.spec.shape
-    apart = reshape_(x, shape=tuple(n for length in shape for n in (1, length)))
-    wide = broadcast_to_(apart, shape=tuple(n for pair in zip(multiples, shape) for n in pair))
-    return reshape_(wide, shape=tuple(n * m for n, m in zip(shape, multiples)))
-
-
-tile_.literal = True
 tile_.cases = [case((2, 3), multiples=(2, 1)), case((), multiples=()), case((2,), multiples=(0,))]
 
 
@@ -64,17 +51,20 @@ def tile(input: TensorLike, multiples: IntsLike, name: str | None = None) -> Ten
     Raises:
         InvalidArgumentError: `multiples` does not hold one number >= 0 for each axis.
     """
-    return tile_(convert(input), multiples=as_ints(multiples, "tile: multiples"))
+    x, counts = convert(input), as_ints(multiples, "tile: multiples")
+    if len(counts) != x.ndim or any(m < 0 for m in counts):
+        raise InvalidArgumentError(f"tile: multiples must hold {x.ndim} numbers >= 0, one for each "
+                                   f"axis of {x.spec}; got {list(counts)}")
+    return tile_(x, multiples=counts)
 
 
-@primitive(linear="x", tf_name="Repeat")
-def repeat_(xp: ArrayModule, x: Array, *, repeats: int, axis: int) -> Array:
+@composite(tf_name="Repeat")
+def repeat_(x: Tensor, *, repeats: int, axis: int) -> Tensor:
     """Every slice along `axis`, `repeats` times in a row."""
-    return xp.repeat(x, repeats, axis=axis)
-
-
-repeat_.infer(lambda x, *, repeats, axis:
-              x.reshaped((*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1:])))
+    before, length, after = x.spec.shape[:axis], x.spec.shape[axis], x.spec.shape[axis + 1:]
+    wide = broadcast_to_(reshape_(x, shape=(*before, length, 1, *after)),
+                         shape=(*before, length, repeats, *after))
+    return reshape_(wide, shape=(*before, length * repeats, *after))
 
 
 @repeat_.vjp("x")
@@ -83,15 +73,6 @@ def _(g: Tensor, x_spec: Spec, *, repeats: int, axis: int) -> Tensor:
     return reduce_sum_(reshape_(g, shape=split), axis=(axis + 1,))
 
 
-@repeat_.defined
-def _(x: Any, *, repeats: int, axis: int) -> Spec:
-    before, length, after = x.spec.shape[:axis], x.spec.shape[axis], x.spec.shape[axis + 1:]
-    wide = broadcast_to_(reshape_(x, shape=(*before, length, 1, *after)),
-                         shape=(*before, length, repeats, *after))
-    return reshape_(wide, shape=(*before, length * repeats, *after))
-
-
-repeat_.literal = True
 repeat_.cases = [case((2, 3), repeats=2, axis=1), case((3,), repeats=0, axis=0)]
 
 
@@ -125,13 +106,13 @@ def repeat(input: TensorLike, repeats: IntsLike, axis: IntsLike | None = None,
     return rows_or_zero_(x, index) if at == 0 else gather_(x, index, axis=at)
 
 
-@primitive(linear="x", tf_name="ReverseV2")
-def reverse_(xp: ArrayModule, x: Array, *, axis: Ints) -> Array:
+@composite(tf_name="ReverseV2")
+def reverse_(x: Tensor, *, axis: Ints) -> Tensor:
     """x backwards along `axis`; its own adjoint."""
-    return xp.flip(x, axis)
+    return getitem_(x, key=tuple(("slice", None, None, -1) if i in axis else WHOLE_AXIS
+                                 for i in range(x.ndim)))
 
 
-reverse_.infer(lambda x, **_: x)
 reverse_.vjp(x=lambda g, *, axis: reverse_(g, axis=axis))
 reverse_.cases = [case((2, 3), axis=(0, 1)), case((2, 3), axis=())]
 
@@ -193,13 +174,18 @@ def reverse_sequence(input: TensorLike, seq_lengths: TensorLike, seq_axis: IntsL
     return reverse_sequence_(x, lengths, seq_axis=along, batch_axis=rows)
 
 
-@primitive(linear="x", tf_name="Roll")
-def roll_(xp: ArrayModule, x: Array, *, shift: Ints, axis: Ints) -> Array:
+@composite(tf_name="Roll")
+def roll_(x: Tensor, *, shift: Ints, axis: Ints) -> Tensor:
     """x moved by shift[i] along axis[i]; what leaves at one end enters at the other."""
-    return xp.roll(x, shift, axis)
+    for by, at in zip(shift, axis):
+        length = x.spec.shape[at]
+        # The last `by` slices come first. None move along an axis without any.
+        by = by % length if length else 0
+        if by:
+            x = concat_(*split_(x, sizes=(length - by, by), axis=at)[::-1], axis=at)
+    return x
 
 
-roll_.infer(lambda x, **_: x)
 roll_.vjp(x=lambda g, *, shift, axis: roll_(g, shift=tuple(-n for n in shift), axis=axis))
 roll_.cases = [case((2, 3), shift=(1, -2), axis=(0, 1)), case((4,), shift=(1, 1), axis=(0, 0))]
 
@@ -231,16 +217,10 @@ def meshgrid(*args: object, indexing: str = "xy", name: str | None = None) -> li
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij'; got {shown(indexing)}")
     vectors = [reshape(convert(a), (-1,)) for a in args]
-    count = len(vectors)
-    places = list(range(count))
-    if indexing == "xy" and count > 1:
-        places[:2] = [1, 0]
-    lengths = [0] * count
-    for place, v in zip(places, vectors):
-        lengths[place] = v.spec.shape[0]
-    parts = []
-    for place, v in zip(places, vectors):
-        stretched = [1] * count
-        stretched[place] = v.spec.shape[0]
-        parts.append(broadcast_to_(reshape_(v, shape=tuple(stretched)), shape=tuple(lengths)))
-    return parts
+    axes = list(range(len(vectors)))
+    if indexing == "xy":
+        axes[:2] = axes[:2][::-1]
+    lengths = [vectors[axes.index(i)].spec.shape[0] for i in range(len(axes))]
+    return [broadcast_to_(reshape_(v, shape=tuple(n if i == axis else 1
+                                                  for i, n in enumerate(lengths))),
+                          shape=tuple(lengths)) for axis, v in zip(axes, vectors)]

@@ -51,8 +51,8 @@ def behind(axis: int | tuple[int, ...]) -> Any:
          moments.reduce_variance_, norms.euclidean_norm_, sums.share_,
          softmax.softmax_, softmax.softmax_grad_, softmax.log_softmax_, softmax.log_softmax_grad_,
          cumulative.cumsum_, cumulative.cumprod_,
-         cumulative.cumulative_logsumexp_, cumulative.shift_, cumulative.linear_scan_,
-         sorting.arg_extreme_, arranging.reverse_, arranging.roll_, arranging.repeat_,
+         cumulative.cumulative_logsumexp_, cumulative.linear_scan_,
+         sorting.arg_extreme_,
          packing.concat_, packing.stack_, packing.split_, packing.unstack_)
 def _along(op: Op, xs: Operands, attrs: Attrs) -> tuple[Tensor, ...]:
     return run(op, [x.full() for x in xs], attrs | {"axis": behind(attrs["axis"])})

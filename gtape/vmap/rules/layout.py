@@ -10,7 +10,7 @@ from gtape.core.tensor import Tensor
 from gtape.ops.indexing import getitem
 from gtape.ops.indexing.getitem import WHOLE_AXIS
 from gtape.ops.reductions import reductions
-from gtape.ops.shape import arranging, layout, padding
+from gtape.ops.shape import layout, padding
 from gtape.ops.shape.layout import broadcast_to_, reshape_, sum_to_
 from gtape.vmap.operand import Attrs, Operand, batches
 from gtape.vmap.rules.axes import Operands, behind, run
@@ -50,11 +50,6 @@ def _(op: Op, xs: Operands, attrs: Attrs) -> tuple[Tensor, ...]:
 @batches(layout.transpose_)
 def _(op: Op, xs: Operands, attrs: Attrs) -> tuple[Tensor, ...]:
     return run(op, [xs[0].tensor], {"perm": (0, *behind(attrs["perm"]))})
-
-
-@batches(arranging.tile_)
-def _(op: Any, xs: Operands, attrs: Attrs) -> Any:
-    return run(op, [xs[0].tensor], {"multiples": (1, *attrs["multiples"])})
 
 
 @batches(padding.pad_, padding.mirror_pad_, padding.mirror_fold_)
