@@ -23,10 +23,7 @@ from gtape.core.tensor import Tensor
 
 def host_value(value: TensorLike, what: str) -> np.ndarray:
     """The numbers of an argument that must be known before computing: a shape, an axis, a count.
-
-    Raises:
-        InvalidArgumentError: they are known only at a call, or there are none.
-    """
+    Raises InvalidArgumentError: they are known only at a call, or there are none."""
     if isinstance(value, (Tensor, Readable)):
         tensor = value._read_() if isinstance(value, Readable) else value
         if not hasattr(tensor, "_peek"):
@@ -46,11 +43,8 @@ def host_value(value: TensorLike, what: str) -> np.ndarray:
 
 
 def host(tensor: Tensor) -> np.ndarray:
-    """The numbers of a tensor in host memory.
-
-    Raises:
-        NotTraceableError: they are not known while tracing.
-    """
+    """The numbers of a tensor in host memory. Raises NotTraceableError: they are not known while
+    tracing."""
     return np.asarray(tensor._peek())
 
 
@@ -69,11 +63,7 @@ def as_int(value: Any, what: str) -> int:
 
 
 def as_float(value: TensorLike, what: str) -> float:
-    """One real number.
-
-    Raises:
-        InvalidArgumentError: `value` is none.
-    """
+    """One real number. Raises InvalidArgumentError: `value` is none."""
     array = host_value(value, what)
     if array.ndim or (array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16"):
         raise InvalidArgumentError(f"{what} must be one real scalar; got {shown(value)}")
@@ -81,11 +71,7 @@ def as_float(value: TensorLike, what: str) -> float:
 
 
 def as_items(value: Any, what: str) -> list[Any]:
-    """The items of a list or another iterable.
-
-    Raises:
-        TypeError: `value` is none.
-    """
+    """The items of a list or another iterable. Raises TypeError: `value` is none."""
     try:
         return list(value)
     except TypeError:
@@ -93,11 +79,8 @@ def as_items(value: Any, what: str) -> list[Any]:
 
 
 def as_strings(value: TensorLike, what: str) -> Tensor:
-    """A tensor of strings, also from an empty list.
-
-    Raises:
-        InvalidArgumentError: `value` is none.
-    """
+    """A tensor of strings, also from an empty list. Raises InvalidArgumentError: `value` is
+    none."""
     empty = isinstance(value, (list, tuple)) and not value
     x = convert(value, string if empty else None)
     if x.dtype is not string:
@@ -124,22 +107,15 @@ def as_bytes(value: TensorLike, what: str) -> bytes:
 
 
 def as_function(value: Callable[..., object], what: str) -> Callable[..., Any]:
-    """A function, or another object that can be called.
-
-    Raises:
-        TypeError: `value` is none.
-    """
+    """A function, or another object that can be called. Raises TypeError: `value` is none."""
     if not callable(value):
         raise TypeError(f"{what} must be a function; got {shown(value)}")
     return value
 
 
 def as_ints(value: Any, what: str) -> tuple[int, ...]:
-    """A tuple of integers from an int, a sequence, a TensorShape or an integer tensor.
-
-    Raises:
-        TypeError: it holds something else. Floating scalars in a list, if tensors, are cut off.
-    """
+    """A tuple of integers from an int, a sequence, a TensorShape or an integer tensor. Raises
+    TypeError: it holds something else. Floating scalars in a list, if tensors, are cut off."""
     if isinstance(value, TensorShape):
         return tuple(value.as_list())  # type: ignore[arg-type]
     if isinstance(value, (int, np.integer)):
@@ -198,11 +174,7 @@ def as_tensors(values: object, name: str) -> list[Tensor]:
 
 
 def one_dtype(name: str, tensors: tuple[Spec, ...]) -> DType:
-    """The common dtype of tensors or specs.
-
-    Raises:
-        InvalidArgumentError: they differ.
-    """
+    """The common dtype of tensors or specs. Raises InvalidArgumentError: they differ."""
     first = tensors[0].dtype
     for other in tensors[1:]:
         if other.dtype is not first:
@@ -222,11 +194,7 @@ _TAKEN: dict[str, Callable[[DType], bool]] = {
 
 
 def taken(name: str, what: str, x: Spec, hint: str = "") -> Spec:
-    """`x`, of which `name` takes `what`.
-
-    Raises:
-        InvalidArgumentError: it is something else.
-    """
+    """`x`, of which `name` takes `what`. Raises InvalidArgumentError: it is something else."""
     if not _TAKEN[what](x.dtype):
         raise InvalidArgumentError(f"{name} takes {what}; got {x}{hint}")
     return x
@@ -246,11 +214,8 @@ def optional_dtype(dtype: object) -> DType | None:
 
 
 def index_tensor(value: TensorLike, name: str, like: Tensor) -> Tensor:
-    """An integer tensor of indices on the device of `like`.
-
-    Raises:
-        InvalidArgumentError: it does not hold integers.
-    """
+    """An integer tensor of indices on the device of `like`. Raises InvalidArgumentError: it does
+    not hold integers."""
     x = convert(value, None, like._t.device)
     if not x.dtype.is_integer:
         if not x.spec.shape or 0 not in x.spec.shape:

@@ -18,11 +18,8 @@ from gtape.ops.shape.casting import cast
 
 
 def finfo(dtype: object) -> Any:
-    """The limits of a floating dtype: `numpy.finfo`, or that of ml-dtypes for its types.
-
-    Raises:
-        ValueError: `dtype` is not floating.
-    """
+    """The limits of a floating dtype: `numpy.finfo`, or that of ml-dtypes for its types. Raises
+    ValueError: `dtype` is not floating."""
     wanted = as_dtype(dtype)
     if not (wanted.is_floating or wanted.is_complex):
         raise ValueError(f"finfo takes a floating dtype; got {wanted!r}. Use iinfo")
@@ -30,11 +27,8 @@ def finfo(dtype: object) -> Any:
 
 
 def iinfo(dtype: object) -> Any:
-    """The limits of an integer dtype: `numpy.iinfo`.
-
-    Raises:
-        ValueError: `dtype` is not an integer type.
-    """
+    """The limits of an integer dtype: `numpy.iinfo`. Raises ValueError: `dtype` is not an integer
+    type."""
     wanted = as_dtype(dtype)
     if not wanted.is_integer:
         raise ValueError(f"iinfo takes an integer dtype; got {wanted!r}. Use finfo")

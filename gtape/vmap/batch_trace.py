@@ -183,11 +183,8 @@ class BatchTracer(Tracer):
             tracing.reset(traced)
 
     def local(self, tensor: Tensor) -> Tensor:
-        """`tensor`, which may belong to the batch, or to a trace around it.
-
-        Raises:
-            TypeError: it belongs to a trace that has ended.
-        """
+        """`tensor`, which may belong to the batch, or to a trace around it. Raises TypeError: it
+        belongs to a trace that has ended."""
         if type(tensor) is not SymbolicTensor or tensor._tracer is self or self.outer is None:
             return tensor
         return self.outer.local(tensor)
@@ -290,11 +287,7 @@ NEEDS_ELEMENTS = (NotTraceableError, OperatorNotAllowedInGraphError, NotImplemen
 def batch_of(fn: Callable[[Any], Any], elems: TensorLike, leaves: Sequence[Tensor], count: int,
              ) -> tuple[BatchTracer, list[Tensor], Any]:
     """A batch of the elements of `elems`, whose tensors are `leaves`, with fn's results: flat, and
-    as they are.
-
-    Raises:
-        NEEDS_ELEMENTS: `fn` cannot be applied to all elements at once.
-    """
+    as they are. Raises NEEDS_ELEMENTS: `fn` cannot be applied to all elements at once."""
     (size,) = require_known((count,))
     batch = BatchTracer(size)
     elements = [getitem_(x, key=(0,)) if x.spec.shape[0] == 1 != size else batch.enter(x)

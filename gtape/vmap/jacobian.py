@@ -86,11 +86,8 @@ class _Rows:
 
     def all(self, lead: int) -> list[Any]:
         """For each source the rows along a new axis behind `lead` others; None where nothing
-        connects.
-
-        Row i is the gradient for the cotangent that is one at the flat position i of the target,
-        not counting its first `lead` axes, and zero elsewhere.
-        """
+        connects. Row i is the gradient for the cotangent that is one at the flat position i of the
+        target, not counting its first `lead` axes, and zero elsewhere."""
         with self.value._t.device.scope():
             return self._all(lead)
 
@@ -105,11 +102,9 @@ class _Rows:
         return [_stacked(column, lead, self.tensors) for column in zip(*rows)]
 
     def _few(self, count: int) -> bool:
-        """Whether so few and small rows are found sooner one by one.
-
-        In a walk of bare arrays most steps cost four times those of elementwise ops. A batch costs
-        ten of these for each record, and forty besides.
-        """
+        """Whether so few and small rows are found sooner one by one. In a walk of bare arrays most
+        steps cost four times those of elementwise ops. A batch costs ten of these for each record,
+        and forty besides."""
         records = self.records
         if count > _FEW or self.largest > _SMALL:
             return False

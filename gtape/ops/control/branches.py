@@ -32,12 +32,9 @@ from gtape.trace.subgraph import ClosedOver, Subgraph, SubgraphOp, pack
 
 def choose(name: str, chosen: Tensor, functions: Sequence[Callable[[], object]],
            at: Callable[[Any], int], labels: Sequence[str]) -> Any:
-    """The result of `functions[at(number)]()`, where `chosen` has the number at every call.
-
-    Raises:
-        TypeError: dtypes of results differ from branch to branch, or their containers do.
-        ValueError: structures or shapes differ, or one gives None where another gives a value.
-    """
+    """The result of `functions[at(number)]()`, where `chosen` has the number at every call. Raises
+    TypeError: dtypes of results differ from branch to branch, or their containers do; ValueError:
+    structures or shapes differ, or one gives None where another gives a value."""
     inputs = _traced(name, functions, labels)
     return _left(inputs, _one(name, chosen, inputs, at))
 
@@ -97,11 +94,8 @@ def _check_alike(name: str, one: tuple[Subgraph, str], other: tuple[Subgraph, st
 
 
 def chosen_cond(pred: Tensor, true_fn: Callable[[], object], false_fn: Callable[[], object]) -> Any:
-    """`true_fn()` at the calls for which `pred` holds, else `false_fn()`.
-
-    Raises:
-        NotTraceableError: a function cannot be traced, and no call could run as Python instead.
-    """
+    """`true_fn()` at the calls for which `pred` holds, else `false_fn()`. Raises NotTraceableError:
+    a function cannot be traced, and no call could run as Python instead."""
     bodies = []
     for fn, label, other in ((true_fn, "true_fn", false_fn), (false_fn, "false_fn", true_fn)):
         try:
@@ -118,12 +112,9 @@ def chosen_cond(pred: Tensor, true_fn: Callable[[], object], false_fn: Callable[
 
 def chosen_case(preds: Sequence[object], functions: Sequence[Callable[[], object]],
                 default: Callable[..., object] | None, exclusive: bool) -> Any:
-    """The result of the first function whose condition holds at a call, else of `default`.
-
-    Raises:
-        InvalidArgumentError: at a call, where none holds and there is no default, or several do and
-            `exclusive` is true.
-    """
+    """The result of the first function whose condition holds at a call, else of `default`. Raises
+    InvalidArgumentError: at a call, where none holds and there is no default, or several do and
+    `exclusive` is true."""
     held = [reshape_(cast(convert(p), bool_), shape=()) for p in preds]
     every = [*functions, *([] if default is None else [default])]
 
@@ -198,11 +189,8 @@ def _size(tensor: Tensor) -> int:
 
 def computed_both(pred: Tensor, inputs: ClosedOver) -> list[Tensor]:
     """The results of the first body where `pred` holds, else those of the second; then what they
-    leave in the states that one of them writes.
-
-    Raises:
-        ValueError: a body changes the shape of a state.
-    """
+    leave in the states that one of them writes. Raises ValueError: a body changes the shape of a
+    state."""
     inputs.state_types()  # for its error
     captured, state = inputs.split(inputs.values())
     ends = []
@@ -230,11 +218,8 @@ premise_.cases = [case(np.array(True), expected=True, why="x", dtypes=("bool",))
 
 
 def suppose(pred: Tensor, expected: bool, reason: NotTraceableError) -> None:
-    """Let the present trace serve only the calls for which `pred` is `expected`.
-
-    Raises:
-        NotTraceableError: the `reason` given; there is no Python code to run for other calls.
-    """
+    """Let the present trace serve only the calls for which `pred` is `expected`. Raises
+    NotTraceableError: the `reason` given; there is no Python code to run for other calls."""
     if not tracer_now().outermost.replaceable:
         raise reason
     with paused():
@@ -242,12 +227,9 @@ def suppose(pred: Tensor, expected: bool, reason: NotTraceableError) -> None:
 
 
 def check_premises(graph: Graph, replaceable: bool) -> None:
-    """See to it that a call can run as Python where a premise does not hold.
-
-    Raises:
-        NotTraceableError: it cannot, or may have printed a line by then, or done something else
-            that would be done again.
-    """
+    """See to it that a call can run as Python where a premise does not hold. Raises
+    NotTraceableError: it cannot, or may have printed a line by then, or done something else that
+    would be done again."""
     done = False
     for node in graph.nodes:
         steps = list(_steps(node))

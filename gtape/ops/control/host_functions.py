@@ -25,11 +25,8 @@ from gtape.trace.host_callback import HostCallback
 
 
 def _typed(result: object, wanted: object, name: str) -> Any:
-    """The results as tensors of the dtypes asked for.
-
-    Raises:
-        ValueError: another number of results.
-    """
+    """The results as tensors of the dtypes asked for. Raises ValueError: another number of
+    results."""
     if wanted is None or isinstance(wanted, (list, tuple)):
         dtypes = [_dtype(d) for d in wanted or ()]
         results = [] if result is None else (
@@ -58,11 +55,8 @@ class _Slot:
 
 
 def _types(wanted: Any, name: str) -> list[tuple[Spec, ArrayType]]:
-    """The types of the results of a function that is called when the traced function runs.
-
-    Raises:
-        NotTraceableError: `wanted` does not say their shapes.
-    """
+    """The types of the results of a function that is called when the traced function runs. Raises
+    NotTraceableError: `wanted` does not say their shapes."""
     given = wanted if isinstance(wanted, (list, tuple)) else [] if wanted is None else [wanted]
     types = []
     for spec in given:

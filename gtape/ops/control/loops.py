@@ -313,11 +313,8 @@ def _finished(value: TensorLike) -> Any:
 
 
 def _check_dtypes(before: TensorLike, after: TensorLike) -> None:
-    """Refuse in an unrolled loop what one that is not unrolled cannot do.
-
-    Raises:
-        InvalidArgumentError: a loop variable changes its dtype.
-    """
+    """Refuse in an unrolled loop what one that is not unrolled cannot do. Raises
+    InvalidArgumentError: a loop variable changes its dtype."""
     for i, (old, new) in enumerate(zip(nest.flatten(before), nest.flatten(after))):
         if isinstance(new, Tensor) and not hasattr(old, "gather"):
             dtype = old.dtype if isinstance(old, Tensor) else convert(old).dtype

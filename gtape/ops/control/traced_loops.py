@@ -38,11 +38,8 @@ class LoopVars:
         return nest.pack_sequence_as(self.structure, leaves)
 
     def flat(self, result: Any, name: str) -> list[Tensor]:
-        """What a body made of them, which must be alike.
-
-        Raises:
-            ValueError: another structure, dtype or shape.
-        """
+        """What a body made of them, which must be alike. Raises ValueError: another structure,
+        dtype or shape."""
         nest.assert_same_structure(list(self.structure), list(result))
         leaves = nest.flatten(result)
         parts = []
@@ -88,12 +85,8 @@ def _shapes_of_arrays(body: Callable[..., Any], values: Any) -> None:
 def traced_while(cond: Callable[..., Any], body: Callable[..., Any], values: Any, limit: Any,
                  invariants: Any) -> Any:
     """The loop variables when `cond` holds no more: one step, whose number of turns is found at
-    each call.
-
-    Raises:
-        ValueError: `body` changes structure, dtype or shape of a loop variable.
-        NotTraceableError: it does so by a shape invariant.
-    """
+    each call. Raises ValueError: `body` changes structure, dtype or shape of a loop variable;
+    NotTraceableError: it does so by a shape invariant."""
     def flat_body(*tensors: Tensor) -> list[Tensor]:
         result = body(*first.packed(tensors))
         return first.flat(result if isinstance(result, (list, tuple)) else (result,), "while_loop")

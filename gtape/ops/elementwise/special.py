@@ -94,10 +94,8 @@ zeta: Any = _declare("zeta(x, q)", "zeta", names=("x", "q"), domain=(1.5, 3.0), 
 
 
 def _igamma_series(order: int) -> Callable[..., Any]:
-    """∂P/∂a or ∂²P/∂a² by the terms xᵃ⁺ⁿ e⁻ˣ / Γ(a + n + 1) of P(a, x): DLMF 8.7.1.
-
-    A term's logarithm has the slope s = log x - ψ(a + n + 1) in a, and that the slope -ψ'.
-    """
+    """∂P/∂a or ∂²P/∂a² by the terms xᵃ⁺ⁿ e⁻ˣ / Γ(a + n + 1) of P(a, x): DLMF 8.7.1. A term's
+    logarithm has the slope s = log x - ψ(a + n + 1) in a, and that the slope -ψ'."""
     def spelling(xp: ArrayModule, a: Array, x: Array) -> Array:
         from gtape.numerics import special
 

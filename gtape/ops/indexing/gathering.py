@@ -308,10 +308,8 @@ _HOST_INT = CPU.typed(dtypes.int32)
 
 # ---------------------------------------------------------------- indices in range
 def check_rows(xp: ArrayModule, indices: Any, rows: int, name: str) -> None:
-    """Raises InvalidArgumentError for an index outside [0, rows), in host memory.
-
-    On a GPU the test would wait for the device; rows out of range give zeros there.
-    """
+    """Raises InvalidArgumentError for an index outside [0, rows), in host memory. On a GPU the test
+    would wait for the device; rows out of range give zeros there."""
     if xp is np and indices.size:
         low, high = int(indices.min()), int(indices.max())
         if low < 0 or high >= rows:
@@ -341,10 +339,7 @@ within_.cases = [case(ints(4, below=5), low=0, high=5, what="indices")]
 
 def within(x: Tensor, low: int | None, high: int | None, what: str) -> Tensor:
     """`x`, whose integers are checked to lie in [low, high): in a traced function at every call.
-
-    Raises:
-        InvalidArgumentError: they do not.
-    """
+    Raises InvalidArgumentError: they do not."""
     if type(x) is SymbolicTensor:
         return within_(x, low=low, high=high, what=what)
     within_.value(x._t.xp, x._array_(), low=low, high=high, what=what)

@@ -89,13 +89,9 @@ put_.cases = [case((4,), key=(1,), shape=(3, 4)),
 
 
 def getitem(x: Any, key: object) -> Tensor:
-    """x[key]: ints, slices, …, new axes, integer tensors, boolean masks, integer arrays.
-
-    Raises:
-        InvalidArgumentError: out of bounds, or too many indices.
-        TypeError: an index of another type.
-        ValueError: a scalar mask.
-    """
+    """x[key]: ints, slices, …, new axes, integer tensors, boolean masks, integer arrays. Raises
+    InvalidArgumentError: out of bounds, or too many indices; TypeError: an index of another type;
+    ValueError: a scalar mask."""
     tensor = x._read_() if isinstance(x, Variable) else x
     # x[i] in loops over rows: nothing is to be resolved.
     if type(key) is int:

@@ -167,11 +167,8 @@ class LookupTable(KeyedValues):
         return x
 
     def _import(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Have these entries and no others: what an initializer does.
-
-        Raises:
-            InvalidArgumentError: a key that cannot be used, or values of another shape.
-        """
+        """Have these entries and no others: what an initializer does. Raises InvalidArgumentError:
+        a key that cannot be used, or values of another shape."""
         if values.shape != (*keys.shape, *self._row):
             raise InvalidArgumentError(f"a table of values {list(self._row)} cannot be filled with "
                                        f"values {list(values.shape[keys.ndim:])}")
@@ -346,11 +343,7 @@ class DenseHashTable(MutableHashTable):
         _check_buckets(initial_num_buckets)
 
     def _lone(self, key: int | str, what: str) -> bytes | int:
-        """The only value of a key.
-
-        Raises:
-            UnimplementedError: it is no scalar.
-        """
+        """The only value of a key. Raises UnimplementedError: it is no scalar."""
         array = host_value(self._keys(key), f"DenseHashTable: {what}")
         if array.ndim:
             raise UnimplementedError(f"DenseHashTable: {what} must be a scalar, as keys are; got "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from gtape.core.formatting import shown
 from gtape.core.op import case, ints
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
-from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_shape, index_tensor
+from gtape.opdef.primitive import Primitive, primitive
+from gtape.ops.arguments import as_shape, index_tensor, named
 from gtape.ops.elementwise.scalars import equal
 from gtape.ops.indexing.gathering import _checked_rows, gather_, gather_nd_, scatter_nd_
 from gtape.ops.shape.casting import cast_
@@ -28,10 +29,8 @@ _POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
 
 
 def rows_of(xp: ArrayModule, indices: Array, shape: tuple[int, ...], name: str) -> Array:
-    """Index tuples as a vector of row numbers of the flattened leading axes.
-
-    Out of range raises InvalidArgumentError in host memory and gives -1 on a GPU.
-    """
+    """Index tuples as a vector of row numbers of the flattened leading axes. Out of range raises
+    InvalidArgumentError in host memory and gives -1 on a GPU."""
     return _checked_rows(xp, indices, shape, name).reshape(-1)
 
 
@@ -138,16 +137,6 @@ put_last_.vjp(updates=lambda g, indices: gather_last_(g, indices))
 put_last_.cases = [case(ints(5, 2, below=3), (5,), shape=(3, 4))]
 
 
-def _bounded(
-        xp: ArrayModule, tensor: Array, indices: Array, updates: Array, combine: Any, name: str,
-) -> Array:
-    rows = rows_of(xp, indices, tensor.shape, name)
-    y = _table(xp, tensor, indices.shape[-1])
-    rows, values = _inside(xp, rows, updates.reshape((rows.size, *y.shape[1:])))
-    combine.at(y, rows, values)
-    return y.reshape(tensor.shape)
-
-
 def _bounded_grads(g: Tensor, tensor: Tensor, indices: Tensor, updates: Tensor, y: Tensor,
                    ) -> tuple[Tensor, ...]:
     """Equal candidates, of the tensor and of the updates, share the gradient."""
@@ -157,26 +146,29 @@ def _bounded_grads(g: Tensor, tensor: Tensor, indices: Tensor, updates: Tensor, 
     return shared * own, gather_nd_(shared, indices) * hits
 
 
-@primitive(tf_name="TensorScatterMax")
-def tensor_scatter_max_(xp: ArrayModule, tensor: Array, indices: Array, updates: Array) -> Array:
-    """y = tensor, with y[indices[I]] the largest of it and its updates."""
-    return _bounded(xp, tensor, indices, updates, xp.maximum, "tensor_scatter_nd_max")
+def _bounding(which: str, word: str) -> Primitive:
+    """The op that keeps the largest ("max") or smallest ("min") of what meets at an index."""
+    name = f"tensor_scatter_nd_{which}"
+
+    def bounded(xp: ArrayModule, tensor: Array, indices: Array, updates: Array) -> Array:
+        rows = rows_of(xp, indices, tensor.shape, name)
+        y = _table(xp, tensor, indices.shape[-1])
+        rows, values = _inside(xp, rows, updates.reshape((rows.size, *y.shape[1:])))
+        getattr(xp, f"{which}imum").at(y, rows, values)
+        return y.reshape(tensor.shape)
+
+    doc = f"y = tensor, with y[indices[I]] the {word} of it and its updates."
+    op: Primitive = primitive(named(bounded, f"tensor_scatter_{which}_", doc),
+                              tf_name=f"TensorScatter{which.title()}")
+    op.infer(lambda tensor, indices, updates: _fitting(name, tensor, indices, updates))
+    op.vjp("tensor", "updates")(_bounded_grads)
+    op.refuses = True
+    op.cases = _CASES
+    return op
 
 
-@primitive(tf_name="TensorScatterMin")
-def tensor_scatter_min_(xp: ArrayModule, tensor: Array, indices: Array, updates: Array) -> Array:
-    """y = tensor, with y[indices[I]] the smallest of it and its updates."""
-    return _bounded(xp, tensor, indices, updates, xp.minimum, "tensor_scatter_nd_min")
-
-
-tensor_scatter_max_.infer(lambda tensor, indices, updates:
-                          _fitting("tensor_scatter_nd_max", tensor, indices, updates))
-tensor_scatter_min_.infer(lambda tensor, indices, updates:
-                          _fitting("tensor_scatter_nd_min", tensor, indices, updates))
-for _extreme in (tensor_scatter_max_, tensor_scatter_min_):
-    _extreme.vjp("tensor", "updates")(_bounded_grads)
-    _extreme.refuses = True
-    _extreme.cases = _CASES
+tensor_scatter_max_ = _bounding("max", "largest")
+tensor_scatter_min_ = _bounding("min", "smallest")
 
 
 def _arguments(name: str, tensor: TensorLike, indices: TensorLike, updates: TensorLike, policy: str,
@@ -203,29 +195,37 @@ def _without_bad(x: Tensor, index: Tensor, values: Tensor) -> tuple[Tensor, Tens
     return gather_(picked, rows, axis=0), gather_(flat, rows, axis=0)
 
 
-def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
-                          bad_indices_policy: str = "", name: str | None = None) -> Tensor:
-    """`tensor` with `updates` added at `indices`; repeated indices add up.
+def _scattered(how: str, doc: str, scatter: Callable[[Tensor, Tensor, Tensor], Tensor],
+               more: str = "Raises as `tensor_scatter_nd_add`.") -> Callable[..., Tensor]:
+    public = f"tensor_scatter_nd_{how}"
 
-    Args:
+    def function(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
+                 bad_indices_policy: str = "", name: str | None = None) -> Tensor:
+        return scatter(*_arguments(public, tensor, indices, updates, bad_indices_policy))
+
+    return named(function, public, f"{doc}\n\n    {more}")
+
+
+tensor_scatter_nd_add = _scattered(
+    "add", "`tensor` with `updates` added at `indices`; repeated indices add up.",
+    lambda x, index, values: x + scatter_nd_(index, values, shape=x.spec.shape),
+    """Args:
         indices: integers [*I, k]: index tuples of the first k axes.
         updates: [*I, *tensor.shape[k:]].
         bad_indices_policy: "IGNORE" drops indices out of range.
 
     Raises:
         InvalidArgumentError: shapes or dtypes do not fit, or an index is out of range.
-    """
-    x, index, values = _arguments("tensor_scatter_nd_add", tensor, indices, updates,
-                                  bad_indices_policy)
-    return x + scatter_nd_(index, values, shape=x.spec.shape)
-
-
-def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
-                          bad_indices_policy: str = "", name: str | None = None) -> Tensor:
-    """`tensor` with `updates` subtracted at `indices`. Raises as `tensor_scatter_nd_add`."""
-    x, index, values = _arguments("tensor_scatter_nd_sub", tensor, indices, updates,
-                                  bad_indices_policy)
-    return x - scatter_nd_(index, values, shape=x.spec.shape)
+    """)
+tensor_scatter_nd_sub = _scattered(
+    "sub", "`tensor` with `updates` subtracted at `indices`.",
+    lambda x, index, values: x - scatter_nd_(index, values, shape=x.spec.shape))
+tensor_scatter_nd_max = _scattered(
+    "max", "`tensor` with the larger of its value and the updates at `indices`.",
+    tensor_scatter_max_, "Equal values share the gradient. Raises as `tensor_scatter_nd_add`.")
+tensor_scatter_nd_min = _scattered(
+    "min", "`tensor` with the smaller of its value and the updates at `indices`.",
+    tensor_scatter_min_, "Equal values share the gradient. Raises as `tensor_scatter_nd_add`.")
 
 
 def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
@@ -235,28 +235,8 @@ def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: T
     Of equal indices the last counts, and it alone gets the gradient. Raises as
     `tensor_scatter_nd_add`.
     """
-    return tensor_scatter_update_(*_arguments("tensor_scatter_nd_update", tensor, indices, updates,
-                                              ""))
-
-
-def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
-                          bad_indices_policy: str = "", name: str | None = None) -> Tensor:
-    """`tensor` with the larger of its value and the updates at `indices`.
-
-    Equal values share the gradient. Raises as `tensor_scatter_nd_add`.
-    """
-    return tensor_scatter_max_(*_arguments("tensor_scatter_nd_max", tensor, indices, updates,
-                                           bad_indices_policy))
-
-
-def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
-                          bad_indices_policy: str = "", name: str | None = None) -> Tensor:
-    """`tensor` with the smaller of its value and the updates at `indices`.
-
-    Equal values share the gradient. Raises as `tensor_scatter_nd_add`.
-    """
-    return tensor_scatter_min_(*_arguments("tensor_scatter_nd_min", tensor, indices, updates,
-                                           bad_indices_policy))
+    return tensor_scatter_update_(
+        *_arguments("tensor_scatter_nd_update", tensor, indices, updates, ""))
 
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: IntsLike, name: str | None = None,

@@ -42,10 +42,8 @@ from gtape.ops.shape.packing import concat_, split_
 @primitive(tf_name="UnsortedSegmentMax")
 def segment_extreme_(xp: ArrayModule, x: Array, ids: Array, *, count: int, largest: bool,
                      zeros: bool = False) -> Array:
-    """y[s] = the largest or smallest x[i] with ids[i] = s.
-
-    Where there is none: the lowest or highest finite value, or 0 if `zeros`.
-    """
+    """y[s] = the largest or smallest x[i] with ids[i] = s. Where there is none: the lowest or
+    highest finite value, or 0 if `zeros`."""
     y = (scatter.segment_max if largest else scatter.segment_min)(xp, x, ids, count)
     if zeros:
         present = scatter.segment_count(xp, ids, count) > 0

@@ -95,11 +95,8 @@ def as_tensor(position: Position) -> Tensor:
 def _sampled(distribution: str, key: Any, offset: int, shape: tuple[int, ...],
              array_type: ArrayType, arrays: Sequence[np.ndarray], parameters: dict[str, object],
              ) -> Any:
-    """The numbers as an array.
-
-    Raises:
-        InvalidArgumentError, ResourceExhaustedError: `shape` is too large.
-    """
+    """The numbers as an array. Raises InvalidArgumentError, ResourceExhaustedError: `shape` is too
+    large."""
     try:
         special = _SPECIAL.get(distribution)
         if special is not None:

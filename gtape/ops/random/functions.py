@@ -44,11 +44,8 @@ def stream(seed: int | None) -> Source:
 
 
 def stateless(name: str, seed: TensorLike) -> Source:
-    """The source of a stateless function: its two seed numbers alone decide.
-
-    Raises:
-        InvalidArgumentError: the seed is not two integers.
-    """
+    """The source of a stateless function: its two seed numbers alone decide. Raises
+    InvalidArgumentError: the seed is not two integers."""
     if type(seed) is SymbolicTensor:
         position = stateless_position_(cpu(seed))
         return lambda count: position
@@ -106,12 +103,8 @@ def truncated_normal(source: Source, shape: IntsLike, mean: float, stddev: float
 
 
 def uniform(source: Source, shape: IntsLike, minval: Any, maxval: Any, dtype: object) -> Tensor:
-    """Values in [minval, maxval): floats, differentiable in the bounds, or integers.
-
-    Raises:
-        ValueError: integers without maxval.
-        InvalidArgumentError: integers with minval >= maxval.
-    """
+    """Values in [minval, maxval): floats, differentiable in the bounds, or integers. Raises
+    ValueError: integers without maxval; InvalidArgumentError: integers with minval >= maxval."""
     wanted = as_dtype(dtype)
     dims = as_shape(shape, "uniform: shape")
     if wanted.is_integer:
@@ -141,11 +134,7 @@ def _integers(source: Source, dims: tuple[int, ...], low: int, high: int, dtype:
 
 
 def full_integers(source: Source, shape: IntsLike, dtype: object) -> Tensor:
-    """Integers over the whole range of `dtype`.
-
-    Raises:
-        TypeError: no integer type.
-    """
+    """Integers over the whole range of `dtype`. Raises TypeError: no integer type."""
     wanted = as_dtype(dtype)
     if not wanted.is_integer:
         raise TypeError(f"uniform_full_int: dtype must be an integer type; got {wanted!r}")
@@ -155,11 +144,8 @@ def full_integers(source: Source, shape: IntsLike, dtype: object) -> Tensor:
 
 @at_home
 def categorical(source: Source, logits: TensorLike, num_samples: int, dtype: object) -> Tensor:
-    """[batch, num_samples] class numbers of probability softmax(logits).
-
-    Raises:
-        InvalidArgumentError: logits are no matrix of floats, or have no classes.
-    """
+    """[batch, num_samples] class numbers of probability softmax(logits). Raises
+    InvalidArgumentError: logits are no matrix of floats, or have no classes."""
     x = convert(logits)
     if x.ndim != 2 or not x.dtype.is_floating or not x.spec.shape[1]:
         raise InvalidArgumentError(f"categorical: logits must be a real floating matrix "
@@ -174,11 +160,9 @@ def categorical(source: Source, logits: TensorLike, num_samples: int, dtype: obj
 
 @primitive(nondifferentiable=True, tf_name="RandomGammaGrad")
 def gamma_slope_(xp: ArrayModule, alpha: Array, drawn: Array) -> Array:
-    """dx/da of a gamma value x of shape a at a fixed probability P(a, x).
-
-    Figurnov, Mohamed & Mnih 2018, "Implicit reparameterization gradients" (arXiv:1805.08498):
-    -(dP/da) / p(x), where dP/da is a central difference of P, or of 1 - P above the mean.
-    """
+    """dx/da of a gamma value x of shape a at a fixed probability P(a, x). Figurnov, Mohamed & Mnih
+    2018, "Implicit reparameterization gradients" (arXiv:1805.08498): -(dP/da) / p(x), where dP/da
+    is a central difference of P, or of 1 - P above the mean."""
     from gtape.numerics.special import igamma, igammac, lgamma
 
     a, x = alpha.astype(np.float64), drawn.astype(np.float64)
@@ -218,9 +202,7 @@ def _numbers_for(name: str, dims: tuple[int, ...], *parameters: Tensor) -> None:
 def gamma(source: Source, shape: IntsLike, alpha: TensorLike, beta: SupportsFloat | None,
           dtype: DTypeLike) -> Tensor:
     """Gamma values of shape alpha and rate beta, of shape `shape` + that of the parameters.
-
-    Differentiable in alpha and beta.
-    """
+    Differentiable in alpha and beta."""
     array_type = _real_type("gamma", dtype)
     a = convert(alpha, array_type.dtype, array_type.device)
     b = convert(1.0 if beta is None else beta, array_type.dtype, array_type.device)
@@ -236,9 +218,7 @@ def gamma(source: Source, shape: IntsLike, alpha: TensorLike, beta: SupportsFloa
 def poisson(source: Source, shape: IntsLike, lam: TensorLike, dtype: object, outer: bool = True,
             ) -> Tensor:
     """Poisson values of mean lam, of shape `shape` + that of lam (or `shape`, where not `outer`).
-
-    Not differentiable.
-    """
+    Not differentiable."""
     mean = convert(lam)
     dims = as_shape(shape, "poisson: shape")
     dims = (*dims, *mean.spec.shape) if outer else dims
@@ -249,12 +229,9 @@ def poisson(source: Source, shape: IntsLike, lam: TensorLike, dtype: object, out
 
 def binomial(source: Source, shape: IntsLike, counts: SupportsFloat, probs: SupportsFloat,
              dtype: object) -> Tensor:
-    """Numbers of successes in `counts` trials of probability `probs`. Not differentiable.
-
-    Raises:
-        InvalidArgumentError: counts beyond the range of an integer `dtype`; a floating one holds
-            inf for what it cannot.
-    """
+    """Numbers of successes in `counts` trials of probability `probs`. Not differentiable. Raises
+    InvalidArgumentError: counts beyond the range of an integer `dtype`; a floating one holds inf
+    for what it cannot."""
     n = convert(counts)
     wanted = as_dtype(dtype)
     real = n.dtype.is_integer or n.dtype.is_floating
@@ -272,10 +249,8 @@ def binomial(source: Source, shape: IntsLike, counts: SupportsFloat, probs: Supp
 def parameterized_truncated_normal(source: Source, shape: IntsLike, means: SupportsFloat,
                                    stddevs: SupportsFloat, minvals: SupportsFloat,
                                    maxvals: SupportsFloat) -> Tensor:
-    """Normal values between `minvals` and `maxvals`, by the inverse of their distribution.
-
-    Not differentiable.
-    """
+    """Normal values between `minvals` and `maxvals`, by the inverse of their distribution. Not
+    differentiable."""
     mean = convert(means)
     dims = as_shape(shape, "parameterized_truncated_normal: shape")
     others = [convert_like(v, mean._t, "parameterized_truncated_normal")
@@ -296,11 +271,8 @@ shuffle_.cases = [case((4, 2), ints(4, below=4))]
 
 @at_home
 def shuffle(source: Source, value: TensorLike) -> Tensor:
-    """The rows of `value` in random order. Not differentiable.
-
-    Raises:
-        InvalidArgumentError: a scalar.
-    """
+    """The rows of `value` in random order. Not differentiable. Raises InvalidArgumentError: a
+    scalar."""
     x = convert(value)
     if not x.ndim:
         raise InvalidArgumentError(f"shuffle: a scalar has no rows; got {x.spec}")

@@ -21,11 +21,8 @@ class Initializer:
     """Base class: `initializer(shape, dtype)` is a tensor; `get_config()` its arguments."""
 
     def __call__(self, shape: IntsLike, dtype: object = dtypes.float32) -> Any:
-        """A tensor of this shape.
-
-        Raises:
-            ValueError: the initializer has no values of this dtype.
-        """
+        """A tensor of this shape. Raises ValueError: the initializer has no values of this
+        dtype."""
         return self._made(shape, None if dtype is None else as_dtype(dtype))
 
     def _made(self, shape: Any, dtype: DType | None) -> Any:

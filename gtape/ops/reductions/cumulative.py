@@ -48,11 +48,9 @@ shift_.cases = [case((3, 2), axis=0, by=1, fill=1.0), case((2, 3), axis=1, by=-1
 
 @primitive(tf_name="LinearScan")
 def linear_scan_(xp: ArrayModule, a: Array, b: Array, *, axis: int, reverse: bool = False) -> Array:
-    """y[j] = b[j] + a[j] y[j - 1] along `axis` (y[j + 1] when reverse), in log₂ n steps.
-
-    Pairs (a, b) of neighbouring stretches are joined, doubling the stretch in every step (Hillis
-    and Steele 1986, "Data parallel algorithms").
-    """
+    """y[j] = b[j] + a[j] y[j - 1] along `axis` (y[j + 1] when reverse), in log₂ n steps. Pairs (a,
+    b) of neighbouring stretches are joined, doubling the stretch in every step (Hillis and Steele
+    1986, "Data parallel algorithms")."""
     a, b = (xp.moveaxis(v, axis, 0) for v in (a, b))
     if reverse:
         a, b = a[::-1], b[::-1]

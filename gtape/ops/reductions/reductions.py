@@ -1,4 +1,4 @@
-"""Sums, means, extremes and products over axes."""
+"""Sums, means, extremes, products and logical reductions over axes."""
 
 from __future__ import annotations
 
@@ -152,46 +152,34 @@ def extreme(function: Any, xp: ArrayModule, x: Array, axis: Axes, keepdims: bool
     return function(x, axis=axis, keepdims=keepdims)
 
 
-def _lowest(dtype: np.dtype) -> float:
-    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+def _extremum(which: str, infinity: float) -> Primitive:
+    """The op of the largest ("max") or smallest ("min") elements; of none it is `infinity`."""
+    name = f"reduce_{which}"
+
+    def reduce(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Any:
+        empty = infinity
+        if x.dtype.kind in "iu":
+            limits = np.iinfo(x.dtype)
+            empty = limits.min if infinity < 0 else limits.max
+        return extreme(getattr(xp, which), xp, x, axis, keepdims, empty)
+
+    op: Primitive = primitive(named(reduce, f"{name}_", f"y = {which} x over `axis`."),
+                              tf_name=which.title())
+    op.on_cuda("kernels.reductions.reduce", operation=which.title())
+    op.infer(lambda x, *, axis, keepdims:
+             taken(name, "real numbers", x).reshaped(reduced(x.shape, axis, keepdims)))
+    op.vjp(x=lambda g, x, y, *, axis: _extreme_grad(g, x, y, axis))
+    op.cases = CASES
+    return op
 
 
-def _highest(dtype: np.dtype) -> float:
-    return np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
-
-
-def _real_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
-    return taken(name, "real numbers", x).reshaped(reduced(x.shape, axis, keepdims))
-
-
-@primitive(tf_name="Max")
-def reduce_max_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Any:
-    """y = max x over `axis`."""
-    return extreme(xp.max, xp, x, axis, keepdims, _lowest(x.dtype))
-
-
-reduce_max_.on_cuda("kernels.reductions.reduce", operation="Max")
-reduce_max_.infer(lambda x, *, axis, keepdims: _real_spec("reduce_max", x, axis, keepdims))
-reduce_max_.vjp(x=lambda g, x, y, *, axis: _extreme_grad(g, x, y, axis))
-reduce_max_.cases = CASES
-reduce_max = reduction(reduce_max_, refuses="not real numbers",
-                       doc="The largest element over `axis`; ties share the gradient equally; -inf "
-                           "for no elements.")
-
-
-@primitive(tf_name="Min")
-def reduce_min_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Any:
-    """y = min x over `axis`."""
-    return extreme(xp.min, xp, x, axis, keepdims, _highest(x.dtype))
-
-
-reduce_min_.on_cuda("kernels.reductions.reduce", operation="Min")
-reduce_min_.infer(lambda x, *, axis, keepdims: _real_spec("reduce_min", x, axis, keepdims))
-reduce_min_.vjp(x=lambda g, x, y, *, axis: _extreme_grad(g, x, y, axis))
-reduce_min_.cases = CASES
-reduce_min = reduction(reduce_min_, refuses="not real numbers",
-                       doc="The smallest element over `axis`; ties share the gradient equally; inf "
-                           "for no elements.")
+reduce_max_ = _extremum("max", -np.inf)
+reduce_min_ = _extremum("min", np.inf)
+reduce_max, reduce_min = (
+    reduction(op, refuses="not real numbers",
+              doc=f"The {word} element over `axis`; ties share the gradient equally; {empty} for "
+                  f"no elements.")
+    for op, word, empty in ((reduce_max_, "largest", "-inf"), (reduce_min_, "smallest", "inf")))
 
 
 # ---------------------------------------------------------------- products
@@ -225,11 +213,9 @@ reduce_prod_.cases = CASES
 
 
 def products_of_others(x: Tensor) -> Tensor:
-    """For each element the product of all others along the last axis, without dividing.
-
-    Pairs are multiplied, the others of each pair found in the same way, and each element of a pair
-    completed by its partner: O(n) products, exact where elements are 0, differentiable.
-    """
+    """For each element the product of all others along the last axis, without dividing. Pairs are
+    multiplied, the others of each pair found in the same way, and each element of a pair completed
+    by its partner: O(n) products, exact where elements are 0, differentiable."""
     *outer, n = x.spec.shape
     if n < 2:
         return _ones((*outer, n), x)
@@ -246,6 +232,8 @@ def products_of_others(x: Tensor) -> Tensor:
 
 def _ones(shape: tuple[int, ...], like: Tensor) -> EagerTensor:
     return EagerTensor(like._t.xp.ones(shape, like.dtype.np_dtype), like._t)
+
+
 reduce_prod = reduction(reduce_prod_, refuses="bools",
                         doc="Π x over `axis` (all axes when None); 1 for no elements. The gradient "
                             "is exact at zeros.")
@@ -259,29 +247,24 @@ def _bool_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
     return Spec(reduced(x.shape, axis, keepdims), bool_)
 
 
-@primitive(nondifferentiable=True, tf_name="All")
-def reduce_all_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    """y = whether all of x are true over `axis`."""
-    return xp.all(x, axis=axis, keepdims=keepdims)
+def _quantifier(which: str, operation: str) -> Primitive:
+    """The op that says whether "all" or "any" are true: on GPUs an extreme of 0 and 1."""
+    name = f"reduce_{which}"
+
+    def reduce(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+        return getattr(xp, which)(x, axis=axis, keepdims=keepdims)
+
+    op: Primitive = primitive(named(reduce, f"{name}_", f"y = whether {which} of x are true over "
+                                                        f"`axis`."),
+                              nondifferentiable=True, tf_name=which.title())
+    op.on_cuda("kernels.reductions.reduce", operation=operation)
+    op.infer(lambda x, *, axis, keepdims: _bool_spec(name, x, axis, keepdims))
+    some = np.array([[True, False, True], [True, True, True]])
+    op.cases = [case(some, axis=(1,)), case(some, axis=(0, 1), keepdims=True)]
+    return op
 
 
-reduce_all_.on_cuda("kernels.reductions.reduce", operation="Min")
-reduce_all_.infer(lambda x, *, axis, keepdims: _bool_spec("reduce_all", x, axis, keepdims))
-
-
-@primitive(nondifferentiable=True, tf_name="Any")
-def reduce_any_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    """y = whether any of x is true over `axis`."""
-    return xp.any(x, axis=axis, keepdims=keepdims)
-
-
-reduce_any_.on_cuda("kernels.reductions.reduce", operation="Max")
-reduce_any_.infer(lambda x, *, axis, keepdims: _bool_spec("reduce_any", x, axis, keepdims))
-
-
-_SOME = np.array([[True, False, True], [True, True, True]])
-reduce_all_.cases = [case(_SOME, axis=(1,)), case(_SOME, axis=(0, 1), keepdims=True)]
-reduce_any_.cases = reduce_all_.cases
+reduce_all_, reduce_any_ = _quantifier("all", "Min"), _quantifier("any", "Max")
 reduce_all = reduction(reduce_all_, refuses="not bools",
                        doc="Whether all elements are true over `axis`; true for no elements.")
 reduce_any = reduction(reduce_any_, refuses="not bools",

@@ -58,10 +58,8 @@ stop_gradient_.cases = [case((2, 3))]
 
 @partial(Primitive, tf_name="AssignVariableOp")
 def assigned_(xp: ArrayModule, value: object, previous: object) -> Any:
-    """`value`: what a Variable whose value was `previous` was given while a function is traced.
-
-    The gradient goes to `previous`: one by the Variable is the sum of those by all its values.
-    """
+    """`value`: what a Variable whose value was `previous` was given while a function is traced. The
+    gradient goes to `previous`: one by the Variable is the sum of those by all its values."""
     return value
 
 

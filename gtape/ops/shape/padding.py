@@ -93,11 +93,8 @@ mirror_fold_.cases = [case((4, 6), paddings=((1, 0), (0, 2)), edge=True),
 
 
 def pads_of(name: str, paddings: TensorLike, rank: int) -> Pads:
-    """`paddings` as pairs of numbers >= 0, one pair for each of `rank` axes.
-
-    Raises:
-        InvalidArgumentError: they are not.
-    """
+    """`paddings` as pairs of numbers >= 0, one pair for each of `rank` axes. Raises
+    InvalidArgumentError: they are not."""
     array = host_value(paddings, f"{name}: paddings")
     if array.shape != (rank, 2) or (array.size and (array.dtype.kind not in "iu"
                                                     or int(array.min()) < 0)):

@@ -40,10 +40,8 @@ def _(op: Op, xs: Operands, attrs: Attrs) -> Tensor | Operand:
 
 
 def _rows(a: Operand, b: Tensor, turned_a: bool, turned_b: bool) -> Tensor | Operand | None:
-    """a b for every a: their rows below each other are one matrix.
-
-    Axes that come first in memory come first in the product too.
-    """
+    """a b for every a: their rows below each other are one matrix. Axes that come first in memory
+    come first in the product too."""
     columns = b.spec.shape[0 if turned_b else 1]
     *batch, rows, inner = a.shape
     if turned_a:
