@@ -380,7 +380,7 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int, name: str | N
 
 
 # ---------------------------------------------------------------- sequences in order
-def _neighbours(name: str, x: TensorLike, compare: Callable[..., object]) -> Tensor:
+def _neighbours(name: str, x: TensorLike, compare: Callable[..., Any]) -> Tensor:
     """Whether `compare` holds between all elements that follow each other."""
     tensor = convert(x)
     if not (tensor.dtype.is_floating or tensor.dtype.is_integer):

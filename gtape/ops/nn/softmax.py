@@ -53,7 +53,7 @@ def softmax_(xp: ArrayModule, x: Array, *, axis: int) -> Array:
     return y.astype(x.dtype, copy=False)
 
 
-def exponentials(x: TensorLike, axis: int) -> tuple[Tensor, ...]:
+def exponentials(x: Tensor, axis: int) -> tuple[Tensor, ...]:
     """x minus its largest value along `axis`, eˣ of that, and Σ of these along `axis`."""
     z = subtract(x, reduce_max_(x, axis=(axis,), keepdims=True))
     terms = exp(z)

@@ -133,7 +133,7 @@ def share_(xp: Any, x: Any, *, axis: Axes) -> Any:
     return (terms / xp.where(total == 0, xp.ones_like(total), total)).astype(x.dtype)
 
 
-def exponentials(x: TensorLike, axis: Axes) -> tuple[Any, Any, Any]:
+def exponentials(x: Tensor, axis: Axes) -> tuple[Any, Any, Any]:
     """`_scaled`, written in ops."""
     top = reduce_max_(x, axis=axis, keepdims=True)
     # Where all are -inf, or one is inf, the difference would be nan.
