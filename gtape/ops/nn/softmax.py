@@ -120,7 +120,7 @@ def log_softmax_(xp: ArrayModule, x: Array, *, axis: int) -> Array:
 
 
 @log_softmax_.defined
-def _(x: Spec, *, axis: int) -> Spec:
+def _(x: Any, *, axis: int) -> Tensor:
     z, _, sums = exponentials(x, axis)
     return subtract(z, log(sums))
 
