@@ -146,7 +146,7 @@ def _bounded_grads(g: Tensor, tensor: Tensor, indices: Tensor, updates: Tensor, 
     return shared * own, gather_nd_(shared, indices) * hits
 
 
-def _bounding(which: str, word: str) -> Primitive:
+def _bounding(which: str, word: str, function: Callable[[ArrayModule], Any]) -> Primitive:
     """The op that keeps the largest ("max") or smallest ("min") of what meets at an index."""
     name = f"tensor_scatter_nd_{which}"
 
@@ -154,7 +154,7 @@ def _bounding(which: str, word: str) -> Primitive:
         rows = rows_of(xp, indices, tensor.shape, name)
         y = _table(xp, tensor, indices.shape[-1])
         rows, values = _inside(xp, rows, updates.reshape((rows.size, *y.shape[1:])))
-        getattr(xp, f"{which}imum").at(y, rows, values)
+        function(xp).at(y, rows, values)
         return y.reshape(tensor.shape)
 
     doc = f"y = tensor, with y[indices[I]] the {word} of it and its updates."
@@ -167,8 +167,8 @@ def _bounding(which: str, word: str) -> Primitive:
     return op
 
 
-tensor_scatter_max_ = _bounding("max", "largest")
-tensor_scatter_min_ = _bounding("min", "smallest")
+tensor_scatter_max_ = _bounding("max", "largest", lambda xp: xp.maximum)
+tensor_scatter_min_ = _bounding("min", "smallest", lambda xp: xp.minimum)
 
 
 def _arguments(name: str, tensor: TensorLike, indices: TensorLike, updates: TensorLike, policy: str,

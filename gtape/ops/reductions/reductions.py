@@ -152,7 +152,7 @@ def extreme(function: Any, xp: ArrayModule, x: Array, axis: Axes, keepdims: bool
     return function(x, axis=axis, keepdims=keepdims)
 
 
-def _extremum(which: str, infinity: float) -> Primitive:
+def _extremum(which: str, function: Callable[[ArrayModule], Any], infinity: float) -> Primitive:
     """The op of the largest ("max") or smallest ("min") elements; of none it is `infinity`."""
     name = f"reduce_{which}"
 
@@ -161,7 +161,7 @@ def _extremum(which: str, infinity: float) -> Primitive:
         if x.dtype.kind in "iu":
             limits = np.iinfo(x.dtype)
             empty = limits.min if infinity < 0 else limits.max
-        return extreme(getattr(xp, which), xp, x, axis, keepdims, empty)
+        return extreme(function(xp), xp, x, axis, keepdims, empty)
 
     op: Primitive = primitive(named(reduce, f"{name}_", f"y = {which} x over `axis`."),
                               tf_name=which.title())
@@ -173,8 +173,8 @@ def _extremum(which: str, infinity: float) -> Primitive:
     return op
 
 
-reduce_max_ = _extremum("max", -np.inf)
-reduce_min_ = _extremum("min", np.inf)
+reduce_max_ = _extremum("max", lambda xp: xp.max, -np.inf)
+reduce_min_ = _extremum("min", lambda xp: xp.min, np.inf)
 reduce_max, reduce_min = (
     reduction(op, refuses="not real numbers",
               doc=f"The {word} element over `axis`; ties share the gradient equally; {empty} for "
@@ -247,12 +247,12 @@ def _bool_spec(name: str, x: Spec, axis: Axes, keepdims: bool) -> Spec:
     return Spec(reduced(x.shape, axis, keepdims), bool_)
 
 
-def _quantifier(which: str, operation: str) -> Primitive:
+def _quantifier(which: str, function: Callable[[ArrayModule], Any], operation: str) -> Primitive:
     """The op that says whether "all" or "any" are true: on GPUs an extreme of 0 and 1."""
     name = f"reduce_{which}"
 
     def reduce(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-        return getattr(xp, which)(x, axis=axis, keepdims=keepdims)
+        return function(xp)(x, axis=axis, keepdims=keepdims)
 
     op: Primitive = primitive(named(reduce, f"{name}_", f"y = whether {which} of x are true over "
                                                         f"`axis`."),
@@ -264,7 +264,8 @@ def _quantifier(which: str, operation: str) -> Primitive:
     return op
 
 
-reduce_all_, reduce_any_ = _quantifier("all", "Min"), _quantifier("any", "Max")
+reduce_all_ = _quantifier("all", lambda xp: xp.all, "Min")
+reduce_any_ = _quantifier("any", lambda xp: xp.any, "Max")
 reduce_all = reduction(reduce_all_, refuses="not bools",
                        doc="Whether all elements are true over `axis`; true for no elements.")
 reduce_any = reduction(reduce_any_, refuses="not bools",
