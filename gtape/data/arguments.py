@@ -21,6 +21,8 @@ from gtape.ops.arguments import as_int, as_items, host_value
 def integer(value: TensorLike, what: str) -> int:
     """A Python integer of an argument: a number or a tensor of one."""
     number = as_int(value, what)
+    # TensorFlow's arguments are int64 tensors: what is beyond could not be asked for there, and
+    # would overflow NumPy's counts here.
     if not -(1 << 63) <= number < 1 << 63:
         raise InvalidArgumentError(f"{what} must be an integer of int64; got {shown(value)}")
     return number
@@ -83,6 +85,8 @@ def known(tensor: Tensor, what: str) -> np.ndarray:
 def specs_of(value: TypeSpec | tuple[TypeSpec, TypeSpec], what: str) -> Any:
     """A spec, or a nest of specs."""
     for leaf in nest.flatten(value):
+        # A class such as tf.TensorSpec itself has the method too, and a shape is compatible with
+        # shapes.
         if isinstance(leaf, (type, TensorShape)) or not hasattr(leaf, "is_compatible_with"):
             raise TypeError(f"{what} must contain objects that are subclass of `tf.TypeSpec` but "
                             f"found {shown(leaf)}. Write tf.TensorSpec(shape, dtype)")

@@ -56,6 +56,8 @@ class Core:
 
     def _counted(self) -> int:
         """`_cardinality`; not known either where int64 cannot tell it."""
+        # Python's integers have no end, so that repeat(1 << 40).repeat(1 << 40) is counted exactly;
+        # int64, in which `cardinality` answers, and len() are not.
         count = self._cardinality()
         return count if count < 1 << 63 else UNKNOWN_CARDINALITY
 
@@ -66,6 +68,8 @@ class Core:
     @property
     def element_spec(self) -> Any:
         """The specs of the elements' leaves, in the elements' structure."""
+        # Found at the first question and kept: it may take tracing a function, or computing an
+        # element, which a pipeline that is only gone over need not pay.
         if isinstance(self._spec, FunctionType):
             self._spec = self._spec()
         return self._spec
@@ -84,6 +88,7 @@ class Core:
                             "are counted; see `tf.data.experimental.assert_cardinality`")
         return count
 
+    # Without this, `if dataset:` would ask len(), which raises for most pipelines.
     def __bool__(self) -> bool:
         return True
 
@@ -94,6 +99,8 @@ class Core:
 if TYPE_CHECKING:
     from gtape.data.dataset import Methods as Dataset
 else:
+    # The transformations import this class and `dataset` imports them: were the methods written
+    # here, the modules would import each other in a circle.
     class Dataset(Core):  # `gtape.data.dataset`, which stands above all datasets, sets its methods
         """A sequence of elements: nests of tensors, computed when they are asked for.
 

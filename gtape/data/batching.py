@@ -52,6 +52,7 @@ class Batch(Dataset):
         return self._of_elements() if rows is None else self._of_rows(rows)
 
     def _of_elements(self) -> Elements[object]:
+        # `islice` takes what a batch needs and no more: what comes after is not computed ahead.
         upstream, stack = self._inputs[0]._iterate(), Placed(self._stack(), self._what)
         while items := list(islice(upstream, self._size)):
             if len(items) < self._size and self._drop:
@@ -272,6 +273,7 @@ def _padded(leaves: Sequence[Any], dims: Sequence[int | None], value: Any) -> Ea
                                        f"padded to {length}")
         whole.append(longest if length is None else length)
     with room_for("padded_batch", Spec((len(leaves), *whole), leaves[0].dtype)):
+        # Filled as a whole and then written over: for each leaf one copy, and no list of pads.
         array = np.full((len(leaves), *whole), value, leaves[0].dtype.np_dtype)
         for at, leaf in enumerate(leaves):
             place: Any = (at, *[slice(n) for n in leaf._a.shape])
@@ -384,6 +386,7 @@ class GroupByWindow(Dataset):
             groups[at].append(element)
             if len(groups[at]) == sizes[at]:
                 yield from self._reduced(key, groups.pop(at), spec)._iterate()
+        # At the end the groups that are not full come in the order in which their keys did first.
         for at, items in groups.items():
             yield from self._reduced(_key(at), items, spec)._iterate()
 
@@ -424,6 +427,7 @@ def bucketed(dataset: Any, length: Callable[..., object], boundaries: object, si
     def key(*element: Any) -> Any:
         size = integer(length_of(element if len(element) > 1 else element[0]),
                        "bucket_by_sequence_length: what element_length_func returns")
+        # "right": a length that equals a boundary belongs to the bucket above it, as in TensorFlow.
         return _key(int(np.searchsorted(bounds, size, "right")))
 
     def batches(at: Any, grouped: Any) -> Any:
@@ -436,9 +440,11 @@ def bucketed(dataset: Any, length: Callable[..., object], boundaries: object, si
                 raise InvalidArgumentError(
                     "When pad_to_bucket_boundary=True, elements must have length < "
                     "max(bucket_boundaries).")
+            # Boundaries are exclusive, so that the longest element of a bucket is one shorter.
             wanted = batching.filled(shapes, grouped.element_spec, bounds[bucket] - 1)
         return grouped.padded_batch(counts[bucket], wanted, values, drop_remainder)
 
+    # AutoGraph would convert `key`, which is gtape's own and calls what is converted already.
     return GroupByWindow(dataset, do_not_convert(key), batches, lambda at: counts[int(at)])
 
 

@@ -33,6 +33,8 @@ class Cache(Same):
         for element in self._inputs[0]._iterate():
             kept.append(element)
             yield element
+        # Only here, after the last element: a pass that is given up half-way keeps nothing, and two
+        # passes side by side do not mix.
         self._kept = kept
 
 
@@ -78,11 +80,14 @@ class FileCache(Same):
                 os.remove(part)
 
     def _read(self) -> Elements[object]:
+        # The file says what is in it, the spec what must be: nothing in it decides of what kind a
+        # leaf becomes.
         specs = nest.flatten(self.element_spec)
         pack = elements.packer(self.element_spec)
         from zipfile import BadZipFile  # NumPy brings it where a file is read
 
         try:
+            # Without pickles a file from elsewhere can be wrong, but runs no code.
             with np.load(self._path, allow_pickle=False) as file:
                 columns = [_column(file, i, spec) for i, spec in enumerate(specs)]
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
@@ -101,6 +106,8 @@ def _arrays(kept: list[list[EagerTensor]]) -> dict[str, Any]:
         arrays[f"shapes{i}"] = shapes.reshape(len(values), -1)
         if values[0].dtype == object:
             flat = [item for v in values for item in np.asarray(v).reshape(-1)]
+            # Arrays of objects would have to be pickled: bytes and where they end are plain
+            # numbers.
             arrays[f"lengths{i}"] = np.array([len(item) for item in flat], np.int64)
             arrays[f"values{i}"] = np.frombuffer(b"".join(flat), np.uint8)
         else:

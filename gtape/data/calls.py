@@ -44,6 +44,7 @@ class Call:
             raise TypeError(f"{what} takes a function; got {shown(function)}")
         self.function = function
         self.what = what
+        #: By shapes; None says that Python runs, so that tracing is not tried again and again.
         self._plans: dict[Any, Any] = {}
         #: The spec of the results; None where only a result can tell.
         self.spec: Any = None
@@ -84,6 +85,8 @@ class Call:
         """Find out what the results are, and whether there is a trace."""
         if not all(_knowable(leaf) for leaf in self._given):
             return
+        # Lengths that are not known are tried at two values: what differs in the results is open
+        # too.
         static = self.static
         try:
             if static:
@@ -101,6 +104,8 @@ class Call:
         except elements.Untraceable:
             return
         except Exception as error:
+            # An error for made-up lengths may be due to these: it is only believed where the user's
+            # own line raised it.
             if static or user_line(error, last=True):
                 raise
             return
@@ -149,6 +154,8 @@ class Call:
 
     def _plan(self, leaves: Sequence[Any]) -> Any:
         """What applies the trace for these leaves; None: the Python code runs."""
+        # One flat tuple of types and shapes: this is looked up for every element, and types are
+        # compared by identity.
         try:
             key = tuple([part for leaf in leaves for part in (leaf._t, leaf._a.shape)])
         except AttributeError:  # the elements are not what their dataset says
@@ -163,6 +170,8 @@ class Call:
                                      for leaf, spec in zip(leaves, self._given)):
             with suppress(Exception):  # the Python code says what is wrong
                 plan = self._traced([leaf._a.shape for leaf in leaves])
+        # Beyond that even the refusals are not kept: elements that all have other shapes would fill
+        # the memory.
         if len(self._plans) < 4 * _MOST_SHAPES:
             self._plans[key] = plan
         return plan
@@ -201,6 +210,7 @@ class Call:
         of_rows = next(iter(self._plans.values())).of_rows()
         if of_rows is None:
             return None
+        # Any plan will do: the function of rows is traced anew, with an open first length.
         rows, more, self._draws = of_rows
         try:
             specs = tuple([batched_spec(spec, None) for spec in (*self._given, *more)])

@@ -117,6 +117,7 @@ class Shard(Reordered):
 
     def _cardinality(self) -> int:
         count = self._inputs[0]._cardinality()
+        # The lengths of Python's ranges count exactly what islice takes.
         return count if count < 0 else len(range(self._index, count, self._number))
 
 
@@ -132,6 +133,7 @@ class Repeat(Selected):
 
     def _cardinality(self) -> int:
         count = self._inputs[0]._cardinality()
+        # Nothing repeated without end has no elements: `_again` stops after an empty pass.
         if not self._count or not count:
             return 0
         if self._count < 0:
@@ -165,6 +167,8 @@ class Concatenate(Dataset):
 
     def _iterate(self) -> Elements[Any]:
         first, second = self._inputs
+        # The pass over the second starts when the first has ended: a source that draws, opens files
+        # or starts a thread does so only when it is needed, as in TensorFlow.
         return chain(first._iterate(), _late(second))
 
     def _cardinality(self) -> int:
@@ -213,9 +217,13 @@ class Seed:
 
     def generator(self) -> np.random.Generator:
         """The generator of the next pass."""
+        # Two threads that begin a pass of one dataset at once must not get one number: their orders
+        # would be equal.
         with _lock:
             number = self._passes if self._renewed else 0
             self._passes += 1
+        # SeedSequence mixes the words, so that the orders of pass 1 and pass 2, or of seeds that
+        # follow one another, have nothing in common.
         entropy = np.random.SeedSequence([number, *self._key])
         return np.random.Generator(np.random.PCG64(entropy))
 
@@ -256,6 +264,7 @@ def _drawn(upstream: Elements[object], size: int, generator: np.random.Generator
         at = next(places)
         yield buffer[at]
         buffer[at] = element
+    # What is left when no more comes is as likely in any order.
     for at in generator.permutation(len(buffer)).tolist():
         yield buffer[at]
 
@@ -271,6 +280,8 @@ def shuffled(chunks: Elements[Chunk], size: int, generator: np.random.Generator)
     buffer: Any = None
     for block in _blocks(chunks, size):
         if buffer is None:
+            # A copy, for its columns are exchanged in place, and the block may be a view of an
+            # array of the user.
             buffer, block = block[:, :size].copy(), block[:, size:]
         elif buffer.shape[1] < size:
             room = size - buffer.shape[1]
@@ -312,6 +323,8 @@ def _exchanged(buffer: np.ndarray, block: np.ndarray, generator: np.random.Gener
         0, size, steps, np.uint16 if size <= 1 << 16 else np.int64)
     order = np.argsort(places, kind="stable")
     sorted_places = places[order]
+    # In sorted order the steps that draw one place stand side by side, and stable sorting keeps
+    # them in the order in which they were made.
     again = np.empty(steps, bool)
     again[0] = False
     np.equal(sorted_places[1:], sorted_places[:-1], out=again[1:])
@@ -319,6 +332,7 @@ def _exchanged(buffer: np.ndarray, block: np.ndarray, generator: np.random.Gener
     drawn[:, again] = block[:, order[:-1][again[1:]]]
     in_turn = np.empty_like(block)
     in_turn[:, order] = drawn
+    # What the last step of each place put there is what stays in the buffer.
     last = np.append(~again[1:], True)
     buffer[:, sorted_places[last]] = block[:, order[last]]
     return in_turn
@@ -334,6 +348,8 @@ class Random(Dataset):
     def _iterate(self) -> Elements[Any]:
         generator = self._seed.generator()
         while True:
+            # TensorFlow's dataset gives uint32 as int64. Many at once, as each call of NumPy costs
+            # more than a number.
             numbers = generator.integers(0, 1 << 32, 256, np.int64)
             yield from map(tensor, numbers)
 

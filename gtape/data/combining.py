@@ -38,6 +38,7 @@ class Zip(Dataset):
 
     def _elements(self) -> Elements[Any]:
         passes = [d._iterate() for d in self._inputs]
+        # zip gives tuples itself, which saves a call of Python for each element of the usual case.
         if type(self._structure) is tuple and not any(map(nest.is_nested, self._structure)):
             return zip(*passes)
         return (_put(self._structure, items) for items in zip(*passes))
@@ -46,6 +47,7 @@ class Zip(Dataset):
         counts = [d._cardinality() for d in self._inputs]
         if 0 in counts:
             return 0
+        # What is not known may be the shorter one, except beside an empty dataset.
         if UNKNOWN_CARDINALITY in counts:
             return UNKNOWN_CARDINALITY
         finite = [n for n in counts if n != INFINITE_CARDINALITY]
@@ -121,6 +123,8 @@ class Interleave(Dataset):
                         slots[at] = None
                         break
                     yield element
+            # A dry slot keeps its place in the cycle, so that the others come in the order that
+            # they had.
             elif not more and all(slot is None for slot in slots):
                 return
             at += 1
@@ -153,6 +157,7 @@ def chosen(passes: Sequence[Any], choices: Elements[int], stop_on_empty: bool) -
         try:
             element = next(passes[choice])
         except StopIteration:
+            # Not asked again: a generator of the user might begin anew.
             left.discard(choice)
             if stop_on_empty or not left:
                 return
@@ -180,9 +185,12 @@ class Sample(Dataset):
             total = open_weights.sum()
             if not total > 0:
                 return
+            # One number for each draw, whatever comes of it: the draws of a seed do not depend on
+            # what the datasets hold.
             choice = int(np.searchsorted(np.cumsum(open_weights / total), generator.random(),
                                          "right"))
             try:
+                # The rounded sums of weights may end just below 1, and the number lie between.
                 element = next(passes[min(choice, len(passes) - 1)])
             except StopIteration:
                 if self._stops:

@@ -38,6 +38,7 @@ def _stacked_sparse(leaves: Sequence[SparseTensor]) -> SparseTensor:
     numbers = np.repeat(np.arange(len(leaves)), [len(leaf.values._a) for leaf in leaves])
     indices = np.concatenate([leaf.indices._a for leaf in leaves])
     values = np.concatenate([leaf.values._a for leaf in leaves])
+    # As TensorFlow does: sparse tensors of one batch may differ in their shapes.
     longest = [max(lengths) for lengths in zip(*shapes)]
     return SparseTensor(
         elements.tensor(np.column_stack([numbers, indices]).astype(np.int64)),
@@ -67,6 +68,7 @@ def rows(leaf: CompositeTensor) -> tuple[int, Callable[[int], Any]]:
         return len(ragged_rows), ragged_rows.__getitem__
     if not isinstance(leaf, SparseTensor):
         raise InvalidArgumentError(f"{leaf!r} has no rows")
+    # Indices may come in any order; the rows are then stretches, found by bisection.
     order = np.lexsort(leaf.indices._a.T[::-1])
     indices, values = leaf.indices._a[order], leaf.values._a[order]
     count, *lengths = [int(n) for n in leaf.dense_shape._a]

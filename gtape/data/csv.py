@@ -115,6 +115,7 @@ class _Fields:
 
     def flat(self, leaves: Sequence[EagerTensor]) -> list[EagerTensor]:
         """The fields of one record."""
+        # An array of no axes, which holds the record itself.
         record = leaves[0]._a[()]
         try:
             columns = self._read.columns([record.content])
@@ -132,6 +133,7 @@ def _records(path: str, kind: str, form: Format, header: bool) -> Elements[CsvRe
         if not parts:
             first = number
         parts.append(line)
+        # Within quotes a quote is doubled, so that an even number says that none is open.
         quotes += line.count(b'"') if form.quotes else 0
         if quotes % 2:
             if len(parts) > _MOST_LINES:
@@ -219,6 +221,8 @@ def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: object = 
         raise ValueError(f"`label_name` provided must be one of the columns: {kept}. Received: "
                          f"{shown(label_name)}.")
     files = Dataset.from_tensor_slices(paths)
+    # Files and then rows: a buffer of rows alone would mix only the files that are read near each
+    # other.
     if mixed:
         files = files.shuffle(len(paths), shuffle_seed)
     rows: Any = CsvDataset(files, defaults, kind, None, header, field_delim, use_quote_delim,

@@ -38,6 +38,7 @@ def element_of(value: object, leaf: Callable[[Any], Any] = convert) -> Any:
 
 
 def _element(value: object, leaf: Callable[[Any], Any]) -> Any:
+    # What most elements are is asked first.
     if type(value) is EagerTensor:
         return value
     if isinstance(value, Mapping):
@@ -97,6 +98,7 @@ def flatten(element: object) -> list[Any]:
 
 def row(array: np.ndarray, at: int) -> Any:
     """One row of an array, as the array of a tensor."""
+    # A string by itself would be a bytes object, not an array of one.
     if array.dtype != object or array.ndim > 1:
         return array[at]
     string = np.empty((), object)
@@ -124,6 +126,8 @@ def result_of(value: object) -> Any:
     Raises:
         Untraceable: it is being traced, and a result is no tensor.
     """
+    # As in TensorFlow's map: a list that is returned is a structure, though one that is given is a
+    # tensor.
     if type(value) is list:
         value = tuple(value)
     if tracer_now() is None:
@@ -168,6 +172,8 @@ def flattener(structure: object) -> Callable[[Any], Sequence[Any]]:
     parts: list[str] = []
     if not _reads(structure, "e", parts, space, 0):
         return nest.flatten
+    # Keys and types reach the text by names of `space`, never as text: what a user calls a key
+    # cannot become code.
     return define(f"def leaves(e):\n    return ({', '.join(parts)},)\n", "leaves", space)
 
 

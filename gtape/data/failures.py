@@ -26,6 +26,8 @@ def failed(error: Exception, what: str, number: int | None = None) -> Exception:
     text = (f"{what}, element {number}" if number is not None else what) + (
         f", {line}" if line else "") + f": {_said(error)}"
     placed = _class(error)(text)
+    # Outer transformations see that the element and line are said already: the innermost knows them
+    # best.
     placed._placed = True  # type: ignore[attr-defined]
     return placed
 
@@ -72,6 +74,8 @@ def user_line(error: Exception, last: bool = False) -> str:
     """The last line of the user's own code that the error passed; "" where there is none, or, with
     `last`, where it was not raised there."""
     frames = traceback.extract_tb(error.__traceback__)
+    # Names in angle brackets are of code that was written at run time, such as AutoGraph's or the
+    # packers'.
     own = [f for f in frames if not os.path.abspath(f.filename).startswith(_OWN)
            and f.filename[:1] != "<"]
     if not own or (last and own[-1] is not frames[-1]):

@@ -178,6 +178,8 @@ class OwnedIterator(Iterator):
     def __next__(self) -> Any:
         if self._ahead:
             return self._ahead.popleft()
+        # No tape and no trace around: nothing has to be hidden from them, and the pass runs without
+        # entering scopes, which would cost more than an element of a cached dataset.
         if self._home is None and not active() and tracer_now() is None:
             return next(self._elements)
         return self._moved()
@@ -185,6 +187,7 @@ class OwnedIterator(Iterator):
     def _moved(self) -> Any:
         """The next element, computed in host memory, whatever is recorded or traced around it."""
         if tracer_now() is not None:
+            # In a trace the element would become a constant; a node fetches another at each call.
             return fetched(self)
         with init_scope(), on(CPU):
             element = next(self._elements)
@@ -209,6 +212,7 @@ class OwnedIterator(Iterator):
     def _form(self) -> Any:
         """What elements of one structure have in common, to compare; known once there is one."""
         if self._shape is None and self._ahead:
+            # Kept from the first element on: the elements of a dataset have one structure.
             pattern = Arguments((self._ahead[0],), {}).pattern
             self._shape = _forms.setdefault(pattern, len(_forms))
             self._leaves = flattener(self._ahead[0])
@@ -246,6 +250,7 @@ class NumpyIterator:
     """The elements of a dataset with NumPy arrays in the place of tensors."""
 
     def __init__(self, dataset: Dataset) -> None:
+        # Not an OwnedIterator: NumPy arrays are in host memory, where a pass computes anyway.
         self._elements = iter(dataset_of(dataset, "NumpyIterator: dataset")._iterate())
 
     def __iter__(self) -> NumpyIterator:
@@ -290,5 +295,7 @@ def fetched(iterator: OwnedIterator) -> Any:
     types = [current_device().typed(leaf.dtype) for leaf in leaves]
     step = HostCallback("get_next", lambda: nest.flatten(iterator.get_next()),
                         [Spec(leaf.shape.dims, leaf.dtype) for leaf in leaves], types,
+                        # A side effect, so that it is neither left out where nobody uses it, nor
+                        # moved, nor done once for two equal calls.
                         has_side_effect=True, differentiable=False)
     return packer(spec)(step())

@@ -42,6 +42,7 @@ class Mapped(Dataset):
 
     def _found_spec(self) -> Any:
         for element in self._iterate():
+            # One element does not tell whether the others have its lengths.
             return loosened(elements.spec_of(element))
         raise InvalidArgumentError(f"element_spec: {self._call.what} gives no element that would "
                                    f"tell it, and its function cannot be traced")
@@ -67,6 +68,7 @@ class Map(Mapped):
         return map(Placed(self._call, self._call.what), upstream)
 
     def _rows(self) -> Rows | None:
+        # Rows may be computed in blocks, before they are asked for and in another order.
         if not self._call.rowwise:
             return None
         rows = self._inputs[0]._rows()
@@ -189,6 +191,7 @@ def _content(leaf: object) -> Any:
         raise InvalidArgumentError(f"unique compares tensors; got {shown(leaf)}. Write "
                                    f"tf.sparse.to_dense(x) or x.to_tensor() in a map")
     array = leaf._a
+    # The bytes of an array of objects are addresses, equal strings have other ones.
     return array.shape, tuple(array.reshape(-1)) if array.dtype == object else array.tobytes()
 
 
@@ -197,6 +200,8 @@ def reduced(dataset: object, initial: TensorLike, function: Callable[..., object
     refuse("reduce")
     home = current_device()
     with on(CPU):
+        # A pass computes in host memory, and a state on a GPU would make each step a copy there and
+        # back.
         state = _reduced(dataset, elements.hosted(initial), function)
     return state if home.is_host else uploaded(state, home)
 
@@ -238,6 +243,8 @@ class Resampled(Dataset):
 
     def _iterate(self) -> Elements[Any]:
         generator = self._seed.generator()
+        # As if each class had been seen once: none has the proportion 0 at first, of which the
+        # ratio would be without bound.
         counts = np.ones(len(self._target))
         tiny = np.finfo(np.float64).tiny  # instead of 0 for a class without elements
         labelled = Placed(self._labelled, "rejection_resample")
@@ -246,6 +253,8 @@ class Resampled(Dataset):
             counts[at] += 1
             initial = counts / counts.sum() if self._initial is None else self._initial
             ratios = self._target / np.maximum(initial, tiny)
+            # The class that is wanted most beside what there is is always kept: fewer elements are
+            # thrown away than by any other scale.
             if generator.random() * ratios.max() < ratios[at]:
                 yield label, element
 

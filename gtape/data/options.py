@@ -53,6 +53,7 @@ class _Group:
         if name not in self._names:
             raise AttributeError(f"Cannot set the property {name} on {type(self).__name__}: it has "
                                  f"{', '.join(self._names)}")
+        # A misspelt option would otherwise be kept and do nothing.
         object.__setattr__(self, name, value)
 
     def _merged(self, other: Any) -> Any:
@@ -69,6 +70,7 @@ class _Group:
             getattr(self, name) == getattr(other, name) for name in self._names)
 
     def __hash__(self) -> int:
+        # Options can be set after they were hashed: the hash may depend on nothing that changes.
         return hash(type(self))
 
     def __repr__(self) -> str:

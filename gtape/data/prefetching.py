@@ -72,6 +72,8 @@ class Moved(Same):
         return ahead(map(self._moved, self._inputs[0]._sent(self._device)), self._size)
 
     def _moved(self, element: object) -> Any:
+        # Where the element is on its way to another device already: it is sent once more from
+        # there.
         if type(element) is Sent and element.device is not self._device:
             element = element.received()
         return on_host(element) if self._device.is_host else sent(element, self._device)
@@ -128,6 +130,8 @@ class Sent:
             return tensor
 
         self._element, self.device = _mapped(noted, element), device
+        # All arrays of an element at once, by the thread that computed it; who waits is `received`,
+        # in the thread that uses it.
         self._copies = device.send(arrays)
 
     def received(self) -> Any:
@@ -190,6 +194,8 @@ class Pace:
     def __init__(self) -> None:
         self._slow = self._fast = 0
 
+    # In a row, and not on average: the first calls of a pipeline trace and compile, and one of
+    # these would outweigh hundreds of the others.
     def add(self, seconds: float) -> None:
         if seconds > WORTHWHILE:
             self._slow += 1
@@ -247,11 +253,14 @@ class Workers:
         return job
 
     def stop(self) -> None:
+        # One end for each thread, behind the jobs that are queued: none is interrupted in the
+        # middle.
         for _ in range(self._count):
             self._jobs.put(None)
 
 
 def _work(jobs: SimpleQueue[Any]) -> None:
+    # The current device is one of each thread, and a new thread has the default one.
     with on(CPU):
         while (given := jobs.get()) is not None:
             given[0].run(given[1])
@@ -277,6 +286,8 @@ def in_threads(call: Any, upstream: Elements[object], threads: int, ordered: boo
         pace.add(perf_counter() - start)
         yield result
         number += 1
+        # Only here, between two elements: those before were given in order, and the threads go on
+        # with the next one.
         if pace.slow and threads != 1:
             break
     else:
@@ -310,6 +321,8 @@ def _in_threads(call: Any, upstream: Elements[object], threads: int, number: int
                 raise failed(error, call.what, at) from error
             yield result
     finally:
+        # Also where the pass is given up half-way: the generator is closed, and the threads would
+        # wait for ever.
         workers.stop()
     if ended is not None and not isinstance(ended, StopIteration):
         raise ended
@@ -335,6 +348,8 @@ class Ahead:
     def __init__(self, upstream: Elements[object], size: int, ready: Sequence[Sent] = ()) -> None:
         self.stopped = False
         self.ready: SimpleQueue[Any] = SimpleQueue()
+        # Counts what may still be computed, so that the queue itself needs no limit and putting
+        # never waits.
         self.room = threading.Semaphore(size - len(ready))
         for element in ready:
             self.ready.put((element, None))
@@ -350,12 +365,14 @@ class Ahead:
                 pace = Pace()
                 while not pace.fast:
                     self.room.acquire()
+                    # `stop` makes room so that a thread that waits for some sees this.
                     if self.stopped:
                         return
                     start = perf_counter()
                     element = next(upstream)
                     pace.add(perf_counter() - start)
                     self.ready.put((element, None))
+                # Fast again: handing elements over would cost more than computing them.
                 error = HandedBack()
             except Exception as found:
                 error = found
@@ -387,6 +404,8 @@ class Ahead:
 @atexit.register
 def _stop() -> None:
     """Let the threads end before Python does, if they can soon."""
+    # A daemon thread that runs while Python ends may call into NumPy or CuPy as they are torn down,
+    # which can crash; one that hangs is left behind after a moment.
     threads = list(_working)
     for ahead in threads:
         ahead.stop()

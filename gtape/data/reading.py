@@ -51,6 +51,7 @@ class FileDataset(Dataset):
         self._kind = compression(compression_type)
         size = 0 if buffer_size is None else integer(
             buffer_size, f"{type(self).__name__}: buffer_size")
+        # A user's small buffer would make a call of the system for each few lines.
         self._chunk = max(size, 1 << 18)
         reads = 1 if num_parallel_reads is None else integer(
             num_parallel_reads, f"{type(self).__name__}: num_parallel_reads")
@@ -64,6 +65,7 @@ class FileDataset(Dataset):
     def _paths(self) -> Elements[str]:
         for names in self._inputs[0]._iterate():
             for name in np.asarray(names._a, object).reshape(-1):
+                # As Python names files whose bytes are no UTF-8.
                 yield name.decode("utf-8", "surrogateescape")
 
     def _of_file(self, path: str) -> Elements[Any]:
@@ -86,6 +88,7 @@ class FileDataset(Dataset):
         opened: list[Any] = [self._of_file(p) for p in islice(paths, self._side_by_side)]
         while opened:
             for i, records in enumerate(opened):
+                # A marker, for a record may be any value.
                 element = next(records, _END)
                 while element is _END:
                     path = next(paths, None)
@@ -109,6 +112,7 @@ def _names(filenames: Any) -> Any:
     if isinstance(filenames, (list, tuple)):
         filenames = [os.fspath(f) if isinstance(f, os.PathLike) else f for f in filenames]
         if not filenames:
+            # An empty list would become float32.
             filenames = np.empty(0, object)
     tensor = elements.element_of(list(filenames) if isinstance(filenames, tuple) else filenames)
     if getattr(tensor, "dtype", None) is not string:
@@ -169,6 +173,8 @@ def lines(path: str, kind: str = "", chunk: int = 1 << 18, ends: bool = False) -
         number, length = 0, 0
         while more := stream.read(chunk):
             first, *rest = more.split(b"\n")
+            # A line may lie across many chunks: its parts are joined once, not at each chunk, which
+            # would take quadratic time.
             kept.append(first)
             length += len(first)
             if not rest:

@@ -36,6 +36,8 @@ _WORTHWHILE = 8
 
 def vector(pick: Pick) -> np.ndarray:
     """A pick as indices."""
+    # As `range`, and not as indices, for as long as can be: rows of a range are a slice, which
+    # copies nothing.
     if type(pick) is range:
         return np.arange(pick.start, pick.stop, pick.step, dtype=np.int64)
     return pick
@@ -85,6 +87,7 @@ class Rows:
         return self.passing(lambda: stream(self.chunks()))
 
     def passing(self, chunks: Callable[[], Elements[Chunk]]) -> Rows:
+        # A copy keeps the packer, whose making compiles a line of Python.
         rows = copy(self)
         rows.chunks = chunks
         return rows
@@ -99,6 +102,9 @@ class Rows:
         """The rows side by side; None where functions are to be applied to some, or some are
         read."""
         every = [self, *others]
+        # A function gets the leaves of its own side alone, and a chunk of records is the rows
+        # themselves: neither can be cut to the other side's chunks without computing what may never
+        # be asked for.
         if any(r.calls or r.read for r in every):
             return None
         columns, at = [], 0
@@ -114,6 +120,8 @@ class Rows:
         leaves = self._leaves(chunk)
         for i, call in enumerate(self.calls):
             results = call.batched(leaves)
+            # Where the function of many fails or is not the same bit for bit, the rest of the
+            # functions go row by row, which also says of which element the error is.
             if results is None:
                 return self._row_by_row(leaves, self.calls[i:], len(chunk[0]), first)
             leaves = results
@@ -122,6 +130,7 @@ class Rows:
     def where(self, predicate: Any) -> Rows | None:
         """The rows for which a function is true, which is called for many of them at once; None
         where that cannot be."""
+        # One that draws or writes may not be called for rows ahead of those that are asked for.
         if not all(call.pure and call.vectorised for call in (*self.calls, predicate)):
             return None
         return self.reordered(lambda chunks: self._kept(chunks, predicate))
@@ -175,6 +184,7 @@ class Rows:
     def _unbatched(self, chunk: Chunk, first: int) -> Elements[Any]:
         whole, calls = self._leaves(chunk), self.calls
         count = len(chunk[0])
+        # As many functions as can be of the whole block, the rest row by row.
         while calls and count >= _WORTHWHILE:
             results = calls[0].batched(whole)
             if results is None:
@@ -188,6 +198,8 @@ class Rows:
             try:
                 element: Any = pack(_called(calls, row, number))
             except Exception as error:
+                # Not raised here: a generator that raises is at its end, and the next rows, which
+                # `ignore_errors` goes on to, would be lost.
                 element = _Failure(error)
             yield element
 
@@ -267,6 +279,8 @@ def cut(chunks: Iterable[Chunk], size: int, drop_remainder: bool) -> Elements[Ch
             count += at
             if count < size:
                 continue
+            # Chunks that are cut off are views; only what lies across two chunks is copied
+            # together.
             yield joined(held)
             held, count = [], 0
         while end - at >= size:

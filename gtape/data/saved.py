@@ -55,6 +55,7 @@ def save(dataset: Any, path: object, compression: str | None = None,
         for element in dataset._iterate():
             shard = _shard(shard_func, element)
             if shard not in parts:
+                # The process in the name: two that save to one folder do not write into one file.
                 part = folder / f".{len(parts):05}.{os.getpid()}.part"
                 parts[shard] = (part, TFRecordWriter(part, kind))
             parts[shard][1].write(_record(element))
@@ -67,6 +68,8 @@ def save(dataset: Any, path: object, compression: str | None = None,
                 part.unlink()
         raise
     about["shards"] = [[name, counts[shard]] for shard, name in names.items()]
+    # The files of an earlier dataset go last: until the new dataset.json is there the old one
+    # holds.
     before = _earlier(folder)
     with errors(str(folder)):
         write_whole(folder / _ABOUT, json.dumps(about, indent=1).encode())
@@ -217,6 +220,7 @@ def _about(folder: str) -> tuple[list[tuple[str, int]], str, object]:
         if about["format"] != _FORMAT:
             raise ValueError(f"the format {about['format']!r:.40}")
         shards = [(str(name), int(count)) for name, count in about["shards"]]
+        # A dataset.json from elsewhere must not have files read that lie outside its folder.
         if any(os.path.basename(name) != name or count < 0 for name, count in shards):
             raise ValueError("a file outside the folder")
         kind = TFRecordOptions(about["compression"]).compression_type

@@ -125,6 +125,7 @@ class Counter(Dataset):
 
     def _iterate(self) -> Elements[Any]:
         dtype, low = self._spec.dtype.np_dtype, -(1 << 63)
+        # int64 goes over into negative numbers as in TensorFlow; NumPy would raise.
         return (elements.tensor(np.asarray((n - low) % (1 << 64) + low, np.int64).astype(dtype))
                 for n in itertools.count(self._start, self._step))
 
@@ -136,6 +137,7 @@ def listed(pattern: TensorLike, shuffle: bool | None, seed: Any) -> Dataset:
     """The dataset of the files that match, found now."""
     given = host_value(as_strings(pattern, "list_files: file_pattern"), "list_files: file_pattern")
     patterns = [local(p) for p in given.reshape(-1)]
+    # A set, for patterns may overlap; sorted, for systems list folders in any order.
     names = sorted({os.fsencode(name) for p in patterns for name in glob.glob(p)})
     if not names:
         raise InvalidArgumentError(f"No files matched pattern: {', '.join(patterns)}")
@@ -205,6 +207,7 @@ def _fit(spec: Any) -> Callable[[Any], Any]:
     dtype, array_type = spec.dtype.np_dtype, CPU.typed(spec.dtype)
 
     def fitted(value: Any) -> Any:
+        # A copy: generators often yield one array again and again, and write into it between.
         if type(value) is np.ndarray and value.shape == dims and value.dtype == dtype:
             return EagerTensor(value.copy(), array_type)
         return _leaf(value, spec)

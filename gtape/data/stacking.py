@@ -32,9 +32,13 @@ def stacked(leaves: Sequence[Any]) -> Any:
     if type(first) is not EagerTensor:
         return composites().stacked(leaves)
     shape, array_type = first._a.shape, first._t
+    # Not np.stack, which converts and checks each array anew, and takes longer than the copies of
+    # small ones.
     whole = np.empty((len(leaves), *shape), array_type.dtype.np_dtype)
     for at, leaf in enumerate(leaves):
         array = leaf._a
+        # In the same loop as the copy: a pass of its own over small leaves would cost as much
+        # again.
         if leaf._t is not array_type or array.shape != shape:
             raise _unequal(leaves, at)
         whole[at] = array if shape or whole.dtype != object else array[()]
@@ -71,6 +75,7 @@ def batched(items: Sequence[object], ragged: Mapping[int, object] | None = None)
             for at, column in enumerate(leaves)])
     if type(first) is EagerTensor:
         return stacked(items)
+    # The usual element, a tuple of tensors, needs no general taking apart.
     if type(first) is tuple and all(type(x) is EagerTensor for x in first):
         return tuple([stacked(column) for column in zip(*items)])
     columns = zip(*[elements.flatten(item) for item in items])

@@ -59,6 +59,8 @@ def traced(function: Callable[..., object], specs: Sequence[Any], arrange: Calla
         Untraceable: there is none.
     """
     with init_scope(), on(CPU):
+        # Its own states: variables and streams are inputs of the trace, so that a pass reads them
+        # as they are then, not as they were while tracing.
         tracer = Tracer(None, own_states=True)
         leaves: list[Any] = []
         symbols = []
@@ -76,6 +78,8 @@ def traced(function: Callable[..., object], specs: Sequence[Any], arrange: Calla
                 lambda: elements.result_of(body(*given)), tracer, symbols, name)
         except NEEDS_ELEMENTS as error:
             raise elements.Untraceable from error
+    # A variable made inside would be made once, a captured tensor belongs to a trace that is over,
+    # and premises hold for the values of one call: each needs the Python code every time.
     if tracer.created or trace.captured or has_premises(trace.graph):
         raise elements.Untraceable
     return trace
@@ -91,6 +95,7 @@ class Plan:
         #: For each result the places of the array and of the indices, where all are gathered.
         self._taken = _gathered(traced)
         self._pack: Any = elements.packer(self.results) if self._taken else None
+        # Without nodes there is nothing to compile.
         self._left = _HOT if traced.graph.nodes else math.inf
         self._each = applying_seconds(traced.graph)
         self._entry: Any = None
@@ -129,11 +134,14 @@ class Plan:
 
         def rows(*leaves: Tensor) -> tuple[object, ...]:
             return tuple(vectorized_map(lambda xs: graph(*xs), list(leaves),
+                                        # A loop over the rows would be slower than the rows one by
+                                        # one, which need no stacking.
                                         fallback_to_while_loop=False))
 
         return rows, specs, draws
 
     def __call__(self, leaves: Sequence[EagerTensor]) -> Any:
+        # The steady case first: one comparison before the compiled program.
         return self._entry(*leaves) if self._entry is not None else self.chosen()(leaves)
 
     def chosen(self) -> Callable[[Sequence[EagerTensor]], Any]:
@@ -217,6 +225,8 @@ class Draws:
 
     def __init__(self, traced: Any) -> None:
         self._traced = traced
+        # A variable may change from one element to the next; a stream moves by what was drawn,
+        # which is known beforehand.
         if traced.captured or not all(isinstance(u.ref, StreamState) for u in traced.states):
             raise Undrawable
         #: By the id of a position: the number of the state, and by how much it has moved.

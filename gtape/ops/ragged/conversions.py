@@ -91,6 +91,7 @@ def to_tensor(self: RaggedTensor, default_value: Any = None, name: str | None = 
         wanted = _shape(shape)
         if wanted.rank is not None:
             lengths = _fitted(self, lengths, wanted)
+            # A shape may also cut: values beyond it are left out, as TensorFlow does.
             kept = (at < np.array(lengths[:at.shape[1]])).all(axis=1)
             if not kept.all():
                 flat, at = taken(flat, np.flatnonzero(kept)), at[kept]
@@ -220,6 +221,7 @@ def _unpadded(x: Tensor, padding: int, ragged_rank: int) -> RaggedTensor:
                          f" of the innermost values; got {list(filler.shape)}")
     count = math.prod(shape[:ragged_rank])
     table = host(x).reshape((count, shape[ragged_rank], -1))
+    # Only at the ends of rows: padding between values is a value.
     real = (table != filler.reshape(-1)).any(axis=2)
     lengths = np.where(real.any(axis=1), shape[ragged_rank] - real[:, ::-1].argmax(axis=1), 0)
     rows = _cut(reshape_(x, shape=(count, *shape[ragged_rank:])), lengths)
@@ -254,6 +256,7 @@ def _merged(x: Any, low: int, high: int) -> Any:
     if low == 0:
         return _merged(inner, 0, high - 1)
     if isinstance(inner, RaggedTensor):
+        # Where rows of rows end, by the number of the inner row that each outer one ends with.
         ends = inner._host()[x._host()]
         return _merged(RaggedTensor._of_splits(inner.values, ends), low, high - 1)
     shape = inner.spec.shape

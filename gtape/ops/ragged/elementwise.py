@@ -54,6 +54,8 @@ def same_rows(x: RaggedTensor, y: RaggedTensor) -> bool:
                          "x.with_row_splits_dtype(tf.int64)")
     if len(mine) != len(theirs):
         return False
+    # What was computed from one RaggedTensor shares its splits: no number has to be compared, on a
+    # GPU none fetched, and in a trace none known.
     if all(a is b for a, b in zip(mine, theirs)):
         return True
     if any(a.spec.shape != b.spec.shape for a, b in zip(mine, theirs)):
@@ -70,6 +72,8 @@ def applied(name: str, function: Callable[..., Any], args: Sequence[Any]) -> Rag
              a._read_() if isinstance(a, Variable) else
              _beside(a, like, name) for a in args]
     rank = first.flat_values.ndim
+    # First what most calls are: operands of the same rows, or scalars, need one call on the flat
+    # values.
     if all(same_rows(first, a) if isinstance(a, RaggedTensor) else a.ndim < rank or not a.ndim
            for a in given):
         flat = [a.flat_values if isinstance(a, RaggedTensor) else a for a in given]
@@ -83,6 +87,8 @@ def applied(name: str, function: Callable[..., Any], args: Sequence[Any]) -> Rag
 def _beside(value: TensorLike, like: ArrayType, name: str) -> Tensor:
     try:
         return convert_like(value, like, name)
+    # A value of another dtype: the function itself says what is wrong, or takes it, as `where`
+    # takes bools.
     except (TypeError, ValueError):
         return convert(value, None, like.device)
 
@@ -170,6 +176,7 @@ def _broadcast(name: str, function: Callable[..., object], given: Sequence[Any])
             o.rows = np.repeat(starts, lengths) + (0 if repeats else index)
         if axis:
             known = all(o.lead > axis or o.own[axis - o.lead] is not None for o in operands)
+            # A length of no rows says nothing about rows to come.
             same = len(lengths) > 0 and bool((lengths == lengths[0]).all())
             splits.append((ends_of(lengths), int(lengths[0]) if known and same else None))
     result = function(*[o.picked(axes) for o in operands])

@@ -40,6 +40,7 @@ def _depths(value: Any, depth: int, leaves: set[int], empties: set[int]) -> None
         return
     if depth == _DEEPEST:
         raise ValueError(f"ragged.constant: lists may nest {_DEEPEST} deep; got {shown(value)}")
+    # An array says its depth by its axes: its elements need not be gone through one by one.
     if isinstance(value, np.ndarray) and value.dtype != object:
         (leaves if value.size else empties).add(depth + value.ndim)
         return
@@ -182,6 +183,8 @@ def map_flat_values(op: Callable[..., object], *args: Any, **kwargs: Any) -> Any
         if not same_rows(first, other):
             raise ValueError(f"map_flat_values takes RaggedTensors of the same rows; got "
                              f"{shown(first)} and {shown(other)}")
+    # On all values at once, in whatever rows they are: this is what makes it fast, and what an `op`
+    # that looks along rows must not be given.
     result = op(*flat, **named)
     if not isinstance(result, (Tensor, RaggedTensor)):
         result = convert(result)
@@ -226,6 +229,7 @@ def stack_dynamic_partitions(data: TensorLike, partitions: TensorLike, num_parti
             owner.size and (owner.min() < 0 or owner.max() >= count)):
         raise InvalidArgumentError(f"stack_dynamic_partitions: partitions must be in [0, {count}), "
                                    f"one for each of {count_of(values)} rows; got {shown(owner)}")
+    # Stable: the rows of a partition stay in the order in which they came.
     order = np.argsort(owner, kind="stable")
     with room_for("stack_dynamic_partitions", Spec((count + 1,), int64)):
         ends = ends_of(np.bincount(owner, minlength=count))
@@ -240,6 +244,7 @@ def cross(inputs: TensorLike, name: str | None = None) -> RaggedTensor:
     """`tf.sparse.cross` of RaggedTensors, matrices and SparseTensors, in rows."""
     rows = combined("ragged.cross", as_items(inputs, "ragged.cross: inputs"))
     texts = [b"_X_".join(map(text_of, values)) for row in rows for values in row]
+    # np.array(texts) would make strings of one fixed width, which lose NULs at their ends.
     array = np.empty(len(texts), object)
     array[:] = texts
     return _crossed(rows, array)

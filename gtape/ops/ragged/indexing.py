@@ -75,6 +75,7 @@ def _outer(x: Any, keys: list[Any]) -> Any:
     if key.step == 0:
         raise ValueError("x[…]: the step of a slice must not be 0")
     start, stop, step = key.indices(rows)
+    # x[:, k] and the like: all rows, which need no gather.
     if (start, stop, step) == (0, rows, 1):
         return _inner(x, rest)
     return _inner(taken(x, np.arange(start, stop, step)), rest)
@@ -117,6 +118,8 @@ def _sliced(x: RaggedTensor, ends: np.ndarray, key: slice) -> RaggedTensor:
     step = 1 if key.step is None else key.step
     if step == 0:
         raise ValueError("x[…]: the step of a slice must not be 0")
+    # Bounds are clipped to each row by itself, by the rules of `slice.indices`, for all rows at
+    # once.
     lowest, highest = (0, lengths) if step > 0 else (-1, lengths - 1)
 
     def bound(given: int | None, default: Any) -> Any:
@@ -127,6 +130,7 @@ def _sliced(x: RaggedTensor, ends: np.ndarray, key: slice) -> RaggedTensor:
 
     first, last = (lowest, highest) if step > 0 else (highest, lowest)
     start, stop = bound(key.start, first), bound(key.stop, last)
+    # Division rounds down; of the negative it rounds up, which is how many steps fit.
     count = np.maximum(-((start - stop) // step) if step > 0 else -((stop - start) // -step), 0)
     index = np.repeat(ends[:-1] + start, count) + within(count) * step
     uniform = int(count[0]) if x._uniform is not None and len(count) else None
@@ -198,6 +202,8 @@ def _batched(params: Any, index: Any, batch: int) -> Any:
         return inner.with_values(_batched(params.values, inner.values, batch - 1))
     starts, lengths = params._host()[:-1], np.diff(params._host())
 
+    # Checked before the start of the row is added: an index beyond its row would lie in the next
+    # one.
     def moved(flat: Tensor, owner: np.ndarray) -> Tensor:
         numbers = host(flat)
         if ((numbers < 0) | (numbers >= lengths[owner])).any():

@@ -71,6 +71,8 @@ def concat(values: TensorLike, axis: Any, name: str | None = None) -> Any:
     if isinstance(values, RaggedTensor):
         return values
     parts = _values("concat", values)
+    # TensorFlow forgets what is uniform when it joins: shapes would differ from its shapes
+    # otherwise.
     return loose(_joined(parts, _axis("concat", axis, rank_of(parts[0]))))
 
 

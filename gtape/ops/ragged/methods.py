@@ -149,6 +149,7 @@ _MEMBERS: dict[str, Callable[..., Any]] = {
     "__round__": lambda self, digits=None: mapped(round_, self),
     "__invert__": lambda self: mapped(
         scalars.logical_not if self.dtype.is_bool else scalars.invert, self),
+    # None is compared with in Python code that asks whether there is a value.
     "__eq__": lambda self, other: other is not None and applied(
         "equal", scalars.equal, (self, other)),
     "__ne__": lambda self, other: other is None or applied(

@@ -59,6 +59,8 @@ def ends_of(lengths: np.ndarray) -> np.ndarray:
 def integers(value: TensorLike, what: str, dtype: DType | None = None, like: Tensor | None = None,
              ) -> Tensor:
     """A vector of int32 or int64; int64 unless it is a tensor or an array of int32."""
+    # A list has no dtype of its own and becomes int64, as in TensorFlow; np.int32 arrays and
+    # tensors stay int32.
     known = getattr(value, "dtype", None)
     wanted = dtype or (int64 if known is None else None)
     device = None if like is None else like._t.device
@@ -87,6 +89,8 @@ def check_splits(splits: Tensor, count: int | None) -> None:
     """Check that row splits begin with 0, do not decrease, and end with `count`."""
     if splits.spec.shape == (0,):
         raise ValueError("row_splits must not be empty; for no rows write [0]")
+    # In a trace the numbers are known at a call only: what is wrong with them shows where they are
+    # used.
     if type(splits) is not EagerTensor:
         return
     ends = host(splits)
@@ -107,6 +111,7 @@ def of_lengths(lengths: TensorLike, count: int | None = None, validate: bool = T
         if array.min() < 0 or (count is not None and array.sum() != count):
             raise _wrong("row_lengths", f"they must be 0 or more and add up to the number of "
                                         f"values, {count}; got {shown(array.tolist())}")
+    # By ops and not in NumPy, so that lengths that are computed in a trace or on a GPU stay there.
     zero = convert(np.zeros(1, vector.dtype.np_dtype), None, vector._t.device)
     return concat_(zero, cumsum(vector), axis=0)
 
@@ -127,6 +132,8 @@ def of_value_rowids(value_rowids: TensorLike, nrows: TensorLike | None = None,
     if rows < least:
         raise ValueError(f"nrows must be more than the last of value_rowids, {least - 1}; got "
                          f"{rows}")
+    # One value with the row 10**15 asks for as many splits: an error that says so comes before the
+    # memory is gone.
     with room_for("value_rowids", Spec((rows + 1,), ids.dtype)):
         ends = ends_of(np.bincount(numbers, minlength=rows)) if rows else np.zeros(1, np.int64)
     return convert(ends.astype(ids.dtype.np_dtype), None, ids._t.device)

@@ -45,6 +45,8 @@ class RaggedTensor(CompositeTensor):
 
     def __init__(self, values: Any, row_splits: Tensor, uniform: int | None = None,
                  key: object = None) -> None:
+        # Parts that do not fit each other would give wrong rows without an error: only what checks
+        # them, or knows them to fit, has the key.
         if key is not _KEY:
             raise ValueError("a RaggedTensor is made by tf.ragged.constant, or by a function such "
                              "as tf.RaggedTensor.from_row_lengths(values, row_lengths)")
@@ -60,6 +62,7 @@ class RaggedTensor(CompositeTensor):
         if isinstance(splits, Tensor):
             return cls(values, splits, uniform, _KEY)
         flat = values.flat_values if isinstance(values, RaggedTensor) else values
+        # All levels must have splits of one dtype.
         dtype = values.row_splits.dtype if isinstance(values, RaggedTensor) else int64
         ends = splits.astype(dtype.np_dtype)
         rows = cls(values, convert(ends, None, flat._t.device), uniform, _KEY)
@@ -334,6 +337,8 @@ class RaggedTensor(CompositeTensor):
         rows = [inner[a:b] for a, b in pairwise(self._host())]
         if rows and all(r.dtype != object or self.dtype.name == "string" for r in rows) and len(
                 {r.shape for r in rows}) == 1:
+            # Equal rows make a plain array, as TensorFlow's numpy() does; of objects only strings
+            # are stacked.
             return np.stack(rows)
         array = np.empty(len(rows), object)
         for i, row in enumerate(rows):
@@ -343,6 +348,7 @@ class RaggedTensor(CompositeTensor):
     def __repr__(self) -> str:
         if not hasattr(self._splits, "_a") or not hasattr(self.flat_values, "_a"):
             return f"<tf.RaggedTensor: shape={self.shape}, dtype={self.dtype.name}, traced>"
+        # So many as NumPy shows in full too.
         if count_of(self._values) > 1000:
             return f"<tf.RaggedTensor: shape={self.shape}, dtype={self.dtype.name}>"
         return f"<tf.RaggedTensor {_lists(self, host)}>"  # no exit from the tape, as numpy() is

@@ -77,6 +77,7 @@ def _over(x: TensorLike | CompositeTensor, axis: int, dense: Callable[..., objec
         return x._with(_over(x.values, axis - 1, dense, segment))
     if axis == 1:
         return _segments(x.values, x._ids(), x._count(), segment)
+    # All rows are one segment: what stands at one place of the rows is reduced together.
     whole = convert(np.zeros(x._count(), np.int64), None, x.flat_values._t.device)
     return _segments(x, whole, 1, segment).values
 
@@ -142,6 +143,7 @@ def reduce_mean(input_tensor: RaggedTensor, axis: IntsLike | None = None, keepdi
     x = input_tensor
     total = reduce_sum(x, axis, keepdims)
     count = reduce_sum(mapped(ones_like, x), axis, keepdims)
+    # `truediv` gives integers a floating quotient, as TensorFlow's mean of ragged integers does.
     if isinstance(total, RaggedTensor):
         return applied("reduce_mean", truediv, (total, count))
     return truediv(total, count)
@@ -154,6 +156,7 @@ def reduce_variance(input_tensor: RaggedTensor, axis: IntsLike | None = None,
     x = input_tensor
     if x.dtype.is_integer:
         x = mapped(cast, x, "float64")
+    # The variance is the same about any centre, so that the gradient through this one is 0 exactly.
     centre = stop_gradient(reductions.reduce_mean(x.flat_values))
     x = mapped(lambda flat: flat - centre, x)
     squares = reduce_mean(mapped(scalars.square, x), axis, keepdims)
@@ -169,6 +172,7 @@ def reduce_std(input_tensor: Any, axis: IntsLike | None = None, keepdims: bool =
 def _truth(reduce: Callable[..., object]) -> Callable[..., Any]:
     def of_bools(input_tensor: Any, axis: object = None, keepdims: bool = False,
                  name: str | None = None) -> Any:
+        # There is no segment function of bools.
         number = reduce(mapped(cast, input_tensor, "int32"), axis, keepdims)
         return cast(scalars.minimum(scalars.maximum(number, 0), 1), "bool")
 
@@ -182,6 +186,7 @@ reduce_any, reduce_all = _truth(reduce_max), _truth(reduce_min)
 def softmax(logits: Any, axis: Any = None, name: str | None = None) -> RaggedTensor:
     """Over a ragged axis, the last unless given."""
     at = -1 if axis is None else as_int(axis, "softmax: axis")
+    # Taken off so that no exp overflows; a constant to the gradient, as it cancels.
     most = reduce_max(logits, at, True)
     most = mapped(stop_gradient, most) if isinstance(most, RaggedTensor) else stop_gradient(most)
     rows = at % rank_of(logits)

@@ -68,6 +68,7 @@ def _with_dense(x: SparseTensor, other: Tensor) -> Tensor:
     if dense.spec.shape != x._lengths or dense.dtype is not x.dtype:
         raise InvalidArgumentError(f"add: a dense tensor beside a SparseTensor must have its shape "
                                    f"and dtype, {x.dtype.name}{list(x.shape)}; got {dense.spec}")
+    # Without axes there is no index to scatter at: all values are of the one cell.
     if not dense.ndim:
         return dense + reduce_sum(x.values)
     return dense + scatter_nd_(x.indices, x.values, shape=x._lengths)
@@ -128,6 +129,8 @@ def sparse_dense_matmul(sp_a: Any, b: TensorLike | CompositeTensor, adjoint_a: b
         raise InvalidArgumentError(f"sparse_dense_matmul: the inner lengths differ, {inner} and "
                                    f"{dense.spec.shape[0]}")
     at = _column(a, axes[0], rows)
+    # A row of the dense matrix for each value, scaled and added up where it belongs: gather and
+    # scatter have gradients to both operands, in every order.
     picked = gather_(dense, _column(a, axes[1], inner), axis=0)
     return scatter_rows_(expand_dims(values, 1) * picked, at, rows=rows)
 

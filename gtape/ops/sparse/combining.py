@@ -104,6 +104,7 @@ def cross(inputs: TensorLike, name: str | None = None, separator: str | None = N
 
 def _joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """One fingerprint of two, of uint64 arrays."""
+    # FingerprintCat64 of TensorFlow: Murmur's mix of the second into the first.
     by, half = np.uint64(_MULTIPLIER), np.uint64(47)
     part = b * by
     mixed = (a ^ by ^ ((part ^ (part >> half)) * by)) * by
@@ -114,12 +115,14 @@ def _joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _fingerprints(array: np.ndarray) -> np.ndarray:
     """Those of strings, and integers as they are: uint64 of the array's shape."""
     if array.dtype != object:
+        # Integers are their own fingerprints, as in TensorFlow.
         return array.astype(np.int64).view(np.uint64)
     return fingerprints(list(array.reshape(-1))).reshape(array.shape)
 
 
 def _bucket(hashes: np.ndarray, buckets: int) -> np.ndarray:
     """Hashes in [0, buckets), or below 2**63 - 1 where `buckets` is 0."""
+    # Without buckets TensorFlow takes the largest int64 as their number.
     return (hashes % np.uint64(buckets or (1 << 63) - 1)).astype(np.int64)
 
 

@@ -297,6 +297,7 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
         InvalidArgumentError: the shape has 2**63 cells or more, and the function is traced.
     """
     x = sparse(sp_input, "reorder")
+    # A trace knows neither order nor keys: it sorts the numbers of the cells when it runs.
     if type(x.indices) is not EagerTensor:
         cells = all_cells(x)
         order = order_(cells)

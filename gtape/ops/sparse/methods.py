@@ -121,6 +121,7 @@ def bincount(values: TensorLike | CompositeTensor, weights: TensorLike | None = 
     order, rows, which = _sorted(np.zeros_like(owner) if single else owner, numbers, kept)
     if weights is None:
         counts = np.ones(len(rows)) if binary_output else np.bincount(which, minlength=len(rows))
+        # Counts have no gradient, so that NumPy does; weights have one, and are added by an op.
         totals = placed(counts.astype(np.int32), x)
     else:
         totals = scatter_rows_(pick(_weights(weights, x), order), placed(which, x), rows=len(rows))

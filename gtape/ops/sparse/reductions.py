@@ -50,6 +50,7 @@ def _reduced(name: str, x: SparseTensor, axis: IntsLike | None, keepdims: bool |
         (keys,) = keys_of(tuple(x._lengths[a] for a in left), rows)
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         ids, count = placed(inverse.reshape(-1).astype(np.int64), x.values), len(first)
+        # `first` is of sorted keys: the indices of the result come in row-major order.
         at = host(columns_(x.indices, axes=columns))[first]
         return SparseTensor._of_rows(at, _segments(name, x.values, ids, count), shape)
     ids = cells_(x.indices, shape=x._lengths, axes=left)
@@ -184,6 +185,8 @@ def embedding_lookup_sparse(params: TensorLike, sp_ids: CompositeTensor, sp_weig
         raise ValueError(f"{name}: combiner must be one of {', '.join(_COMBINERS)}; got "
                          f"{shown(combiner)}")
     ids, owner = _ids(name, sp_ids)
+    # As in TensorFlow, where the rows are segments: those after the last id are not there. `safe_`
+    # adds them.
     count = int(owner[-1]) + 1 if len(owner) else 0
     segments = placed(owner.astype(np.int64), ids)
     rows = embedding_lookup(params, ids, max_norm=max_norm)
@@ -231,6 +234,7 @@ def safe_embedding_lookup_sparse(embedding_weights: TensorLike, sparse_ids: Any,
         whole = (math.prod(lead), ids._lengths[-1])
         ids, weights = reshape(ids, whole), weights and reshape(weights, whole)
     kept = host(ids.values) >= 0
+    # TensorFlow prunes weights that are not positive for means alone: a sum may have negative ones.
     if weights is not None and combiner != "sum":
         kept &= host(weights.values) > 0
     ids = retain(ids, kept)

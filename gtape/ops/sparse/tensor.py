@@ -60,8 +60,10 @@ class SparseTensor(CompositeTensor):
         self._indices: Tensor = convert(indices, int64, self._values._t.device)
         self._lengths: tuple[int, ...] = _lengths(dense_shape)
         self._dense_shape: Tensor | None = (
+            # Kept as it was given, so that asking for it again copies nothing.
             dense_shape if type(dense_shape) is EagerTensor else None)
         at, what, rank = self._indices.spec, self._values.spec, len(self._lengths)
+        # `indices=[]` has one axis: without values any shape will do.
         if len(at.shape) != 2 and 0 in require_known(at.shape):
             self._indices = convert(np.zeros((0, rank), np.int64), int64, self._values._t.device)
             at = self._indices.spec
@@ -196,6 +198,7 @@ class SparseTensor(CompositeTensor):
         if not self._lengths:
             raise ValueError("a SparseTensor without axes has no rows")
         at, lengths = host(self._indices), self._lengths[1:]
+        # Stable, so that each row keeps the order of its values.
         order = np.argsort(at[:, 0], kind="stable")
         ends = np.searchsorted(at[order, 0], np.arange(self._lengths[0] + 1))
         return [self._of_rows(at[part, 1:], pick(self._values, part), lengths)
@@ -204,6 +207,7 @@ class SparseTensor(CompositeTensor):
     # ------------------------------------------------------------------ arithmetic
 
     def _elementwise_(self, op: Any, args: Sequence[Any]) -> Any:
+        # Only what leaves 0 at 0 may look at the values alone: the others would need all cells.
         if len(args) == 1:
             return self._with(op.python(self._values)) if op.name in _KEEP_ZERO else NotImplemented
         if op.name == "multiply":
@@ -338,6 +342,7 @@ def cells_(xp: ArrayModule, indices: Array, *, shape: Ints, axes: Ints) -> Array
 
 @cells_.infer
 def _(indices: Spec, *, shape: Ints, axes: Ints) -> Spec:
+    # The numbers of cells are int64: beyond that two cells would have one number.
     if math.prod(shape[a] for a in axes) >= 1 << 63:
         raise InvalidArgumentError(f"a sparse shape must have fewer than 2**63 cells here; got "
                                    f"{list(shape)}")
@@ -352,6 +357,7 @@ def places_(xp: ArrayModule, cells: Array, *, shape: Ints) -> Array:
     """The index tuples of cells of a tensor of `shape`: the inverse of `cells_`."""
     parts, cells = [], cells.astype(np.int64)
     for length in reversed(shape):
+        # A length of 0 has no cells, and must not divide.
         parts.append(cells % max(length, 1))
         cells = cells // max(length, 1)
     if not parts:

@@ -35,6 +35,7 @@ def word(value: int) -> np.uint64:
 
 def rotated(x: Words, by: int) -> Words:
     """The bits of x turned right by `by`."""
+    # `by` as uint64: beside an int NumPy 1 would go over to float64.
     return (x >> np.uint64(by)) | (x << np.uint64(64 - by))
 
 
@@ -200,6 +201,7 @@ def _longer(rows: np.ndarray) -> Words:
     size = rows.shape[1]
     seed = word(81)
     zeros = np.zeros(len(rows), np.uint64)
+    # Scalars of NumPy warn where they overflow, arrays do not.
     with np.errstate(over="ignore"):
         x = zeros + seed * _K2 + at(rows, 0)
         y = zeros + (seed * _K1 + np.uint64(113))
@@ -306,6 +308,7 @@ def fingerprint(data: TensorLike, method: str = "farmhash64", name: str | None =
         elif rows.shape[1] == 1:
             texts = list(rows[:, 0])
         else:
+            # Little-endian, so that they are the same on every machine.
             parts = fingerprints(list(rows.reshape(-1))).astype("<u8").reshape(rows.shape)
             texts = [row.tobytes() for row in parts]
         return [fingerprints(texts).astype("<u8").view(np.uint8).reshape(len(rows), 8)]

@@ -72,6 +72,7 @@ def to_number(input: TensorLike, out_type: object = float32, name: str | None = 
 
     @np.errstate(over="ignore")
     def numbers(texts: list[bytes]) -> np.ndarray:
+        # By way of float64: "3.5e38" is inf as float32, not an error.
         return np.array([_number(text, dtype) for text in texts], exact).astype(dtype.np_dtype)
 
     return of_all("to_number", numbers, strings(input, "to_number"), dtype)
@@ -125,6 +126,7 @@ def as_string(input: TensorLike, precision: int = -1, scientific: bool = False,
     form = f"%{flags}{f'.{digits}' if digits >= 0 else ''}{kind}"
 
     def written(value: float) -> str:
+        # C fills inf and nan with spaces where a number gets zeros, Python with zeros.
         return (form if np.isfinite(value) else form.replace("%0", "%")) % value
 
     if x.dtype.is_complex:

@@ -25,6 +25,8 @@ from gtape.core.tensor import Tensor
 from gtape.ops.text.steps import array_of, one_string, per_value, strings
 from gtape.trace.host_steps import step
 
+# Strings are bytes, and need not be UTF-8: what is not goes through `re` as lone surrogates, and
+# comes out as it was.
 _SURROGATES = "surrogateescape"
 _REPETITION = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 _FLAGS = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
@@ -44,6 +46,7 @@ _NAMED = {
     "xdigit": "0-9A-Fa-f"}
 _BOUNDARY = (f"(?:(?<![{_WORD[0]}])(?=[{_WORD[0]}])|(?<=[{_WORD[0]}])(?![{_WORD[0]}]))")
 _INSIDE = (f"(?:(?<![{_WORD[0]}])(?![{_WORD[0]}])|(?<=[{_WORD[0]}])(?=[{_WORD[0]}]))")
+# RE2's \z is Python's \Z, and its \b knows ASCII words alone.
 _PLACES = {"A": "\\A", "z": "\\Z", "b": _BOUNDARY, "B": _INSIDE}
 _CONTROLS = {"a": "\\x07", "f": "\\f", "n": "\\n", "r": "\\r", "t": "\\t", "v": "\\x0b"}
 
@@ -61,6 +64,7 @@ def _ranges(kept: Callable[[int], bool]) -> str:
     return "".join(ranges)
 
 
+# Each goes through all 1,114,112 code points once.
 @functools.lru_cache
 def _category(name: str, negated: bool) -> str:
     return _ranges(lambda p: unicodedata.category(chr(p)).startswith(name) is not negated)
@@ -128,9 +132,12 @@ class _Translation:
                 raise self.wrong("unexpected )")
             self.parts.append(")" * (len(self.groups.pop()[0]) + 1))
         elif c == "|":
+            # `(?i)` holds to the end of its group in RE2, in Python only at the beginning of a
+            # pattern: it becomes a group of its own, closed and opened anew at each |.
             flags = self.groups[-1][0]
             self.parts.append(")" * len(flags) + "|" + "".join(flags))
         elif c == "$":
+            # Python's $ also matches before a newline at the end, RE2's does not.
             self.parts.append("$" if self.groups[-1][1] else "\\Z")
         else:
             self.parts.append(c if c in "^." else re.escape(c))
@@ -230,9 +237,12 @@ class _Translation:
         self.at += 1
         if c == "\\":
             return self._escape()[0]
+        # A "[" within brackets is a plain character to RE2, of which Python warns.
         return c if c == "-" else re.escape(c)
 
 
+# As many as Python's own cache of patterns has: a program has a few, one that makes them has no end
+# of them.
 @functools.lru_cache(maxsize=512)
 def compiled(pattern: bytes) -> re.Pattern[str]:
     """What matches as RE2's `pattern` does."""

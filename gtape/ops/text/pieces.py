@@ -92,6 +92,7 @@ def join(inputs: TensorLike, separator: str = "", name: str | None = None) -> An
     between = host(one_string(separator, "join", "separator")).item()
 
     def run(*arrays: np.ndarray) -> list[np.ndarray]:
+        # The shapes of a trace may be open: those of the arrays are what is there.
         wide = next((a.shape for a in arrays if a.ndim), ())
         rows = [np.broadcast_to(a, wide).reshape(-1) for a in arrays]
         joined = [between.join(row) for row in zip(*rows)] if rows else [b""]

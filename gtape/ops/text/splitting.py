@@ -169,6 +169,7 @@ class _Ngrams:
                              f"{self.most}")
         self.preserves = preserves
         if pads is not None:
+            # Rows of pads: an ngram_width of 10**12 would fill the memory with them.
             check_size("ngrams", Spec((2 * self._count(max(self.widths)),), string))
 
     def _count(self, width: int) -> int:
@@ -181,6 +182,7 @@ class _Ngrams:
             padded = self._padded(row, width)
             grams += [self.between.join(padded[i:i + width])
                       for i in range(len(padded) - width + 1)]
+        # An empty row stays empty, as in TensorFlow: there is nothing to preserve.
         if not grams and self.preserves and len(row):
             grams = [self.between.join(self._padded(row, min(self.widths)))]
         return grams
@@ -281,6 +283,8 @@ class Decoding:
 
     def text(self, text: bytes) -> str:
         """The text of a string, with what stands for errors."""
+        # Python's decoder is much faster than going byte by byte, and replaces by the same
+        # character.
         if not self.replaces_controls and (self.errors != "replace"
                                            or self.replacement == _REPLACEMENT):
             try:

@@ -54,6 +54,7 @@ def each(name: str, function: Callable[[Any], Any], x: Tensor, dtype: DType) -> 
     def run(array: np.ndarray) -> list[np.ndarray]:
         return [array_of([function(v) for v in array.reshape(-1)], array.shape, dtype)]
 
+    # `rows`: as each element stands for itself, a batch of calls is one call on the batch.
     return step(name, run, [x], [Spec(x.spec.shape, dtype)], rows=run)[0]
 
 
@@ -71,6 +72,8 @@ def known(name: str, *tensors: Tensor) -> list[np.ndarray]:
     Raises:
         NotTraceableError: they are not known while a function is traced; it then runs eagerly.
     """
+    # The number of pieces is a shape, which a trace must know: the function is run in Python
+    # instead.
     if symbolic(*tensors):
         raise untraceable(f"tf.strings.{name}")
     return [host(x) for x in tensors]
