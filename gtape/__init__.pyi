@@ -80,7 +80,7 @@ from gtape.core.introspection import inside_function as inside_function
 from gtape.core.introspection import is_symbolic_tensor as is_symbolic_tensor
 from gtape.core.introspection import is_tensor as is_tensor
 from gtape.core.module import Module as Module
-from gtape.core.shape import TensorShape as TensorShape
+from gtape.core.spec import TensorShape as TensorShape
 from gtape.core.tensor import Tensor as Tensor
 from gtape.core.type_specs import NoneTensorSpec as NoneTensorSpec
 from gtape.core.type_specs import TensorSpec as TensorSpec

@@ -11,7 +11,7 @@ _TABLE = {
     "gtape.core.dtypes": """
         DType as_dtype bool=bool_ bfloat16 complex64 complex128 double float16 float32 float64 half
         int8 int16 int32 int64 string uint8 uint16 uint32 uint64""",
-    "gtape.core.shape": "TensorShape",
+    "gtape.core.spec": "TensorShape",
     "gtape.core.context": "init_scope",
     "gtape.compile.frontend.function": "function",
     "gtape.data.iterators": "OptionalSpec",

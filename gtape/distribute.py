@@ -17,11 +17,11 @@ from gtape._names import lacking as _lacking
 from gtape.core import nest
 from gtape.core.context import tracer_now
 from gtape.core.convert import convert
+from gtape.core.device import current_device, on
 from gtape.core.dtypes import int32
 from gtape.core.errors import InvalidArgumentError, UnimplementedError
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
-from gtape.core.placement import current_device, on
 from gtape.core.tensor import Tensor
 from gtape.devices.placing import device_named
 from gtape.ops.reductions.reductions import reduce_mean, reduce_sum

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from gtape.core import dtypes as _dtypes
-from gtape.core.size_limits import room_for as _room_for
 from gtape.core.spec import Spec as _Spec
+from gtape.core.spec import room_for as _room_for
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int
 from gtape.ops.arguments import as_shape as _as_shape

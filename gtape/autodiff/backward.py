@@ -10,15 +10,13 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from gtape.core.context import walking
-from gtape.core.device import add_arrays
+from gtape.core.context import user_frame, walking
+from gtape.core.device import add_arrays, ignore, restore
 from gtape.core.errors import ResourceExhaustedError
 from gtape.core.formatting import shown
-from gtape.core.fp_errors import ignore, restore
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Op, declared
 from gtape.core.recording import INPUT_KEYS, PAYLOAD, Backward, RecordTuple
-from gtape.core.source_location import user_frame
 from gtape.core.tensor import EagerTensor, wrap
 
 #: What is pulled back: an array or a tensor, IndexedSlices, or a list with one for each result.

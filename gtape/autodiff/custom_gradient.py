@@ -17,8 +17,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.installed import installed
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 from gtape.core.variable import Variable, is_variable
 
 Pull = Callable[[list[Tensor]], list[Any]]

@@ -15,10 +15,9 @@ import numpy as np
 from gtape.autodiff import gradient_request
 from gtape.autodiff.backward import keys_depending_on, walk
 from gtape.core import nest, recording
-from gtape.core.context import paused
+from gtape.core.context import SourceLocation, paused, resolve
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.recording import Record
-from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor
 from gtape.core.variable import Variable
 

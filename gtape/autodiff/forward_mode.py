@@ -13,14 +13,12 @@ from gtape.autodiff import gradient_request
 from gtape.autodiff.tape import GradientTape
 from gtape.core import nest
 from gtape.core.annotations import TensorLike
-from gtape.core.context import Recorder, active, new_key, push, recorders, remove
+from gtape.core.context import Recorder, active, new_key, push, recorders, remove, stack_level
 from gtape.core.convert import convert
 from gtape.core.errors import NonFloatWarning
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import Op
-from gtape.core.source_location import stack_level
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 
 
 class ForwardAccumulator(Recorder):

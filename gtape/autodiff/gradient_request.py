@@ -12,14 +12,12 @@ import numpy as np
 
 from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
-from gtape.core.context import tracer_now
+from gtape.core.context import stack_level, tracer_now
 from gtape.core.convert import convert, host_array
 from gtape.core.errors import InvalidArgumentError, NonFloatWarning
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
-from gtape.core.source_location import stack_level
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Readable, Tensor
 from gtape.core.variable import Variable, is_variable
 
 

@@ -13,8 +13,18 @@ from gtape.autodiff.backward import backward_freeing, keys_depending_on, walk
 from gtape.autodiff.gradient_request import UnconnectedGradients, on_none_now
 from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
-from gtape.core.context import Recorder, active, inside, new_key, push, push_outside, remove
-from gtape.core.device import add_arrays
+from gtape.core.context import (
+    Recorder,
+    active,
+    inside,
+    new_key,
+    push,
+    push_outside,
+    remove,
+    stack_level,
+    user_frame,
+)
+from gtape.core.device import add_arrays, ignore, restore
 from gtape.core.errors import (
     GradientNoneError,
     GradientNoneWarning,
@@ -22,11 +32,9 @@ from gtape.core.errors import (
     TapeUseWarning,
 )
 from gtape.core.formatting import say
-from gtape.core.fp_errors import ignore, restore
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.installed import installed
 from gtape.core.recording import READ, mark
-from gtape.core.source_location import stack_level, user_frame
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.core.variable import is_variable
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gtape.core.context import active
+from gtape.core.context import SourceLocation, active, resolve
 from gtape.core.errors import ResourceExhaustedError
 from gtape.core.recording import Record
-from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import EagerTensor
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import gtape as tf
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.state_ref import Readable
+from gtape.core.tensor import Readable
 from gtape.trace.symbolic_tensor import SymbolicTensor
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from gtape.autograph.state import UNSET
 from gtape.core import nest
 from gtape.core.convert import convert
 from gtape.core.formatting import shown
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 from gtape.ops.control.tensor_array import TensorArray
 
 _NUMBERS = (bool, int, float, complex)

@@ -8,9 +8,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from gtape.core.dtypes import DType
-from gtape.core.shape import TensorShape
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.spec import TensorShape
+from gtape.core.tensor import Readable, Tensor
 
 
 class SupportsArray(Protocol):

@@ -15,19 +15,15 @@ import numpy as np
 from gtape.core import dtypes, nest
 from gtape.core.composite_tensor import CompositeOperand, CompositeTensor
 from gtape.core.context import tracer_now
-from gtape.core.device import CPU, ArrayType, Device, registered
+from gtape.core.device import CPU, ArrayType, Device, current_device, ignored_context, registered
 from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.fp_errors import ignored_context
 from gtape.core.installed import installed
 from gtape.core.op import Op
-from gtape.core.placement import current_device
-from gtape.core.shape import TensorShape
-from gtape.core.spec import Spec
-from gtape.core.state_ref import Readable
+from gtape.core.spec import Spec, TensorShape
 from gtape.core.symbolic_dim import SymbolicDim, need_number
-from gtape.core.tensor import EagerTensor, Tensor, note_origin
+from gtape.core.tensor import EagerTensor, Readable, Tensor, note_origin
 
 if TYPE_CHECKING:
     from gtape.core.annotations import TensorLike

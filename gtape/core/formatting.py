@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from gtape.core.shape import TensorShape
+    from gtape.core.spec import TensorShape
 
 _brief = reprlib.Repr()
 _brief.maxlist = _brief.maxtuple = _brief.maxdict = _brief.maxset = _brief.maxfrozenset = 12

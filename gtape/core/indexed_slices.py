@@ -12,7 +12,7 @@ from gtape.core.device import add_arrays
 from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.installed import installed
-from gtape.core.shape import TensorShape
+from gtape.core.spec import TensorShape
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, TensorSpec, TypeSpec, fully_known
 

@@ -18,10 +18,9 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from gtape.core.context import active, new_key, tracer_now, walking
+from gtape.core.context import active, is_library, new_key, resolve, tracer_now, user_frame, walking
 from gtape.core.device import ArrayType
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.source_location import is_library, resolve, user_frame
 from gtape.core.spec import Spec
 from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor
 

@@ -1,4 +1,5 @@
-"""Tensor: an immutable value. EagerTensor holds an array; its operators are installed by `ops`."""
+"""Tensor, an immutable value, and what is read where one is needed. EagerTensor holds an array; its
+operators are installed by `ops`."""
 
 from __future__ import annotations
 
@@ -8,15 +9,59 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from gtape.core import formatting
+from gtape.core.context import here
 from gtape.core.device import CPU, ArrayType, others, type_of
 from gtape.core.dtypes import DType, string
-from gtape.core.shape import TensorShape
-from gtape.core.source_location import here
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, TensorShape
 from gtape.core.symbolic_dim import require_known
 
 if TYPE_CHECKING:
     from gtape.core.annotations import IntsLike, TensorLike
+    from gtape.core.buffers import BufferWriter
+
+
+class Readable:
+    """Base of what is read wherever it is given for a tensor."""
+
+    __slots__ = ()
+
+    def _read_(self) -> Tensor:
+        """The present value, noted by every tape of this thread."""
+        raise NotImplementedError
+
+    @property
+    def _t(self) -> ArrayType:
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> DType:
+        raise NotImplementedError
+
+
+class StateRef(Readable):
+    """State that outlives a call, as traces see it: a traced function takes its value when it is
+    called, and leaves another."""
+
+    __slots__ = ()
+
+    #: Identity on tapes and in traces; later ones are larger.
+    _k: int
+    #: Whether tapes watch it when it is read.
+    trainable: Any
+    name: Any
+
+    def _initial_(self) -> EagerTensor:
+        """The value at this moment."""
+        raise NotImplementedError
+
+    def _commit_(self, value: Tensor) -> None:
+        """A traced function left this value."""
+        raise NotImplementedError
+
+    def _buffer_(self, writer: BufferWriter | None) -> Any:
+        """The array in which a compiled program finds the value, and where `writer` leaves it."""
+        raise NotImplementedError
+
 
 _NUMPY_NAMES = {
     "T": "tf.transpose(x)", "size": "tf.size(x)", "reshape": "tf.reshape(x, shape)",

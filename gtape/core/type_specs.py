@@ -9,7 +9,7 @@ from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
+from gtape.core.spec import TensorShape
 from gtape.core.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from gtape.core import formatting, guard_zones
+from gtape.core import buffers, formatting
+from gtape.core.buffers import SharedBuffer
 from gtape.core.context import active, init_scope, new_key, paused, tracer_now
 from gtape.core.convert import convert, host_array
 from gtape.core.device import ArrayType
@@ -24,15 +25,12 @@ from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.installed import installed
 from gtape.core.recording import STATE, mark_all
-from gtape.core.shape import TensorShape
-from gtape.core.spec import Spec
-from gtape.core.state_ref import Readable, StateRef
-from gtape.core.tensor import EagerTensor, Reference, Tensor, note_origin
-from gtape.core.variable_buffer import SharedBuffer
+from gtape.core.spec import Spec, TensorShape
+from gtape.core.tensor import EagerTensor, Readable, Reference, StateRef, Tensor, note_origin
 
 if TYPE_CHECKING:
     from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
-from gtape.core.variable_buffer import BufferWriter
+from gtape.core.buffers import BufferWriter
 
 scope_prefix: ContextVar[str] = ContextVar("gtape.name_scope", default="")
 _NOTHING: Any = nullcontext()
@@ -474,8 +472,8 @@ class ResourceVariable(Variable, StateRef):
         """The array in which a compiled program finds the value, and where `writer` leaves it."""
         if self._shared is None:
             value = self._held
-            guarded = value._t.device.is_host and guard_zones.wanted()
-            array = guard_zones.copied(value._a) if guarded else (
+            guarded = value._t.device.is_host and buffers.zones_wanted()
+            array = buffers.guarded_copy(value._a) if guarded else (
                 value._t.xp.array(value._a, order="C"))
             self._shared = SharedBuffer(array, value)
         if writer is not None:

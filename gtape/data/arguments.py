@@ -11,7 +11,7 @@ from gtape.core.annotations import TensorLike
 from gtape.core.dtypes import DType, as_dtype, int64, require_usable
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
+from gtape.core.spec import TensorShape
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import TypeSpec
 from gtape.data.base import Dataset

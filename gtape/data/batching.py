@@ -19,9 +19,7 @@ from gtape.core.device import CPU
 from gtape.core.dtypes import DType, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, TensorShape, room_for
 from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec, TypeSpec
 from gtape.data import batching, elements, stacking

@@ -17,8 +17,7 @@ from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.context import tracer_now
 from gtape.core.convert import convert
-from gtape.core.device import CPU
-from gtape.core.placement import on
+from gtape.core.device import CPU, on
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import NoneTensorSpec, TensorSpec, TypeSpec
 from gtape.opdef.numpy_code import define

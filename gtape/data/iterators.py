@@ -13,9 +13,8 @@ from gtape.core import nest
 from gtape.core.annotations import TensorLike
 from gtape.core.context import active, init_scope, tracer_now
 from gtape.core.convert import convert
-from gtape.core.device import CPU, Device
+from gtape.core.device import CPU, Device, current_device, on
 from gtape.core.errors import InvalidArgumentError, NotTraceableError, OutOfRangeError
-from gtape.core.placement import current_device, on
 from gtape.core.spec import Spec
 from gtape.core.type_specs import TensorSpec, TypeSpec
 from gtape.data import elements
@@ -23,7 +22,7 @@ from gtape.data.arguments import dataset_of, specs_of
 from gtape.data.base import Dataset
 from gtape.data.elements import flattener, packer
 from gtape.data.prefetching import uploaded
-from gtape.trace.host_callback import HostCallback
+from gtape.trace.host_steps import HostCallback
 
 
 class SpecOfElements:

@@ -12,11 +12,10 @@ import numpy as np
 
 from gtape.core import nest
 from gtape.core.annotations import TensorLike
-from gtape.core.device import CPU
+from gtape.core.device import CPU, current_device, on
 from gtape.core.dtypes import bool_, int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.placement import current_device, on
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements

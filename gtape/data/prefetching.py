@@ -19,9 +19,8 @@ from time import perf_counter
 from typing import Any
 
 from gtape.core import nest
-from gtape.core.device import CPU, Device
+from gtape.core.device import CPU, Device, on
 from gtape.core.dtypes import string
-from gtape.core.placement import on
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.data.base import Dataset, Same
 from gtape.data.elements import leaf_mapped, on_host

@@ -18,7 +18,7 @@ from gtape.core.device import CPU
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
+from gtape.core.spec import TensorShape
 from gtape.core.tensor import EagerTensor
 from gtape.core.type_specs import TensorSpec
 from gtape.data import elements

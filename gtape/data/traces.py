@@ -24,8 +24,7 @@ from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.frontend.executable import Executable
 from gtape.core import nest
 from gtape.core.context import init_scope
-from gtape.core.device import CPU
-from gtape.core.placement import on
+from gtape.core.device import CPU, on
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import NoneTensorSpec, TensorSpec

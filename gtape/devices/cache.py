@@ -18,8 +18,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from gtape.core.context import stack_level
 from gtape.core.errors import CacheWarning, PermissionDeniedError
-from gtape.core.source_location import stack_level
 from gtape.devices import cache_limits, ownership
 
 VARIABLE = "GTAPE_CACHE_DIR"

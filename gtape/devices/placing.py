@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from gtape.core.device import CPU, Device, registered
+from gtape.core.device import CPU, Device, on, registered
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.placement import on
 from gtape.devices.probe import probe, visible, why_not
 
 _NAME = re.compile(r"^(?:.*/)?(?:device:)?(cpu|gpu)(?::(\d+|\*))?$", re.IGNORECASE)

@@ -11,10 +11,9 @@ import os
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from gtape.core.device import CPU, Device, register, unregister
+from gtape.core.device import CPU, Device, forget_default, register, unregister
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.locks import lock
-from gtape.core.placement import forget_default
 
 VARIABLE = "GTAPE_DEVICE"
 _CHOICES = ("auto", "cpu", "gpu")

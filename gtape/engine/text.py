@@ -9,8 +9,7 @@ import numpy as np
 
 import gtape as tf
 from gtape.core import nest
-from gtape.core.device import CPU
-from gtape.core.placement import current_device, on
+from gtape.core.device import CPU, current_device, on
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.engine.amendments import instead

@@ -17,8 +17,7 @@ from gtape.core.convert import convert, host_array
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, TensorShape
 from gtape.core.tensor import Tensor
 from gtape.files import wire
 from gtape.files.example_columns import (

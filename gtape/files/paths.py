@@ -19,8 +19,7 @@ from gtape.core.errors import (
     UnknownError,
 )
 from gtape.core.formatting import shown
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 from gtape.ops.arguments import host_value
 
 _CLASSES = {errno.ENOENT: NotFoundError, errno.EACCES: PermissionDeniedError,

@@ -14,8 +14,7 @@ from gtape.core.annotations import TensorLike
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import DataLossError, InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import Tensor
 from gtape.files.streams import WINDOWS, compression
 from gtape.ops.arguments import as_int, as_strings

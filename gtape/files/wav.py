@@ -11,8 +11,7 @@ from gtape.core import dtypes
 from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import Tensor
 from gtape.files.images import single
 from gtape.ops.arguments import as_int

@@ -25,16 +25,13 @@ from typing import Any
 
 from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import CompositeOperand, elementwise
-from gtape.core.context import active, new_key
+from gtape.core.context import active, here, new_key
 from gtape.core.convert import convert, convert_like
-from gtape.core.device import others
+from gtape.core.device import ignored_context, others
 from gtape.core.dtypes import bool_
-from gtape.core.fp_errors import ignored_context
 from gtape.core.op import Function
 from gtape.core.recording import CUT, UNKNOWN, _seen_globals, mark, user_of
-from gtape.core.source_location import here
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import ComputedFrom, EagerTensor, Tensor, note_origin
+from gtape.core.tensor import ComputedFrom, EagerTensor, Readable, Tensor, note_origin
 from gtape.core.variable import Variable
 from gtape.opdef.elementwise import Elementwise
 from gtape.opdef.elementwise_vjp import add_launches, find_launch, launch_op, vjp_slot, vjp_slots

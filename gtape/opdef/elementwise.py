@@ -17,14 +17,12 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.context import active, tracer_now
 from gtape.core.convert import convert_like
-from gtape.core.device import Array, ArrayModule, ArrayType
+from gtape.core.device import Array, ArrayModule, ArrayType, ignore, ignored_context, restore
 from gtape.core.dtypes import DType, bool_
 from gtape.core.errors import InvalidArgumentError
-from gtape.core.fp_errors import ignore, ignored_context, restore
 from gtape.core.op import Attrs, Function, Op, positional_names
 from gtape.core.recording import Recorded, record_general, same_device, trace_or_none
-from gtape.core.size_limits import check_size, exhausted, outgrows
-from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.spec import Spec, broadcast_shapes, check_size, exhausted, outgrows
 from gtape.core.tensor import EagerTensor, Tensor, note_origin
 from gtape.opdef.elementwise_vjp import Launches, VjpProgram, VjpSlot, apply_map, build_vjp_program
 from gtape.opdef.numpy_code import LARGE, Blocked, Printer, define, fits, schedule

@@ -31,10 +31,20 @@ from gtape.autodiff.backward import (
     scatter,
 )
 from gtape.core.context import active, tracer_now
-from gtape.core.device import Array, ArrayModule, ArrayType, Device, add_arrays, others
+from gtape.core.device import (
+    Array,
+    ArrayModule,
+    ArrayType,
+    Device,
+    add_arrays,
+    current_device,
+    ignore,
+    ignored_context,
+    others,
+    restore,
+)
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.fp_errors import ignore, ignored_context, restore
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.installed import installed
 from gtape.core.op import (
@@ -47,7 +57,6 @@ from gtape.core.op import (
     positional_names,
     variadic_name,
 )
-from gtape.core.placement import current_device
 from gtape.core.recording import (
     INPUT_KEYS,
     OP,
@@ -58,8 +67,7 @@ from gtape.core.recording import (
     same_device,
     trace_or_none,
 )
-from gtape.core.size_limits import check_size, exhausted, outgrows
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, check_size, exhausted, outgrows
 from gtape.core.tensor import EagerTensor, Tensor, note_origin, wrap
 
 if TYPE_CHECKING:

@@ -14,11 +14,9 @@ from gtape.core.convert import convert, convert_like
 from gtape.core.dtypes import DType, as_dtype, int32, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
-from gtape.core.spec import Spec
-from gtape.core.state_ref import Readable
+from gtape.core.spec import Spec, TensorShape
 from gtape.core.symbolic_dim import SymbolicDim
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 
 
 def host_value(value: TensorLike, what: str) -> np.ndarray:

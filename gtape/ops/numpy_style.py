@@ -10,8 +10,7 @@ import numpy as np
 from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, bool_, of_numpy
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 from gtape.ops.arguments import as_items
 from gtape.ops.control.selection import where
 from gtape.ops.shape.casting import cast

@@ -16,8 +16,7 @@ from gtape.core.convert import convert
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 from gtape.core.variable import Variable, name_scope, scope_prefix
 from gtape.ops.arguments import as_int
 from gtape.summary.events import Summary, SummaryMetadata, summary_of

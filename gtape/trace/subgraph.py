@@ -20,7 +20,7 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
 from gtape.trace.graph import Graph
-from gtape.trace.host_callback import HostCallback
+from gtape.trace.host_steps import HostCallback
 from gtape.trace.symbolic_tensor import SymbolicTensor
 from gtape.trace.tracer import StateUse, Tracer
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from gtape.core.context import here, resolve
 from gtape.core.device import ArrayType
 from gtape.core.errors import NotTraceableError, OperatorNotAllowedInGraphError
-from gtape.core.shape import TensorShape
-from gtape.core.source_location import here, resolve
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, TensorShape
 from gtape.core.symbolic_dim import SymbolicDim
 from gtape.core.tensor import Tensor
 

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from gtape.core.context import init_scope, tracer_now, tracing
-from gtape.core.device import ArrayType
+from gtape.core.device import ArrayType, current_device
 from gtape.core.errors import InternalError
 from gtape.core.formatting import shown
 from gtape.core.installed import installed
 from gtape.core.op import Op
-from gtape.core.placement import current_device
 from gtape.core.spec import Spec
-from gtape.core.state_ref import StateRef
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, StateRef, Tensor
 from gtape.core.variable import Variable
 from gtape.trace.graph import Graph, Node
 from gtape.trace.symbolic_tensor import SymbolicTensor

@@ -34,7 +34,7 @@ from gtape.ops.reductions.reductions import reduce_sum_
 from gtape.ops.shape.packing import stack_, unstack_
 from gtape.trace.custom_op import CustomStep, apply_custom
 from gtape.trace.graph import Graph, Node
-from gtape.trace.host_callback import HostCallback
+from gtape.trace.host_steps import HostCallback
 from gtape.trace.symbolic_tensor import SymbolicTensor
 from gtape.trace.tracer import StateUse, Tracer
 from gtape.vmap import rules  # noqa: F401  (attaches the rules to the ops)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.core import size_limits
+from gtape.core import spec
 
 _Bad, _Full = tf.errors.InvalidArgumentError, tf.errors.ResourceExhaustedError
 _GENERATOR = tf.random.Generator.from_seed(1)
@@ -117,7 +117,7 @@ def test_a_trace_allocates_nothing_that_a_call_would(name: str) -> None:
 @pytest.mark.parametrize("native", ["0", "1"])
 def test_what_is_left_to_the_calls_is_right(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GTAPE_NATIVE", native)
-    monkeypatch.setattr(size_limits, "_FOLDED", 8)
+    monkeypatch.setattr(spec, "_FOLDED", 8)
 
     def f(x: Any) -> Any:
         return (x * tf.zeros([10]) + tf.ones([10]), tf.eye(4) * x[0], tf.range(2.0, 14.0) + x[0],

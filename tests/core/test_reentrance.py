@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 import gtape as tf
-from gtape.core.fp_errors import ignored_context
+from gtape.core.device import ignored_context
 from gtape.opdef.primitive import Primitive
 
 

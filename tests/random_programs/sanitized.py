@@ -25,7 +25,7 @@ from gtape.compile.cpp import program
 from gtape.compile.cpp.program_memory import ProgramMemory
 from gtape.compile.cpp.zone_checks import Zones
 from gtape.compile.schedule.plan import nbytes
-from gtape.core import guard_zones
+from gtape.core import buffers
 from gtape.devices.compiler import Recipe
 from gtape.devices.cpu import options, runtime, toolchain
 from gtape.kernelcheck.emulator.build import sanitized_environment
@@ -80,7 +80,7 @@ class Poisoned(Zones):
                  first: bool) -> Callable[..., Any]:
         def run(*arrays: Any) -> Any:
             if first:
-                held[:] = [guard_zones.copied(a) if isinstance(a, np.ndarray) else a
+                held[:] = [buffers.guarded_copy(a) if isinstance(a, np.ndarray) else a
                            for a in arrays[:self._arguments]]
                 held.extend(arrays[self._arguments:])
                 for array in held:
@@ -92,7 +92,7 @@ class Poisoned(Zones):
 
 def _poison_around(array: Any) -> None:
     memory = getattr(array, "base", None)
-    if type(memory) is guard_zones.Guarded:
+    if type(memory) is buffers.Guarded:
         start = memory.bytes.ctypes.data
         _poison(start, memory.start)
         end = memory.start + memory.size

@@ -25,13 +25,13 @@ from gtape.compile.ir.sparse_updates import sparse_reads, sparse_updates
 from gtape.compile.launches.interpreter import InterpretedProgram, why_not
 from gtape.compile.numpy.program import NumpyProgram, on_host
 from gtape.compile.schedule.plan import MemoryPlan, numpy_dtype
-from gtape.core import guard_zones
+from gtape.core import buffers
+from gtape.core.buffers import BufferWriter
+from gtape.core.context import stack_level
 from gtape.core.device import CPU
 from gtape.core.errors import KernelError, NativeCodeWarning
 from gtape.core.locks import lock
-from gtape.core.source_location import stack_level
 from gtape.core.tensor import EagerTensor
-from gtape.core.variable_buffer import BufferWriter
 from gtape.devices.compiler import Library
 from gtape.devices.cpu.toolchain import library
 
@@ -59,7 +59,7 @@ class NativeProgram:
         self.traced, self.plan, self.source = traced, plan, source
         self.writer = BufferWriter(_LOCK)
         self._library = library
-        empty = guard_zones.empty if plan.guarded else np.empty
+        empty = buffers.guarded_empty if plan.guarded else np.empty
         self._results = [Result(v.shape, numpy_dtype(v.dtype), empty) for v in plan.outputs]
         self._order = plan.result_of
         self._shared = self._arrays()
@@ -80,7 +80,7 @@ class NativeProgram:
     def _arrays(self) -> dict[str, list[np.ndarray]]:
         """What all calls read and write, by the name of its slots."""
         plan = self.plan
-        kept = guard_zones.copied if plan.guarded else np.ascontiguousarray
+        kept = buffers.guarded_copy if plan.guarded else np.ascontiguousarray
         written = {id(state) for state, _ in plan.module.writes}
         return {
             "captures": [kept(t._a) for t in self.traced.captured],
@@ -202,7 +202,7 @@ def prepare(traced: ClosedGraph, *, fuse: bool = True) -> Callable[[], CompiledP
         return lambda: interpreter(traced, reason)
     module = sparse_updates(sparse_reads(lower(traced)))
     module.check()
-    plan = MemoryPlan(module, fused=fuse, guarded=guard_zones.wanted())
+    plan = MemoryPlan(module, fused=fuse, guarded=buffers.zones_wanted())
     source = source_of(plan, len(traced.arguments), len(traced.captured))
     try:
         loaded = library(source.text)

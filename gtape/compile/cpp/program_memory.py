@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.cpp.module_source import ProgramSource, PythonApi
-from gtape.core import guard_zones
+from gtape.core import buffers
 from gtape.devices.compiler import Library, function
 
 _FASTCALL = 0x0080
@@ -50,7 +50,7 @@ class ProgramMemory:
                  ) -> None:
         slots, count = source.slots, len(source.segments)
         self.arena = _aligned(source.arena)
-        self.scratch = [guard_zones.empty((n,), np.uint8) if slots.apart else _aligned(n)
+        self.scratch = [buffers.guarded_empty((n,), np.uint8) if slots.apart else _aligned(n)
                         for n in scratch_bytes(source, library)]
         self.flag = np.zeros(1, np.int32)
         memory = _Table(8 * slots.total + count * ctypes.sizeof(_MethodDef) + len(_NAME))

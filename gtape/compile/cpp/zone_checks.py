@@ -11,9 +11,9 @@ from gtape.compile.cpp.module_source import ProgramSource
 from gtape.compile.cpp.program_memory import ProgramMemory
 from gtape.compile.ir.nodes import IrNode, Value
 from gtape.compile.schedule.plan import MemoryPlan, Place, nbytes
-from gtape.core import guard_zones
+from gtape.core import buffers
+from gtape.core.buffers import Damage
 from gtape.core.errors import GuardZoneError
-from gtape.core.guard_zones import Damage
 from gtape.core.locks import lock
 
 
@@ -51,7 +51,7 @@ class Zones:
             with self._lock:
                 if first:
                     self._clear(memory)
-                    held[:] = [guard_zones.copied(a) if _readable(a) else a
+                    held[:] = [buffers.guarded_copy(a) if _readable(a) else a
                                for a in arrays[:self._arguments]]
                     held.extend(arrays[self._arguments:])
                 state = call(*held) if first else call()
@@ -64,9 +64,9 @@ class Zones:
 
     def _clear(self, memory: ProgramMemory) -> None:
         """Nothing is left of an earlier call."""
-        guard_zones.fill(memory.arena)
+        buffers.fill_pattern(memory.arena)
         for each in memory.scratch:
-            guard_zones.fill(each)
+            buffers.fill_pattern(each)
 
     def _looked(self, memory: ProgramMemory, held: Sequence[np.ndarray],
                 ) -> Iterator[tuple[str, Damage]]:
@@ -74,16 +74,16 @@ class Zones:
         plan = self._plan
         for value in plan.between:
             start = plan.places[value.number].at
-            yield _named(value), guard_zones.damage(memory.arena, start, nbytes(value))
+            yield _named(value), buffers.damage(memory.arena, start, nbytes(value))
         for node, array in zip(self._source.scratches, memory.scratch):
-            yield f"the scratch memory of {_step(node)}", guard_zones.damage_around(array)
+            yield f"the scratch memory of {_step(node)}", buffers.damage_around(array)
         groups = {"argument": held[:self._arguments], "result": held[self._arguments:], **{
             name.removesuffix("s"): arrays for name, arrays in self._shared.items()}}
         for role, arrays in groups.items():
             for i, array in enumerate(arrays):
                 known = self._values.get(Place(role, i))
                 what = f"the {role} {_named(known)}" if known is not None else f"{role} {i}"
-                yield what, guard_zones.damage_around(array)
+                yield what, buffers.damage_around(array)
 
 
 def _readable(array: np.generic | np.ndarray) -> bool:

@@ -26,12 +26,11 @@ from gtape.compile.frontend.signature import (
 )
 from gtape.compile.frontend.trace_cache import TraceCache
 from gtape.core.annotations import TensorLike
-from gtape.core.context import active, tracer_now
+from gtape.core.context import active, stack_level, tracer_now
+from gtape.core.device import _scoped
 from gtape.core.errors import EagerFunctionWarning, UntracedBranchError
 from gtape.core.formatting import shown
 from gtape.core.modes import Modes
-from gtape.core.placement import _scoped
-from gtape.core.source_location import stack_level
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import TensorSpec
 from gtape.trace.graph import Graph

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.context import active, tracer_now
+from gtape.core.device import _scoped
 from gtape.core.errors import NotTraceableError, OutOfRangeError
-from gtape.core.placement import _scoped
 from gtape.core.tensor import EagerTensor
 
 if TYPE_CHECKING:

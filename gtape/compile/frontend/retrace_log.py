@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gtape.compile.frontend.signature import Arguments, array_like, named_leaves
+from gtape.core.context import SourceLocation, resolve
 from gtape.core.convert import convert
 from gtape.core.formatting import shown
-from gtape.core.source_location import SourceLocation, resolve
 from gtape.core.tensor import Tensor
 from gtape.core.type_specs import TensorSpec
 from gtape.core.variable import is_variable

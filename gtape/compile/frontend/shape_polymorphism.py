@@ -22,8 +22,7 @@ from gtape.core.context import paused
 from gtape.core.convert import dim_value
 from gtape.core.device import ArrayType, Device
 from gtape.core.dtypes import DType
-from gtape.core.shape import TensorShape
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, TensorShape
 from gtape.core.symbolic_dim import ConcreteDimNeeded, ShapeEnv, SymbolicDim, is_open
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import Composite

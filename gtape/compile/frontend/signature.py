@@ -22,11 +22,9 @@ import numpy as np
 from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
-from gtape.core.device import others
+from gtape.core.device import current_device, others
 from gtape.core.formatting import shown
-from gtape.core.placement import current_device
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Readable, Tensor
 from gtape.core.type_specs import CompositeSpec, TensorSpec
 from gtape.core.variable import is_variable
 

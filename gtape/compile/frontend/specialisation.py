@@ -10,7 +10,7 @@ from gtape.compile.frontend.executable import Executable
 from gtape.compile.frontend.retrace_log import RetraceEntry
 from gtape.compile.frontend.shape_polymorphism import PolymorphicGraph, alike, open_axes
 from gtape.compile.frontend.signature import Arguments
-from gtape.core.shape import TensorShape
+from gtape.core.spec import TensorShape
 from gtape.core.symbolic_dim import ConcreteDimNeeded
 from gtape.core.type_specs import TensorSpec
 

@@ -13,10 +13,9 @@ from gtape.compile.frontend.iterator_arguments import IteratorArgument
 from gtape.compile.frontend.parameters import Binding
 from gtape.compile.frontend.signature import Arguments, ObjectKey, specs_of
 from gtape.compile.frontend.specialisation import Specialisation
-from gtape.core.context import paused, tracer_now
+from gtape.core.context import here, paused, stack_level, tracer_now
 from gtape.core.errors import EagerFunctionWarning, NotTraceableError, RetraceWarning
 from gtape.core.locks import lock, trace_lock
-from gtape.core.source_location import here, stack_level
 from gtape.core.spec import Spec
 from gtape.core.symbolic_dim import SymbolicDim, comparable, is_open
 from gtape.core.type_specs import TensorSpec

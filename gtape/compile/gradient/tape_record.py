@@ -19,15 +19,14 @@ from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.gradient.partition import ForwardBackward
 from gtape.core import nest
 from gtape.core.annotations import TensorLike
-from gtape.core.context import active, new_key, paused
+from gtape.core.context import active, new_key, paused, user_frame
 from gtape.core.locks import lock, trace_lock
 from gtape.core.op import Op
 from gtape.core.recording import CUT, OP, PAYLOAD, UNKNOWN, mark
-from gtape.core.source_location import user_frame
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.ops.shape.identity import identity_
 from gtape.trace.graph import Graph, Node, live_nodes
-from gtape.trace.host_callback import HostCallback
+from gtape.trace.host_steps import HostCallback
 
 
 class Application(Op):

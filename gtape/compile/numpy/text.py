@@ -20,8 +20,7 @@ from gtape.compile.numpy.views import view_text
 from gtape.compile.schedule.fuse import FusionGroup
 from gtape.compile.schedule.joining import JoinedGroups
 from gtape.compile.schedule.plan import numpy_dtype
-from gtape.core.device import CPU
-from gtape.core.fp_errors import ignore, restore
+from gtape.core.device import CPU, ignore, restore
 from gtape.core.tensor import EagerTensor
 from gtape.opdef.numpy_code import define
 from gtape.opdef.primitive import Primitive, boxed

@@ -26,8 +26,8 @@ from gtape.compile.ir.nodes import (
 from gtape.compile.ir.rounding import rounded_values
 from gtape.compile.schedule.fuse import Fuser, FusionGroup
 from gtape.compile.schedule.in_place_parts import access, homes, layout_of
+from gtape.core.buffers import ZONE
 from gtape.core.dtypes import as_dtype
-from gtape.core.guard_zones import ZONE
 
 if TYPE_CHECKING:
     from gtape.core.variable import Variable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from functools import cache
 
+from gtape.core.context import stack_level
 from gtape.core.errors import KernelError, MissingError, NativeCodeWarning, PassingError
-from gtape.core.source_location import stack_level
 from gtape.devices.compiler import Library, load
 from gtape.devices.cpu.options import recipe, switched_off
 from gtape.devices.cpu.runtime import runtime

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gtape.core.convert import convert
-from gtape.core.device import CPU
+from gtape.core.device import CPU, on
 from gtape.core.op import Op
-from gtape.core.placement import on
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 
 if TYPE_CHECKING:

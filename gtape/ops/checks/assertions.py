@@ -24,7 +24,7 @@ from gtape.opdef.eager_functions import operands
 from gtape.ops.arguments import as_int, as_items, named
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.elementwise.operators import absolute
-from gtape.trace.host_callback import HostCallback, symbolic
+from gtape.trace.host_steps import HostCallback, symbolic
 
 
 def _failed(message: str | None, text: str) -> InvalidArgumentError:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 
 from gtape.core.annotations import TensorLike
-from gtape.core.context import Recorder, active, push, remove
+from gtape.core.context import Recorder, active, here, push, remove, resolve
 from gtape.core.convert import convert
 from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import Op, case
-from gtape.core.source_location import here, resolve
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import taken

@@ -26,7 +26,7 @@ from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import reshape_
 from gtape.ops.shape.packing import stack_
 from gtape.trace.graph import Graph, Node
-from gtape.trace.host_callback import HostCallback
+from gtape.trace.host_steps import HostCallback
 from gtape.trace.subgraph import ClosedOver, Subgraph, SubgraphOp, pack
 
 

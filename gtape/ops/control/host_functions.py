@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 
 from gtape.core.annotations import TensorLike
-from gtape.core.context import tracer_now
+from gtape.core.context import here, resolve, tracer_now
 from gtape.core.convert import convert
-from gtape.core.device import ArrayType
+from gtape.core.device import ArrayType, current_device
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.formatting import shown
-from gtape.core.placement import current_device
-from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 from gtape.ops.arguments import as_function, as_items
-from gtape.trace.host_callback import HostCallback
+from gtape.trace.host_steps import HostCallback
 
 
 def _typed(result: object, wanted: object, name: str) -> Any:

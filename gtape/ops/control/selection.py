@@ -8,15 +8,14 @@ from typing import Any
 
 from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import takes_composites
+from gtape.core.context import here, resolve
 from gtape.core.convert import convert
+from gtape.core.device import at_home
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.formatting import shown
-from gtape.core.placement import at_home
 from gtape.core.recording import CUT, mark_all
-from gtape.core.source_location import here, resolve
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import EagerTensor, Tensor
+from gtape.core.tensor import EagerTensor, Readable, Tensor
 from gtape.opdef.eager_functions import operands
 from gtape.ops.arguments import as_int, as_items
 from gtape.ops.control.branches import chosen_case, chosen_cond, chosen_switch

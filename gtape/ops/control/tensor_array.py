@@ -16,7 +16,7 @@ from gtape.core.errors import (
     ResourceExhaustedError,
 )
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
+from gtape.core.spec import TensorShape
 from gtape.core.tensor import Tensor
 from gtape.core.type_specs import TensorSpec, TypeSpec
 from gtape.ops.arguments import as_int, as_ints

@@ -12,8 +12,7 @@ from gtape.core.context import paused, tracer_now
 from gtape.core.convert import convert
 from gtape.core.dtypes import int32
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 from gtape.ops.control.tensor_array import TensorArray
 from gtape.ops.shape.packing import stack_, unstack_
 from gtape.trace.subgraph import ClosedOver, Subgraph, SubgraphOp, Type, flat_tensors, pack

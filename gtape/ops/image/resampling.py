@@ -16,8 +16,7 @@ from gtape.core.dtypes import float32, float64, int32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints

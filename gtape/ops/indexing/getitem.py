@@ -8,12 +8,11 @@ import numpy as np
 
 from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
-from gtape.core.device import Array, ArrayModule
+from gtape.core.device import Array, ArrayModule, at_home
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
-from gtape.core.placement import at_home
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.symbolic_dim import slice_length
 from gtape.core.tensor import EagerTensor, Tensor

@@ -9,7 +9,7 @@ import numpy as np
 
 from gtape.core.annotations import DTypeLike, TensorLike
 from gtape.core.composite_tensor import CompositeTensor
-from gtape.core.context import tracer_now
+from gtape.core.context import here, resolve, tracer_now
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, int32, int64, string
 from gtape.core.errors import (
@@ -19,7 +19,6 @@ from gtape.core.errors import (
     UnimplementedError,
 )
 from gtape.core.formatting import shown
-from gtape.core.source_location import here, resolve
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.arguments import as_int, host_value

@@ -11,13 +11,11 @@ from gtape.core import dtypes
 from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.context import paused
 from gtape.core.convert import convert
-from gtape.core.device import Array, ArrayModule
+from gtape.core.device import Array, ArrayModule, at_home
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
-from gtape.core.placement import at_home
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_float, as_int

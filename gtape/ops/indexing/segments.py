@@ -17,14 +17,12 @@ import numpy as np
 from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
-from gtape.core.device import Array, ArrayModule
+from gtape.core.device import Array, ArrayModule, at_home
 from gtape.core.dtypes import DType, float32, int64, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case, ints
-from gtape.core.placement import at_home
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.numerics import scatter
 from gtape.opdef.primitive import primitive

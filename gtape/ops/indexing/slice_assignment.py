@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtape.core.annotations import TensorLike
-from gtape.core.context import paused
+from gtape.core.context import here, paused
 from gtape.core.convert import convert, convert_like
 from gtape.core.device import Array, ArrayModule, Device
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
-from gtape.core.source_location import here
 from gtape.core.spec import Spec
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import ResourceVariable, Variable

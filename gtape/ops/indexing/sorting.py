@@ -11,12 +11,11 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.annotations import DTypeLike, TensorLike
 from gtape.core.convert import convert, convert_like
-from gtape.core.device import Array, ArrayModule
+from gtape.core.device import Array, ArrayModule, at_home
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case, ints
-from gtape.core.placement import at_home
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive

@@ -10,11 +10,10 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
-from gtape.core.device import Array, ArrayModule
+from gtape.core.device import Array, ArrayModule, at_home
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
-from gtape.core.placement import at_home
 from gtape.core.spec import normal_axes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive

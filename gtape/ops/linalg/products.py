@@ -11,8 +11,7 @@ from gtape.core.dtypes import DType, as_dtype, float32, float64, int32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.spec import Spec, broadcast_shapes
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import one_dtype
 from gtape.ops.elementwise.scalars import conj

@@ -12,8 +12,7 @@ from gtape.core.convert import convert, convert_like
 from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
-from gtape.core.shape import Dims
-from gtape.core.spec import Spec
+from gtape.core.spec import Dims, Spec
 from gtape.core.tensor import Tensor
 from gtape.numerics.sums import total
 from gtape.opdef.composite import composite

@@ -13,8 +13,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import int64, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
-from gtape.core.spec import normal_axes
+from gtape.core.spec import TensorShape, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, as_ints, as_items, axes_of, host
 from gtape.ops.indexing.scattering import tensor_scatter_update_

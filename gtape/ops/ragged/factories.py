@@ -14,8 +14,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype, float32, float64, int32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_function, as_int, as_ints, as_items, host, index_tensor
 from gtape.ops.ragged import partition as parts

@@ -14,8 +14,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, as_ints, host_value
 from gtape.ops.ragged.conversions import expanded, of_dense

@@ -13,8 +13,7 @@ from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
-from gtape.core.spec import normal_axes
+from gtape.core.spec import TensorShape, normal_axes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec
 from gtape.ops.arguments import as_int, as_items, host

@@ -13,8 +13,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, axes_of, host, index_tensor
 from gtape.ops.elementwise import scalars

@@ -20,14 +20,13 @@ from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import Op, case
 from gtape.core.recording import record_general
-from gtape.core.size_limits import check_size, exhausted, outgrows
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, check_size, exhausted, outgrows
 from gtape.core.symbolic_dim import require_known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.numerics.distributions import categorical, permutation
 from gtape.opdef.primitive import primitive
 from gtape.ops.random.streams import Position, key_and_offset, mixed, sample, signed
-from gtape.trace.host_callback import symbolic
+from gtape.trace.host_steps import symbolic
 
 
 class Draw(Op):

@@ -17,12 +17,11 @@ from gtape.autodiff.custom_gradient import custom_gradient
 from gtape.core import dtypes
 from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 from gtape.core.convert import convert, convert_like
-from gtape.core.device import Array, ArrayModule, ArrayType
+from gtape.core.device import Array, ArrayModule, ArrayType, at_home, current_device
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case, ints
-from gtape.core.placement import at_home, current_device
 from gtape.core.spec import Spec, broadcast_shapes
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.primitive import primitive

@@ -27,7 +27,7 @@ from gtape.ops.random.streams import Position, mixed
 from gtape.ops.random.streams import signed as _signed
 from gtape.ops.shape.identity import identity_
 from gtape.ops.shape.packing import stack_
-from gtape.trace.host_callback import symbolic
+from gtape.trace.host_steps import symbolic
 
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 

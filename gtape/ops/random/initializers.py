@@ -11,7 +11,7 @@ from gtape.core import dtypes
 from gtape.core.annotations import IntsLike
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.formatting import shown
-from gtape.core.shape import TensorShape
+from gtape.core.spec import TensorShape
 from gtape.core.tensor import Tensor
 from gtape.ops.random import functions
 from gtape.ops.shape.creation import constant, ones, zeros

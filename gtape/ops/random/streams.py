@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gtape.core.buffers import ArrayState
 from gtape.core.context import paused, tracer_now
 from gtape.core.convert import convert
 from gtape.core.device import CPU, ArrayModule, ArrayType, others, scope_of
@@ -25,7 +26,6 @@ from gtape.core.tensor import Tensor
 from gtape.numerics import distributions, rejection
 from gtape.ops.arguments import as_int
 from gtape.ops.elementwise.scalars import add
-from gtape.trace.array_state import ArrayState
 
 Key = tuple[int, int]
 #: Where in a stream to draw: a Philox key and an offset; in a trace int64[4] with the same.

@@ -12,12 +12,11 @@ from gtape.core.annotations import DTypeLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.context import paused
 from gtape.core.convert import convert
-from gtape.core.device import Array, ArrayModule
+from gtape.core.device import Array, ArrayModule, at_home
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case, ints
-from gtape.core.placement import at_home
 from gtape.core.recording import CUT, mark_all
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor

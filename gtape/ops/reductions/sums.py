@@ -13,8 +13,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.op import case
-from gtape.core.shape import TensorShape
-from gtape.core.spec import Spec, reduced
+from gtape.core.spec import Spec, TensorShape, reduced
 from gtape.core.tensor import Tensor
 from gtape.numerics.sums import total
 from gtape.opdef.composite import composite

@@ -7,11 +7,10 @@ import numpy as np
 from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
-from gtape.core.device import Array, ArrayModule
+from gtape.core.device import Array, ArrayModule, at_home
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
-from gtape.core.placement import at_home
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import composite

@@ -10,15 +10,14 @@ import numpy as np
 
 from gtape.core import dtypes
 from gtape.core.annotations import TensorLike
+from gtape.core.context import stack_level
 from gtape.core.convert import convert
 from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import ComplexCastWarning, InvalidArgumentError
 from gtape.core.op import case
-from gtape.core.source_location import stack_level
 from gtape.core.spec import Spec
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.elementwise.scalars import clip
 

@@ -10,17 +10,14 @@ import numpy as np
 from gtape.core import dtypes
 from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
-from gtape.core.context import paused, tracer_now
+from gtape.core.context import here, paused, resolve, tracer_now
 from gtape.core.convert import convert, holds_tensor
-from gtape.core.device import CPU, Array, ArrayModule, ArrayType
+from gtape.core.device import CPU, Array, ArrayModule, ArrayType, current_device
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError, NotTraceableError
 from gtape.core.op import case
-from gtape.core.placement import current_device
 from gtape.core.recording import EXIT, mark_all
-from gtape.core.size_limits import check_size, exhausted, outgrows, room_for
-from gtape.core.source_location import here, resolve
-from gtape.core.spec import Spec, normal_axes
+from gtape.core.spec import Spec, check_size, exhausted, normal_axes, outgrows, room_for
 from gtape.core.symbolic_dim import is_open
 from gtape.core.tensor import EagerTensor, Tensor, note_origin
 from gtape.core.variable import is_variable

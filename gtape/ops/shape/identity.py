@@ -13,9 +13,8 @@ from gtape.core import nest
 from gtape.core.annotations import TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
-from gtape.core.device import CPU, Array, ArrayModule, Device
+from gtape.core.device import CPU, Array, ArrayModule, Device, _scoped
 from gtape.core.op import Op, case
-from gtape.core.placement import _scoped
 from gtape.core.recording import INPUT_KEYS, PAYLOAD, record_general, trace_or_none
 from gtape.core.tensor import EagerTensor, Tensor, note_origin
 from gtape.core.variable import is_variable

@@ -13,8 +13,7 @@ from gtape.core.convert import convert
 from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
-from gtape.core.shape import TensorShape
-from gtape.core.spec import Spec, broadcast_shapes, normal_axes
+from gtape.core.spec import Spec, TensorShape, broadcast_shapes, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.opdef import numpy_code
 from gtape.opdef.primitive import primitive

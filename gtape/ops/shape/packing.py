@@ -9,14 +9,12 @@ from gtape.core import convert as conversion
 from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
-from gtape.core.device import Array, ArrayModule
+from gtape.core.device import Array, ArrayModule, current_device, on
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
-from gtape.core.placement import current_device, on
 from gtape.core.spec import Spec, normal_axes
-from gtape.core.state_ref import Readable
-from gtape.core.tensor import Tensor
+from gtape.core.tensor import Readable, Tensor
 from gtape.opdef.primitive import primitive
 from gtape.ops.arguments import as_int, as_ints, as_items, as_tensors, host_value, one_dtype
 from gtape.ops.shape.casting import cast

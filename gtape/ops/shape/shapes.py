@@ -12,14 +12,11 @@ from gtape.core import dtypes
 from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 from gtape.core.composite_tensor import takes_composites
 from gtape.core.convert import convert
-from gtape.core.device import Array, ArrayModule, Device
+from gtape.core.device import Array, ArrayModule, Device, current_device
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case, ints
-from gtape.core.placement import current_device
-from gtape.core.shape import TensorShape
-from gtape.core.size_limits import check_size
-from gtape.core.spec import Spec, broadcast_shapes
+from gtape.core.spec import Spec, TensorShape, broadcast_shapes, check_size
 from gtape.core.symbolic_dim import require_known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import is_variable

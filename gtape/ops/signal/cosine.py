@@ -14,8 +14,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_float, as_function, as_int
 from gtape.ops.elementwise.scalars import make_complex, real_part, zero

@@ -14,8 +14,7 @@ from gtape.core.device import Array, ArrayModule
 from gtape.core.dtypes import DType, as_dtype, float32
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec, normal_axes
+from gtape.core.spec import Spec, normal_axes, room_for
 from gtape.core.tensor import Tensor
 from gtape.numerics import windows
 from gtape.opdef.primitive import primitive

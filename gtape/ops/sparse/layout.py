@@ -17,8 +17,7 @@ from gtape.core.dtypes import as_dtype, float32, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec, normal_axes
+from gtape.core.spec import Spec, normal_axes, room_for
 from gtape.core.symbolic_dim import require_known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.ops.arguments import as_function, as_int, as_ints, as_items, host

@@ -12,14 +12,12 @@ import numpy as np
 
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.convert import convert, convert_like
-from gtape.core.device import Array, ArrayModule
+from gtape.core.device import Array, ArrayModule, on
 from gtape.core.dtypes import DType, as_dtype, float32, int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case, ints
-from gtape.core.placement import on
-from gtape.core.shape import TensorShape
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, TensorShape
 from gtape.core.symbolic_dim import SymbolicDim, is_open, require_known
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import CompositeSpec, ShapedSpec, TensorSpec, TypeSpec, fully_known

@@ -14,8 +14,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import int32, int64, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.size_limits import check_size, room_for
-from gtape.core.spec import Spec, broadcast_shapes, normal_axes, reduced
+from gtape.core.spec import Spec, broadcast_shapes, check_size, normal_axes, reduced, room_for
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_int, as_items, axes_of, host, named
 from gtape.ops.text.steps import array_of, each, one_of, one_string, per_value, strings

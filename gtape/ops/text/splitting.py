@@ -17,8 +17,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import DType, int32, int64, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.size_limits import check_size
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, check_size
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_bytes, as_int, as_ints
 from gtape.ops.ragged.ragged_tensor import RaggedTensor

@@ -16,8 +16,7 @@ from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_strings, host
-from gtape.trace.host_callback import symbolic
-from gtape.trace.host_steps import step, untraceable
+from gtape.trace.host_steps import step, symbolic, untraceable
 
 
 def strings(value: TensorLike, name: str) -> Tensor:

@@ -7,7 +7,7 @@ import pytest
 
 import gtape as tf
 from gtape.compile.ir.nodes import LibraryCall
-from gtape.core import guard_zones
+from gtape.core import buffers
 from gtape.core.errors import GuardZoneError
 from gtape.ops.reductions.cumulative import cumsum_
 from tests.compile.native_calls import assert_native
@@ -86,16 +86,16 @@ def test_nothing_is_guarded_unless_it_is_asked_for(monkeypatch):
 
 def test_both_ends_of_any_length_are_seen():
     for count in (0, 1, 3, 4, 63, 64, 65):
-        array = guard_zones.empty((count,), np.uint8)
+        array = buffers.guarded_empty((count,), np.uint8)
         memory = array.base
         array[...] = 5
-        assert guard_zones.damage_around(array) == (0, 0)
-        for at, wanted in ((-1, (1, 0)), (-guard_zones.ZONE, (guard_zones.ZONE, 0)),
+        assert buffers.damage_around(array) == (0, 0)
+        for at, wanted in ((-1, (1, 0)), (-buffers.ZONE, (buffers.ZONE, 0)),
                            (count, (0, 1)),
-                           (count + guard_zones.ZONE - 1, (0, guard_zones.ZONE))):
+                           (count + buffers.ZONE - 1, (0, buffers.ZONE))):
             memory[memory.start + at] = 7
-            assert guard_zones.damage_around(array) == wanted
-            assert guard_zones.damage_around(array) == (0, 0)
+            assert buffers.damage_around(array) == wanted
+            assert buffers.damage_around(array) == (0, 0)
 
 
 @pytest.mark.parametrize("channels", [(1, 10), (3, 5), (5, 3), (10, 1), (17, 33), (2, 40)])

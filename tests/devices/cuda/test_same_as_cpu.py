@@ -16,8 +16,7 @@ import pytest
 import gtape as tf
 from gtape import testing
 from gtape.core.convert import convert
-from gtape.core.device import CPU, Device
-from gtape.core.placement import on
+from gtape.core.device import CPU, Device, on
 from gtape.core.tensor import EagerTensor
 from gtape.ops import every_module
 from gtape.trace.tracer import trace
