@@ -8,12 +8,13 @@ _TABLE = {
     "gtape.ops.linalg.diagonals": """
         adjoint band_part cross diag diag_part set_diag tensor_diag tensor_diag_part""",
     "gtape.ops.linalg.eigen": "eig eigh eigvals eigvalsh qr svd",
-    "gtape.ops.linalg.systems": "lstsq lu lu_matrix_inverse lu_reconstruct lu_solve pinv",
+    "gtape.ops.linalg.systems": """
+        eigh_tridiagonal lstsq lu lu_matrix_inverse lu_reconstruct lu_solve pinv
+        tridiagonal_matmul tridiagonal_solve""",
     "gtape.ops.linalg.norms": "global_norm l2_normalize norm normalize",
     "gtape.ops.linalg.products": "matmul matrix_transpose matvec",
     "gtape.ops.linalg.solving": """
         banded_triangular_solve cholesky cholesky_solve inv solve triangular_solve""",
-    "gtape.ops.linalg.tridiagonal": "eigh_tridiagonal tridiagonal_matmul tridiagonal_solve",
     "gtape.ops.shape.creation": "eye",
 }
 

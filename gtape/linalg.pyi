@@ -37,13 +37,13 @@ from gtape.ops.linalg.solving import cholesky_solve as cholesky_solve
 from gtape.ops.linalg.solving import inv as inv
 from gtape.ops.linalg.solving import solve as solve
 from gtape.ops.linalg.solving import triangular_solve as triangular_solve
+from gtape.ops.linalg.systems import eigh_tridiagonal as eigh_tridiagonal
 from gtape.ops.linalg.systems import lstsq as lstsq
 from gtape.ops.linalg.systems import lu as lu
 from gtape.ops.linalg.systems import lu_matrix_inverse as lu_matrix_inverse
 from gtape.ops.linalg.systems import lu_reconstruct as lu_reconstruct
 from gtape.ops.linalg.systems import lu_solve as lu_solve
 from gtape.ops.linalg.systems import pinv as pinv
-from gtape.ops.linalg.tridiagonal import eigh_tridiagonal as eigh_tridiagonal
-from gtape.ops.linalg.tridiagonal import tridiagonal_matmul as tridiagonal_matmul
-from gtape.ops.linalg.tridiagonal import tridiagonal_solve as tridiagonal_solve
+from gtape.ops.linalg.systems import tridiagonal_matmul as tridiagonal_matmul
+from gtape.ops.linalg.systems import tridiagonal_solve as tridiagonal_solve
 from gtape.ops.shape.creation import eye as eye

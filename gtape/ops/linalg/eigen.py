@@ -25,9 +25,8 @@ from gtape.opdef.primitive import primitive
 from gtape.ops.elementwise.operators import conj, real
 from gtape.ops.elementwise.scalars import divide_no_nan, imag_part, make_complex
 from gtape.ops.linalg.diagonals import band_part_, diag_, diag_part_, set_diag_
-from gtape.ops.linalg.matrices import adjoint_of, computed, matrix_spec
 from gtape.ops.linalg.products import matmul_
-from gtape.ops.linalg.solving import solve_, triangular_solve_
+from gtape.ops.linalg.solving import adjoint_of, computed, matrix_spec, solve_, triangular_solve_
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import reshape_
 from gtape.ops.shape.packing import concat_, filled

@@ -27,9 +27,8 @@ from gtape.ops.elementwise.operators import real
 from gtape.ops.elementwise.scalars import conj, greater, imag_part, log, make_complex, zero
 from gtape.ops.linalg.diagonals import diag_part_
 from gtape.ops.linalg.eigen import singular_values
-from gtape.ops.linalg.matrices import WELL, adjoint_of, computed, matrix_spec
 from gtape.ops.linalg.products import matmul_
-from gtape.ops.linalg.solving import cholesky_, inv_
+from gtape.ops.linalg.solving import WELL, adjoint_of, cholesky_, computed, inv_, matrix_spec
 from gtape.ops.reductions.reductions import reduce_max_, reduce_sum_
 from gtape.ops.shape.casting import cast
 from gtape.ops.shape.layout import reshape_, swap_last

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,9 @@ def ctc_loss_(xp: ArrayModule, logits: Array, labels: Array, label_length: Array
     """-log Σ over alignments of the probability of each label: [B], of logits [T, B, C]."""
     logp, _ = ctc.log_softmax(xp, logits, None)
     frames = ctc.frames(xp, logp, None, labels, label_length, logit_length, blank)
-    made, _ = ctc.loss(xp, frames, ctc.forward(xp, frames)[-1])
-    return xp.where(xp.isfinite(made), made, ctc.NO_PATH).astype(logits.dtype)
+    loss, _ = ctc.loss(xp, frames, ctc.forward(xp, frames)[-1])
+    # Labels that fit into no alignment have probability 0: TensorFlow's finite number for -log 0.
+    return xp.where(xp.isfinite(loss), loss, ctc.NO_PATH).astype(logits.dtype)
 
 
 @ctc_loss_.infer
@@ -127,7 +129,6 @@ def ctc_loss(labels: TensorLike | SparseTensor, logits: TensorLike,
             `logits_time_major`; softmax is taken of them.
         label_length: how much of each label there is; not read for a SparseTensor.
         logit_length: how many frames of each sequence there are.
-        unique: not needed.
         blank_index: the class of the blank, 0 unless given; a negative one counts from the end.
 
     Raises:
@@ -144,12 +145,13 @@ def ctc_loss(labels: TensorLike | SparseTensor, logits: TensorLike,
             raise ValueError("ctc_loss: give blank_index with labels that are a SparseTensor")
         label_length, labels = _row_lengths(labels), to_dense(labels)
     blank = 0 if blank_index is None else as_int(blank_index, "ctc_loss: blank_index")
+    # The sum over alignments spans more orders of magnitude than two bytes hold.
     wide = x if x.dtype.size >= 4 else cast(x, dtypes.float32)
     device = x._t.device
     frames = minimum(convert(logit_length, None, device), x.spec.shape[0])
-    y = ctc_loss_(wide, convert(labels, None, device), convert(label_length, None, device),
-                     frames, blank=blank + x.spec.shape[2] if blank < 0 else blank)
-    return y if y.dtype is x.dtype else cast(y, x.dtype)
+    return cast(ctc_loss_(
+        wide, convert(labels, None, device), convert(label_length, None, device), frames,
+        blank=blank + x.spec.shape[2] if blank < 0 else blank), x.dtype)
 
 
 Label = tuple[int, ...]
@@ -181,12 +183,8 @@ def _sparse(labels: Sequence[Sequence[int]]) -> SparseTensor:
 
 # ---------------------------------------------------------------- greedy
 def _merged(path: Iterable[int], blank: int, merge: bool) -> list[int]:
-    made, last = [], blank
-    for c in path:
-        if c != blank and not (merge and c == last):
-            made.append(c)
-        last = c
-    return made
+    # Repeats are merged before blanks are dropped: a blank keeps two equal classes apart.
+    return [c for c in ([c for c, _ in groupby(path)] if merge else path) if c != blank]
 
 
 def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool = True,
@@ -217,12 +215,15 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
                                    f"got {given}")
     best = scores.argmax(axis=2)
     labels = [_merged(best[:n, b].tolist(), blank, merge_repeated) for b, n in enumerate(counts)]
+    # + 0.0 makes 0 of the -0 that no frames give.
     total = [[-scores[:n, b].max(axis=1).sum() + 0.0] for b, n in enumerate(counts)]
     return [_sparse(labels)], convert(np.array(total, scores.dtype).reshape(-1, 1))
 
 
 # ---------------------------------------------------------------- beam search
 def _log_sum(a: float, b: float) -> float:
+    # The larger is taken out, so that the exponential cannot overflow; of -inf nothing is left,
+    # where the difference would be nan.
     if a < b:
         a, b = b, a
     return a if b == -math.inf else a + math.log1p(math.exp(b - a))
@@ -237,14 +238,12 @@ def _grown(beam: _Beam, row: list[float], blank: int, width: int) -> _Beam:
     total = {label: _log_sum(*at) for label, at in beam.items()}
     grown: _Beam = {}
     for label, (_, ended) in beam.items():
-        again = -math.inf
-        if label:
-            again = ended
-            parent = label[:-1]
-            if parent in beam:
-                same = len(label) > 1 and label[-2] == label[-1]
-                again = _log_sum(again, beam[parent][0] if same else total[parent])
-            again += row[label[-1]]
+        again = ended + row[label[-1]] if label else -math.inf
+        if label and (parent := label[:-1]) in beam:
+            # A class after itself is the same label unless a blank stood between.
+            same = len(label) > 1 and label[-2] == label[-1]
+            before = beam[parent][0] if same else total[parent]
+            again = _log_sum(again, before + row[label[-1]])
         grown[label] = (total[label] + row[blank], again)
     for label in beam:
         for c, p in enumerate(row):
@@ -297,6 +296,8 @@ def ctc_beam_search_decoder(inputs: Any, sequence_length: Any, beam_width: int =
                                    f"; got {count} and {width}")
     if not scores.shape[2]:
         raise InvalidArgumentError(f"ctc_beam_search_decoder: there must be a class; got {x.spec}")
+    # In float64, since the sums of thousands of frames' logs lose digits; softmax of the scores
+    # less their largest cannot overflow.
     wide = scores.astype(np.float64)
     wide -= wide.max(axis=2, keepdims=True, initial=-np.inf)
     logs = wide - np.log(np.exp(wide).sum(axis=2, keepdims=True))

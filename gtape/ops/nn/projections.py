@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ def _pieces(row: np.ndarray) -> np.ndarray:
     for value in row.tolist():
         sums.append(value)
         counts.append(1)
+        # Means compared by products: no quotient is rounded, and equal ones stay apart.
         while len(sums) > 1 and sums[-1] * counts[-2] > sums[-2] * counts[-1]:
             total, count = sums.pop(), counts.pop()
             sums[-1] += total
@@ -47,6 +49,7 @@ def _pieces(row: np.ndarray) -> np.ndarray:
 def piece_means_(xp: ArrayModule, x: Array, pieces: Array) -> Array:
     """Each value of [rows, n] replaced by the mean of its piece; self-adjoint."""
     rows, length = x.shape
+    # One count for all rows, each with numbers of its own; float64, since pieces may be long.
     flat = (pieces + xp.arange(rows)[:, None] * length).reshape(-1)
     sums = xp.bincount(flat, weights=x.reshape(-1).astype(xp.float64), minlength=rows * length)
     counts = xp.bincount(flat, minlength=rows * length)
@@ -74,23 +77,26 @@ def isotonic_regression(inputs: TensorLike, decreasing: bool = True, axis: IntsL
         raise InvalidArgumentError(f"isotonic_regression takes real floating tensors of rank 1 or "
                                    f"more; got {x.spec}")
     (at,) = normal_axes("isotonic_regression", as_int(axis, "axis"), x.ndim)
-    perm = (*(i for i in range(x.ndim) if i != at), at)
-    moved = transpose_(x, perm=perm)
+    # Exchanged with the last axis, which is its own way back.
+    perm = list(range(x.ndim))
+    perm[at], perm[-1] = perm[-1], perm[at]
+    moved = transpose_(x, perm=tuple(perm))
     shape = moved.spec.shape
-    flat = reshape_(moved, shape=(int(np.prod(shape[:-1], dtype=np.int64)), shape[-1]))
+    flat = reshape_(moved, shape=(math.prod(shape[:-1]), shape[-1]))
+    # The pieces are found on the host, value by value: each step depends on all before it.
     host = flat._peek() if decreasing else -flat._peek()
-    starts = np.array([_pieces(row) for row in host], np.int32).reshape(flat.spec.shape)
-    pieces = EagerTensor(x._t.xp.asarray(starts), x._t.device.typed(dtypes.int32))
-    back = tuple(int(i) for i in np.argsort(perm))
-    output = reshape_(piece_means_(flat, pieces), shape=shape)
-    segments = reshape_(pieces, shape=shape)
-    return IsotonicRegression(transpose_(output, perm=back), transpose_(segments, perm=back))
+    numbers = np.array([_pieces(row) for row in host], np.int32).reshape(flat.spec.shape)
+    pieces = EagerTensor(x._t.xp.asarray(numbers), x._t.device.typed(dtypes.int32))
+    return IsotonicRegression(*[transpose_(reshape_(y, shape=shape), perm=tuple(perm))
+                                for y in (piece_means_(flat, pieces), pieces)])
 
 
 @primitive(outputs="bottom top step", nondifferentiable=True)
 def nudge_(xp: ArrayModule, low: Array, high: Array, *, levels: int, first: int,
            ) -> tuple[Array, Array, Array]:
     """The range moved so that 0 is on its grid, and the step of the grid."""
+    # Zero must be on the grid, since paddings and relu make exact zeros (arXiv:1712.05877); halves
+    # are rounded up, as TensorFlow does, not to even.
     step = (high - low) / (levels - first)
     zero = xp.floor(xp.clip(first - low / step, first, levels) + 0.5).astype(low.dtype)
     return (first - zero) * step, (levels - zero) * step, step
@@ -124,6 +130,7 @@ def _fake_quant(inputs: TensorLike, low: TensorLike, high: TensorLike, num_bits:
     bounds = [convert(v, float32, x._t.device) for v in (low, high)]
     levels, first = 2 ** int(num_bits) - 1, 1 if narrow_range else 0
 
+    # Straight through: what clips x sends its cotangents to the bounds as they were given.
     @custom_gradient
     def grid(low: Tensor, high: Tensor) -> Any:
         return nudge_(low, high, levels=levels, first=first), lambda bottom, top, _: (bottom, top)
@@ -166,13 +173,8 @@ def fake_quant_with_min_max_vars(inputs: TensorLike, min: TensorLike, max: Tenso
 
 
 def fake_quant_with_min_max_vars_per_channel(
-    inputs: TensorLike,
-    min: TensorLike,
-    max: TensorLike,
-    num_bits: int = 8,
-    narrow_range: bool = False,
-    name: str | None = None,
-) -> Tensor:
+        inputs: TensorLike, min: TensorLike, max: TensorLike, num_bits: int = 8,
+        narrow_range: bool = False, name: str | None = None) -> Tensor:
     """As `fake_quant_with_min_max_vars`, with vectors of bounds for the channels (last axis).
 
     Raises:

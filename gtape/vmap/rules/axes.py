@@ -17,7 +17,6 @@ from gtape.ops.linalg import (
     norms,
     solving,
     systems,
-    tridiagonal,
 )
 from gtape.ops.nn import dropout, losses, normalization, softmax
 from gtape.ops.random import functions
@@ -86,7 +85,7 @@ def _sequences(op: Any, xs: Operands, attrs: Attrs) -> Any:
          systems.pinv_, matrix_functions.expm_, matrix_functions.logm_,
          matrix_functions.square_root_, solving.inv_, solving.cholesky_, eigen.eigh_,
          eigen.eig_, eigen.svd_, eigen.qr_, systems.lu_,
-         tridiagonal.tridiagonal_solve_, diagonals.diag_part_, diagonals.diag_, diagonals.set_diag_,
+         systems.tridiagonal_solve_, diagonals.diag_part_, diagonals.diag_, diagonals.set_diag_,
          diagonals.band_part_, sorting.take_along_, sorting.put_along_, sorting.sort_,
          sorting.argsort_, sorting.top_k_, sorting.searchsorted_, frames.frames_, frames.overlap_,
          losses.softmax_cross_entropy_, losses.cross_entropy_grad_,
