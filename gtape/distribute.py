@@ -264,7 +264,7 @@ class Strategy:
                              f"{shown(args)}. Write args=(value,)")
         _require_cross_replica()
         if tracer_now() is not None:  # AutoGraph is loaded already, by the function in trace
-            from gtape.autograph.calls import callee
+            from gtape.autograph.convert import callee
 
             fn = callee(fn)
         with _within(self, ReplicaContext(self)):

@@ -8,8 +8,17 @@ from typing import Any
 
 import gtape as tf
 from gtape.autograph.conditions import not_, run_branch, traced_tensor, truth
-from gtape.autograph.state import UNSET, Snapshot, State
-from gtape.autograph.values import as_tensor, check, crosses, in_place_of, leaves, same
+from gtape.autograph.state import (
+    UNSET,
+    Snapshot,
+    State,
+    as_tensor,
+    check,
+    crosses,
+    in_place_of,
+    leaves,
+    same,
+)
 from gtape.core import nest
 from gtape.core.annotations import TensorLike
 from gtape.core.errors import NotTraceableError

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from gtape.autograph.nodes import (
+from gtape.autograph.syntax import (
     LOOPS,
     PREFIX,
     TRIES,

@@ -12,8 +12,16 @@ import ast
 from collections.abc import Iterable, Mapping
 
 from gtape.autograph.jumps import RETURNED, guard_flags, is_jump, kept, never_false
-from gtape.autograph.nodes import COMPREHENSIONS, FUNCTIONS, LOOPS, PREFIX, TRIES
-from gtape.autograph.scopes import bound_names, stored, used_names
+from gtape.autograph.syntax import (
+    COMPREHENSIONS,
+    FUNCTIONS,
+    LOOPS,
+    PREFIX,
+    TRIES,
+    bound_names,
+    stored,
+    used_names,
+)
 
 #: By flag: the names read from where its jump leads.
 _Targets = Mapping[str, set[str]]

@@ -19,11 +19,9 @@ from gtape.autograph.branches import (
     not_in,
     or_,
 )
-from gtape.autograph.calls import callee
 from gtape.autograph.conditions import any_of, caught, none_of, not_
-from gtape.autograph.convert import OPERATORS
-from gtape.autograph.looping import for_, while_
-from gtape.autograph.sequences import iterator
+from gtape.autograph.convert import OPERATORS, callee
+from gtape.autograph.looping import for_, iterator, while_
 from gtape.autograph.state import State
 
 __all__ = ["State", "and_", "any_of", "callee", "caught", "chain", "choose", "eq", "for_", "ge",

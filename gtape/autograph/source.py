@@ -11,8 +11,15 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from gtape.autograph.nodes import FUNCTIONS, PREFIX, function, located, returning
-from gtape.autograph.scopes import bound_names, own_nodes
+from gtape.autograph.syntax import (
+    FUNCTIONS,
+    PREFIX,
+    bound_names,
+    function,
+    located,
+    own_nodes,
+    returning,
+)
 
 _FUTURE = functools.reduce(
     lambda flags, name: flags | getattr(__future__, name).compiler_flag,

@@ -21,7 +21,7 @@ from gtape.autograph import convert
 from gtape.compile.compile_cost import applying_seconds
 from gtape.compile.frontend import closed_graph
 from gtape.compile.frontend.closed_graph import ClosedGraph
-from gtape.compile.frontend.executable import Executable
+from gtape.compile.frontend.trace_cache import Executable
 from gtape.core import nest
 from gtape.core.context import init_scope
 from gtape.core.device import CPU, on

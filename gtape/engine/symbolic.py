@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import gtape as tf
-from gtape.autograph.calls import callee
+from gtape.autograph.convert import callee
 from gtape.compile.frontend.result_specs import computed
 from gtape.core.errors import NotTraceableError
 from gtape.engine.amendments import instead

@@ -15,7 +15,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from gtape.autograph.calls import callee
+from gtape.autograph.convert import callee
 from gtape.compile.frontend.function import Function
 from gtape.core import nest
 from gtape.core.context import tracer_now

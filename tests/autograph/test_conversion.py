@@ -14,7 +14,7 @@ import pytest
 
 import gtape as tf
 from gtape.autograph import convert, do_not_convert
-from gtape.autograph.calls import callee
+from gtape.autograph.convert import callee
 
 _SCALE = 2.0
 

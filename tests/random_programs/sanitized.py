@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from gtape.compile.cpp import program
-from gtape.compile.cpp.program_memory import ProgramMemory
-from gtape.compile.cpp.zone_checks import Zones
+from gtape.compile.cpp.program_memory import ProgramMemory, Zones
 from gtape.compile.schedule.plan import nbytes
 from gtape.core import buffers
 from gtape.devices.compiler import Recipe

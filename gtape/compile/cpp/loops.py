@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from gtape.compile.compile_cost import is_cheap
 from gtape.compile.ir.nodes import Elem, Reduce, Value, dense, v_root
 from gtape.compile.schedule.fuse import FusionGroup
-from gtape.compile.schedule.in_place_parts import Access, Home, access
+from gtape.compile.schedule.plan import Access, Home, access
 from gtape.core.modes import Modes
 from gtape.opdef.cuda_text import C_TYPES, NARROW, CudaPrinter, Known, compute_dtype, rounded
 from gtape.opdef.scalar_graph import topological

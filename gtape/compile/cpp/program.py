@@ -1,4 +1,5 @@
-"""NativeProgram: a compiled graph, bound to the memory of its states and ready to be called."""
+"""NativeProgram: a compiled graph, bound to the memory of its states and ready to be called; and
+what it is made of, as text: its nodes, its plan, its traffic, its C++."""
 
 from __future__ import annotations
 
@@ -12,19 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from gtape.compile.cpp.entry import entry_of
+from gtape.compile.cpp.entry import Result, entry_of
 from gtape.compile.cpp.module_source import ProgramSource, source_of
-from gtape.compile.cpp.program_memory import ProgramMemory
-from gtape.compile.cpp.report import described
-from gtape.compile.cpp.results import Result
-from gtape.compile.cpp.zone_checks import Zones
+from gtape.compile.cpp.program_memory import ProgramMemory, Zones
 from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
 from gtape.compile.ir.lower import lower
-from gtape.compile.ir.nodes import Hosted, IrNode, Value
+from gtape.compile.ir.nodes import Hosted, IrNode, LibraryCall, Product, Value
 from gtape.compile.ir.sparse_updates import sparse_reads, sparse_updates
 from gtape.compile.launches.interpreter import InterpretedProgram, why_not
 from gtape.compile.numpy.program import NumpyProgram, on_host
-from gtape.compile.schedule.plan import MemoryPlan, numpy_dtype
+from gtape.compile.schedule.plan import MemoryPlan, nbytes, numpy_dtype
 from gtape.core import buffers
 from gtape.core.buffers import BufferWriter
 from gtape.core.context import stack_level
@@ -34,6 +32,75 @@ from gtape.core.locks import lock
 from gtape.core.tensor import EagerTensor
 from gtape.devices.compiler import Library
 from gtape.devices.cpu.toolchain import library
+
+
+def floor_bytes(plan: MemoryPlan) -> int:
+    """The bytes that have to move whatever the program does in between: arguments, states and
+    constants read once, results and states written once."""
+    read = {v.number: v for n in plan.module.nodes for v in n.outputs
+            if plan.places.get(v.number, ("", 0))[0] in (
+                "argument", "capture", "state", "constant") and not n.inputs}
+    written = {v.number: v for v in plan.module.needed()}
+    return sum(map(nbytes, read.values())) + sum(map(nbytes, written.values()))
+
+
+def traffic_bytes(plan: MemoryPlan) -> int:
+    """The bytes that the steps read and write, each array once a step."""
+    total = 0
+    by_number = {v.number: v for n in plan.module.nodes for v in n.outputs}
+    for group in plan.groups:
+        own = {o.number for n in group.nodes for o in n.outputs}
+        total += sum(nbytes(by_number[n]) for n in group.reads if n not in own)
+        total += sum(nbytes(by_number[n]) for n in own if n in plan.stored)
+    return total
+
+
+def flops(plan: MemoryPlan) -> int:
+    """Multiplications and additions of the matrix products."""
+    return sum(2 * n.outputs[0].size * n.inputs[0].shape[-1]
+               for n in plan.module.nodes if isinstance(n, Product))
+
+
+def _size(count: int) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 10240 or unit == "MiB":
+            return f"{count:,} {unit}"
+        count //= 1024
+    return ""
+
+
+def _step(plan: MemoryPlan, position: int) -> str:
+    group = plan.groups[position]
+    names = [_label(node) for node in group.nodes]
+    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    stored = [f"%{o.number} at {_place(plan, o)}" for n in group.nodes for o in n.outputs
+              if o.number in plan.stored]
+    domain = "" if group.domain is None else f" over {list(group.domain)}"
+    return f"{position:4d}  {shown}{domain} -> {'; '.join(stored) or 'nothing kept'}"
+
+
+def _label(node: IrNode) -> str:
+    if isinstance(node, Product):
+        a, b = node.inputs
+        return f"product {list(a.shape)} x {list(b.shape)}"
+    return node.name if isinstance(node, LibraryCall) else node.label
+
+
+def _place(plan: MemoryPlan, value: Value) -> str:
+    role, at = plan.places[value.number]
+    kept = " in place" if value.number in plan.in_place else ""
+    return f"{role} {at}{kept}"
+
+
+def described(plan: MemoryPlan, arena: int, text: str) -> str:
+    """The nodes, the steps with the places of what they make, the bytes, and the source."""
+    lines = ["nodes", *("  " + line for line in str(plan.module).split("\n")), "", "plan"]
+    lines += ["  " + _step(plan, i) for i in range(len(plan.groups))]
+    lines += ["", f"arena {_size(arena)}, traffic {_size(traffic_bytes(plan))}, of which "
+                  f"{_size(floor_bytes(plan))} cannot be avoided; matrix products "
+                  f"{flops(plan):,} operations", "", "source", *text.split("\n")]
+    return "\n".join(lines)
+
 
 #: Held while a program writes to states, and while they are copied; never while Python code runs,
 #: which may wait for another thread that runs a program. The process forks while nobody has it, so

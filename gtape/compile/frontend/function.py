@@ -12,19 +12,18 @@ from typing import Any
 from gtape.compile import subgraph_programs
 from gtape.compile.frontend.closed_graph import ClosedGraph
 from gtape.compile.frontend.concrete_function import ConcreteFunction, tensor_names
-from gtape.compile.frontend.executable import Executable
 from gtape.compile.frontend.iterator_arguments import FED, IteratorArguments, fed
-from gtape.compile.frontend.parameters import Binding
 from gtape.compile.frontend.retrace_log import RetraceLog
 from gtape.compile.frontend.signature import (
     CONTAINERS,
     PLAIN,
     Arguments,
+    Binding,
     ObjectKey,
     object_key,
     take_apart,
 )
-from gtape.compile.frontend.trace_cache import TraceCache
+from gtape.compile.frontend.trace_cache import Executable, TraceCache
 from gtape.core.annotations import TensorLike
 from gtape.core.context import active, stack_level, tracer_now
 from gtape.core.device import _scoped

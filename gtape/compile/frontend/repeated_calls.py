@@ -17,9 +17,9 @@ from operator import is_
 from typing import Any
 
 from gtape.compile.frontend.closed_graph import ClosedGraph
-from gtape.compile.frontend.executable import Executable
 from gtape.compile.frontend.function import Function
 from gtape.compile.frontend.signature import Arguments
+from gtape.compile.frontend.trace_cache import Executable
 from gtape.compile.gradual import GradualProgram
 from gtape.core.errors import UntracedBranchError
 from gtape.core.tensor import Tensor

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from gtape.autograph.calls import callee
+from gtape.autograph.convert import callee
 from gtape.core import nest
 from gtape.core.composite_tensor import CompositeTensor
 from gtape.core.context import init_scope, paused, tracer_now

@@ -14,19 +14,141 @@ among them, for no derivative here reads it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from gtape.autodiff.tape import GradientTape
+from gtape.compile.compile_cost import is_cheap
 from gtape.compile.cpp.program import compile_closed
-from gtape.compile.frontend.closed_graph import pure
-from gtape.compile.gradient.joint import Joint, JointWalk, tensors_of
-from gtape.compile.gradient.saved_activations import saved
+from gtape.compile.frontend.closed_graph import _refuse, pure
 from gtape.core.context import paused
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.locks import lock, trace_lock
+from gtape.core.recording import Record
 from gtape.core.tensor import Tensor
-from gtape.trace.graph import Graph, live_nodes
+from gtape.opdef.elementwise import Elementwise
+from gtape.ops.shape.identity import identity_
+from gtape.trace.custom_op import CustomStep
+from gtape.trace.graph import Graph, Node, live_nodes
 from gtape.trace.symbolic_tensor import SymbolicTensor
+from gtape.trace.tracer import Tracer
+
+
+class JointWalk(NamedTuple):
+    """A backward walk: the cotangents it starts from, its nodes, and the gradient of every wanted
+    input: a tensor, an IndexedSlices or None."""
+
+    seeds: tuple[SymbolicTensor, ...]
+    nodes: tuple[Node, ...]
+    parts: tuple[Any, ...]
+
+
+class Joint:
+    """`graph` applied under a tape that watches the inputs at the positions `wanted`.
+
+    Constants among the graph's inputs become inputs too.
+
+    Raises:
+        LookupError: an op that the wanted inputs reach has no gradient.
+    """
+
+    def __init__(self, graph: Graph, wanted: Sequence[int]) -> None:
+        self._tracer = Tracer()
+        # Persistent, for there is a walk for each set of outputs that cotangents arrive at.
+        self._tape = GradientTape(persistent=True)
+        self.inputs = tuple(self._tracer.symbol(v.spec, v._t) for v in graph.inputs)
+        self._sources = [self.inputs[i] for i in wanted]
+        with paused(), self._tape:
+            self._tape.watch(self._sources)
+            self.outputs: tuple[Tensor, ...] = self._tracer.run(graph, *self.inputs)
+        _refuse(self._tape._records)
+        #: The nodes of the graph; steps with gradients of their own only pass values on.
+        self.nodes = tuple(n for node in self._tracer.nodes for n in _bare(node))
+
+    def reach(self) -> list[int]:
+        """For each output which of the wanted inputs it has a gradient for, as bits."""
+        reached = {source._k: 1 << i for i, source in enumerate(self._sources)}
+        for record in map(Record.of, self._tape._records):
+            bits = 0
+            for key in record.inputs:
+                bits |= reached.get(key, 0)
+            for key in record.outputs:
+                reached[key] = reached.get(key, 0) | bits
+        return [reached.get(v._k, 0) if v._t.differentiable else 0 for v in self.outputs]
+
+    def walk(self, given: Sequence[int]) -> JointWalk:
+        """The walk for cotangents of the outputs at the positions `given`."""
+        # Walks follow each other in one trace; each takes the nodes behind those that were there.
+        tracer, start = self._tracer, len(self._tracer.nodes)
+        targets = [self.outputs[i] for i in given]
+        seeds = tuple(tracer.symbol(t.spec, t._t) for t in targets)
+        with paused():
+            parts = tracer.run(lambda: self._tape.gradient(
+                targets, self._sources, list(seeds), on_none="ignore"))
+        return JointWalk(seeds, tuple(tracer.nodes[start:]), tuple(parts))
+
+
+def _bare(node: Node) -> list[Node]:
+    if not isinstance(node.op, CustomStep):
+        return [node]
+    count = node.attrs[0]
+    return [Node(identity_, (value,), (), (result,))
+            for value, result in zip(node.inputs[count:], node.outputs)]
+
+
+def tensors_of(part: Any) -> tuple[Tensor, ...]:
+    """The tensors that a gradient consists of."""
+    if part is None:
+        return ()
+    return (part,) if isinstance(part, Tensor) else (part.values, part.indices)
+
+
+#: Ops that move elements, or repeat them.
+_MOVES = frozenset(("identity_", "stop_gradient_", "assigned_", "reshape_", "transpose_",
+                    "broadcast_to_", "broadcast_in_dim_"))
+
+
+def saved(nodes: Sequence[Node], needed: set[int], there: set[int]) -> list[Any]:
+    """The outputs of forward `nodes` to save, so that those with ids in `needed` can be had again
+    at little cost. `there` are the ids of what the backward program has anyhow.
+
+    Memory is what counts: writing a value and reading it back costs more than a few operations on
+    each element. What was moved is saved as it was before, and cheap formulas of what is saved are
+    computed again.
+    """
+    needed = set(needed)
+    # Backwards, so that a chain of moves ends at the value that was moved first.
+    for node in reversed(nodes):
+        results = node.outputs
+        # A value that was broadcast is the larger one: then it is the operand that is kept.
+        if node.op.name in _MOVES and id(results[0]) in needed and id(results[0]) not in there and (
+                _size(node.inputs[0]) <= _size(results[0])):
+            needed.add(id(node.inputs[0]))
+    # Forward order: whether a formula is cheap depends on whether its operands are there.
+    known = set(there)
+    computed = {id(v) for node in nodes for v in node.outputs}
+    kept = []
+    for node in nodes:
+        if _cheap(node) and all(id(v) in known or id(v) not in computed for v in node.inputs):
+            known |= {id(v) for v in node.outputs}
+            continue
+        for value in node.outputs:
+            if id(value) in needed and id(value) not in known:
+                kept.append(value)
+                known.add(id(value))
+    return kept
+
+
+def _size(tensor: Tensor) -> int:
+    return math.prod(tensor.spec.shape)
+
+
+def _cheap(node: Node) -> bool:
+    op = node.op
+    if op.name in _MOVES:
+        return True
+    return isinstance(op, Elementwise) and is_cheap(op.body())
 
 
 class ForwardBackward:

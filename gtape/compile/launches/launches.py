@@ -1,7 +1,9 @@
 """Graphs for devices that launch kernels: what formulas compute, in as few launches as possible.
 
-Formulas that read each other become one launch with several results; and launches that compute the
-same of several tensors, as the updates of a model's variables do, become one for all of them.
+Formulas that only one other formula reads become part of it (`fused`); products take in the bias
+and activation behind them (`with_linear_products`). Then formulas that read each other become one
+launch with several results; and launches that compute the same of several tensors, as the updates
+of a model's variables do, become one for all of them.
 
 Launches are put together zone by zone. The nodes of a zone need nothing of its launches but what
 the same launch makes: whatever waits for a launch belongs to a later zone.
@@ -13,14 +15,233 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from gtape.compile.ir.linear_products import with_linear_products
-from gtape.compile.launches.formulas import fused, joinable, number_or_input
 from gtape.core.device import ArrayType
+from gtape.core.modes import Modes
 from gtape.core.op import Op
 from gtape.core.tensor import EagerTensor, Tensor, note_origin
-from gtape.opdef.elementwise import Elementwise
+from gtape.opdef.cuda_text import NARROW
+from gtape.opdef.elementwise import Elementwise, ElementwiseVjp
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, substitute, topological
+from gtape.ops.elementwise.scalars import add
+from gtape.ops.linalg.contraction import einsum_
+from gtape.ops.linalg.linear import linear_, linear_gelu_, weight_gradients_
+from gtape.ops.linalg.products import matmul_
+from gtape.ops.nn.activations import gelu_tanh_, relu
+from gtape.ops.shape.layout import sum_to_
 from gtape.trace.graph import Graph, Node
+from gtape.trace.symbolic_tensor import SymbolicTensor
+
+#: Scalar ops in one formula: kernels and printed functions beyond that help nobody.
+_LONGEST = 64
+
+
+class _Formula:
+    """What a node computes, as an expression of tensors outside it."""
+
+    __slots__ = ("body", "inputs")
+
+    def __init__(self, body: Expr, inputs: dict[str, Any]) -> None:
+        self.body = body
+        self.inputs = inputs
+
+
+def fused(graph: Graph) -> Graph:
+    """`graph` with formulas joined; the others as they are."""
+    uses: dict[int, int] = {}
+    for node in graph.nodes:
+        for tensor in node.inputs:
+            uses[id(tensor)] = uses.get(id(tensor), 0) + 1
+    kept = {id(t) for t in graph.outputs}
+    scope = ScalarGraph()
+    formulas: dict[int, _Formula] = {}
+    absorbed: set[int] = set()
+    for node in graph.nodes:
+        if not joinable(node):
+            continue
+        formula = _of(node, scope, formulas, uses, kept)
+        formulas[id(node.outputs[0])] = formula
+        absorbed |= {id(t) for t in node.inputs
+                     if id(t) in formulas and _inside(t, node, uses, kept)
+                     and id(t) not in {id(v) for v in formula.inputs.values()}}
+    nodes = []
+    for node in graph.nodes:
+        if id(node.outputs[0] if node.outputs else node) in absorbed:
+            continue
+        found = formulas.get(id(node.outputs[0])) if node.outputs else None
+        nodes.append(node if found is None else _node(node, found))
+    return Graph(graph.inputs, tuple(nodes), graph.outputs)
+
+
+def joinable(node: Node) -> bool:
+    """Formulas of one real floating type."""
+    op = node.op
+    if not isinstance(op, Elementwise) or not node.outputs[0].dtype.is_floating:
+        return False
+    kind = node.outputs[0]._t
+    if kind.dtype.name in NARROW and (kind.device.is_host or not Modes.excess_precision):
+        return False  # NumPy rounds each step, but for numbers beside bfloat16: there none
+    return all(t._t is node.outputs[0]._t for t in node.inputs)
+
+
+def _inside(tensor: Tensor, node: Node, uses: dict[int, int], kept: set[int]) -> bool:
+    """Whether only `node` reads a tensor, in its own shape."""
+    count = sum(t is tensor for t in node.inputs)
+    return (uses[id(tensor)] == count and id(tensor) not in kept
+            and tensor.spec.shape == node.outputs[0].spec.shape)
+
+
+def _of(node: Node, scope: ScalarGraph, formulas: dict[int, _Formula], uses: dict[int, int],
+        kept: set[int]) -> _Formula:
+    inputs: dict[str, Any] = {}
+    args = []
+    room = _LONGEST
+    for tensor in node.inputs:
+        inner = formulas.get(id(tensor))
+        if inner is not None and _inside(tensor, node, uses, kept):
+            size = len(topological([inner.body]))
+            if size < room:
+                room -= size
+                args.append(inner.body)
+                inputs |= inner.inputs
+                continue
+        args.append(number_or_input(tensor, scope, inputs))
+    return _Formula(node.op.expression(scope, args), inputs)
+
+
+def number_or_input(tensor: Tensor, scope: ScalarGraph, inputs: dict[str, Tensor]) -> Expr:
+    """A tensor in an expression: one number is a constant, any other one of `inputs`."""
+    if type(tensor) is EagerTensor and not tensor.spec.shape:
+        return scope.constant(tensor._peek()[()].item())
+    name = f"t{id(tensor)}"
+    inputs[name] = tensor
+    return scope.input(name)
+
+
+def _node(node: Node, formula: _Formula) -> Node:
+    """One node that computes the whole formula; the node itself where nothing was joined."""
+    read = [n.value for n in topological([formula.body]) if n.is_input]
+    if not read or formula.body.is_input:
+        return node
+    tensors = [formula.inputs[name] for name in read]
+    names = tuple(f"x{i}" for i in range(len(read)))
+    out = node.outputs[0]
+    if any(isinstance(t, SymbolicTensor) and t._t is not out._t for t in tensors):
+        return node
+    scope = ScalarGraph()
+    own = formula.body.graph
+    replaced = {id(own.input(name)): scope.input(new) for name, new in zip(read, names)}
+    (body,) = substitute([formula.body], replaced, scope)
+    op = ElementwiseVjp(node.op.name, names, body, out._t, tuple(t._t for t in tensors))
+    return Node(op, tuple(tensors), (), node.outputs)
+
+
+_ACTIVATIONS = {relu.op: "relu", gelu_tanh_.op: "gelu_tanh"}
+
+
+def with_linear_products(graph: Graph) -> Graph:
+    """`graph`, its products with biases and activations as one node each."""
+    found = _Readers(graph)
+    #: By the ids of nodes what stands in their place.
+    made: dict[int, tuple[Node, ...]] = {}
+    for node in graph.nodes:
+        if id(node) not in made:
+            made |= _forward(node, found) or _backward(node, found)
+    nodes = [other for node in graph.nodes for other in made.get(id(node), (node,))]
+    return Graph(graph.inputs, tuple(nodes), graph.outputs)
+
+
+class _Readers:
+    """Who reads a tensor, and where it is made."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.place = {id(node): i for i, node in enumerate(graph.nodes)}
+        self._made = {id(v): i for i, node in enumerate(graph.nodes) for v in node.outputs}
+        self._kept = {id(v) for v in graph.outputs}
+        self._nodes: dict[int, list[Node]] = {}
+        for node in graph.nodes:
+            for v in {id(v) for v in node.inputs}:
+                self._nodes.setdefault(v, []).append(node)
+
+    def of(self, tensor: Any) -> list[Node]:
+        return self._nodes.get(id(tensor), [])
+
+    def only(self, tensor: Tensor) -> Node | None:
+        """The one node that reads a tensor, which is no result."""
+        found = self.of(tensor)
+        return found[0] if len(found) == 1 and id(tensor) not in self._kept else None
+
+    def there(self, tensor: Tensor, node: Node) -> bool:
+        """Whether a tensor is made before `node`."""
+        return self._made.get(id(tensor), -1) < self.place[id(node)]
+
+
+def _forward(node: Node, readers: _Readers) -> dict[int, tuple[Node, ...]]:
+    """x W + b, and its activation."""
+    total = readers.only(node.outputs[0]) if _multiplies(node) else None
+    if total is None or total.op is not add.op:
+        return {}
+    product, (z,) = node.outputs[0], total.outputs
+    bias = next((v for v in total.inputs if v is not product), None)
+    if bias is None or bias.spec.shape != product.spec.shape[-1:] or bias._t is not z._t:
+        return {}
+    inputs = (*node.inputs, bias)
+    after = readers.only(z)
+    if after is not None and after.op in _ACTIVATIONS:
+        made = Node(linear_, inputs, (_ACTIVATIONS[after.op],), after.outputs)
+        return {id(node): (), id(total): (made,), id(after): ()}
+    gelu = next((n for n in readers.of(z) if n.op is gelu_tanh_.op), None)
+    if gelu is not None:
+        both = Node(linear_gelu_, inputs, (), (*gelu.outputs, z))
+        return {id(node): (), id(total): (both,), id(gelu): ()}
+    return {id(node): (), id(total): (Node(linear_, inputs, (None,), (z,)),)}
+
+
+def _multiplies(node: Node) -> bool:
+    """Whether it is x W over the last axis of x."""
+    if node.op is matmul_:
+        return not any(node.attrs) and node.inputs[0].ndim > 1 and node.inputs[1].ndim == 2
+    if node.op is not einsum_ or len(node.inputs) != 2:
+        return False
+    x, w, y = _terms(node)
+    return len(w) == 2 and w[1] not in x and x[-1:] == w[0] and y == x[:-1] + w[1]
+
+
+def _backward(node: Node, readers: _Readers) -> dict[int, tuple[Node, ...]]:
+    """x^T dz, and dz summed for the bias: where the first of the two is."""
+    pair = _of_weights(node)
+    if pair is None:
+        return {}
+    x, dz = pair
+    total = next((n for n in readers.of(dz) if n.op is sum_to_
+                  and n.attrs == (dz.spec.shape[-1:],)), None)
+    if total is None:
+        return {}
+    first, second = sorted((node, total), key=lambda n: readers.place[id(n)])
+    if not readers.there(x, first):
+        return {}
+    both = Node(weight_gradients_, (x, dz), (), (node.outputs[0], total.outputs[0]))
+    return {id(first): (both,), id(second): ()}
+
+
+def _of_weights(node: Node) -> tuple[Tensor, ...] | None:
+    """(x, dz), where the node is x^T dz over all axes but the last."""
+    if node.op is matmul_:
+        x, dz = node.inputs
+        return (x, dz) if node.attrs == (True, False) and x.ndim == dz.ndim == 2 else None
+    if node.op is not einsum_ or len(node.inputs) != 2:
+        return None
+    first, second, y = _terms(node)
+    for a, b, pair in ((first, second, node.inputs), (second, first, node.inputs[::-1])):
+        if y == a[-1:] + b[-1:] and a[:-1] == b[:-1] and len(set(a)) == len(a) > 1:
+            return pair[0], pair[1]
+    return None
+
+
+def _terms(node: Node) -> tuple[str, str, str]:
+    inputs, _, output = node.attrs[0].partition("->")
+    first, _, second = inputs.partition(",")
+    return first, second, output
+
 
 #: Scalar ops, and tensors read and written, of one launch: more do not fit into registers.
 _OPS, _TENSORS = 64, 16

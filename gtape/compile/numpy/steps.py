@@ -20,8 +20,7 @@ from gtape.compile.ir.nodes import (
     broadcast,
     v_root,
 )
-from gtape.compile.numpy.names import Names
-from gtape.compile.numpy.views import view_text
+from gtape.compile.numpy.names import Names, view_text
 from gtape.compile.schedule.plan import numpy_dtype
 from gtape.numerics.sums import BLOCK
 from gtape.opdef.elementwise import ScalarOp

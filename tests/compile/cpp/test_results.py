@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.cpp.results import Result
+from gtape.compile.cpp.entry import Result
 from tests.threads import together
 
 pytestmark = pytest.mark.native(required=False)

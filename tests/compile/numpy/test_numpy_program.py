@@ -17,7 +17,7 @@ from gtape.compile.cpp.program import compile_closed
 from gtape.compile.frontend.closed_graph import ClosedGraph, trace_closed
 from gtape.compile.numpy import blocks
 from gtape.compile.numpy.program import NumpyProgram
-from gtape.compile.schedule import joining
+from gtape.compile.schedule import regrouping
 from gtape.core.convert import convert
 from gtape.core.tensor import Tensor
 from gtape.ops.elementwise import scalars
@@ -33,7 +33,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         monkeypatch.setattr(blocks, "LARGE", 1)
         monkeypatch.setattr(blocks, "BLOCK", 4)
     if request.param in ("laid out", "both"):
-        monkeypatch.setattr(joining, "_pays", lambda members, stored: True)
+        monkeypatch.setattr(regrouping, "_pays", lambda members, stored: True)
     yield request.param
 
 

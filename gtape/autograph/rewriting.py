@@ -1,33 +1,182 @@
-"""Statements: the blocks of choices and loops become functions that operators call.
+"""Expressions and statements of a function, rewritten to calls of operators.
 
-A block's function declares the names that it binds `nonlocal`, so that blocks, the function around
-them and everything that captures those names see the same variables, as before the conversion.
+The blocks of choices and loops become functions, which declare the names that they bind `nonlocal`,
+so that blocks, the function around them and everything that captures those names see the same
+variables, as before the conversion.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from gtape.autograph.expressions import Expressions, static
 from gtape.autograph.jumps import RESULT, Jumps, exits, kept
 from gtape.autograph.liveness import annotate
-from gtape.autograph.nodes import (
+from gtape.autograph.syntax import (
     PREFIX,
     TRIES,
+    Scope,
     blocks,
+    bound_names,
     call,
     constant,
     function,
+    is_operator,
     lazy,
     load,
     located,
+    operator,
+    own_nodes,
+    parameter_names,
     returning,
     tuple_of,
 )
-from gtape.autograph.scopes import Scope, bound_names, own_nodes, parameter_names
-from gtape.autograph.stores import places
+
+_N = TypeVar("_N", bound=ast.AST)
+_COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq",
+            ast.NotEq: "ne", ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_",
+            ast.NotIn: "not_in"}
+_ALWAYS_BOOL = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+_PREDICATES = {"isinstance", "issubclass", "callable", "hasattr"}
+_SAFE = (ast.Name, ast.Constant, ast.Attribute, ast.Compare, ast.UnaryOp, ast.BinOp, ast.cmpop,
+         ast.unaryop, ast.Add, ast.Sub, ast.Mult, ast.expr_context)
+
+
+def static(test: ast.expr) -> bool:
+    """Whether a condition is a Python value, whatever the variables hold."""
+    if isinstance(test, ast.Compare):
+        return all(isinstance(op, _ALWAYS_BOOL) for op in test.ops)
+    if isinstance(test, ast.BoolOp):
+        return all(static(v) for v in test.values)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return static(test.operand)
+    if isinstance(test, ast.Call):
+        return isinstance(test.func, ast.Name) and test.func.id in _PREDICATES
+    return isinstance(test, ast.Constant)
+
+
+def _deferrable(node: ast.AST) -> bool:
+    """Whether an expression means the same inside a lambda: := would bind another name."""
+    return not any(isinstance(n, ast.NamedExpr) for n in own_nodes([node]))
+
+
+def _safe(node: ast.AST) -> bool:
+    """Whether an expression may be evaluated needlessly: sums and comparisons of values."""
+    return all(isinstance(n, _SAFE) for n in ast.walk(node))
+
+
+class Expressions(ast.NodeTransformer):
+    """Rewrites the expressions of a scope. `first` is its first parameter, for `super()`."""
+
+    def __init__(self, first: str | None) -> None:
+        self._first = first
+
+    def convert(self, node: _N) -> _N:
+        return self.visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        deferrable = _deferrable(node.body) and _deferrable(node.orelse)
+        skipped = static(node.test) or not deferrable
+        self.generic_visit(node)
+        if skipped:
+            return node
+        line = constant(node.lineno)
+        return located(call("choose", node.test, lazy(node.body), lazy(node.orelse), line), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        skipped = static(node) or not all(_deferrable(v) for v in node.values[1:])
+        safe = all(_safe(v) for v in node.values[1:])
+        self.generic_visit(node)
+        if skipped:
+            return node
+        name = ("and_" if isinstance(node.op, ast.And) else "or_")
+        first, *others = node.values
+        return located(call(name, constant(safe), first, *(lazy(v) for v in others)), node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        skipped = not isinstance(node.op, ast.Not) or static(node)
+        self.generic_visit(node)
+        return node if skipped else located(call("not_", node.operand), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        skipped = len(node.ops) == 1 or static(node) or not all(
+            _deferrable(v) for v in node.comparators)
+        safe = all(_safe(v) for v in node.comparators)
+        self.generic_visit(node)
+        if skipped:
+            return node
+        pairs = [tuple_of([operator(_COMPARE[type(op)]), lazy(value)])
+                 for op, value in zip(node.ops, node.comparators)]
+        return located(call("chain", constant(safe), node.left, *pairs), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Name) and node.func.id == "super":
+            if not node.args and not node.keywords and self._first is not None:
+                around = (load("__class__"), load(self._first))
+                node.args = [located(name, node) for name in around]
+            return node
+        self.generic_visit(node)
+        if not is_operator(node.func):
+            node.func = located(call("callee", node.func), node.func)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        first, self._first = self._first, None
+        node.body = self.visit(node.body)
+        self._first = first
+        return node
+
+    def _unchanged(self, node: _N) -> _N:
+        return node
+
+    visit_ClassDef = _unchanged
+    visit_FunctionDef = _unchanged
+    visit_AsyncFunctionDef = _unchanged
+
+
+def _dotted(node: ast.AST) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _base(node: ast.AST) -> str | None:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _loaded(node: ast.AST) -> ast.expr:
+    """A dotted name once more, to be read."""
+    if isinstance(node, ast.Attribute):
+        return ast.Attribute(_loaded(node.value), node.attr, ast.Load())
+    assert isinstance(node, ast.Name)
+    return load(node.id)
+
+
+def places(stmts: Iterable[ast.stmt], local: set[str]) -> list[ast.expr]:
+    """(kind, object, attribute, text) of every place that the statements assign to or delete.
+
+    Objects that they make themselves, under the names in `local`, are theirs to change. Kinds:
+    'attribute', 'items', and 'unknown' for a place that cannot be named before the block runs.
+    """
+    found: dict[str, ast.expr] = {}
+    for node in own_nodes(stmts):
+        stored = isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(
+            node.ctx, ast.Load)
+        if not stored or _base(node) in local:
+            continue
+        assert isinstance(node, (ast.Attribute, ast.Subscript))
+        kind, name, text = "unknown", "", ast.unparse(node)
+        if _dotted(node.value):
+            kind = "attribute" if isinstance(node, ast.Attribute) else "items"
+            name = node.attr if isinstance(node, ast.Attribute) else ""
+            text = text if name else ast.unparse(node.value)
+        holder = lazy(located(_loaded(node.value), node)) if kind != "unknown" else constant(None)
+        found[text] = tuple_of([constant(kind), holder, constant(name), constant(text)])
+    return list(found.values())
+
 
 _ITERATORS = {"range", "enumerate", "zip"}
 
@@ -256,5 +405,3 @@ def _plain(elements: ast.expr) -> bool:
 
 def _suspends(node: ast.FunctionDef) -> bool:
     return any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in own_nodes(node.body))
-
-
