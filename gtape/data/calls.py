@@ -66,7 +66,9 @@ class Call:
         self._leaves = elements.flattener(spec)
         self._given = nest.flatten(spec)
         self._tensors = all(isinstance(leaf, TensorSpec) for leaf in self._given)
-        self.static = all(_static(leaf) for leaf in self._given)
+        self.static = all(isinstance(leaf, NoneTensorSpec) or (
+            isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined())
+            for leaf in self._given)
         self.pack: Callable[[Sequence[Any]], Any] = elements.packer(spec)
         self._arrange = elements.packer(spec)
         self._known = True
@@ -83,7 +85,9 @@ class Call:
 
     def _first_trace(self) -> None:
         """Find out what the results are, and whether there is a trace."""
-        if not all(_knowable(leaf) for leaf in self._given):
+        if not all(isinstance(leaf, NoneTensorSpec) or (
+                isinstance(leaf, TensorSpec) and leaf.shape.dims is not None)
+                for leaf in self._given):
             return
         # Lengths that are not known are tried at two values: what differs in the results is open
         # too.
@@ -220,22 +224,12 @@ class Call:
         return call if call.spec is not None else None
 
 
-def _knowable(leaf: TypeSpec) -> bool:
-    return isinstance(leaf, NoneTensorSpec) or (
-        isinstance(leaf, TensorSpec) and leaf.shape.dims is not None)
-
-
 def _dims(leaf: TypeSpec, length: int) -> tuple[int, ...] | None:
     if not isinstance(leaf, TensorSpec):
         return None
     dims = leaf.shape.dims
     assert dims is not None
     return tuple([length if n is None else n for n in dims])
-
-
-def _static(leaf: TypeSpec) -> bool:
-    return isinstance(leaf, NoneTensorSpec) or (
-        isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined())
 
 
 def _common(few: object, many: object) -> Any:

@@ -166,21 +166,15 @@ class Concatenate(Dataset):
         self._known_spec  # noqa: B018  (refuses what does not fit)
 
     def _iterate(self) -> Elements[Any]:
-        first, second = self._inputs
         # The pass over the second starts when the first has ended: a source that draws, opens files
         # or starts a thread does so only when it is needed, as in TensorFlow.
-        return chain(first._iterate(), _late(second))
+        return chain.from_iterable(dataset._iterate() for dataset in self._inputs)
 
     def _cardinality(self) -> int:
         counts = [d._cardinality() for d in self._inputs]
         if INFINITE_CARDINALITY in counts:
             return INFINITE_CARDINALITY
         return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in counts else sum(counts)
-
-
-def _late(dataset: Dataset) -> Elements[object]:
-    """The elements of a pass that starts when the first is wanted."""
-    yield from dataset._iterate()
 
 
 #: How many rows are drawn at a time, at most: enough that NumPy's calls cost nothing beside it, and

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gtape.core.annotations import DTypeLike
@@ -437,14 +438,11 @@ class Methods(base.Core):
         Raises:
             InvalidArgumentError: there is none, or more than one.
         """
-        elements = iter(self)
-        try:
-            element = next(elements)
-        except StopIteration:
-            raise InvalidArgumentError("Dataset was empty.") from None
-        if next(elements, None) is not None:
-            raise InvalidArgumentError("Dataset had more than one element.")
-        return element
+        elements = list(islice(self, 2))
+        if len(elements) != 1:
+            raise InvalidArgumentError("Dataset had more than one element." if elements else
+                                       "Dataset was empty.")
+        return elements[0]
 
     def __iter__(self) -> OwnedIterator:
         refuse("a loop over a dataset")

@@ -8,6 +8,7 @@ describe themselves by a `_type_spec`, as ragged and sparse tensors do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,6 @@ from gtape.core.device import CPU, on
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.type_specs import NoneTensorSpec, TensorSpec, TypeSpec
 from gtape.opdef.numpy_code import define
-
-
-def is_leaf(value: object) -> bool:
-    """Whether a value is a leaf as it stands: nothing has to be converted."""
-    return isinstance(value, Tensor) or value is None or hasattr(value, "_type_spec")
 
 
 def element_of(value: object, leaf: Callable[[Any], Any] = convert) -> Any:
@@ -48,7 +44,9 @@ def _element(value: object, leaf: Callable[[Any], Any]) -> Any:
     if isinstance(value, tuple):
         items = [_element(item, leaf) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return value if is_leaf(value) else leaf(value)
+    # Composites and datasets are leaves as they stand, and have a spec.
+    return value if isinstance(value, Tensor) or value is None or hasattr(
+        value, "_type_spec") else leaf(value)
 
 
 def on_host(value: object) -> Any:
@@ -166,7 +164,7 @@ def flattener(structure: object) -> Callable[[Any], Sequence[Any]]:
     if not nest.is_nested(structure):
         return lambda element: (element,)
     if type(structure) is tuple and not any(map(nest.is_nested, structure)):
-        return _itself
+        return lambda element: element
     space: dict[str, Any] = {}
     parts: list[str] = []
     if not _reads(structure, "e", parts, space, 0):
@@ -174,10 +172,6 @@ def flattener(structure: object) -> Callable[[Any], Sequence[Any]]:
     # Keys and types reach the text by names of `space`, never as text: what a user calls a key
     # cannot become code.
     return define(f"def leaves(e):\n    return ({', '.join(parts)},)\n", "leaves", space)
-
-
-def _itself(element: tuple[Tensor, ...]) -> Any:
-    return element
 
 
 def _reads(structure: Any, name: str, parts: list[str], space: dict[str, str], depth: int) -> bool:
@@ -206,7 +200,7 @@ def _named(value: Any, space: dict[str, str]) -> str:
 def packer(structure: object) -> Callable[[Sequence[Any]], Any]:
     """A function that gives leaves the structure of `structure`."""
     if not nest.is_nested(structure):
-        return _first
+        return itemgetter(0)
     if type(structure) is tuple and not any(map(nest.is_nested, structure)):
         return tuple
     space: dict[str, Any] = {}
@@ -214,10 +208,6 @@ def packer(structure: object) -> Callable[[Sequence[Any]], Any]:
     if text is None:
         return lambda leaves: nest.pack_sequence_as(structure, leaves)
     return define(f"def packed(x):\n    return {text}\n", "packed", space)
-
-
-def _first(leaves: Sequence[object]) -> Any:
-    return leaves[0]
 
 
 def _written(structure: Any, space: dict[str, Any], depth: int, count: list[int]) -> str | None:

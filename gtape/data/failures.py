@@ -23,8 +23,9 @@ def failed(error: Exception, what: str, number: int | None = None) -> Exception:
     if getattr(error, "_placed", False):
         return error
     line = user_line(error)
+    said = str(error) if isinstance(error, errors.OpError) else f"{type(error).__name__}: {error}"
     text = (f"{what}, element {number}" if number is not None else what) + (
-        f", {line}" if line else "") + f": {_said(error)}"
+        f", {line}" if line else "") + f": {said}"
     placed = _class(error)(text)
     # Outer transformations see that the element and line are said already: the innermost knows them
     # best.
@@ -49,25 +50,19 @@ class Placed:
             raise failed(error, self._what, self._number) from error
 
 
-def _said(error: Exception) -> str:
-    if isinstance(error, errors.OpError):
-        return str(error)
-    return f"{type(error).__name__}: {error}"
+#: What becomes of other exceptions than gtape's own. The first would be taken for the end of the
+#: pass, which gtape's OutOfRangeError says as well.
+_BECOMES: tuple[tuple[tuple[type[Exception], ...], type[Exception]], ...] = (
+    ((StopIteration, errors.OutOfRangeError, ValueError, TypeError), errors.InvalidArgumentError),
+    ((MemoryError,), errors.ResourceExhaustedError),
+    ((NotImplementedError,), errors.UnimplementedError))
 
 
 def _class(error: Exception) -> type[Exception]:
-    # Either of these would be taken for the end of the pass.
-    if isinstance(error, (errors.OutOfRangeError, StopIteration)):
-        return errors.InvalidArgumentError
-    if isinstance(error, errors.OpError):
+    if isinstance(error, errors.OpError) and not isinstance(error, errors.OutOfRangeError):
         return type(error)
-    if isinstance(error, (ValueError, TypeError)):
-        return errors.InvalidArgumentError
-    if isinstance(error, MemoryError):
-        return errors.ResourceExhaustedError
-    if isinstance(error, NotImplementedError):
-        return errors.UnimplementedError
-    return errors.UnknownError
+    return next((placed for kinds, placed in _BECOMES if isinstance(error, kinds)),
+                errors.UnknownError)
 
 
 def user_line(error: Exception, last: bool = False) -> str:

@@ -313,7 +313,10 @@ def _in_threads(call: Any, upstream: Elements[object], threads: int, number: int
                 number += 1
             if not waiting:
                 break
-            at, job = _next(waiting, ordered)
+            if not ordered:
+                done = (i for i, (_, job) in enumerate(waiting) if job._done.is_set())
+                waiting.rotate(-next(done, 0))
+            at, job = waiting.popleft()
             try:
                 result = job.result()
             except Exception as error:
@@ -325,15 +328,6 @@ def _in_threads(call: Any, upstream: Elements[object], threads: int, number: int
         workers.stop()
     if ended is not None and not isinstance(ended, StopIteration):
         raise ended
-
-
-def _next(waiting: deque[tuple[int, Job]], ordered: bool) -> tuple[int, Job]:
-    if not ordered:
-        for i, (_, job) in enumerate(waiting):
-            if job._done.is_set():
-                waiting.rotate(-i)
-                break
-    return waiting.popleft()
 
 
 class HandedBack(Exception):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Iterator as Elements
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -222,13 +222,10 @@ def _by_row(leaves: Sequence[Any], count: int) -> Elements[tuple[Any, ...]]:
     return zip(*[stacking.leaf_rows(leaf, count) for leaf in leaves])
 
 
-class _Failure:
+class _Failure(NamedTuple):
     """An error in the place of an element."""
 
-    __slots__ = ("error",)
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+    error: Exception
 
 
 def _given(element: object) -> Any:

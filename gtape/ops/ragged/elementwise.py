@@ -119,11 +119,11 @@ class _Operand:
     def __init__(self, value: Any, rank: int) -> None:
         self.flat = value.flat_values if isinstance(value, RaggedTensor) else value
         self.levels = value._levels() if isinstance(value, RaggedTensor) else []
-        dense = self.flat.spec.shape[1:] if self.levels else self.flat.spec.shape
-        own = (*((level._count() if i == 0 else None) for i, level in enumerate(self.levels[:1])),
-               *(None for _ in self.levels), *dense)
-        self.lead = rank - len(own)
-        self.own = own
+        dense = self.flat.spec.shape
+        #: The length of each of its own axes; None for a ragged one.
+        self.own = dense if not self.levels else (
+            self.levels[0]._count(), *[None] * len(self.levels), *dense[1:])
+        self.lead = rank - len(self.own)
         self.rows = np.zeros(1, np.int64)
 
     def at(self, axis: int) -> tuple[np.ndarray, np.ndarray, bool]:

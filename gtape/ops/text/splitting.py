@@ -121,8 +121,7 @@ def unicode_decode_with_offsets(input: str, input_encoding: str, errors: str = "
                                 name: str | None = None) -> Any:
     """`unicode_decode`, and the bytes, int64, at which the characters begin: (points, offsets)."""
     how = Decoding(input_encoding, errors, replacement_char, replace_control_characters)
-    points, offsets = _rows("unicode_decode", input, how.points, [int32, int64])
-    return points, offsets
+    return tuple(_rows("unicode_decode", input, how.points, [int32, int64]))
 
 
 def unicode_split(input: TensorLike, input_encoding: str, errors: str = "replace",
@@ -143,8 +142,7 @@ def unicode_split_with_offsets(input: TensorLike, input_encoding: str, errors: s
     def pieces(text: bytes) -> list[tuple[bytes, int]]:
         return [(chr(p).encode(how.encoding), at) for p, at in how.points(text)]
 
-    parts, offsets = _rows("unicode_split", input, pieces, [string, int64])
-    return parts, offsets
+    return tuple(_rows("unicode_split", input, pieces, [string, int64]))
 
 
 class _Ngrams:
