@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from gtape.cli.output import CommandError
 from gtape.devices import cache
-from gtape.devices.cache_limits import BYTES, DAY, DAYS, CacheEntry, kept, remove
+from gtape.devices.cache import BYTES, DAY, DAYS, CacheEntry, kept, remove
 
 HELP = "show or empty the folder where compiled programs and kernels are kept"
 

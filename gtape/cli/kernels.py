@@ -40,17 +40,17 @@ def execute(options: argparse.Namespace) -> int:
         raise CommandError("the kernels of bfloat16 need the package ml-dtypes; run: "
                            "pip install ml-dtypes")
     # It takes seconds to load, and other commands list this one's options.
-    from gtape.kernelcheck import architectures, execution, listing
+    from gtape.kernelcheck import architectures, execution, sources
 
     if options.jobs < 1:
         raise CommandError(f"--jobs takes a number of processes, at least 1; got {options.jobs}")
     status = 0
     if options.list:
-        listing.names(options.names)
+        sources.list_names(options.names)
     if options.compile:
         status |= architectures.execute(options)
     if options.run:
         status |= execution.execute(options)
     if not (options.list or options.compile or options.run):
-        listing.overview()
+        sources.overview()
     return status

@@ -28,7 +28,7 @@ from gtape.core.errors import KernelError, MissingError, PassingError, Permissio
 from gtape.devices import cache as kept
 from gtape.devices import ownership
 from gtape.devices.commands import Finished, run
-from gtape.devices.cuda.runtime.compiler_errors import excerpt
+from gtape.devices.kernel_source import excerpt
 
 _ERROR = re.compile(r"^(.+?):(\d+):(?:\d+:)? (?:fatal )?error: .*$", re.MULTILINE)
 #: What compilers say where a part of theirs was killed, or the disk is full.

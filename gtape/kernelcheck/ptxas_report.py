@@ -6,6 +6,7 @@ PTX, since ptxas joins no accesses.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -16,7 +17,6 @@ from gtape.core.errors import InternalError
 from gtape.devices import cache
 from gtape.devices.cuda.runtime import nvrtc
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.kernelcheck.text_dependencies import reached
 from gtape.opdef.cuda_text import C_SIZES
 
 KIND = "proofs"
@@ -166,3 +166,45 @@ def keep(kernel: Kernel, arch: str, version: str, proof: Proof) -> None:
 
 def _file_name(kernel: Kernel, arch: str, version: str) -> str:
     return cache.key(_FORMAT, version, arch, *nvrtc.FLAGS, kernel.entry, kernel.text)
+
+
+_NOT_CODE = re.compile(r"//[^\n]*|/\*[\s\S]*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+_TEMPLATE = re.compile(r"\btemplate\s*<[^{;()]*?>(?=\s*[\w_])")
+_ATTRIBUTE = re.compile(r"\b(?:__launch_bounds__|alignas)\s*\((?:[^()]|\([^()]*\))*\)")
+_STRUCT = re.compile(r"\b(?:struct|class|using|namespace)\s+(\w+)")
+_FUNCTION = re.compile(r"\b(\w+)\s*(?:<[^()]*>)?\s*\(")
+_WORD = re.compile(r"\b[A-Za-z_]\w*")
+
+
+def reached(text: str, kernel: str) -> str:
+    """The definitions of the program `text` that take part in the kernel of that name."""
+    known = _definitions(text)
+    names: dict[str, None] = {}
+    waiting = [kernel]
+    while waiting:
+        name = waiting.pop()
+        if name in known and name not in names:
+            names[name] = None
+            waiting += _WORD.findall(known[name])
+    return "\n".join(known[name] for name in names)
+
+
+@functools.cache
+def _definitions(text: str) -> dict[str, str]:
+    """The definitions at the top level, by name; overloads and specialisations together."""
+    definitions: dict[str, str] = {}
+    for part in _top_level(_NOT_CODE.sub("", text)):
+        head = _ATTRIBUTE.sub("", _TEMPLATE.sub("", part.partition("{")[0]))
+        name = _STRUCT.search(head) or _FUNCTION.search(head)
+        if name:
+            definitions[name[1]] = f"{definitions.get(name[1], '')}{part}\n"
+    return definitions
+
+
+def _top_level(code: str) -> Iterator[str]:
+    depth = start = 0
+    for mark in re.finditer(r"[{};]", code):
+        depth += {"{": 1, "}": -1, ";": 0}[mark[0]]
+        if depth == 0:
+            yield code[start: mark.end()]
+            start = mark.end()

@@ -48,7 +48,7 @@ def conv_forward(xp: ModuleType, x: Array, filters: Array, strides: Sizes, dilat
     check_channels(x.shape, filters.shape, groups)
     outs = out_sizes(x.shape[1:-1], size, strides, dilations, pads)
     windows = patches(xp, pad(xp, x, pads), size, strides, dilations)
-    matrix = filters.reshape(prod(size) * depth, groups, -1).swapaxes(0, 1)
+    matrix = filters.reshape(prod(size) * depth, groups, features // groups).swapaxes(0, 1)
     y = xp.empty((groups, x.shape[0], prod(outs), features // groups), x.dtype)
     for block in _blocks(xp, windows):
         columns = _columns(windows[block], len(size), groups)
@@ -73,12 +73,13 @@ def conv_input_grad(xp: ModuleType, g: Array, filters: Array, shape: Sizes, stri
     per_image = prod(outs) * shape[-1] * g.dtype.itemsize
     for block in blocks(xp, shape[0], per_image, HOST_PRODUCT):
         source, part = g[block], total[block]
-        rows = source.reshape(-1, groups, features // groups).swapaxes(0, 1)
+        # No -1: without features nothing would say how many rows there are.
+        rows = source.reshape(len(source) * prod(outs), groups, features // groups).swapaxes(0, 1)
         # One array for the products of all filter cells, which stays in the cache.
         products = xp.empty((groups, rows.shape[1], depth), g.dtype)
         by_place = products.swapaxes(0, 1)
         for cell, where in cells(size, outs, strides, dilations):
-            matrix = filters[cell].reshape(depth, groups, -1).transpose(1, 2, 0)
+            matrix = filters[cell].reshape(depth, groups, features // groups).transpose(1, 2, 0)
             xp.matmul(rows, matrix, out=products)
             part[where] += by_place.reshape(source.shape[0], *outs, shape[-1])
     return crop(total, pads).astype(dtype, copy=False)
@@ -93,8 +94,8 @@ def conv_filter_grad(xp: ModuleType, x: Array, g: Array, size: Sizes, strides: S
     windows = patches(xp, pad(xp, x, pads), size, strides, dilations)
     total = xp.zeros((groups, prod(size) * depth, features // groups), g.dtype)
     for block in _blocks(xp, windows):
-        rows = g[block].reshape(-1, groups, features // groups).swapaxes(0, 1)
         columns = _columns(windows[block], len(size), groups)
+        rows = g[block].reshape(columns.shape[1], groups, features // groups).swapaxes(0, 1)
         total += xp.matmul(columns.swapaxes(1, 2), rows)
     filters = total.swapaxes(0, 1).reshape(*size, depth, features)
     return filters.astype(dtype, copy=False)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gtape.cli import main as gtape
-from gtape.devices import cache, cache_limits, compiler
-from gtape.devices.cache_limits import BYTES, DAY, DAYS, CacheEntry
+from gtape.devices import cache, compiler
+from gtape.devices.cache import BYTES, DAY, DAYS, CacheEntry
 
 NAMES = [cache.key(str(n)) for n in range(9)]
 
@@ -36,16 +36,16 @@ def test_the_least_recently_used_goes_first() -> None:
     now, third = 1e9, BYTES // 3
     files = [CacheEntry(f"/{i}", "cpu", third, now - days * DAY)
              for i, days in enumerate((3, 1, DAYS + 1, 2, 0))]
-    assert [f.path for f in cache_limits.surplus(files[:3], now)] == ["/2"]
-    assert [f.path for f in cache_limits.surplus(files, now)] == ["/0", "/2"]
-    assert cache_limits.surplus([files[0]._replace(size=BYTES)], now) == []
+    assert [f.path for f in cache.surplus(files[:3], now)] == ["/2"]
+    assert [f.path for f in cache.surplus(files, now)] == ["/0", "/2"]
+    assert cache.surplus([files[0]._replace(size=BYTES)], now) == []
 
 
 def test_one_that_is_being_written_stays() -> None:
     now = 1e9
-    new, left = (CacheEntry(f"/{cache_limits.UNFINISHED}x", "cpu", 2 * BYTES, now - age)
+    new, left = (CacheEntry(f"/{cache.UNFINISHED}x", "cpu", 2 * BYTES, now - age)
                  for age in (DAY / 2, 2 * DAY))
-    assert cache_limits.surplus([new, left], now) == [left]
+    assert cache.surplus([new, left], now) == [left]
 
 
 def test_a_sweep_a_day(folder: Path) -> None:
@@ -93,7 +93,7 @@ def test_clear_removes_what_is_kept_and_nothing_else(folder: Path,
     others = foreign(folder)
     kept = [cache.write("cubins", NAMES[0], b"x" * 2**20),
             cache.write(f"cpu/{NAMES[1]}", f"{NAMES[1]}.so", b"y" * 2**20)]
-    (folder / "cpu" / f"{cache_limits.UNFINISHED}abc").write_text("")
+    (folder / "cpu" / f"{cache.UNFINISHED}abc").write_text("")
     assert gtape(["cache"]) == 0
     shown = capsys.readouterr().out
     assert f"{folder} holds 3 files, 2.0 MiB" in shown and "cubins        1 files, 1.0" in shown

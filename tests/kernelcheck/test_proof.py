@@ -9,7 +9,7 @@ from gtape.devices.cuda.runtime import nvrtc
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.devices.kernel_source import expand
 from gtape.kernelcheck import ptxas_report
-from gtape.kernelcheck.text_dependencies import reached
+from gtape.kernelcheck.ptxas_report import reached
 
 TEXT = expand("""\
 #include "gtape.cuh"

@@ -58,7 +58,7 @@ class CrossEntropy(Workload):
 
     def kernels(self, peer: Any, sets: int) -> Task:
         """Losses and gradient in one launch; the mean is not taken."""
-        from gtape.devices.cuda.kernels.cross_entropy import cross_entropy_and_gradient
+        from gtape.devices.cuda.kernels.softmax import cross_entropy_and_gradient
 
         logits, labels = peer.put(self.logits()), peer.put(self.labels())
         each = 1 / self.shape[0]

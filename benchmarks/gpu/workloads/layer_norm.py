@@ -71,19 +71,19 @@ class LayerNorm(Workload):
         return self._task(peer, lambda turn: layer(pairs[turn % sets][0]), backward)
 
     def kernels(self, peer: Any, sets: int) -> Task:
-        from gtape.devices.cuda.kernels.layer_norm import layer_norm, layer_norm_backward
+        from gtape.devices.cuda.kernels.normalization import layer_norm, layer_norm_grad
 
         gpu = peer.gpu
         gamma, beta = map(peer.put, self.weights())
         pairs = [list(map(peer.put, self.inputs(turn))) for turn in range(sets)]
-        kept = [layer_norm(gpu, x, gamma, beta, EPSILON)[1:] for x, _ in pairs]
+        kept = [layer_norm(gpu, x, gamma, beta, (1,), EPSILON)[1:] for x, _ in pairs]
 
         def forward(turn: int) -> Any:
-            return layer_norm(gpu, pairs[turn % sets][0], gamma, beta, EPSILON)[0]
+            return layer_norm(gpu, pairs[turn % sets][0], gamma, beta, (1,), EPSILON)[0]
 
         def backward(turn: int) -> Any:
             x, g = pairs[turn % sets]
-            return layer_norm_backward(gpu, g, x, gamma, *kept[turn % sets])
+            return layer_norm_grad(gpu, g, x, gamma, *kept[turn % sets], (1,), beta.shape)
 
         return self._task(peer, forward, backward)
 

@@ -1,4 +1,4 @@
-"""Checks of the matrix products by cuBLASLt: shapes, layouts, batches, α and β, epilogues.
+"""Checks of the matrix products by cuBLASLt, their epilogues, and what stands on them.
 
 They need the library: tests run them on the CPU with a stand-in for it.
 """
@@ -13,6 +13,7 @@ import numpy as np
 
 from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
+from gtape.devices.cuda.gemm.contractions import einsum, linear_backward, linear_forward
 from gtape.devices.cuda.gemm.epilogue import auxiliary
 from gtape.devices.cuda.gemm.gemm import matmul
 from gtape.kernelcheck.checks.bench import Bench, Check, Wrong, drawn
@@ -30,7 +31,6 @@ _AUX = (16, 24, 20)
 
 
 def checks() -> Iterator[Check]:
-    """Every check of the family."""
     for dtype in FLOATS:
         yield from _products(dtype)
         yield from _layouts(dtype)
@@ -39,13 +39,20 @@ def checks() -> Iterator[Check]:
         for beta in (0.0, 1.0, -0.5):
             yield _check(f"beta {beta}", dtype, _scaled, beta)
         yield from _epilogues(dtype)
+        for shape, units in _SHAPES:
+            for activation in _ACTIVATIONS:
+                yield _check(f"linear {shape} {units} {activation}", dtype, _linear_forward, shape,
+                             units, activation)
+            yield _check(f"linear backward {shape} {units}", dtype, _linear_backward, shape, units)
+        for equation, first, second in _CONTRACTIONS:
+            yield _check(f"einsum {equation}", dtype, _contracted, equation, first, second)
 
 
 def _check(name: str, dtype: str, run: Callable[..., None], *args: object) -> Check:
     return Check(f"matmul {name} {dtype}", lambda bench: run(bench, dtype, *args))
 
 
-def served(result: object) -> Any:
+def _served(result: object) -> Any:
     """`result`, which must not be None."""
     if result is None:
         raise Wrong("cuBLASLt does not serve this product, or it was not found")
@@ -68,7 +75,7 @@ def _plain(bench: Bench, dtype: str, size: tuple[int, int, int], flags: tuple[bo
     b = drawn((n, k) if flags[1] else (k, n), 2, dtype=dtype)
     got = matmul(bench.gpu, bench.array(a, dtype, off[0]), bench.array(b, dtype, off[1]),
                  transpose_a=flags[0], transpose_b=flags[1])
-    bench.same(f"{size}", served(got), (a.T if flags[0] else a) @ (b.T if flags[1] else b))
+    bench.same(f"{size}", _served(got), (a.T if flags[0] else a) @ (b.T if flags[1] else b))
 
 
 def _layouts(dtype: str) -> Iterator[Check]:
@@ -88,19 +95,19 @@ def _viewed(bench: Bench, dtype: str, view: Callable[[Any], Any], left: bool) ->
     y = drawn((5, inner) if not left else (inner, 5), 4, dtype=dtype)
     seen, other = view(bench.array(x, dtype)), bench.array(y, dtype)
     got = matmul(bench.gpu, *((seen, other) if left else (other, seen)))
-    bench.same("view", served(got), view(x) @ y if left else y @ view(x))
+    bench.same("view", _served(got), view(x) @ y if left else y @ view(x))
 
 
 def _batched(bench: Bench, dtype: str, first: tuple[int, ...], second: tuple[int, ...]) -> None:
     a, b = drawn(first, 5, dtype=dtype), drawn(second, 6, dtype=dtype)
     one, two = bench.array(a, dtype), bench.array(b, dtype)
-    bench.same("batch", served(matmul(bench.gpu, one, two)), a @ b)
-    bench.same("batch of transposed", served(matmul(
+    bench.same("batch", _served(matmul(bench.gpu, one, two)), a @ b)
+    bench.same("batch of transposed", _served(matmul(
         bench.gpu, two.swapaxes(-1, -2), one, transpose_b=True)), b.swapaxes(-1, -2)
         @ a.swapaxes(-1, -2))
     rows_first = bench.array(np.moveaxis(a, -2, 0), dtype)
     heads = rows_first.transpose(*range(1, a.ndim - 1), 0, a.ndim - 1)
-    bench.same("batch of heads", served(matmul(bench.gpu, heads, two)), a @ b)
+    bench.same("batch of heads", _served(matmul(bench.gpu, heads, two)), a @ b)
 
 
 def _scaled(bench: Bench, dtype: str, beta: float) -> None:
@@ -110,7 +117,7 @@ def _scaled(bench: Bench, dtype: str, beta: float) -> None:
         wide = bench.array(np.concatenate([c, c], 1), dtype)
         got = matmul(bench.gpu, bench.array(a, dtype), bench.array(b, dtype), out=wide[:, :14],
                      alpha=0.75, beta=beta)
-        bench.same("scaled", served(got), 0.75 * (a @ b) + beta * c)
+        bench.same("scaled", _served(got), 0.75 * (a @ b) + beta * c)
         bench.same("what is beside it", wide[:, 14:], c)
 
 
@@ -142,7 +149,7 @@ def _relu(z: np.ndarray) -> np.ndarray:
     return np.maximum(z, 0)
 
 
-def gelu(z: np.ndarray) -> np.ndarray:
+def _gelu(z: np.ndarray) -> np.ndarray:
     """gelu in its form with tanh."""
     return 0.5 * z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z**3)))
 
@@ -156,9 +163,9 @@ def _activated(bench: Bench, dtype: str, epilogue: Epilogue, size: tuple[int, in
     a, b, bias, one, two, three = _operands(bench, dtype, size)
     z = a @ b + (bias if epilogue.has_bias else 0)
     name = epilogue.name
-    wanted = _relu(z) if "RELU" in name else gelu(z) if "GELU" in name else z
+    wanted = _relu(z) if "RELU" in name else _gelu(z) if "GELU" in name else z
     extra = {"bias": three} if epilogue.has_bias else {}
-    bench.same(name, served(matmul(bench.gpu, one, two, epilogue=epilogue, **extra)), wanted)
+    bench.same(name, _served(matmul(bench.gpu, one, two, epilogue=epilogue, **extra)), wanted)
 
 
 def _relu_and_back(bench: Bench, dtype: str, epilogue: Epilogue, bias_gradient: bool) -> None:
@@ -168,14 +175,14 @@ def _relu_and_back(bench: Bench, dtype: str, epilogue: Epilogue, bias_gradient: 
     extra = {"bias": three} if epilogue.has_bias else {}
     got = matmul(gpu, one, two, epilogue=epilogue, aux=mask, **extra)
     z = a @ b + (bias if epilogue.has_bias else 0)
-    bench.same(epilogue.name, served(got), _relu(z))
+    bench.same(epilogue.name, _served(got), _relu(z))
     g, w = drawn((m, 8), 13, dtype=dtype), drawn((n, 8), 14, dtype=dtype)
     wanted = (g @ w.T) * (z > 0)
     back = Epilogue.DRELU_BGRAD if bias_gradient else Epilogue.DRELU
     total = {"bias": gpu.empty((n,), one.dtype)} if bias_gradient else {}
     gradient = matmul(gpu, bench.array(g, dtype), bench.array(w, dtype), transpose_b=True,
                       epilogue=back, aux=mask, **total)
-    bench.same(back.name, served(gradient), wanted)
+    bench.same(back.name, _served(gradient), wanted)
     if bias_gradient:
         bench.same("the bias's gradient", total["bias"], wanted.sum(0))
 
@@ -186,7 +193,7 @@ def _gelu_saved(bench: Bench, dtype: str, epilogue: Epilogue) -> None:
     extra = {"bias": three} if epilogue.has_bias else {}
     got = matmul(bench.gpu, one, two, epilogue=epilogue, aux=aux, **extra)
     z = a @ b + (bias if epilogue.has_bias else 0)
-    bench.same(epilogue.name, served(got), gelu(z))
+    bench.same(epilogue.name, _served(got), _gelu(z))
     bench.same("gelu's input", aux, z)
 
 
@@ -199,7 +206,7 @@ def _gelu_back(bench: Bench, dtype: str, epilogue: Epilogue) -> None:
              if epilogue.has_bias_gradient else {})
     got = matmul(bench.gpu, bench.array(g, dtype), bench.array(w, dtype), transpose_b=True,
                  epilogue=epilogue, aux=bench.array(z, dtype), **total)
-    bench.same(epilogue.name, served(got), wanted)
+    bench.same(epilogue.name, _served(got), wanted)
     if total:
         bench.same("the bias's gradient", total["bias"], wanted.sum(0))
 
@@ -214,5 +221,45 @@ def _bias_gradients(bench: Bench, dtype: str, flags: tuple[bool, bool]) -> None:
         total = bench.gpu.empty(wanted.shape, one.dtype)
         got = matmul(bench.gpu, one, two, transpose_a=flags[0], transpose_b=flags[1],
                      epilogue=epilogue, bias=total)
-        bench.same(epilogue.name, served(got), left @ right)
+        bench.same(epilogue.name, _served(got), left @ right)
         bench.same("the bias's gradient", total, wanted)
+
+
+# ---------------------------------------------------------------- contractions
+_ACTIVATIONS = {None: lambda z: z, "relu": lambda z: np.maximum(z, 0), "gelu_tanh": _gelu}
+_SHAPES = (((6, 5), 8), ((2, 3, 5), 16), ((33, 24), 40), ((0, 5), 8))
+_CONTRACTIONS = (("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)),
+                 ("bhqk,bkhd->bqhd", (2, 4, 3, 6), (2, 6, 4, 5)),
+                 ("ijk,jkl->li", (2, 3, 4), (3, 4, 5)), ("bi,bi->b", (3, 4), (3, 4)))
+
+
+def _linear_forward(bench: Bench, dtype: str, shape: tuple[int, ...], units: int,
+             activation: str | None) -> None:
+    x, w = drawn(shape, 1, dtype=dtype), drawn((shape[-1], units), 2, dtype=dtype)
+    b = drawn((units,), 3, dtype=dtype)
+    one, two, three = [bench.array(v, dtype) for v in (x, w, b)]
+    z = x @ w + b
+    for save in (True, False):
+        y, saved = _served(linear_forward(bench.gpu, one, two, three, activation, save))
+        bench.same("y", y, _ACTIVATIONS[activation](z))
+        if saved is not None:
+            bench.same("z", saved, z)
+
+
+def _linear_backward(bench: Bench, dtype: str, shape: tuple[int, ...], units: int) -> None:
+    x, w = drawn(shape, 4, dtype=dtype), drawn((shape[-1], units), 5, dtype=dtype)
+    dz = drawn((*shape[:-1], units), 6, dtype=dtype)
+    one, two, three = [bench.array(v, dtype) for v in (dz, x, w)]
+    dx, dw, db = _served(linear_backward(bench.gpu, one, two, three))
+    rows, columns = x.reshape(-1, shape[-1]), dz.reshape(-1, units)
+    bench.same("dx", dx, dz @ w.T)
+    bench.same("dW", dw, rows.T @ columns)
+    bench.same("db", db, columns.sum(0))
+
+
+def _contracted(bench: Bench, dtype: str, equation: str, first: tuple[int, ...],
+                second: tuple[int, ...]) -> None:
+    a, b = drawn(first, 7, dtype=dtype), drawn(second, 8, dtype=dtype)
+    contracted = einsum(bench.gpu, bench.array(a, dtype), bench.array(b, dtype),
+                        equation=equation)
+    bench.same(equation, _served(contracted), np.einsum(equation, a, b))

@@ -1,4 +1,4 @@
-"""Checks of kernels/random.cu and kernels/categorical.cu."""
+"""Checks of random arrays and of dropout."""
 
 from __future__ import annotations
 
@@ -42,6 +42,10 @@ def checks() -> Iterator[Check]:
             yield Check(f"uniform_int {dtype} [{size}]", partial(_integers, dtype=dtype, size=size))
         yield Check(f"bernoulli [{size}]", partial(_bernoulli, size=size))
     for dtype in FLOATS:
+        for size in (*SIZES, 4096):
+            for misaligned in (False, True):
+                yield Check(f"dropout {dtype} [{size}]{' misaligned' * misaligned}",
+                            partial(_dropout, dtype=dtype, size=size, misaligned=misaligned))
         for batch, classes, samples in ((0, 5, 3), (2, 1, 4), (3, 5, 0), (2, 33, 31), (1, 1001, 9),
                                         (1, 5000, 3)):
             yield Check(f"categorical {dtype} [{batch}, {classes}] {samples}",
@@ -156,3 +160,16 @@ def _categorical(bench: Bench, dtype: str, batch: int, classes: int, samples: in
         logits: Any = bench.array(values, dtype, misaligned)
         got = kernels.categorical(bench.gpu, KEY, OFFSET, logits, samples)
         bench.same("class numbers", got, wanted)
+
+
+def _dropout(bench: Bench, dtype: str, size: int, misaligned: bool) -> None:
+    values = drawn((size,), dtype=dtype)
+    values[::7] = np.inf
+    values[::5] = np.nan
+    # Kept is what a float32 of the same stream says; that stream has _dropout_checks of its own.
+    unit = bench.host(kernels.uniform(bench.gpu, KEY, OFFSET, (size,), np.float32))
+    for rate in (0.0, 0.25, 0.9):
+        got = kernels.dropout(bench.gpu, bench.array(values, dtype, misaligned), KEY, OFFSET, rate)
+        scale = np.float64(numpy_dtype(dtype).type(1 / (1 - rate)))
+        kept = unit >= round(rate * 2**23) / 2**23
+        bench.same(f"rate {rate}", got, np.where(kept, values * scale, 0.0))

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gtape.core.errors import InternalError, InvalidArgumentError, KernelError
-from gtape.devices.cuda.runtime.addresses import address
 from gtape.devices.cuda.runtime.executor import Executor, Function, Grid
-from gtape.devices.cuda.runtime.kernel import Kernel
+from gtape.devices.cuda.runtime.kernel import Kernel, address
 from gtape.kernelcheck import SCHEDULES
 from gtape.kernelcheck.checks.bench import Bench
 from gtape.kernelcheck.emulator.build import EmulatorLibrary, KernelEntry, library, runtime

@@ -53,7 +53,7 @@ def _(params: Spec, indices: Spec, *, axis: int) -> Spec:
     return params.reshaped((*params.shape[:axis], *indices.shape, *params.shape[axis + 1:]))
 
 
-gather_.on_cuda("kernels.gathering.gather")
+gather_.on_cuda("kernels.indexing.gather")
 
 
 @gather_.vjp("params")
@@ -83,7 +83,7 @@ def scatter_rows_(xp: Any, x: Any, indices: Any, *, rows: int) -> Any:
 
 
 scatter_rows_.infer(lambda x, indices, *, rows: x.reshaped((rows, *x.shape[1:])))
-scatter_rows_.on_cuda("kernels.scattering.scatter_add")
+scatter_rows_.on_cuda("kernels.indexing.scatter_add")
 scatter_rows_.vjp(x=lambda g, indices: rows_or_zero_(g, indices))
 scatter_rows_.cases = [case((4, 3), ints(4, below=5), rows=5)]
 
@@ -101,7 +101,7 @@ def rows_or_zero_(xp: ArrayModule, params: Array, indices: Array) -> Array:
 
 
 rows_or_zero_.infer(lambda params, indices: params.reshaped((*indices.shape, *params.shape[1:])))
-rows_or_zero_.on_cuda("kernels.gathering.gather")
+rows_or_zero_.on_cuda("kernels.indexing.gather")
 rows_or_zero_.vjp(params=lambda g, params_spec, indices:
                   scatter_rows_(g, indices, rows=params_spec.shape[0]))
 rows_or_zero_.cases = [case((5, 3), ints(4, below=5))]
@@ -199,7 +199,7 @@ def _(params: Spec, indices: Spec) -> Spec:
     return params.reshaped((*indices.shape[:-1], *params.shape[depth:]))
 
 
-gather_nd_.on_cuda("kernels.gathering.gather_nd")
+gather_nd_.on_cuda("kernels.indexing.gather_nd")
 
 
 @gather_nd_.vjp("params")
@@ -263,7 +263,7 @@ def _(indices: Spec, updates: Spec, *, shape: tuple[int, ...]) -> Spec:
     return updates.reshaped(shape)
 
 
-scatter_nd_.on_cuda("kernels.scattering.scatter_nd")
+scatter_nd_.on_cuda("kernels.indexing.scatter_nd")
 scatter_nd_.vjp(updates=lambda g, indices: gather_nd_(g, indices))
 scatter_nd_.refuses = True
 scatter_nd_.cases = [case(ints(5, 2, below=3), (5,), shape=(3, 4)),

@@ -85,7 +85,7 @@ def tensor_scatter_update_(xp: ArrayModule, tensor: Array, indices: Array, updat
 
 tensor_scatter_update_.infer(lambda tensor, indices, updates:
                              _fitting("tensor_scatter_nd_update", tensor, indices, updates))
-tensor_scatter_update_.on_cuda("kernels.scattering.tensor_scatter_update")
+tensor_scatter_update_.on_cuda("kernels.indexing.tensor_scatter_update")
 tensor_scatter_update_.vjp(tensor=lambda g, indices: cleared_(g, indices))
 tensor_scatter_update_.vjp(updates=lambda g, indices: gather_last_(g, indices))
 
@@ -132,7 +132,7 @@ def put_last_(xp: ArrayModule, indices: Array, updates: Array, *, shape: tuple[i
 
 
 put_last_.infer(lambda indices, updates, *, shape: updates.reshaped(shape))
-put_last_.on_cuda("kernels.scattering.put_last")
+put_last_.on_cuda("kernels.indexing.put_last")
 put_last_.vjp(updates=lambda g, indices: gather_last_(g, indices))
 put_last_.cases = [case(ints(5, 2, below=3), (5,), shape=(3, 4))]
 

@@ -49,7 +49,7 @@ def segment_extreme_(xp: ArrayModule, x: Array, ids: Array, *, count: int, large
     return y
 
 
-segment_extreme_.on_cuda("kernels.scattering.segment_extreme")
+segment_extreme_.on_cuda("kernels.indexing.segment_extreme")
 
 
 @segment_extreme_.infer
@@ -76,7 +76,7 @@ def segment_prod_(xp: ArrayModule, x: Array, ids: Array, *, count: int) -> Array
     return scatter.segment_prod(xp, x, ids, count)
 
 
-segment_prod_.on_cuda("kernels.scattering.segment_reduce", reduction="product")
+segment_prod_.on_cuda("kernels.indexing.segment_reduce", reduction="product")
 segment_prod_.infer(lambda x, ids, *, count: x.reshaped((count, *x.shape[1:])))
 
 

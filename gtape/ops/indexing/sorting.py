@@ -228,7 +228,7 @@ def arg_extreme_(xp: ArrayModule, x: Array, *, axis: int, largest: bool, dtype: 
     return xp.asarray((xp.argmax if largest else xp.argmin)(x, axis=axis)).astype(dtype.np_dtype)
 
 
-arg_extreme_.on_cuda("kernels.arg_reductions.arg_extreme")
+arg_extreme_.on_cuda("kernels.reductions.arg_extreme")
 
 
 @arg_extreme_.infer

@@ -47,7 +47,7 @@ def _(*values: Spec, equation: str) -> Spec:
     return Spec(tuple(sizes[x] for x in result), dtype)
 
 
-einsum_.on_cuda("gemm.einsum.einsum")
+einsum_.on_cuda("gemm.contractions.einsum")
 einsum_.vjp(values=lambda g, values, *, equation: _Parts(g, values, equation))
 
 

@@ -1,7 +1,7 @@
 """linear: f(x W + b), a dense layer as one op, with its bias and activation in the product.
 
 On a GPU forward is one launch, and backward one elementwise launch and two products
-(`devices.cuda.gemm_linear`). On the CPU it is the ops of its definition.
+(`devices.cuda.gemm.contractions`). On the CPU it is the ops of its definition.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _(g: Tensor, x: Tensor, kernel: Tensor, bias: Tensor, y: Tensor, *, activati
     return _Gradients(g, x, kernel)
 
 
-linear_.on_cuda("gemm.linear.linear")
+linear_.on_cuda("gemm.contractions.linear")
 linear_.cases = [case((4, 3), (3, 5), (5,), activation=None),
                  case((2, 4, 3), (3, 5), (5,), activation=None),
                  case((4, 3), (3, 5), (5,), activation="relu"),
@@ -94,7 +94,7 @@ def _(g: Tensor, x: Tensor, kernel: Tensor, z: Tensor) -> _Gradients:
     return _Gradients(gelu_tanh_gradient(g, z), x, kernel)
 
 
-linear_gelu_.on_cuda("gemm.linear.linear_forward", activation="gelu_tanh")
+linear_gelu_.on_cuda("gemm.contractions.linear_forward", activation="gelu_tanh")
 linear_gelu_.cases = [case((4, 3), (3, 5), (5,)), case((2, 2, 3), (3, 2), (2,))]
 
 
@@ -149,5 +149,5 @@ def _(gs: Any, x: Tensor, dz_spec: Spec) -> Tensor:
     return part if gs[1] is None else add(part, gs[1])
 
 
-weight_gradients_.on_cuda("gemm.linear.weight_gradients")
+weight_gradients_.on_cuda("gemm.contractions.weight_gradients")
 weight_gradients_.cases = [case((4, 3), (4, 2)), case((2, 3, 2), (2, 3, 4))]

@@ -64,7 +64,7 @@ def _(x: Spec, filters: Spec, *, groups: int, **windows: Any) -> Spec:
     return x.reshaped((x.shape[0], *outs, filters.shape[-1]))
 
 
-convolution_.on_cuda("kernels.convolution.convolve")
+convolution_.on_cuda("kernels.windows.convolve")
 convolution_.vjp(x=lambda g, x_spec, filters, **attrs:
                  input_grad_(g, filters, shape=x_spec.shape, **attrs))
 convolution_.vjp(filters=lambda g, x, filters_spec, **attrs:
@@ -94,7 +94,7 @@ def _(a: Spec, filters: Spec, *, shape: Sizes, groups: int, **windows: Any) -> S
     return a.reshaped(shape)
 
 
-input_grad_.on_cuda("kernels.convolution.input_gradient")
+input_grad_.on_cuda("kernels.windows.input_gradient")
 input_grad_.vjp(a=lambda g, filters, *, shape, **attrs: convolution_(g, filters, **attrs))
 input_grad_.vjp(filters=lambda g, a, filters_spec, *, shape, **attrs:
                 filter_grad_(g, a, size=filters_spec.shape[:-2], **attrs))
@@ -118,7 +118,7 @@ def _(x: Spec, a: Spec, *, size: Sizes, groups: int, **windows: Any) -> Spec:
     return x.reshaped((*size, x.shape[-1] // groups, a.shape[-1]))
 
 
-filter_grad_.on_cuda("kernels.convolution.filter_gradient")
+filter_grad_.on_cuda("kernels.windows.filter_gradient")
 filter_grad_.vjp(x=lambda g, x_spec, a, *, size, **attrs:
                  input_grad_(a, g, shape=x_spec.shape, **attrs))
 filter_grad_.vjp(a=lambda g, x, *, size, **attrs: convolution_(x, g, **attrs))

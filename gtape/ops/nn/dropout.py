@@ -59,7 +59,7 @@ def redrawn_dropout_(x: Tensor, *, key: Key, offset: int, rate: float) -> Tensor
 
 
 redrawn_dropout_.vjp(x=lambda g, **attrs: redrawn_dropout_(g, **attrs))
-redrawn_dropout_.on_cuda("kernels.dropout.dropout")
+redrawn_dropout_.on_cuda("kernels.random_numbers.dropout")
 redrawn_dropout_.cases = [case((2, 3), key=(1, 2), offset=3, rate=0.5)]
 
 

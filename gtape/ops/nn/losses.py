@@ -86,7 +86,7 @@ def _(logits: Spec, labels: Spec) -> tuple[Spec, ...]:
     return logits.reshaped(logits.shape[:-1]), logits
 
 
-softmax_cross_entropy_.on_cuda("kernels.cross_entropy.cross_entropy")
+softmax_cross_entropy_.on_cuda("kernels.softmax.cross_entropy")
 
 
 def _logits_cotangent(grad: Any, gs: Sequence[Tensor | None], probs: Tensor, labels: Tensor) -> Any:
@@ -122,7 +122,7 @@ def cross_entropy_grad_(xp: ArrayModule, a: Array, probs: Array, labels: Array) 
 cross_entropy_grad_.defined(lambda a, probs, labels:
                             multiply(expand_dims(a, -1), subtract(probs, labels)))
 cross_entropy_grad_.infer(lambda a, probs, labels: probs)
-cross_entropy_grad_.on_cuda("kernels.cross_entropy.cross_entropy_grad")
+cross_entropy_grad_.on_cuda("kernels.softmax.cross_entropy_grad")
 cross_entropy_grad_.vjp(a=lambda g, probs, labels:
                         reduce_sum_(g * (probs - labels), axis=(probs.ndim - 1,)))
 cross_entropy_grad_.vjp(probs=lambda g, a: g * expand_dims(a, -1))
@@ -187,7 +187,7 @@ def _(logits: Spec, labels: Spec) -> tuple[Spec, ...]:
     return logits.reshaped(logits.shape[:-1]), logits
 
 
-sparse_softmax_cross_entropy_.on_cuda("kernels.cross_entropy.cross_entropy")
+sparse_softmax_cross_entropy_.on_cuda("kernels.softmax.cross_entropy")
 
 
 @sparse_softmax_cross_entropy_.vjp("logits")
@@ -211,7 +211,7 @@ def _(a: Tensor, probs: Tensor, labels: object) -> Any:
 
 
 sparse_cross_entropy_grad_.infer(lambda a, probs, labels: probs)
-sparse_cross_entropy_grad_.on_cuda("kernels.cross_entropy.cross_entropy_grad")
+sparse_cross_entropy_grad_.on_cuda("kernels.softmax.cross_entropy_grad")
 sparse_cross_entropy_grad_.vjp(a=lambda g, probs, labels:
                                reduce_sum_(g * probs, axis=(g.ndim - 1,)) - pick_class_(g, labels))
 sparse_cross_entropy_grad_.vjp(probs=lambda g, a: g * expand_dims(a, -1))

@@ -67,7 +67,7 @@ def batch_norm_(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, *, ep
     return _batch_normalized(x, mean, variance, offset, scale, eps)
 
 
-batch_norm_.on_cuda("kernels.norm_ops.batch_norm")
+batch_norm_.on_cuda("kernels.normalization.batch_norm")
 
 
 def batch_norm_with_global_normalization(
@@ -154,7 +154,7 @@ def batch_norm_training(x: TensorLike, scale: TensorLike, shift: TensorLike, *, 
     return add(multiply(centred, factor), shift), _wide(mean), _wide(variance)
 
 
-batch_norm_training.on_cuda("kernels.norm_ops.batch_norm_training")
+batch_norm_training.on_cuda("kernels.normalization.batch_norm_training")
 
 
 @batch_norm_training.vjp("x", "scale", "shift")
@@ -179,7 +179,7 @@ def _cotangents(g: Tensor, x: Tensor, scale: Tensor, mean: Tensor, factor: Tenso
     return d_x, sum_to(multiply(g, normal), scale.spec.shape), sum_to(g, shift_shape)
 
 
-batch_norm_grad_.on_cuda("kernels.norm_ops.batch_norm_grad")
+batch_norm_grad_.on_cuda("kernels.normalization.batch_norm_grad")
 
 
 @composite(saves="mean factor")
@@ -195,7 +195,7 @@ def layer_norm(x: TensorLike, scale: TensorLike, shift: TensorLike, *, axes: Axe
     return (add(multiply(multiply(centred, factor), scale), shift), _wide(mean), _wide(factor))
 
 
-layer_norm.on_cuda("kernels.norm_ops.layer_norm")
+layer_norm.on_cuda("kernels.normalization.layer_norm")
 
 
 @layer_norm.vjp("x", "scale", "shift")
@@ -212,7 +212,7 @@ def layer_norm_grad_(g: Tensor, x: Tensor, scale: Tensor, mean: Tensor, factor: 
     return _cotangents(g, x, scale, mean, cast(factor, x.dtype), axes, shift_shape)
 
 
-layer_norm_grad_.on_cuda("kernels.norm_ops.layer_norm_grad")
+layer_norm_grad_.on_cuda("kernels.normalization.layer_norm_grad")
 
 
 @composite(saves="factor")
@@ -222,7 +222,7 @@ def rms_norm(x: TensorLike, scale: TensorLike, *, axes: Axes, eps: float) -> tup
     return multiply(multiply(x, factor), scale), _wide(factor)
 
 
-rms_norm.on_cuda("kernels.norm_ops.rms_norm")
+rms_norm.on_cuda("kernels.normalization.rms_norm")
 
 
 @rms_norm.vjp("x", "scale")
@@ -242,7 +242,7 @@ def rms_norm_grad_(g: Tensor, x: Tensor, scale: Tensor, factor: Tensor, *, axes:
     return d_x, sum_to(multiply(g, normal), scale.spec.shape)
 
 
-rms_norm_grad_.on_cuda("kernels.norm_ops.rms_norm_grad")
+rms_norm_grad_.on_cuda("kernels.normalization.rms_norm_grad")
 
 
 batch_norm_.cases = [case((4, 3), (3,), (3,), (3,), (3,), domain=(0.5, 2.0), eps=1e-3)]

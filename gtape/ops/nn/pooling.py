@@ -55,7 +55,7 @@ def max_pool_(xp: ArrayModule, x: Array, *, size: Sizes, strides: Sizes, dilatio
 
 
 max_pool_.infer(lambda x, **attrs: _pooled("max_pool", x, **attrs))
-max_pool_.on_cuda("kernels.pooling.max_pool")
+max_pool_.on_cuda("kernels.windows.max_pool")
 max_pool_.vjp(x=lambda g, x, y, **attrs: max_pool_grad_(g, x, y, **attrs))
 
 
@@ -68,7 +68,7 @@ def max_pool_grad_(xp: ArrayModule, a: Array, x: Array, y: Array, *, size: Sizes
 
 
 max_pool_grad_.infer(lambda a, x, y, **_: x)
-max_pool_grad_.on_cuda("kernels.pooling.max_pool_grad")
+max_pool_grad_.on_cuda("kernels.windows.max_pool_grad")
 max_pool_grad_.vjp(a=lambda g, x, y, **attrs: max_pool_pick_(g, x, y, **attrs))
 
 
@@ -85,7 +85,7 @@ def max_pool_pick_(xp: ArrayModule, a: Array, x: Array, y: Array, *, size: Sizes
 
 
 max_pool_pick_.infer(lambda a, x, y, **_: y)
-max_pool_pick_.on_cuda("kernels.pooling.max_pool_pick")
+max_pool_pick_.on_cuda("kernels.windows.max_pool_pick")
 max_pool_pick_.vjp(a=lambda g, x, y, **attrs: max_pool_grad_(g, x, y, **attrs))
 
 
@@ -98,7 +98,7 @@ def max_pool_index_(xp: ArrayModule, x: Array, y: Array, *, size: Sizes, strides
 
 
 max_pool_index_.infer(lambda x, y, **_: Spec(y.shape, dtypes.int64))
-max_pool_index_.on_cuda("kernels.pooling.max_pool_index")
+max_pool_index_.on_cuda("kernels.windows.max_pool_index")
 
 
 # ---------------------------------------------------------------- average
@@ -111,7 +111,7 @@ def avg_pool_(xp: ArrayModule, x: Array, *, size: Sizes, strides: Sizes, dilatio
 
 avg_pool_.infer(lambda x, **attrs: _pooled(
     "avg_pool", taken("avg_pool", "real floating tensors", x), **attrs))
-avg_pool_.on_cuda("kernels.pooling.average_pool")
+avg_pool_.on_cuda("kernels.windows.average_pool")
 avg_pool_.vjp(x=lambda g, x_spec, **attrs: avg_pool_grad_(g, shape=x_spec.shape, **attrs))
 
 
@@ -123,7 +123,7 @@ def avg_pool_grad_(xp: ArrayModule, a: Array, *, shape: Sizes, size: Sizes, stri
 
 
 avg_pool_grad_.infer(lambda a, *, shape, **_: a.reshaped(shape))
-avg_pool_grad_.on_cuda("kernels.pooling.average_pool_grad")
+avg_pool_grad_.on_cuda("kernels.windows.average_pool_grad")
 avg_pool_grad_.vjp(a=lambda g, *, shape, **attrs: avg_pool_(g, **attrs))
 
 

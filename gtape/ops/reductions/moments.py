@@ -46,7 +46,7 @@ def reduce_variance_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = 
     return xp.asarray(y / (count or np.nan)).astype(x.real.dtype)
 
 
-reduce_variance_.on_cuda("kernels.variances.variance")
+reduce_variance_.on_cuda("kernels.reductions.variance")
 
 
 @reduce_variance_.defined

@@ -31,7 +31,7 @@ def cast_(xp: Any, x: Any, *, dtype: DType) -> Any:
     return xp.asarray(x).astype(wanted)
 
 
-cast_.on_cuda("kernels.casting.cast")
+cast_.on_cuda("elementwise.maps.cast")
 
 
 @cast_.infer

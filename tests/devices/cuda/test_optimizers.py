@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices.cuda.elementwise.joined_map import chunk_length
+from gtape.devices.cuda.elementwise.joined import chunk_length
 from gtape.devices.cuda.runtime.executor import Executor
 from tests.fakes import fake_cupy
 

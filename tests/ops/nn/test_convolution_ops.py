@@ -145,6 +145,15 @@ def test_more_errors():
         tf.nn.depthwise_conv2d(_X, np.ones((2, 2, 3, 1)), 1, "SAME")
 
 
+def test_gradients_without_features():
+    x, f = tf.Variable(_X), tf.Variable(_F[..., :0])
+    with tf.GradientTape() as tape:
+        y = tf.nn.conv2d(x, f, 1, "VALID")
+    d_x, d_f = tape.gradient(y, [x, f])
+    np.testing.assert_array_equal(d_x, np.zeros_like(_X))
+    assert d_f.shape == (3, 2, 4, 0)
+
+
 def test_empty_batches_and_results():
     assert tf.nn.conv2d(_X[:0], _F, 1, "SAME").shape == (0, 5, 6, 3)
     assert tf.nn.conv2d(_X, np.ones((6, 2, 4, 3)), 1, "VALID").shape == (2, 0, 5, 3)

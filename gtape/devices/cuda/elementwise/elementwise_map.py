@@ -3,15 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gtape.devices.cuda.elementwise.map_kernels import Launch, kernel_of
-from gtape.devices.cuda.elementwise.map_text import BLOCK, MapFormula
-from gtape.devices.cuda.elementwise.operands import OperandLayout, layout
-from gtape.devices.cuda.runtime.executor import Executor, Grid
+from gtape.devices.cuda.elementwise.map_text import (
+    BLOCK,
+    MapFormula,
+    MapOperand,
+    entry_of,
+    map_text,
+    program,
+    vector_width,
+)
+from gtape.devices.cuda.runtime.executor import Executor, Function, Grid
+from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.opdef.numpy_code import define
+
+
+class OperandLayout(NamedTuple):
+    """The result's shape, the axes that remain after merging, and each operand's mode.
+
+    `modes` has "number" for Python numbers. `strides` has, for each strided operand, its steps in
+    elements along `axes`.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    modes: tuple[str, ...]
+    strides: tuple[tuple[int, ...], ...]
+
+    @property
+    def columns(self) -> int:
+        """The length of the last axis: the period of rows."""
+        return self.axes[-1] if self.axes else 1
+
+
+def layout(args: Sequence[object]) -> OperandLayout:
+    """The layout of arrays and Python numbers that are combined element by element.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast.
+    """
+    arrays = [a for a in args if hasattr(a, "shape")]
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    steps = [_steps(a, shape) for a in arrays]
+    axes, steps = _merged(shape, steps)
+    modes_and_steps = iter([(_mode(s, axes), s) for s in steps])
+    modes, strides = [], []
+    for a in args:
+        mode, s = next(modes_and_steps) if hasattr(a, "shape") else ("number", ())
+        modes.append(mode)
+        if mode == "strided":
+            strides.append(tuple(s))
+    return OperandLayout(shape, tuple(axes), tuple(modes), tuple(strides))
+
+
+def _steps(array: Any, shape: tuple[int, ...]) -> list[int]:
+    """Elements to step along each axis of `shape`; 0 where the array is broadcast."""
+    lead = len(shape) - array.ndim
+    size = array.dtype.itemsize
+    return [0] * lead + [0 if n == 1 else s // size for n, s in zip(array.shape, array.strides)]
+
+
+def _merged(shape: Sequence[int], steps: list[list[int]]) -> tuple[list[int], list[list[int]]]:
+    """Axes of length 1 dropped, and neighbours that every operand walks as one joined."""
+    kept = [i for i, n in enumerate(shape) if n != 1]
+    axes: list[int] = []
+    merged: list[list[int]] = [[] for _ in steps]
+    for i in kept:
+        # Each axis that remains costs a division for each element of a strided operand.
+        if axes and all(m[-1] == s[i] * shape[i] for m, s in zip(merged, steps)):
+            axes[-1] *= shape[i]
+            for m, s in zip(merged, steps):
+                m[-1] = s[i]
+        else:
+            axes.append(shape[i])
+            for m, s in zip(merged, steps):
+                m.append(s[i])
+    return axes, merged
+
+
+def _mode(steps: Sequence[int], axes: Sequence[int]) -> str:
+    contiguous = [1] * len(axes)
+    for d in range(len(axes) - 2, -1, -1):
+        contiguous[d] = contiguous[d + 1] * axes[d + 1]
+    if list(steps) == contiguous:
+        return "each"
+    if not any(steps):
+        return "one"
+    if len(axes) == 2 and tuple(steps) in ((0, 1), (1, 0)):
+        return "row" if steps[1] else "column"
+    return "strided"
+
+
+#: A loaded kernel, and how many elements one of its threads moves at once.
+Launch = tuple[Function, int]
+
+#: By text, which is all that a kernel depends on: maps of equal formulas share one.
+_kernels: dict[str, tuple[Kernel, int]] = {}
+
+
+def kernel_of(formula: MapFormula, dtypes: Sequence[str], modes: Sequence[str], rank: int = 0,
+              large: bool = False) -> tuple[Kernel, int]:
+    """The map kernel, and how many elements a thread moves at once."""
+    operands = [MapOperand(d, m) for d, m in zip(dtypes, modes)]
+    text = map_text(formula, operands, rank, large)
+    kernel_and_width = _kernels.get(text)
+    if kernel_and_width is None:
+        kernel = Kernel(program(text), entry_of(formula, operands, large))
+        width = 1 if "strided" in modes else vector_width(formula, operands)
+        kernel_and_width = _kernels.setdefault(text, (kernel, width))
+    return kernel_and_width
+
+
+def combine(kernels: Sequence[tuple[MapFormula, Sequence[MapOperand]]]) -> list[Kernel]:
+    """Kernels that share one program, so that one compilation makes them all; `kernel_of` gives
+    them from now on."""
+    texts = {entry_of(f, o, False): (map_text(f, o), vector_width(f, o)) for f, o in kernels}
+    whole = program(*(text for text, _ in texts.values()))
+    for entry, (text, width) in texts.items():
+        _kernels[text] = Kernel(whole, entry), width
+    return [_kernels[text][0] for text, _ in texts.values()]
+
 
 _BLOCK = (BLOCK, 1, 1)
 #: Below it an index and the step added to it fit into 32 bits, which GPUs divide faster than 64.

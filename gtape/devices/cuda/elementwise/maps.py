@@ -1,18 +1,21 @@
-"""DeviceMaps: formulas on one device, element by element or summed."""
+"""DeviceMaps: formulas on one device, element by element or summed; and casts, which are maps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from gtape.devices.cuda.elementwise.elementwise_map import ElementwiseMap
-from gtape.devices.cuda.elementwise.joined_map import JoinedMap
-from gtape.devices.cuda.elementwise.map_text import MapFormula
-from gtape.devices.cuda.elementwise.summed_map import SummedMap
-from gtape.devices.cuda.runtime.executor import Executor
-from gtape.opdef.cuda_text import servable
+from gtape.core.dtypes import DType
+from gtape.devices.cuda.elementwise.elementwise_map import ElementwiseMap, combine
+from gtape.devices.cuda.elementwise.joined import JoinedMap
+from gtape.devices.cuda.elementwise.map_text import MapFormula, MapOperand
+from gtape.devices.cuda.elementwise.summed import SummedMap
+from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
+from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name
+from gtape.opdef.cuda_text import C_TYPES, servable
 from gtape.opdef.scalar_graph import Expr, ScalarGraph, operators
 
 
@@ -57,3 +60,30 @@ class DeviceMaps:
     def summed(self, whole: ElementwiseMap) -> SummedMap:
         """The one output of a map, of floats, summed to a smaller shape."""
         return SummedMap(self.gpu, whole)
+
+
+def cast(gpu: Executor, x: Any, dtype: DType) -> Any:
+    """x as `dtype`; None where one of the two is no dtype of kernels (complex).
+
+    Floats become integers by cutting off; out of range, and for nan, the value is not defined.
+    Any number but 0 becomes True.
+    """
+    if dtype_name(x.dtype) not in C_TYPES or dtype.name not in C_TYPES:
+        return None
+    return _cast_map(gpu, dtype_name(x.dtype), dtype.name)(x)[0]
+
+
+@lru_cache(1024)
+def _cast_map(gpu: Executor, source: str, dtype: str) -> ElementwiseMap:
+    return ElementwiseMap(gpu, _cast_formula(dtype), (source,), (numpy_dtype(dtype),))
+
+
+def _cast_formula(dtype: str) -> MapFormula:
+    return MapFormula(f"cast to {dtype}", (ScalarGraph().input("x"),), ("x",), (dtype,))
+
+
+def cast_kernels() -> Iterator[Kernel]:
+    """Every cast of a contiguous array, those from one dtype in one program."""
+    for source in C_TYPES:
+        yield from combine([(_cast_formula(dtype), [MapOperand(source, "each")])
+                            for dtype in C_TYPES if dtype != source])

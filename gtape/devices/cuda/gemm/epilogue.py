@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from gtape.core.errors import InvalidArgumentError
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
 from gtape.devices.cuda.gemm.problem import Problem
-from gtape.devices.cuda.runtime.addresses import address
 from gtape.devices.cuda.runtime.executor import Executor
+from gtape.devices.cuda.runtime.kernel import address
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +58,7 @@ def extras(problem: Problem, epilogue: Epilogue, dtype: np.dtype, bias: object, 
             or aux.shape[1] * bits < columns or not aux.flags.c_contiguous):
         raise InvalidArgumentError(
             f"matmul: aux of {epilogue.name} must be a contiguous {wanted} array of {rows} rows "
-            f"for {columns} columns, as gemm_epilogue.auxiliary makes it; got {aux.dtype} "
+            f"for {columns} columns, as epilogue.auxiliary makes it; got {aux.dtype} "
             f"{list(aux.shape)}")
     ld = aux.shape[1] * bits
     if ld % step or address(aux) % 16:

@@ -22,8 +22,8 @@ from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
 from gtape.devices.cuda.gemm.epilogue import extras
 from gtape.devices.cuda.gemm.plan import ProductPlan, ProductRequest
 from gtape.devices.cuda.gemm.problem import COPY, Key, Problem, precision_of, rekeyed
-from gtape.devices.cuda.runtime.addresses import address
 from gtape.devices.cuda.runtime.executor import Executor
+from gtape.devices.cuda.runtime.kernel import address
 
 if TYPE_CHECKING:
     from gtape.core.device import Array
@@ -226,7 +226,7 @@ def matmul(gpu: Executor, a: Any, b: Any, *, transpose_a: bool = False, transpos
 
     Returns:
         `out`; None where this is not served, and nothing was written: other dtypes, an epilogue
-        beyond its limits (`gemm_epilogue`), a product the library has no algorithm for, no library.
+        beyond its limits (`epilogue`), a product the library has no algorithm for, no library.
 
     Raises:
         InvalidArgumentError: bias or aux do not fit the epilogue.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gtape.core.dtypes import FLOATS
-from gtape.devices.cuda.kernels.gathering import words
+from gtape.devices.cuda.kernels.indexing import words
 from gtape.devices.cuda.runtime.executor import Executor, Grid, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 

@@ -33,6 +33,8 @@ def instances() -> Iterator[Kernel]:
     for dtype in INTEGERS:
         yield shipped_kernel("random.cu", "uniform_int", dtype)
     yield shipped_kernel("random.cu", "bernoulli")
+    for dtype in FLOATS:
+        yield shipped_kernel("dropout.cu", "dropout", dtype)
     for name in ("class_edges", "class_draws"):
         for dtype in FLOATS:
             yield shipped_kernel("categorical.cu", name, dtype)
@@ -150,3 +152,31 @@ def categorical(gpu: Executor, key: Key, offset: int, logits: Array, samples: in
                gpu.blocks(numbers.size, _BLOCK), (_BLOCK, 1, 1),
                (logits, edges, numbers, batch, classes, samples, *counter(key, offset)))
     return numbers
+
+
+def dropout(gpu: Executor, x: Any, key: Key, offset: int, rate: float) -> Any:
+    """0 with probability `rate`, else x / (1 - rate).
+
+    The choice is that of `bernoulli(key, offset, x.shape, 1 - rate)`. The gradient of x is the same
+    function of the gradient of y.
+
+    Args:
+        rate: in [0, 1].
+
+    Returns:
+        An array like x, or None for another dtype than those of FLOATS.
+    """
+    dtype = dtype_name(x.dtype)
+    if dtype not in FLOATS:
+        return None
+    x = gpu.contiguous(x)
+    y = gpu.empty(x.shape, x.dtype)
+    share = 1 - rate
+    # Rounded to the dtype, so that both backends multiply by the same number.
+    scale = float(x.dtype.type(1 / share if share else 0.0))
+    per_thread = max(16 // x.dtype.itemsize, 4)
+    if x.size:
+        gpu.launch(shipped_kernel("dropout.cu", "dropout", dtype),
+                   gpu.blocks(x.size, _BLOCK * per_thread), (_BLOCK, 1, 1),
+                   (x, y, x.size, *counter(key, offset), threshold(share), scale))
+    return y

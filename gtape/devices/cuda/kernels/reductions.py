@@ -1,19 +1,24 @@
-"""Host functions of `kernels/reduce.cu`: sums, means, products and extremes over axes."""
+"""Host functions of `kernels/reduce.cu`, `arg_reduce.cu` and `variance.cu`: sums, means, products,
+extremes, their positions, and variances over axes.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gtape.core.dtypes import FLOATS
-from gtape.devices.cuda.kernels.reduction_geometry import Form, Stage, plan, steps
+from gtape.core.dtypes import FLOATS, DType
+from gtape.devices.cuda.kernels.reduction_geometry import Form, Stage, columns, plan, steps
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.opdef.numpy_code import axes_to_sum, stretches
+
+if TYPE_CHECKING:
+    from gtape.core.device import Array
 
 Axes = tuple[int, ...]
 
@@ -58,12 +63,22 @@ def kernel_of(template: str, operation: str, source: str, dtype: str) -> Kernel:
 
 
 def instances() -> Iterator[Kernel]:
-    """Every kernel that these functions can launch."""
     for operation in SERVED:
-        for dtype in kernel_dtypes(operation):
+        dtypes = kernel_dtypes(operation)
+        for dtype in dtypes:
             for source in dict.fromkeys((dtype, running(dtype))):
                 for template in ("rows", "columns"):
                     yield kernel_of(template, operation, source, dtype)
+        if operation in ("Max", "Min"):
+            for dtype in dtypes:
+                yield _arg_kernel("rows", operation, dtype)
+                yield _arg_kernel("columns", operation, dtype)
+            for dtype in dict.fromkeys(map(running, dtypes)):
+                yield _arg_finish(operation, dtype)
+    for dtype in FLOATS:
+        for template in ("rows", "columns"):
+            yield _variance_kernel(template, dtype)
+        yield _variance_finish(dtype)
 
 
 def mean(gpu: Executor, x: Any, axis: Axes, keepdims: bool = False) -> Any:
@@ -101,9 +116,9 @@ def reduce(gpu: Executor, x: Any, operation: str, axis: Axes, keepdims: bool = F
     dtype = dtype_name(x.dtype)
     if dtype not in SERVED[operation]:
         return None
-    shape = tuple([1 if i in axis else n for i, n in enumerate(x.shape)])
-    result = shape if keepdims else tuple([n for i, n in enumerate(x.shape) if i not in axis])
-    if 0 in x.shape:
+    shape = x.shape
+    result = _shape_without(shape, axis, keepdims)
+    if 0 in shape:
         return gpu.xp.full(result, _of_none(operation, dtype, count), x.dtype)
     name = read_as(operation, dtype)
     x, axes, order = _in_memory_order(gpu, x if name == dtype else x.view(name), axis)
@@ -114,9 +129,15 @@ def reduce(gpu: Executor, x: Any, operation: str, axis: Axes, keepdims: bool = F
     reduced = reduced if name == dtype else reduced.view(dtype)
     if order is None:
         return reduced.reshape(result)
-    laid = reduced.reshape([shape[i] for i in order])
+    laid = reduced.reshape([1 if i in axis else shape[i] for i in order])
     back = [order.index(i) for i in range(len(order))]
     return gpu.contiguous(gpu.xp.transpose(laid, back)).reshape(result)
+
+
+def _shape_without(shape: Axes, axis: Axes, keepdims: bool) -> Axes:
+    if keepdims:
+        return tuple([1 if i in axis else n for i, n in enumerate(shape)])
+    return tuple([n for i, n in enumerate(shape) if i not in axis])
 
 
 def _of_none(operation: str, dtype: str, count: int) -> Any:
@@ -165,3 +186,106 @@ def launch_stage(gpu: Executor, operation: str, dtype: str, x: Any, stage: Stage
     kernel = kernel_of(stage.template, operation, dtype_name(x.dtype), dtype)
     gpu.launch(kernel, stage.grid, stage.block, (x, out, *stage.sizes, count))
     return out
+
+
+# ---------------------------------------------------------------- positions of extremes
+def arg_extreme(gpu: Executor, x: Any, axis: int, largest: bool, dtype: DType) -> Any:
+    """The position of the first largest or smallest element along `axis`, which is not empty; a nan
+    is both. None where no kernel serves: `dtype`, that of the result, is int32 or int64.
+    """
+    operation, source = "Max" if largest else "Min", dtype_name(x.dtype)
+    if source not in SERVED[operation] or dtype.name not in ("int32", "int64"):
+        return None
+    shape = x.shape
+    form = Form(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:]))
+    positions = gpu.empty((*shape[:axis], *shape[axis + 1:]), np.dtype(dtype.name))
+    if not positions.size:
+        return positions
+    name = read_as(operation, source)
+    array = gpu.contiguous(x if name == source else x.view(name))
+    size = positions.dtype.itemsize
+    first = plan(*form, 16 // _arg_width(name), gpu, _PAIR).first
+    cut = first.parts > 1
+    out = gpu.empty((first.results * _PAIR,), np.dtype(np.uint8)) if cut else positions
+    gpu.launch(_arg_kernel(first.template, operation, name), first.grid, first.block,
+               (array, out, *first.sizes, 0 if cut else size))
+    if cut:
+        rest = Form(form.outer, first.parts, form.inner)
+        second = columns(rest, 1, gpu.multiprocessors, False)
+        gpu.launch(_arg_finish(operation, name), second.grid, second.block,
+                   (out, positions, *rest, second.lanes, form.reduced, size))
+    return positions
+
+
+#: Bytes of an element's value with its index: Indexed<A> of the kernels.
+_PAIR = 16
+
+
+@cache
+def _arg_kernel(template: str, operation: str, dtype: str) -> Kernel:
+    """The kernel that reads an array of `dtype`."""
+    return shipped_kernel("arg_reduce.cu", f"arg_{template}", operation, dtype, _arg_width(dtype))
+
+
+@cache
+def _arg_finish(operation: str, dtype: str) -> Kernel:
+    """The kernel that reads the pairs that `_arg_kernel` wrote for parts of an axis."""
+    return shipped_kernel("arg_reduce.cu", "arg_finish", operation, running(dtype))
+
+
+def _arg_width(dtype: str) -> int:
+    """How many elements a thread loads at once: 16 bytes of them, but four of one byte, since
+    sixteen pairs of value and index would not fit into its registers."""
+    size = numpy_dtype(dtype).itemsize
+    return 4 if size == 1 else 16 // size
+
+
+# ---------------------------------------------------------------- variances
+def variance(gpu: Executor, x: Any, axis: Axes, keepdims: bool = False) -> Any:
+    """Σ (x - mean)² / n over `axis`, nan for no elements; None where x is not of real floats.
+
+    x is read once. Two-byte floats are computed in float32.
+    """
+    dtype = dtype_name(x.dtype)
+    if dtype not in FLOATS:
+        return None
+    result = _shape_without(x.shape, axis, keepdims)
+    if 0 in x.shape:
+        return gpu.xp.full(result, np.nan, x.dtype)
+    launches = _variance_launches(gpu, x, steps(x.shape, axis))
+    count = math.prod(x.shape[a] for a in axis)
+    # Count, mean and squares about the mean of a part: what can be merged without cancellation.
+    moments = 3 * (8 if dtype == "float64" else 4)
+    array = gpu.contiguous(x)
+    for k, (kernel, stage) in enumerate(launches):
+        last = k == len(launches) - 1
+        out = (gpu.empty((stage.results,), x.dtype) if last
+               else gpu.empty((stage.results * moments,), np.dtype(np.uint8)))
+        gpu.launch(kernel, stage.grid, stage.block,
+                   (array, out, *stage.sizes, count if last else 0))
+        array = out
+    return array.reshape(result)
+
+
+def _variance_launches(gpu: Executor, x: Array, forms: tuple[Form, ...],
+                       ) -> list[tuple[Kernel, Stage]]:
+    """The first reads x; each other one, by columns of moments, what the one before made."""
+    dtype = dtype_name(x.dtype)
+    first = plan(*forms[0], x.dtype.itemsize, gpu).first
+    rest = list(forms[1:])
+    if first.parts > 1:
+        rest.insert(0, Form(forms[0].outer, first.parts, forms[0].inner))
+    return [(_variance_kernel(first.template, dtype), first),
+            *((_variance_finish(dtype), columns(form, 1, gpu.multiprocessors, False))
+              for form in rest)]
+
+
+def _variance_kernel(template: str, dtype: str) -> Kernel:
+    """The kernel that reads an array of `dtype`."""
+    width = 16 // numpy_dtype(dtype).itemsize
+    return shipped_kernel("variance.cu", f"variance_{template}", dtype, width)
+
+
+def _variance_finish(dtype: str) -> Kernel:
+    """The kernel that reads moments and whose variances are of `dtype`."""
+    return shipped_kernel("variance.cu", "variance_finish", dtype)

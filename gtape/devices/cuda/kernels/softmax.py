@@ -1,4 +1,7 @@
-"""softmax, log_softmax, log-sum-exp and their gradients along an axis, a launch each."""
+"""softmax, log-sum-exp, softmax cross entropy and their gradients, a launch each.
+
+All give None for arrays that are not of one of the dtypes FLOATS, or whose shapes do not fit.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,14 @@ from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 if TYPE_CHECKING:
     from gtape.core.device import Array
 
+#: What a launch writes beside the losses: `output` in the kernels.
+_NOTHING, _PROBABILITIES, _GRADIENT = range(3)
+#: Dense labels are read when their row of logits is on chip, so that a tile has one row in flight.
+_VALUES = {"SparseLabels": ONE_ROW,
+           "DenseLabels": TWO_ROWS | {2: TWO_ROWS[2]._replace(shared=16)}}
+_GRAD_BLOCK = 256
+_GRAD_VALUES = {2: 16, 4: 16, 8: 8}
+
 
 def instances() -> Iterator[Kernel]:
     for dtype in FLOATS:
@@ -25,32 +36,27 @@ def instances() -> Iterator[Kernel]:
             for form, values in forms(TWO_ROWS[size]):
                 yield shipped_kernel("softmax_grad.cu", f"softmax_grad_{form}", dtype, values,
                                      result)
+        for labels, held in _VALUES.items():
+            for form, each in forms(held[size]):
+                yield shipped_kernel("cross_entropy.cu", f"cross_entropy_{form}", dtype, each,
+                                     labels)
+        for targets in ("SparseTargets", "DenseTargets"):
+            yield shipped_kernel("cross_entropy_grad.cu", "cross_entropy_grad", dtype,
+                                 _GRAD_VALUES[size], targets)
 
 
 def softmax(gpu: Executor, x: Array, axis: int = -1) -> Any:
-    """eˣ / Σ eˣ along `axis`; nan where a row has nan or +inf, or -inf alone.
-
-    Returns:
-        An array like x, or None: not of the dtypes FLOATS.
-    """
-    return _along(gpu, axis, "Softmax", _forward, x)
+    """eˣ / Σ eˣ along `axis`; nan where a row has nan or +inf, or -inf alone."""
+    return _along(gpu, axis, "Softmax", x)
 
 
 def log_softmax(gpu: Executor, x: Array, axis: int = -1) -> Any:
-    """x - log Σ eˣ along `axis`; nan where a row has nan or +inf, or -inf alone.
-
-    Returns:
-        An array like x, or None: not of the dtypes FLOATS.
-    """
-    return _along(gpu, axis, "LogSoftmax", _forward, x)
+    """x - log Σ eˣ along `axis`; nan where a row has nan or +inf, or -inf alone."""
+    return _along(gpu, axis, "LogSoftmax", x)
 
 
 def logsumexp(gpu: Executor, x: Array) -> Any:
-    """log Σ eˣ over the last axis; -inf for -inf alone or for no elements, inf where +inf is.
-
-    Returns:
-        An array of the shape of x without its last axis, or None: not of the dtypes FLOATS.
-    """
+    """log Σ eˣ over the last axis; -inf for -inf alone or for no elements, inf where +inf is."""
     if dtype_name(x.dtype) not in FLOATS:
         return None
     x = gpu.contiguous(x)
@@ -83,31 +89,21 @@ def _trailing(x: Array, axis: tuple[int, ...]) -> Any:
 
 
 def softmax_grad(gpu: Executor, g: Array, y: Array, axis: int = -1) -> Any:
-    """y g - y Σ y g along `axis`: the adjoint derivative of softmax at the result y, applied to g.
-
-    Returns:
-        An array like y, or None: not two arrays of one shape and one of the dtypes FLOATS.
-    """
-    return _along(gpu, axis, "SoftmaxGrad", _backward, y, g)
+    """y g - y Σ y g along `axis`: the adjoint derivative of softmax at the result y, applied to
+    g."""
+    return _along(gpu, axis, "SoftmaxGrad", y, g)
 
 
 def log_softmax_grad(gpu: Executor, g: Array, y: Array, axis: int = -1) -> Any:
     """g - e^y Σ g along `axis`: the adjoint derivative of log_softmax at the result y, applied
-    to g.
-
-    Returns:
-        An array like y, or None: not two arrays of one shape and one of the dtypes FLOATS.
-    """
-    return _along(gpu, axis, "LogSoftmaxGrad", _backward, y, g)
+    to g."""
+    return _along(gpu, axis, "LogSoftmaxGrad", y, g)
 
 
 def logsumexp_grad(gpu: Executor, g: Array, x: Array) -> Any:
     """g eˣ / Σ eˣ over the last axis, where g has the shape of x without it; 0 for a row of -inf.
 
     Made of x and not of log Σ eˣ, which a two-byte float holds too coarsely.
-
-    Returns:
-        An array like x, or None: another shape of g, or not of one of the dtypes FLOATS.
     """
     if dtype_name(x.dtype) not in FLOATS or g.dtype != x.dtype or g.shape != x.shape[:-1]:
         return None
@@ -117,8 +113,9 @@ def logsumexp_grad(gpu: Executor, g: Array, x: Array) -> Any:
     return y
 
 
-def _along(gpu: Executor, axis: int, result: str, run: Any, *arrays: Any) -> Any:
-    """`run` on arrays of one shape and dtype, with `axis` moved to the end and back."""
+def _along(gpu: Executor, axis: int, result: str, *arrays: Any) -> Any:
+    """The kernel of `result` on arrays of one shape and dtype, with `axis` moved to the end and
+    back."""
     x = arrays[0]
     if dtype_name(x.dtype) not in FLOATS or any(
             a.dtype != x.dtype or a.shape != x.shape for a in arrays):
@@ -126,34 +123,115 @@ def _along(gpu: Executor, axis: int, result: str, run: Any, *arrays: Any) -> Any
     last = axis in (-1, x.ndim - 1)
     if not last:
         arrays = tuple(gpu.xp.moveaxis(a, axis, -1) for a in arrays)
-    y = run(gpu, result, *[gpu.contiguous(a) for a in arrays])
+    given = [gpu.contiguous(a) for a in arrays]
+    y = gpu.empty(given[0].shape, x.dtype)
+    if y.size:
+        _launch_rows(gpu, result, given[0], given[-1], y, cached=len(given))
     return y if last else gpu.contiguous(gpu.xp.moveaxis(y, -1, axis))
 
 
-def _forward(gpu: Executor, result: str, x: Array) -> Any:
-    y = gpu.empty(x.shape, x.dtype)
-    if x.size:
-        _launch_rows(gpu, result, x, x, y)
+def _launch_rows(gpu: Executor, result: str, x: Array, second: Array, y: Array, cached: int = 1,
+                 ) -> None:
+    """Kernels of one array take it twice: only LogSumExp's gradient has weights to read there."""
+    name, values = ("softmax_grad", TWO_ROWS) if result.endswith("Grad") else ("softmax", ONE_ROW)
+    cols, rows = x.shape[-1], math.prod(x.shape[:-1])
+    to = geometry(gpu, rows, cols, x.dtype, values, cached)
+    kernel = shipped_kernel(f"{name}.cu", f"{name}_{to.form}", dtype_name(x.dtype), to.values,
+                            result)
+    gpu.launch(kernel, to.grid, to.block, (x, second, y, rows, cols, *to.lanes), to.smem)
+
+
+# ---------------------------------------------------------------- cross entropy
+# Labels are classes by number (integers of any dtype, of the shape of the logits without the last
+# axis; one outside [0, classes) makes nan of its row, as TensorFlow's GPU kernels do) or dense (of
+# the shape and dtype of the logits). All functions return None for other arrays.
+def cross_entropy_loss(gpu: Executor, logits: Array, labels: object) -> Any:
+    """ℓ = -Σ labels log softmax(logits), or -log softmax(logits)[label]."""
+    if _labels(logits, labels) is None:
+        return None
+    return _launch_losses(gpu, logits, labels, _NOTHING)[0]
+
+
+def cross_entropy(gpu: Executor, logits: object, labels: object) -> Any:
+    """(ℓ, softmax(logits))."""
+    if _labels(logits, labels) is None:
+        return None
+    return _launch_losses(gpu, logits, labels, _PROBABILITIES)
+
+
+def cross_entropy_and_gradient(gpu: Executor, logits: Array, labels: object,
+                               weights: Array | None = None, scale: float = 1.0,
+                               in_place: bool = False) -> Any:
+    """(ℓ, w (softmax(logits) - labels)), classes by number as one-hot rows.
+
+    The gradient takes labels to sum to 1, whatever they are.
+
+    Args:
+        weights: the cotangent of each loss, of its shape and of the dtype of the logits.
+        scale: w is `scale`, times the row's weight where weights are given.
+        in_place: whether the gradient may take the memory of the logits. It does so where they
+            are contiguous.
+    """
+    if _labels(logits, labels) is None or (weights is not None and (
+            weights.shape != logits.shape[:-1] or weights.dtype != logits.dtype)):
+        return None
+    return _launch_losses(gpu, logits, labels, _GRADIENT, weights, float(scale), in_place)
+
+
+def cross_entropy_grad(gpu: Executor, a: Any, probs: Any, labels: object) -> Any:
+    """a (probs - labels), classes by number as one-hot rows: the gradient for the logits where
+    the losses have the cotangent a, made of the probabilities."""
+    kind = _labels(probs, labels)
+    if kind is None or a.dtype != probs.dtype or a.shape != probs.shape[:-1]:
+        return None
+    a, probs, labels = gpu.contiguous(a), gpu.contiguous(probs), gpu.contiguous(labels)
+    y = gpu.empty(probs.shape, probs.dtype)
+    if probs.size:
+        cols = probs.shape[-1]
+        rows = probs.size // cols
+        values = _GRAD_VALUES[probs.dtype.itemsize]
+        team = 4
+        while team < _GRAD_BLOCK and team * values < cols:
+            team *= 2
+        kernel = shipped_kernel("cross_entropy_grad.cu", "cross_entropy_grad",
+                                dtype_name(probs.dtype), values,
+                                "SparseTargets" if kind else "DenseTargets")
+        gpu.launch(kernel, gpu.blocks(rows, _GRAD_BLOCK // team, waves=64), (_GRAD_BLOCK, 1, 1),
+                   (a, probs, labels, y, rows, cols, kind, team))
     return y
 
 
-def _launch_rows(gpu: Executor, result: str, x: Array, weights: Array, y: Array, cached: int = 1,
-                 ) -> None:
+def _labels(logits: Any, labels: Any) -> int | None:
+    """0 for dense labels, `kind` of kernels/class_labels.cuh for classes; None: not served."""
+    if dtype_name(logits.dtype) not in FLOATS or not logits.ndim:
+        return None
+    if labels.dtype == logits.dtype:
+        return 0 if labels.shape == logits.shape else None
+    if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:-1]:
+        return None
+    size = int(labels.dtype.itemsize)
+    return -size if labels.dtype.kind == "u" else size
+
+
+def _launch_losses(gpu: Executor, logits: Any, labels: object, output: int,
+                   weights: Array | None = None, scale: float = 1.0,
+                   in_place: bool = False) -> tuple[Any, Any]:
+    kind = _labels(logits, labels)
+    x, labels = gpu.contiguous(logits), gpu.contiguous(labels)
+    losses = gpu.empty(x.shape[:-1], x.dtype)
+    # Where nothing is written beside the losses, x and the losses stand for arrays not used.
+    second = x if output == _NOTHING or (in_place and x is logits) else gpu.empty(x.shape, x.dtype)
+    weighted = weights is not None
+    given = gpu.contiguous(weights) if weighted else losses
     cols = x.shape[-1]
     rows = math.prod(x.shape[:-1])
-    to = geometry(gpu, rows, cols, x.dtype, ONE_ROW, cached)
-    kernel = shipped_kernel("softmax.cu", f"softmax_{to.form}", dtype_name(x.dtype), to.values,
-                            result)
-    gpu.launch(kernel, to.grid, to.block, (x, weights, y, rows, cols, *to.lanes), to.smem)
-
-
-def _backward(gpu: Executor, result: str, y: Array, g: Array) -> Any:
-    dx = gpu.empty(y.shape, y.dtype)
-    if y.size:
-        cols = y.shape[-1]
-        rows = y.size // cols
-        to = geometry(gpu, rows, cols, y.dtype, TWO_ROWS, cached=2)
-        kernel = shipped_kernel("softmax_grad.cu", f"softmax_grad_{to.form}", dtype_name(y.dtype),
-                                to.values, result)
-        gpu.launch(kernel, to.grid, to.block, (y, g, dx, rows, cols, *to.lanes), to.smem)
-    return dx
+    name = "SparseLabels" if kind else "DenseLabels"
+    # Losses of classes by number need their row once, and nothing of it afterwards.
+    once = output == _NOTHING and bool(kind)
+    to = geometry(gpu, rows, cols, x.dtype, _VALUES[name], cached=0 if once else 1)
+    kernel = shipped_kernel("cross_entropy.cu", f"cross_entropy_{to.form}", dtype_name(x.dtype),
+                            to.values, name)
+    gpu.launch(kernel, to.grid, to.block,
+               (x, labels, given, losses, second, rows, cols, kind, output, int(weighted), scale,
+                *to.lanes), to.smem)
+    return losses, second

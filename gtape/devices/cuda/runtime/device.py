@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -12,7 +13,6 @@ from gtape.autodiff.tape_memory import exhausted_now
 from gtape.core.device import Device
 from gtape.devices.cuda.elementwise.maps import DeviceMaps
 from gtape.devices.cuda.runtime.executor import Executor
-from gtape.devices.cuda.runtime.namespace import Namespace
 from gtape.devices.cuda.runtime.uploads import Uploads
 
 
@@ -78,3 +78,38 @@ class DeviceScope:
         if error is not None and isinstance(error,
                                             self._device.cupy.cuda.memory.OutOfMemoryError):
             raise exhausted_now(error, self._device.name) from error
+
+
+class Namespace:
+    """`module` with functions that run inside `scope()`; its types and constants as they are."""
+
+    def __init__(self, module: ModuleType, scope: Callable[[], AbstractContextManager[object]],
+                 ) -> None:
+        self._module = module
+        self._scope = scope
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        if isinstance(value, ModuleType):
+            value = Namespace(value, self._scope)
+        elif callable(value) and not isinstance(value, type):
+            value = Bound(value, self._scope)
+        # From now on it is an attribute, and `__getattr__` is not asked.
+        setattr(self, name, value)
+        return value
+
+
+class Bound:
+    """A function that runs inside `scope()`, with its methods, such as `add.at`."""
+
+    def __init__(self, function: Any, scope: Callable[[], AbstractContextManager[object]]) -> None:
+        self._function = function
+        self._scope = scope
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with self._scope():
+            return self._function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Bound:
+        value = getattr(self._function, name)
+        return Bound(value, self._scope) if callable(value) else value

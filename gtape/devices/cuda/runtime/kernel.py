@@ -8,13 +8,41 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gtape.core.errors import InternalError, InvalidArgumentError
-from gtape.devices.cuda.runtime.addresses import overlap, span
 from gtape.devices.kernel_source import expand_file
 from gtape.opdef.cuda_text import C_TYPES
 
 if TYPE_CHECKING:
-    import numpy as np
+    from gtape.core.device import Array
+
+def address(array: Any) -> int:
+    """The address of an array's first element: CuPy's, or NumPy's under the emulator."""
+    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+
+
+def span(array: Any) -> tuple[int, int]:
+    """The addresses at which an array without gaps begins and ends; a view that repeats or leaves
+    out elements may end elsewhere."""
+    start = address(array)
+    return start, start + array.nbytes
+
+
+def overlap(a: Array, b: Array) -> bool:
+    """Whether the memory between the first and last elements of two arrays overlaps."""
+    if not a.size or not b.size:
+        return False
+    (start, end), (first, last) = _extent(a), _extent(b)
+    return start < last and first < end
+
+
+def _extent(array: Array) -> tuple[int, int]:
+    steps = [(n - 1) * s for n, s in zip(array.shape, array.strides)]
+    start = address(array)
+    return (start + sum(s for s in steps if s < 0),
+            start + sum(s for s in steps if s > 0) + array.dtype.itemsize)
+
 
 _DTYPES = {c: name for name, c in C_TYPES.items()}
 _SCALARS = {"long long": int, "double": float}

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from gtape.core.errors import KernelError, UnavailableError
 from gtape.devices.cuda.runtime import toolkit
-from gtape.devices.cuda.runtime.compiler_errors import complaint
+from gtape.devices.kernel_source import complaint
 
 #: What every kernel is compiled with, beside the architecture.
 FLAGS = ("--std=c++17", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")

@@ -14,15 +14,14 @@ import pytest
 from gtape.core.errors import InternalError, InvalidArgumentError, UnavailableError
 from gtape.devices.cuda.gemm import blaslt, gemm, layout, plan
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue, Operation
+from gtape.devices.cuda.gemm.contractions import linear_forward
 from gtape.devices.cuda.gemm.epilogue import auxiliary
-from gtape.devices.cuda.gemm.linear import linear_forward
 from gtape.kernelcheck.checks import gemm as product_checks
-from gtape.kernelcheck.checks import gemm_linear as linear_checks
 from gtape.kernelcheck.checks.bench import Bench, Wrong, drawn
 from tests.fakes import fake_blaslt as fake
 from tests.threads import together
 
-_CHECKS = [*product_checks.checks(), *linear_checks.checks()]
+_CHECKS = [*product_checks.checks()]
 
 
 @pytest.fixture

@@ -28,13 +28,13 @@ def test_the_ops_that_matter_have_kernels() -> None:
 
 
 def test_a_kernel_is_found_at_its_first_use_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gtape.devices.cuda.kernels import casting
+    from gtape.devices.cuda.elementwise import maps
 
     calls = []
-    monkeypatch.setattr(casting, "cast", lambda gpu, x, dtype: calls.append((gpu, x, dtype)))
+    monkeypatch.setattr(maps, "cast", lambda gpu, x, dtype: calls.append((gpu, x, dtype)))
     op = Primitive(lambda xp, x, *, dtype: x)
-    op.on_cuda("kernels.casting.cast")
+    op.on_cuda("elementwise.maps.cast")
     op._kernel("gpu", 1, dtype=tf.int32)
-    monkeypatch.setattr(casting, "cast", None)
+    monkeypatch.setattr(maps, "cast", None)
     op._kernel("gpu", 2, dtype=tf.int8)
     assert calls == [("gpu", 1, tf.int32), ("gpu", 2, tf.int8)]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gtape.core.errors import KernelError, UnavailableError
-from gtape.devices.cuda.runtime import compiler_errors, nvrtc, toolkit
+from gtape.devices import kernel_source
+from gtape.devices.cuda.runtime import nvrtc, toolkit
 from gtape.devices.kernel_source import expand
 
 SAXPY = """\
@@ -133,11 +134,11 @@ def test_wheels_come_before_the_toolkit_and_the_newest_version_first(
 
 def test_lines_are_numbered_as_line_directives_say() -> None:
     text = 'a\n#line 1 "one.cu"\nb\n#line 1 "two.cuh"\nc\nd\n#line 3 "one.cu"\ne\n'
-    assert list(compiler_errors.located(text, "kernel.cu")) == [
+    assert list(kernel_source.located(text, "kernel.cu")) == [
         ("kernel.cu", 1, "a"), ("one.cu", 1, "b"), ("two.cuh", 1, "c"), ("two.cuh", 2, "d"),
         ("one.cu", 3, "e")]
-    assert compiler_errors.excerpt(text, "two.cuh", 2) == "     1 | c\n>    2 | d"
-    assert compiler_errors.excerpt(text, "two.cuh", 9) == ""
-    assert compiler_errors.complaint(text, "kernel.cu(9): error: no\none.cu(3): error: yes") == (
+    assert kernel_source.excerpt(text, "two.cuh", 2) == "     1 | c\n>    2 | d"
+    assert kernel_source.excerpt(text, "two.cuh", 9) == ""
+    assert kernel_source.complaint(text, "kernel.cu(9): error: no\none.cu(3): error: yes") == (
         "one.cu:3\n     1 | b\n>    3 | e")
-    assert compiler_errors.complaint(text, "nvrtc: error: nothing known") == ""
+    assert kernel_source.complaint(text, "nvrtc: error: nothing known") == ""
