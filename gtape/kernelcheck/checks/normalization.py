@@ -14,8 +14,8 @@ from gtape.kernelcheck.checks.bench import Bench, Check, drawn, meant
 from gtape.ops.nn import normalization as ops
 
 Array = np.ndarray
-#: (run, x, scale, shift, g) -> (y, *statistics, *gradients); `run` is called with a function's
-#: name, its arrays and its attributes, and is the kernels or the reference.
+#: (run, x, scale, shift, g) -> (y, *statistics, *gradients); `run` is called with a host function,
+#: the op that it serves, arrays and attributes, and takes the one or the other.
 Steps = Callable[..., tuple[Any, ...]]
 #: So large that rows of nearly equal numbers have no large gradients.
 _EPS = 0.1
@@ -54,20 +54,22 @@ def checks() -> Iterator[Check]:
 
 def _layer(run: Callable[..., Any], x: Any, scale: Any, shift: Any, g: Any) -> tuple[Any, ...]:
     along = {"axes": (x.ndim - 1,)}
-    y, *kept = run("layer_norm", x, scale, shift, eps=_EPS, **along)
-    return y, *kept, *run("layer_norm_grad", g, x, scale, *kept, shift_shape=shift.shape, **along)
+    y, *kept = run(kernels.layer_norm, ops.layer_norm, x, scale, shift, eps=_EPS, **along)
+    return y, *kept, *run(kernels.layer_norm_grad, ops.layer_norm_grad_, g, x, scale, *kept,
+                          shift_shape=shift.shape, **along)
 
 
 def _rms(run: Callable[..., Any], x: Any, scale: Any, shift: Any, g: Any) -> tuple[Any, ...]:
     along = {"axes": (x.ndim - 1,)}
-    y, factor = run("rms_norm", x, scale, eps=_EPS, **along)
-    return y, factor, *run("rms_norm_grad", g, x, scale, factor, **along)
+    y, factor = run(kernels.rms_norm, ops.rms_norm, x, scale, eps=_EPS, **along)
+    return y, factor, *run(kernels.rms_norm_grad, ops.rms_norm_grad_, g, x, scale, factor, **along)
 
 
 def _batch(run: Callable[..., Any], x: Any, scale: Any, shift: Any, g: Any) -> tuple[Any, ...]:
     over = {"axes": tuple(range(x.ndim - 1)), "eps": _EPS}
-    y, *kept = run("batch_norm_training", x, scale, shift, **over)
-    return y, *kept, *run("batch_norm_grad", g, x, scale, *kept, shift_shape=shift.shape, **over)
+    y, *kept = run(kernels.batch_norm_training, ops.batch_norm_training, x, scale, shift, **over)
+    return y, *kept, *run(kernels.batch_norm_grad, ops.batch_norm_grad_, g, x, scale, *kept,
+                          shift_shape=shift.shape, **over)
 
 
 def _compare(steps: Steps, bench: Bench, x: Array, dtype: str, misaligned: bool = False,
@@ -76,16 +78,11 @@ def _compare(steps: Steps, bench: Bench, x: Array, dtype: str, misaligned: bool 
     given = (x, drawn(cols, 3, 0.5, 1.5, dtype), drawn(cols, 4, -1, 1, dtype),
              drawn(x.shape, 2, -1, 1, dtype))
     arrays = [bench.array(v, dtype, misaligned) for v in given]
-    got = steps(lambda name, *a, **attrs: getattr(kernels, name)(bench.gpu, *a, **attrs), *arrays)
+    got = steps(lambda kernel, _, *a, **attrs: kernel(bench.gpu, *a, **attrs), *arrays)
     with np.errstate(all="ignore"):
-        wanted = steps(lambda name, *a, **attrs: meant(_op(name), *a, **attrs), *given)
+        wanted = steps(lambda _, op, *a, **attrs: meant(op, *a, **attrs), *given)
     for index, (value, right) in enumerate(zip(got, wanted, strict=True)):
         bench.same(f"{x.shape} result {index}", value, right, tolerance)
-
-
-def _op(name: str) -> Any:
-    """The op that a kernel's host function serves."""
-    return getattr(ops, f"{name}_", None) or getattr(ops, name)
 
 
 def _shapes(compare: Callable[..., None], shapes: tuple[tuple[int, ...], ...], dtype: str,
