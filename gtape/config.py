@@ -28,26 +28,24 @@ class PhysicalDevice(NamedTuple):
     device_type: str
 
 
-def _devices() -> list[Device]:
-    return [CPU, *probe().devices]
+def _listed(prefix: str, devices: list[Device], kind: str | None) -> list[PhysicalDevice]:
+    return [PhysicalDevice(f"/{prefix}:{d.kind}:{d.index}", d.kind) for d in devices
+            if kind in (None, d.kind)]
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """The devices that can be used, all or of one kind ('CPU', 'GPU')."""
-    return [PhysicalDevice(f"/physical_device:{d.kind}:{d.index}", d.kind) for d in _devices()
-            if device_type in (None, d.kind)]
+    return _listed("physical_device", [CPU, *probe().devices], device_type)
 
 
 def list_logical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """The same devices under their logical names."""
-    return [PhysicalDevice(f"/device:{d.kind}:{d.index}", d.kind) for d in (CPU, *visible())
-            if device_type in (None, d.kind)]
+    return _listed("device", [CPU, *visible()], device_type)
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """The devices of `list_physical_devices` that tensors may be made on."""
-    names = {f"/physical_device:{d.kind}:{d.index}" for d in (CPU, *visible())}
-    return [d for d in list_physical_devices(device_type) if d.name in names]
+    return _listed("physical_device", [CPU, *visible()], device_type)
 
 
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
@@ -153,8 +151,8 @@ def get_memory_info(device: str) -> dict[str, int]:
 
 def get_device_details(device: PhysicalDevice) -> dict[str, str]:
     """What is known of a device from `list_physical_devices`."""
-    name = device.name.split(":", 1)[1]
-    return {"device_name": next((f.reason for f in report() if f.name == name), "unknown")}
+    return {"device_name": next((f.reason for f in report() if f.name == _name(device)),
+                                "unknown")}
 
 
 def get_utilization(device: str) -> dict[str, float]:
@@ -200,22 +198,14 @@ threading = SimpleNamespace(
     set_intra_op_parallelism_threads=set_intra_op_parallelism_threads,
     get_intra_op_parallelism_threads=get_intra_op_parallelism_threads)
 
-experimental = SimpleNamespace(get_memory_info=get_memory_info,
-                               get_memory_growth=get_memory_growth,
-                               set_memory_growth=set_memory_growth,
-                               get_visible_devices=get_visible_devices,
-                               set_visible_devices=set_visible_devices,
-                               list_physical_devices=list_physical_devices,
-                               list_logical_devices=list_logical_devices,
-                               VirtualDeviceConfiguration=LogicalDeviceConfiguration,
-                               set_virtual_device_configuration=set_logical_device_configuration,
-                               get_device_details=get_device_details,
-                               get_utilization=get_utilization,
-                               enable_op_determinism=enable_op_determinism,
-                               enable_tensor_float_32_execution=enable_tensor_float_32_execution,
-                               tensor_float_32_execution_enabled=tensor_float_32_execution_enabled,
-                               enable_excess_precision=enable_excess_precision,
-                               excess_precision_enabled=excess_precision_enabled)
+experimental = SimpleNamespace(
+    VirtualDeviceConfiguration=LogicalDeviceConfiguration,
+    set_virtual_device_configuration=set_logical_device_configuration,
+    **{function.__name__: function for function in (
+        enable_excess_precision, enable_op_determinism, enable_tensor_float_32_execution,
+        excess_precision_enabled, get_device_details, get_memory_growth, get_memory_info,
+        get_utilization, get_visible_devices, list_logical_devices, list_physical_devices,
+        set_memory_growth, set_visible_devices, tensor_float_32_execution_enabled)})
 
 __all__ = ["LogicalDeviceConfiguration", "PhysicalDevice", "experimental", "functions_run_eagerly",
            "get_device_details", "get_memory_info", "get_soft_device_placement", "get_utilization",

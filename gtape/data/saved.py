@@ -29,7 +29,7 @@ from gtape.data.batching import DatasetSpec
 from gtape.files import wire
 from gtape.files.paths import errors, local
 from gtape.files.records import TFRecordOptions, TFRecordWriter, records
-from gtape.files.tensor_protos import decoded, encoded
+from gtape.files.serialized import decoded, encoded
 from gtape.ops.arguments import as_function
 
 _ABOUT = "dataset.json"

@@ -12,7 +12,7 @@ from gtape.core.tensor import EagerTensor
 from gtape.core.variable import Holder
 from gtape.files.records import records
 from gtape.ops.sparse.arithmetic import sparse_sparse_matmul
-from gtape.summary.events import Event, SummaryMetadata
+from gtape.summary.writers import Event, SummaryMetadata
 
 
 class Dimension:

@@ -11,9 +11,9 @@ _TABLE = {
     "gtape.files.images": """
         decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png
         encode_jpeg encode_png extract_jpeg_shape is_jpeg""",
-    "gtape.files.raw": "decode_base64 decode_compressed decode_raw encode_base64",
     "gtape.files.records": "TFRecordOptions TFRecordWriter",
-    "gtape.files.tensor_protos": "parse_tensor serialize_tensor",
+    "gtape.files.serialized": """
+        decode_base64 decode_compressed decode_raw encode_base64 parse_tensor serialize_tensor""",
     "gtape.io": "gfile",
 }
 

@@ -4,9 +4,9 @@ from gtape._lazy import attach as _attach
 
 _TABLE = {
     "gtape.summary": "experimental",
-    "gtape.summary.graphs": "graph trace_export trace_off trace_on",
     "gtape.summary.recording": "record_if should_record_summaries write",
-    "gtape.summary.values": "audio histogram image scalar text",
+    "gtape.summary.values": """
+        audio graph histogram image scalar text trace_export trace_off trace_on""",
     "gtape.summary.writers": "SummaryWriter create_file_writer create_noop_writer flush",
 }
 

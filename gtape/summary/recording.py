@@ -19,8 +19,14 @@ from gtape.core.spec import Spec
 from gtape.core.tensor import Readable, Tensor
 from gtape.core.variable import Variable, name_scope, scope_prefix
 from gtape.ops.arguments import as_int
-from gtape.summary.events import Summary, SummaryMetadata, summary_of
-from gtape.summary.writers import Setting, setting, state
+from gtape.summary.writers import (
+    Setting,
+    Summary,
+    SummaryMetadata,
+    setting,
+    state,
+    summary_of,
+)
 from gtape.trace.host_steps import step as host_step
 
 #: (the host arrays of a summary's inputs) -> a Summary.
@@ -73,6 +79,7 @@ def summary_scope(name: str, default_name: str = "summary", values: TensorLike |
     scope of the block."""
     name = name or default_name
     tag = scope_prefix.get() + name
+    # The letters that TensorFlow allows in the name of a scope; a tag may have any.
     cleaned = re.sub(r"[^A-Za-z0-9_.\-/]", "", name).lstrip("/-.") or default_name
     with name_scope(cleaned) as scope:
         yield tag, scope
@@ -162,16 +169,16 @@ def write(tag: str, tensor: Any, step: SupportsIndex | None = None,
     about = _checked(metadata)
     if callable(tensor):
         if tracer_now() is None:
-            return record(name or "write_summary", [],
-                          lambda: _tensor_summary(tag, convert(tensor()), about), step)
+            def make() -> Summary:
+                value = convert(tensor())
+                return summary_of(tag, value.numpy(), value.dtype, about)
+
+            return record(name or "write_summary", [], make, step)
+        # A trace is made once, and whether it writes is known only at its calls.
         tensor = tensor()
     value = convert(tensor)
     return record(name or "write_summary", [value],
                   lambda array: summary_of(tag, array, value.dtype, about), step)
-
-
-def _tensor_summary(tag: str, value: Tensor, about: SummaryMetadata | None) -> Summary:
-    return summary_of(tag, value.numpy(), value.dtype, about)
 
 
 def _checked(metadata: Any) -> SummaryMetadata | None:

@@ -1,11 +1,15 @@
-"""Summaries of numbers, distributions, images, texts and sounds."""
+"""Summaries of numbers, distributions, images, texts and sounds, and of the graphs of traced
+functions, with the switches of TensorFlow's traces."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
 import numpy as np
 
+from gtape.compile.frontend.closed_graph import ClosedGraph, listeners
 from gtape.core import dtypes
 from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
@@ -13,12 +17,14 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import Tensor
+from gtape.files import wire
 from gtape.files.pictures import png
 from gtape.files.wav import wav_bytes
 from gtape.ops.arguments import as_int
 from gtape.ops.image.adjustments import convert_image_dtype
-from gtape.summary.events import SummaryMetadata, metadata, summary_of
-from gtape.summary.recording import record, summary_scope
+from gtape.summary.recording import record, summary_scope, write
+from gtape.summary.writers import SummaryMetadata, metadata, state, summary_of
+from gtape.trace.graph import Graph
 
 #: TensorBoard's own number.
 _BUCKETS = 30
@@ -71,6 +77,7 @@ def buckets_of(values: np.ndarray, count: int) -> np.ndarray:
         return buckets
     edges = np.linspace(low, high, count + 1)
     width = (high - low) / count
+    # The largest value lies on the last edge, and belongs to the bucket before it.
     places = np.minimum(np.floor((values - low) / width), count - 1).astype(np.int64)
     buckets[:, 0], buckets[:, 1] = edges[:-1], edges[1:]
     buckets[:, 2] = np.bincount(places, minlength=count)
@@ -120,19 +127,16 @@ def image(name: str, data: TensorLike, step: SupportsIndex | None = None, max_ou
     if value.ndim != 4 or not 1 <= value.spec.shape[3] <= 4:
         raise ValueError(f"image: data must have rank 4, [k, height, width, 1 to 4]. Received rank "
                          f"{value.ndim}, shape {tuple(value.spec.shape)}")
-    most = _most(max_outputs)
+    most = max(as_int(max_outputs, "max_outputs"), 0)
 
     def strings(array: np.ndarray) -> np.ndarray:
         some = np.asarray(convert_image_dtype(array[:most], dtypes.uint8, saturate=True).numpy())
         height, width = array.shape[1:3]
+        # The plugin reads the size first, then the pictures.
         return np.array([b"%d" % width, b"%d" % height, *[png(i) for i in some if i.size]], object)
 
     return _record(name, "image_summary", value, dtypes.string, strings,
                    metadata("images", description), step)
-
-
-def _most(max_outputs: int) -> int:
-    return max(as_int(max_outputs, "max_outputs"), 0)
 
 
 def text(name: str, data: str, step: object = None, description: str | None = None) -> Tensor:
@@ -171,7 +175,8 @@ def audio(name: str, data: TensorLike, sample_rate: int, step: object = None, ma
     if value.ndim != 3 or not value.dtype.is_floating:
         raise ValueError(f"audio: data must be floats of rank 3, [k, time, channels]; got "
                          f"{value.spec}")
-    most, rate = _most(max_outputs), as_int(sample_rate, "audio: sample_rate")
+    most, rate = max(as_int(max_outputs, "max_outputs"), 0), as_int(sample_rate,
+                                                                    "audio: sample_rate")
 
     def strings(array: np.ndarray) -> np.ndarray:
         pairs = np.empty((min(len(array), most), 2), object)
@@ -181,3 +186,96 @@ def audio(name: str, data: TensorLike, sample_rate: int, step: object = None, ma
 
     return _record(name, "audio_summary", value, dtypes.string, strings,
                    metadata("audio", description, _WAV), step)
+
+
+#: The graphs that `trace_export` will write, within another list while they are kept.
+_tracing: list[list[Graph]] = []
+
+
+def graph_def(graph: Graph) -> bytes:
+    """A GraphDef of the nodes of a traced function: their names, ops and inputs."""
+    names: dict[int, str] = {}
+    used: Counter[str] = Counter()
+    nodes = []
+    for name, op, inputs, outputs in _nodes(graph, names):
+        used[name] += 1
+        # As TensorFlow names them, by which TensorBoard draws nodes of one name as a series.
+        unique = name if used[name] == 1 else f"{name}_{used[name] - 1}"
+        for i, output in enumerate(outputs):
+            names[id(output)] = unique if not i else f"{unique}:{i}"
+        node = wire.delimited(1, unique.encode()) + wire.delimited(2, op.encode())
+        nodes.append(wire.delimited(1, node + b"".join(
+            wire.delimited(3, names[id(x)].encode()) for x in inputs if id(x) in names)))
+    return b"".join(nodes)
+
+
+def _nodes(graph: Graph, names: dict[int, str]) -> Iterator[tuple[str, str, Any, Any]]:
+    """(name, op, inputs, outputs) of inputs, constants and nodes, each after what it reads."""
+    for entry in graph.inputs:
+        yield "input", "Placeholder", (), (entry,)
+    for node in graph.nodes:
+        for x in node.inputs:
+            if id(x) not in names:
+                yield "constant", "Const", (), (x,)
+        # Ops that users do not call end with an underscore.
+        op = node.op.name.rstrip("_") or "op"
+        yield op.replace(" ", "_"), op, node.inputs, node.outputs
+
+
+def graph(graph_data: object) -> Tensor:
+    """Write the graph of a traced function, as `f.get_concrete_function(...).graph`; True if it was
+    written.
+
+    Raises:
+        TypeError: it is no graph of gtape's.
+    """
+    if not isinstance(graph_data, Graph):
+        raise TypeError(f"graph: write tf.summary.graph(f.get_concrete_function(x).graph) for a "
+                        f"tf.function f; got {shown(graph_data)}")
+    writer = state.writer.value
+    condition = state.condition.value
+    recorded = condition() if callable(condition) else condition
+    if writer is None or not bool(recorded):
+        return convert(False)
+    writer._put(0, graph_def=graph_def(graph_data))
+    return convert(True)
+
+
+def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: object = None) -> None:
+    """From now on the graphs of functions that are traced are kept for `trace_export`.
+
+    Args:
+        graph: False keeps none.
+        profiler, profiler_outdir: taken for TensorFlow's sake; nothing is profiled.
+    """
+    trace_off()
+    _tracing.append([])
+    if graph:
+        listeners.append(_keep)
+
+
+def _keep(traced: ClosedGraph) -> None:
+    _tracing[0].append(traced.graph)
+
+
+def trace_off() -> None:
+    """Take `trace_on` back."""
+    _tracing.clear()
+    if _keep in listeners:
+        listeners.remove(_keep)
+
+
+def trace_export(name: str, step: SupportsIndex | None = None, profiler_outdir: object = None,
+                 ) -> None:
+    """Write the graphs of the functions that were traced since `trace_on`, if any, and end it.
+
+    Functions that had been traced before are not among them: `graph` writes that of any.
+
+    Raises:
+        ValueError: `trace_on` was not called; there is a writer, but no step.
+    """
+    if not _tracing:
+        raise ValueError("Must enable trace before export through tf.summary.trace_on.")
+    graphs = [wire.delimited(4, wire.delimited(2, graph_def(traced))) for traced in _tracing[0]]
+    write(name, b"".join(graphs), step, metadata("graph_run_metadata_graph", content=b"1"))
+    trace_off()

@@ -1,4 +1,5 @@
-"""Writers: event files, and which of them summaries go to.
+"""Writers: event files, which of them summaries go to, and the messages in them, which TensorBoard
+reads.
 
 Summaries made in a `tf.function` are written at every call, in order, to the writer of the moment
 of the call, unless the function itself says which.
@@ -14,19 +15,92 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from gtape.core import dtypes
 from gtape.core.annotations import TensorLike
 from gtape.core.context import tracer_now
+from gtape.core.dtypes import DType
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.files.gfile import makedirs
+from gtape.files.messages import Field, Message
 from gtape.files.paths import errors, local
 from gtape.files.records import TFRecordWriter
+from gtape.files.serialized import encoded
 from gtape.ops.arguments import as_int
-from gtape.summary.events import FILE_VERSION, Event, SourceMetadata
 from gtape.trace.host_steps import step
 
+if TYPE_CHECKING:
+    from gtape.core.annotations import TensorLike
+
+#: The first record of an event file says that it is one.
+FILE_VERSION = "brain.Event:2"
+
+
+class PluginData(Message):
+    """Which of TensorBoard's plugins shows a value, and what it is to know of it."""
+
+    __slots__ = ()
+    _fields = (Field(1, "plugin_name", "text"), Field(2, "content", "bytes"))
+
+
+class SummaryMetadata(Message):
+    """What TensorBoard is to know of the values of a tag."""
+
+    __slots__ = ()
+    _fields = (Field(1, "plugin_data", PluginData), Field(2, "display_name", "text"),
+               Field(3, "summary_description", "text"), Field(4, "data_class", "int"))
+
+
+class SummaryValue(Message):
+    """A value of a tag; `tensor` is a TensorProto in bytes."""
+
+    __slots__ = ()
+    _fields = (Field(1, "tag", "text"), Field(8, "tensor", "bytes", oneof="value"),
+               Field(9, "metadata", SummaryMetadata))
+
+
+class Summary(Message):
+    """Values of one step."""
+
+    __slots__ = ()
+    _fields = (Field(1, "value", SummaryValue, many=True),)
+
+
+class SourceMetadata(Message):
+    """What wrote a file."""
+
+    __slots__ = ()
+    _fields = (Field(1, "writer", "text"),)
+
+
+class Event(Message):
+    """A record of an event file; `graph_def` is a message in bytes."""
+
+    __slots__ = ()
+    _fields = (Field(1, "wall_time", "double"), Field(2, "step", "int"),
+               Field(3, "file_version", "text", oneof="what"),
+               Field(4, "graph_def", "bytes", oneof="what"),
+               Field(5, "summary", Summary, oneof="what"),
+               Field(10, "source_metadata", SourceMetadata))
+
+
+def metadata(plugin: str, description: str | None = None, content: bytes = b"") -> SummaryMetadata:
+    """The metadata of the values that a plugin shows."""
+    return SummaryMetadata(plugin_data=PluginData(plugin_name=plugin, content=content),
+                           summary_description=description or "")
+
+
+def summary_of(tag: str, array: TensorLike, dtype: DType, about: SummaryMetadata | None) -> Summary:
+    """A Summary of one value."""
+    array = np.asarray(array, dtype.np_dtype if dtype is not dtypes.string else object)
+    return Summary(value=[SummaryValue(tag=tag, tensor=encoded(array, dtype), metadata=about)])
+
+
+# In the names of files: two writers of a process may begin within one second.
 _numbers = itertools.count()
 
 
@@ -141,6 +215,7 @@ class _FileWriter(SummaryWriter):
     def _put(self, step: int, **content: object) -> None:
         self._check()
         event = Event(wall_time=time.time(), step=step, **content).SerializeToString()
+        # Functions on several threads may write to one file; a record must not be torn.
         with self._lock:
             self._file.write(event)
             self._waiting += 1
@@ -212,6 +287,5 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
         target.flush()
         return []
 
+    # A step of its own in a trace, in order with the summaries before it.
     step("flush_summaries", run, [], [], has_side_effect=True)
-
-

@@ -6,7 +6,7 @@ Files of checkpoints are safetensors, written whole or not at all, and verified 
 from gtape._lazy import attach as _attach
 
 _TABLE = {
-    "gtape.files.examples": """
+    "gtape.files.messages": """
         BytesList Example Feature FeatureList FeatureLists Features FloatList Int64List
         SequenceExample""",
     "gtape.train": "experimental",

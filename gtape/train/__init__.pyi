@@ -1,14 +1,14 @@
 """Names of gtape.train; written by `python -m gtape._stub`."""
 
-from gtape.files.examples import BytesList as BytesList
-from gtape.files.examples import Example as Example
-from gtape.files.examples import Feature as Feature
-from gtape.files.examples import FeatureList as FeatureList
-from gtape.files.examples import FeatureLists as FeatureLists
-from gtape.files.examples import Features as Features
-from gtape.files.examples import FloatList as FloatList
-from gtape.files.examples import Int64List as Int64List
-from gtape.files.examples import SequenceExample as SequenceExample
+from gtape.files.messages import BytesList as BytesList
+from gtape.files.messages import Example as Example
+from gtape.files.messages import Feature as Feature
+from gtape.files.messages import FeatureList as FeatureList
+from gtape.files.messages import FeatureLists as FeatureLists
+from gtape.files.messages import Features as Features
+from gtape.files.messages import FloatList as FloatList
+from gtape.files.messages import Int64List as Int64List
+from gtape.files.messages import SequenceExample as SequenceExample
 from gtape.train import experimental as experimental
 from gtape.train.checkpoint import Checkpoint as Checkpoint
 from gtape.train.manager import CheckpointManager as CheckpointManager

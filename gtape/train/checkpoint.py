@@ -57,6 +57,7 @@ class Checkpoint(ObjectHolder):
             setattr(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
+        # Names with an underscore are the checkpoint's own, and are not saved.
         if not name.startswith("_"):
             _require_trackable(name, value)
             if hasattr(Checkpoint, name) or "/" in name:
@@ -77,9 +78,7 @@ class Checkpoint(ObjectHolder):
     @property
     def save_counter(self) -> Variable:
         """How often `save` was called, int64; saved with the rest."""
-        return self._count()
-
-    def _count(self) -> Any:
+        # Made when it is asked for: `write` alone saves none, as TensorFlow's does not.
         if self._counter is None:
             self._counter = Variable(np.int64(0), trainable=False, name=_COUNTER)
         return self._counter
@@ -167,9 +166,10 @@ class Checkpoint(ObjectHolder):
         """
         path = stored.with_suffix(save_path)
         state = stored.read(path)
+        # A file that does not fit leaves no counter behind either.
         counter = self._counter
         if _COUNTER in state.arrays:
-            self._count()
+            _ = self.save_counter
         try:
             match = restore(self._everything(), state, path)
         except BaseException:

@@ -40,6 +40,7 @@ class ObjectGraph:
         self.layers: dict[str, Any] = {}
         self._taken: set[str] = set()
         self._seen: dict[int, Any] = {}
+        # Breadth first, so that the shortest path to a thing is the first.
         queue = deque(_sorted_items(roots))
         while queue:
             path, value = queue.popleft()
@@ -50,6 +51,7 @@ class ObjectGraph:
         shared = value._resource_() if is_variable(value) else value
         if id(shared) in self._seen:
             return
+        # Kept, since the id of what is gone may be another's.
         self._seen[id(shared)] = shared
         if keras_objects.is_layer(value):
             self.layers[path] = value
@@ -79,20 +81,15 @@ class ObjectGraph:
         those that a built layer holds and never called."""
         waiting = [path for path, layer in self.layers.items()
                    if keras_objects.lacks_weights(layer)
-                   and not any(a.built for a in self._around(path))]
-        return list(dict.fromkeys(self._outermost(path) for path in waiting))
+                   and not any(self.layers[start].built for start in self._around(path))]
+        # Named by the outermost: what it holds is built with it.
+        return list(dict.fromkeys(next(iter(self._around(path)), path) for path in waiting))
 
-    def _around(self, path: str) -> list[Any]:
+    def _around(self, path: str) -> list[str]:
+        """The paths of the layers that hold what is at a path, the outermost first."""
         parts = path.split("/")
         starts = ("/".join(parts[:n]) for n in range(1, len(parts)))
-        return [self.layers[start] for start in starts if start in self.layers]
-
-    def _outermost(self, path: str) -> str:
-        """The first unbuilt layer on the way to an unbuilt layer."""
-        parts = path.split("/")
-        starts = ("/".join(parts[:n]) for n in range(1, len(parts)))
-        return next((start for start in starts
-                     if start in self.layers and not self.layers[start].built), path)
+        return [start for start in starts if start in self.layers]
 
 
 def python_state(value: object) -> PythonState | None:
@@ -141,6 +138,7 @@ def _numbered(items: Iterable[object]) -> Iterator[tuple[str, object]]:
 
 
 def _sorted_items(mapping: Mapping[Any, Any]) -> list[tuple[str, object]]:
+    # A slash within a key would read as one between names; a percent sign marks what was escaped.
     named = ((str(key).replace("%", "%25").replace("/", "%2F"), value)
              for key, value in mapping.items())
     return sorted(named, key=lambda item: item[0])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.files import crc32c
+from gtape.files import records as crc32c
 from gtape.files.records import records
 from gtape.files.streams import Stream
 

@@ -9,7 +9,7 @@ import pytest
 
 import gtape as tf
 from gtape.files.records import records
-from gtape.summary.events import Event, SummaryMetadata
+from gtape.summary.writers import Event, SummaryMetadata
 
 summary = tf.summary
 
