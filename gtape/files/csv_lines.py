@@ -23,6 +23,7 @@ from gtape.trace.host_steps import step
 
 #: From here on a float32 is infinite.
 _HUGE = float.fromhex("0x1.ffffffp127")
+# What TensorFlow's op takes; others are cast from these.
 _TYPES = ("float32", "float64", "int32", "int64", "string")
 
 
@@ -101,6 +102,7 @@ def fields(record: bytes, form: Format) -> list[bytes]:
     if not (form.quotes and b'"' in record):
         if form.quotes and (b"\n" in record or b"\r" in record):
             raise _unquoted()
+        # Most files have no quotes, and then one call in C does it all.
         return record.split(form.delimiter)
     texts, at, size, mark = [], 0, len(record), form.delimiter
     while True:
@@ -228,6 +230,7 @@ def _float32(text: bytes) -> float:
 
 
 def _integer(bits: int) -> Callable[[bytes], int]:
+    # Python has integers of any size, and would read more than the dtype holds.
     limit = 1 << bits - 1
 
     def read(text: bytes) -> int:
@@ -256,6 +259,7 @@ def fits(text: bytes, dtype: DType) -> bool:
 def _array(texts: Sequence[bytes], dtype: DType, read: Callable[[bytes], object],
            form: Format) -> np.ndarray:
     """An array of a column's fields: at once where all are plain numbers, else one by one."""
+    # An empty field is its default, or an error that names the field: one by one.
     if b"" in texts or form.empty in texts:
         return array_of([read(text) for text in texts], [len(texts)], dtype)
     if dtype is dtypes.string:
@@ -274,6 +278,7 @@ def _numbers(numbers: np.ndarray, dtype: DType) -> np.ndarray:
     OverflowError: an integer is beyond it."""
     with np.errstate(over="ignore"):
         cast = numbers.astype(dtype.np_dtype, copy=False)
+    # NumPy wraps what is too large, without a word.
     if dtype is dtypes.int32 and (cast != numbers).any():
         raise OverflowError
     return cast
@@ -307,6 +312,7 @@ def decode_csv(records: TensorLike, record_defaults: TensorLike, field_delim: st
         try:
             arrays = reader.columns(texts)
         except InvalidArgumentError:
+            # Records are read all at once; only where one is wrong is it looked for.
             raise _placed(reader, texts) from None
         return [column.reshape(array.shape) for column in arrays]
 

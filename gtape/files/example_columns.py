@@ -100,6 +100,7 @@ def entry(message: memoryview) -> tuple[str, wire.Buffer]:
 def of_feature(feature: wire.Buffer) -> Held:
     """What a serialized Feature holds; the kind 0 for nothing."""
     size = len(feature)
+    # The common case, one short list, without the loop over fields.
     if size > 1 and feature[0] in (10, 18, 26) and feature[1] < 128 and feature[1] + 2 == size:
         return Held(feature[0] >> 3, feature[2:])
     held = Held(0, b"")
@@ -124,6 +125,7 @@ def column(name: str, dtype: DType, features: Sequence[Held | None]) -> ExampleC
         counts[i] = 0
         parts.append(_strings(feature.content) if number == 1 else
                      _packed(feature.content, number))
+    # A feature that is there without values has 0 of them, one that is not there -1.
     with_it = np.flatnonzero(counts == 0)
     if number == 1:
         counts[with_it] = [len(p) for p in parts]
@@ -179,6 +181,7 @@ def _packed(content: wire.Buffer, number: int) -> bytes | memoryview:
     size = len(content)
     if not size:
         return b""
+    # As every writer packs few numbers: one field, whose length has one byte.
     if size > 1 and content[0] == 10 and content[1] < 128 and content[1] + 2 == size:
         return content[2:]
     parts = []
@@ -214,6 +217,7 @@ def source(examples: Sequence[bytes], wanted: Collection[str]) -> Each | Table:
     """What gives the columns of the wanted features. Raises InvalidArgumentError: the bytes are no
     Examples."""
     if len(examples) >= _FEW:
+        # Damaged ones too: reading one by one says which it is, and where.
         with suppress(_Otherwise, IndexError, InvalidArgumentError):
             return Table(examples, wanted)
     return Each.of(examples, wanted)
@@ -251,6 +255,8 @@ class Table:
     def _alike(self, rows: np.ndarray, at: np.ndarray, stop: np.ndarray) -> int:
         """The size of the entries at these places, which are noted, where all begin with the same
         bytes up to the list; 0 where they do not."""
+        # One writer lays out all its examples alike: then the bytes before the list, which say the
+        # name, the kind and the lengths, are the same in each, and one comparison reads them all.
         begin, data = int(at[0]), self._data
         size, place = wire.read_varint(data, begin + 1, _WHAT)
         end = place + size
@@ -268,6 +274,7 @@ class Table:
             return 0
         name = data[key:key + key_size]
         wanted = self._wanted.get(name)
+        # A name that is no UTF-8 is an error, which the other way of reading finds and names.
         if wanted is None and not name.isascii():
             return 0
         if wanted is not None:
@@ -307,6 +314,7 @@ class Table:
         """The varints at these places, and the places after them."""
         raw = self._raw
         byte = raw[at].astype(np.int64)
+        # Nearly all lengths have one byte.
         if byte.max(initial=0) < 128:
             return byte, at + 1
         lengths, at, more = byte & 127, at + 1, byte > 127
@@ -332,6 +340,7 @@ class Table:
                 self._of(wanted)[:, rows[same]] = places[:, same]
             elif not name.isascii():
                 raise _Otherwise
+            # Usually at once: each round enters all entries that have the name of the first.
             if same.all():
                 return
             other = ~same

@@ -93,6 +93,7 @@ class RaggedFeature(NamedTuple):
     validate: bool = False
 
 
+# The three lists of a Feature: FloatList, Int64List and BytesList.
 _TYPES = ("float32", "int64", "string")
 
 
@@ -191,6 +192,7 @@ def _parsed(serialized: Tensor, wanted: dict[str, Any], names: object, single: b
     if tracer_now() is None:
         parser = _parser(serialized._peek(), keys(wanted), names, single)
         return {name: parser.tensor(name, feature) for name, feature in wanted.items()}
+    # The shapes of others depend on the examples, which a trace has not.
     if not all(isinstance(f, FixedLenFeature) for f in wanted.values()):
         raise untraceable("parse_example with features of any length")
     count = () if single else (serialized.spec.shape[0],)
@@ -266,6 +268,7 @@ class Parser:
         default, or has another number of values."""
         dtype, shape = value_dtype(name, feature), inner_shape(name, feature)
         size = math.prod(shape)
+        # The way of `dataset.map(parse)`: one example, without the counts that a batch needs.
         if self._single and isinstance(self._examples, Each):
             held = self._examples.examples[0].get(name)
             if held is not None and held.kind:
@@ -328,6 +331,7 @@ class Parser:
         if not self._single:
             parts.insert(0, np.repeat(np.arange(len(counts)), counts))
             sizes.insert(0, len(counts))
+        # lexsort takes the most important key last.
         order = np.lexsort(parts[::-1])
         return sparse_tensor(np.stack(parts, 1)[order].astype(np.int64), held.values[order], sizes,
                        dtype)
@@ -354,6 +358,7 @@ def filled(rows: np.ndarray, counts: np.ndarray, feature: FixedLenSequenceFeatur
         blank = value.reshape(-1)[0] if value.size == 1 else value
     whole = np.empty((len(counts), longest, *rows.shape[1:]), rows.dtype)
     whole[...] = blank
+    # A mask takes its values row by row, which is the order that they are in.
     whole[np.arange(longest) < counts[:, None]] = rows
     return whole
 

@@ -69,6 +69,7 @@ class GFile:
         if (use == "reading" and plain in ("w", "a")) or (use == "writing" and plain == "r"):
             raise PermissionDeniedError(f"File isn't open for {use}: the mode of GFile("
                                         f"'{self._path}') is '{self._mode}'")
+        # Not when it is made: as with TensorFlow, errors of the system come with the first use.
         if self._file is None:
             with errors(self._path):
                 self._file = open(self._path, plain + "b")  # noqa: SIM115
@@ -208,6 +209,7 @@ def glob(pattern: Any) -> list[str]:
     several = isinstance(pattern, Iterable) and not isinstance(pattern, (str, bytes, os.PathLike))
     patterns = list(pattern) if several else [pattern]
     return [path for p in patterns
+            # TensorFlow's `*` fits names that begin with a dot too.
             for path in sorted(python_glob.glob(local(p), include_hidden=True))]
 
 
@@ -235,6 +237,7 @@ def _make(path: str, make: Callable[[str], None]) -> None:
         with errors(path):
             make(path)
     except AlreadyExistsError:
+        # Also where another process made it meanwhile.
         if not os.path.isdir(path):
             raise FailedPreconditionError(f"{path} is not a directory") from None
 
@@ -247,6 +250,7 @@ def remove(path: str) -> None:
         FailedPreconditionError: it is a folder; `rmtree` removes folders.
     """
     name = local(path)
+    # A link to a folder is removed as a file is, and the folder stays.
     if os.path.isdir(name) and not os.path.islink(name):
         raise FailedPreconditionError(f"{name}; Is a directory: rmtree removes folders")
     with errors(name):
@@ -280,6 +284,7 @@ def rename(src: str, dst: str, overwrite: bool = False) -> None:
     if not overwrite and os.path.exists(after) and os.path.exists(before):
         raise AlreadyExistsError(f"file already exists: {after}; give overwrite=True to replace it")
     with errors(before):
+        # In one step: no program sees the place empty.
         os.replace(before, after)
 
 
@@ -299,6 +304,7 @@ def copy(src: str, dst: str, overwrite: bool = False) -> None:
     with errors(before):
         try:
             shutil.copyfile(before, after)
+        # A file copied onto itself is there already.
         except shutil.SameFileError:
             return
 
@@ -336,6 +342,7 @@ def walk(top: str, topdown: bool = True, onerror: Callable[[OpError], object] | 
         yield folder, folders, files
     for name in folders:
         inner = os.path.join(folder, name)
+        # A link may lead back to where the walk came from.
         if not os.path.islink(inner):
             yield from walk(inner, topdown, onerror)
     if not topdown:
@@ -407,6 +414,7 @@ def matching_files(pattern: TensorLike, name: str | None = None) -> Tensor:
     """The paths that fit a pattern or one of several, in order, as a vector of strings."""
     def run(patterns: np.ndarray) -> list[object]:
         paths = glob(patterns.reshape(-1).tolist())
+        # Patterns may overlap; each file is named once.
         return [np.array(sorted({f.encode() for f in paths}), object)]
 
     return step("matching_files", run, [str(pattern) if isinstance(pattern, Path) else pattern],

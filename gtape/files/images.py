@@ -76,6 +76,7 @@ def _one(content: bytes, channels: int, name: str, wide: bool = False,
         raise InvalidArgumentError(f"Got {len(pictures)} frames, but animated gifs can only be "
                                    f"decoded by tf.io.decode_gif or tf.io.decode_image")
     _checked(channels, (0, 3), kind)
+    # 257 times 255 is 65535: the whole range of uint16.
     return pictures[0].astype(np.uint16) * np.uint16(257) if wide else pictures[0]
 
 
@@ -98,13 +99,12 @@ def decode_image(contents: TensorLike, channels: int | None = None, dtype: objec
     if wanted not in (dtypes.uint8, dtypes.uint16) and not wanted.is_floating:
         raise InvalidArgumentError(f"decode_image gives uint8, uint16 or floats; got {wanted!r}")
     count = _checked(channels, (0, 1, 3, 4), "decode_image")
-    wide: list[bool] = []
 
     def decode(content: bytes) -> np.ndarray:
         # Byte 24 of a PNG file says how many bits a channel has.
         sixteen = content[24:25] == b"\x10" and content.startswith(b"\x89PNG")
-        wide.append(wanted is dtypes.uint16 or (sixteen and wanted.is_floating))
-        pixels = _any(content, count, wide[-1], expand_animations)
+        wide = wanted is dtypes.uint16 or (sixteen and wanted.is_floating)
+        pixels = _any(content, count, wide, expand_animations)
         return pixels if wanted is dtypes.uint8 else _rescaled(pixels, wanted)
 
     return _decoded("decode_image", contents, decode, wanted)
@@ -132,6 +132,7 @@ def decode_png(contents: TensorLike, channels: int = 0, dtype: object = dtypes.u
 def _jpeg_options(ratio: int, fancy_upscaling: bool, try_recover_truncated: bool) -> None:
     if ratio not in (1, 2, 4, 8):
         raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {shown(ratio)}")
+    # Refused, since pixels that differ from TensorFlow's in silence are worse.
     if try_recover_truncated or not fancy_upscaling:
         raise UnimplementedError("Pillow, by which gtape decodes JPEG files, neither recovers "
                                  "files that are cut short nor leaves out the smooth upscaling of "
@@ -267,6 +268,7 @@ def encode_png(image: TensorLike, compression: int = -1, name: str | None = None
     return step("encode_png", run, [given], [Spec(outer, dtypes.string)])[0]
 
 
+# With "", as many as the image has.
 _JPEG_CHANNELS = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}
 
 

@@ -57,6 +57,7 @@ def _value(kind: str, value: Any) -> Any:
     if kind == "bool":
         return bool(value)
     if kind == "float":
+        # A number too large is infinite in a float32, as with protobuf; that is no warning.
         with np.errstate(over="ignore"):
             return float(np.float32(_real(value)))
     if kind == "double":
@@ -133,6 +134,7 @@ class Values(list):
         self.extend(values)
         return self
 
+    # What was read from bytes is of the right type: it is not checked again.
     def _append_(self, values: list[object]) -> None:
         super().extend(values)
 
@@ -188,6 +190,7 @@ class Message:
         cls._by_number = {f.number: f for f in cls._fields}
 
     def __init__(self, **fields: Any) -> None:
+        # Around this class's own __setattr__, which takes the names of fields only.
         object.__setattr__(self, "_held", {})
         object.__setattr__(self, "_marked", False)
         for name, value in fields.items():
@@ -221,6 +224,7 @@ class Message:
         if field.oneof and self._keep_last(field.oneof) != name:
             self._held.pop(name, None)
         held = self._held
+        # A list or message that is asked for is kept: what is changed in it is part of this one.
         if name not in held:
             if isinstance(field.kind, str) and not field.many:
                 return _DEFAULTS[field.kind]
@@ -333,6 +337,7 @@ class Message:
         self._require_like("CopyFrom", other_msg)
         if other_msg is self:
             return
+        # Taken before this one is cleared, in which the other may be held.
         held = {f.name: v for f, v in other_msg._present()}
         self.Clear()
         for name, value in held.items():
@@ -392,6 +397,7 @@ class Message:
             InvalidArgumentError: they are damaged, cut short, or something else; the message is as
                 it was.
         """
+        # Read first: bytes that are damaged leave the message as it was.
         message = self.FromString(serialized)
         self.Clear()
         self._held.update(message._held)
@@ -426,6 +432,7 @@ class Message:
         elif field.many:
             getattr(self, field.name)._append_(_decoded(field, kind, value, what))
         else:
+            # Of several values the last one counts: protobuf's rule for fields that are no lists.
             values = _decoded(field, kind, value, what)
             if values:
                 self._take(field, values[-1])
@@ -461,6 +468,7 @@ def _encoded(field: Field, value: Any, ordered: bool) -> Iterator[bytes]:
         for item in value if field.many else [value]:
             yield wire.delimited(field.number, item.encode() if field.kind == "text" else item)
     elif field.many:
+        # Numbers of a list stand packed, as TensorFlow writes them; both ways are read.
         packed = (wire.varints(value) if field.kind in ("int", "bool") else
                   np.array(value, _FORMATS[field.kind][1]).tobytes())
         yield wire.delimited(field.number, packed)
@@ -531,6 +539,7 @@ def _scalar(kind: str, value: Any) -> str:
     if kind == "bool":
         return str(value).lower()
     if kind in ("float", "double"):
+        # As few digits as tell a float32 from its neighbours.
         text = str(np.float32(value) if kind == "float" else value)
         return text.removesuffix(".0")
     return str(value)

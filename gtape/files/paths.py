@@ -22,6 +22,7 @@ from gtape.core.formatting import shown
 from gtape.core.tensor import Readable, Tensor
 from gtape.ops.arguments import host_value
 
+# As TensorFlow's file systems translate the same numbers.
 _CLASSES = {errno.ENOENT: NotFoundError, errno.EACCES: PermissionDeniedError,
             errno.EPERM: PermissionDeniedError, errno.EROFS: PermissionDeniedError,
             errno.EEXIST: AlreadyExistsError, errno.EISDIR: FailedPreconditionError,
@@ -68,6 +69,7 @@ def errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        # Raised by Python itself, such as io.UnsupportedOperation: the system said nothing.
         if error.errno is None:
             raise
         kind = _CLASSES.get(error.errno, UnknownError)

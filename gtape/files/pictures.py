@@ -54,6 +54,7 @@ def opened(content: bytes, name: str) -> Any:
         frames = getattr(image, "n_frames", 1)
     except Exception as error:
         raise _invalid(name, content, error) from None
+    # A few bytes can claim a picture that fills all memory.
     pixels = image.width * image.height * frames
     if pixels > max(_FREE, len(content) * _EACH):
         raise InvalidArgumentError(
@@ -98,6 +99,7 @@ def still(content: bytes, name: str, channels: int, wide: bool, ratio: int = 1) 
     image = opened(content, name)
     if name == "JPEG":
         return _jpeg(image, content, channels, ratio)
+    # Loading may change the mode; which bits the file has is said by the one before.
     mode = image.mode
     loaded(image, content, name)
     if mode == "P":
@@ -111,6 +113,7 @@ def still(content: bytes, name: str, channels: int, wide: bool, ratio: int = 1) 
     if image.mode.startswith("I"):
         pixels = pixels.astype(np.uint16) if wide else (pixels >> 8).astype(np.uint8)
     elif wide:
+        # 257 times 255 is 65535: the whole range of uint16.
         pixels = pixels.astype(np.uint16) * np.uint16(257)
     return _channels(pixels if pixels.ndim == 3 else pixels[..., None], channels)
 
@@ -162,6 +165,7 @@ def frames(content: bytes, name: str, only_first: bool = False) -> np.ndarray:
             image.seek(number)
         except Exception as error:
             raise _invalid(name, content, error) from None
+        # They are stacked into one tensor.
         if image.size != size:
             raise InvalidArgumentError(f"Invalid {name} data, size {len(content)}: picture "
                                        f"{number} is of {image.size} pixels, the first of {size}")
@@ -199,6 +203,7 @@ def png(image: np.ndarray, compression: int = -1) -> bytes:
     rows = np.ascontiguousarray(image.astype(image.dtype.newbyteorder(">")))
     raw = rows.view(np.uint8).reshape(height, -1)
     lines = np.empty((height, raw.shape[1] + 1), np.uint8)
+    # PNG's filter 2, "up": what is above is subtracted.
     lines[:, 0] = 2
     lines[0, 1:] = raw[0]
     np.subtract(raw[1:], raw[:-1], out=lines[1:, 1:])
@@ -218,14 +223,17 @@ def bmp(content: bytes) -> np.ndarray:
     if channels is None or packed not in (0, 3):
         raise _invalid_bmp(content, f"{bits} bits a pixel and the compression {packed}; only 8, 24 "
                                     f"and 32 bits without compression are read")
+    # Rows begin at multiples of four bytes.
     rows, row = abs(height), (width * channels + 3) // 4 * 4
     if width <= 0 or not rows or start + rows * row > len(content):
         raise _invalid_bmp(content, f"it claims {width} x {rows} pixels from byte {start} on, more "
                                     f"than there are")
     lines = np.frombuffer(content, np.uint8, rows * row, start).reshape(rows, row)
     pixels = lines[:, :width * channels].reshape(rows, width, channels)
+    # The lowest row comes first, unless the height is negative.
     if height > 0:
         pixels = pixels[::-1]
+    # Blue comes first in the file.
     order = [0] if channels == 1 else [2, 1, 0, 3][:channels]
     return pixels[..., order]
 

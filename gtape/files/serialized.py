@@ -49,6 +49,7 @@ def shape_proto(shape: tuple[int, ...]) -> bytes:
     return b"".join(wire.delimited(2, b"\x08" + wire.varint(n) if n else b"") for n in shape)
 
 
+# The tensors of a file have few shapes; bounded, since a program may write any number.
 @lru_cache(maxsize=256)
 def _head(name: str, shape: tuple[int, ...]) -> bytes:
     """What a TensorProto says of its dtype and shape."""
@@ -79,6 +80,8 @@ def decoded(message: bytes | memoryview, dtype: DType | None = None) -> tuple[np
             content = value
         elif number == _STRINGS and kind == wire.DELIMITED:
             strings.append(bytes(value))
+        # The fields of single values, one for each of several dtypes; which of them counts is known
+        # only when the dtype is, and fields may come in any order.
         elif number in range(5, 19):
             rows.append((number, kind, value))
     name = NAMES.get(code)
@@ -106,6 +109,7 @@ def _shape(message: memoryview) -> tuple[int, ...]:
     """The lengths in a TensorShapeProto."""
     lengths = []
     for number, kind, value in wire.fields(message, _WHAT):
+        # unknown_rank.
         if number == 3 and value:
             raise InvalidArgumentError(f"could not parse {_WHAT}: a shape of unknown rank")
         if number != 2 or kind != wire.DELIMITED:
@@ -113,6 +117,7 @@ def _shape(message: memoryview) -> tuple[int, ...]:
         sizes = [wire.signed(v) for n, k, v in wire.fields(value, _WHAT)
                  if n == 1 and k == wire.VARINT]
         lengths.append(sizes[-1] if sizes else 0)
+    # NumPy's arrays have at most 64 axes.
     if len(lengths) > 64 or any(n < 0 for n in lengths):
         raise InvalidArgumentError(f"could not parse {_WHAT}: a shape of {len(lengths)} lengths, "
                                    f"the least {min(lengths)}; they must be 64 at most, and none "
@@ -137,6 +142,7 @@ def _single(rows: list[tuple[int, int, Any]], name: str, dtype: DType) -> np.nda
             parts.append(np.frombuffer(value, stored))
     joined = np.concatenate(parts) if parts else np.empty(0, stored or np.int64)
     if name in ("float16", "bfloat16"):
+        # They stand as integers: the bits of each.
         return joined.astype(np.uint16).view(dtype.np_dtype)
     if name.startswith("complex"):  # real and imaginary parts in turn
         return joined[:len(joined) // 2 * 2].view(dtype.np_dtype)
@@ -240,6 +246,7 @@ def _numbers(rows: np.ndarray, dtype: dtypes.DType, little_endian: bool) -> np.n
     """The numbers in rows of bytes."""
     if dtype.is_bool:
         return rows != 0
+    # The two parts of a complex number are turned each by itself.
     words = rows.view(f"u{dtype.size // 2 if dtype.is_complex else dtype.size}")
     return (words if little_endian else words.byteswap()).view(dtype.np_dtype)
 
@@ -270,6 +277,7 @@ def decode_base64(input: TensorLike, name: str | None = None) -> Tensor:
         if len(bare) % 4 == 1:
             raise InvalidArgumentError(f"Base64 string length cannot be 1 modulo 4; got "
                                        f"{shown(value)}")
+        # Python's decoder passes over what is none of its letters.
         if bare.translate(None, _ALPHABET):
             raise InvalidArgumentError(f"Invalid character found in base64; it has letters, "
                                        f"digits, '-' and '_'; got {shown(value)}")

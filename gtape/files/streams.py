@@ -76,6 +76,7 @@ class Stream:
         return b"".join(parts)
 
     def _plain(self, size: int) -> bytes:
+        # A damaged length must not make room for more than the file can fill.
         return self._file.read(min(size, self._size + _CHUNK))
 
     def _unpacked(self, size: int) -> bytes:

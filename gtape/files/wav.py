@@ -95,6 +95,7 @@ def decode_wav(contents: TensorLike, desired_channels: int = -1, desired_samples
         with room_for("decode_wav", spec):
             sound = np.zeros(spec.shape, np.float32)
         sound[:len(samples)] = samples[:, np.minimum(np.arange(channels), samples.shape[1] - 1)]
+        # TensorFlow's scale: -32768 becomes -1, and 32767 a little less than 1.
         return [sound / np.float32(32768), np.int32(rate)]
 
     known = width >= 0 and count >= 0
@@ -117,6 +118,7 @@ def wav_bytes(audio: np.ndarray, rate: int) -> bytes:
     if audio.ndim != 2 or not 0 < audio.shape[1] < 1 << 16:
         raise InvalidArgumentError(f"encode_wav: audio must be [time, channels]; got "
                                    f"{list(audio.shape)}")
+    # The head has four bytes for the bytes of a second.
     if not 0 < rate * audio.shape[1] * 2 < 1 << 32:
         raise InvalidArgumentError(f"encode_wav: sample_rate must be positive, and the bytes of a "
                                    f"second fewer than 2^32; got {rate} for {audio.shape[1]} "

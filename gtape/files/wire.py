@@ -26,6 +26,7 @@ def varint(number: int) -> bytes:
     """A number as a varint; a negative one as its 64-bit two's complement."""
     if 0 <= number < 128:
         return bytes((number,))
+    # Python's integers have no sign bit to end at: two's complement of 64 bits.
     number &= 0xFFFFFFFFFFFFFFFF
     groups = bytearray()
     while number > 127:
@@ -49,6 +50,7 @@ def varints(numbers: Sequence[int]) -> bytes:
     """int64 numbers as varints, one after another."""
     if len(numbers) < _FEW:
         return b"".join([varint(n) for n in numbers])
+    # Unsigned, so that a shift to the right brings zeros in.
     words = np.asarray(numbers, np.int64).view(np.uint64)
     lengths = np.ones(len(words), np.int64)
     for bits in range(7, 64, 7):
@@ -70,6 +72,7 @@ def read_varint(data: Buffer, at: int, what: str) -> tuple[int, int]:
         byte = data[place]
         number |= (byte & 127) << shift
         if byte < 128:
+            # Ten groups of seven are 70 bits; what is beyond 64 is dropped, as protobuf does.
             return number & 0xFFFFFFFFFFFFFFFF, place + 1
         shift += 7
     raise damaged(what, at, f"a number of more than {len(data[at:at + 10])} bytes")
@@ -86,6 +89,7 @@ def read_varints(data: Buffer, what: str) -> np.ndarray:
         return np.array(numbers, np.int64)
     raw = np.frombuffer(data, np.uint8)
     last = raw < 128
+    # Small numbers, such as labels and bytes: each is its own varint.
     if last.all():
         return raw.astype(np.int64)
     ends = np.flatnonzero(last)
@@ -120,6 +124,7 @@ def fields(data: Buffer, what: str) -> Iterator[tuple[int, int, Any]]:
             yield number, wire, value
             continue
         if wire == DELIMITED:
+            # Without a call, for the lengths of nearly all fields.
             if at < size and view[at] < 128:
                 length, at = view[at], at + 1
             else:
