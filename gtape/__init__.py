@@ -25,6 +25,7 @@ def __getattr__(name: str) -> object:
 
     if name.startswith("_"):  # asked by tools, of every module: they need no advice, and no ops
         raise AttributeError(name)
+    # All ops first: methods and operators of tensors are put in by them.
     importlib.import_module("gtape.ops")
     if name in _names.MODULES:
         return importlib.import_module(f"gtape.{name}")
@@ -32,6 +33,7 @@ def __getattr__(name: str) -> object:
     if entry is None:
         raise AttributeError(_names.advice(name))
     found = getattr(importlib.import_module(entry[0]), entry[1])
+    # Kept, so that __getattr__ is asked once for each name.
     globals()[name] = found
     return found
 

@@ -140,8 +140,10 @@ ROOT = parsed(_TABLE)
 
 def missing(owner: str, name: str, names: Iterable[str]) -> str:
     """What to say of a name that `owner` does not have: the nearest of those that it has."""
+    # Here, since only mistakes need it: `import gtape` loads next to nothing.
     import difflib
 
+    # The nearest three: more would hide the one that was meant.
     near = difflib.get_close_matches(name, [*names], 3)
     return f"{owner} has no '{name}'" + (f"; did you mean {', '.join(near)}?" if near else "")
 

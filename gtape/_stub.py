@@ -45,6 +45,7 @@ def _lines(names: Names) -> tuple[list[str], list[str]]:
     """The imports, and below them the names that a module spells differently."""
     lines, renamed = [], []
     for name, (module, attribute) in sorted(names.items(), key=_order):
+        # Type checkers cannot follow a namespace that is made when it is imported.
         if module == "gtape.keras":
             module = f"{_KERAS}.keras"
         lines.append(_imported(module, attribute, _spelled(name, attribute)))
@@ -58,6 +59,7 @@ def root() -> str:
     modules = [f"from {_KERAS if name == 'keras' else 'gtape'} import {name} as {name}"
                for name in sorted(_names.MODULES)]
     lines, renamed = _lines(_names.ROOT)
+    # Third-party imports stand apart, as ruff sorts them.
     first = [line for line in modules + lines if line.startswith(f"from {_KERAS}")]
     rest = [line for line in modules + lines if line not in first]
     return "\n".join([_HEAD.format("the root namespace"), "", *first, "", *rest, "", *renamed, "",

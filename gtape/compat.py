@@ -18,6 +18,7 @@ __all__ = ["as_bytes", "as_str", "as_str_any", "as_text", "bytes_or_text_types",
            "integral_types", "path_to_str", "real_types"]
 
 bytes_or_text_types = (bytes, str)
+# NumPy's scalars are named too, as in TensorFlow: the tuples are for isinstance.
 integral_types = (numbers.Integral, np.integer)
 real_types = (numbers.Real, np.integer, np.floating)
 complex_types = (numbers.Complex, np.number)

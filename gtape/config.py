@@ -64,6 +64,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         if device not in list_physical_devices(device_type):
             raise ValueError(f"set_visible_devices: {shown(device)} is none of "
                              f"{list_physical_devices(device_type)}")
+    # What is asked of one kind only leaves the other as it is.
     if device_type != "GPU" and PhysicalDevice("/physical_device:CPU:0", "CPU") not in wanted:
         raise InvalidArgumentError("set_visible_devices: the CPU cannot be hidden; name it too, or "
                                    "give device_type='GPU' to choose among GPUs")
@@ -106,6 +107,7 @@ def set_logical_device_configuration(device: PhysicalDevice, logical_devices: An
     if limit <= 0:
         raise InvalidArgumentError(f"set_logical_device_configuration: memory_limit must be "
                                    f"positive, in MiB; got {limit}")
+    # MiB, as in TensorFlow.
     limit_gpu_memory(device_named(_name(device)), int(limit * (1 << 20)))
 
 
@@ -182,6 +184,7 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
     Raises:
         InvalidArgumentError: the number is negative.
     """
+    # Here, since it loads the runtime of compiled programs, which most settings do not need.
     from gtape.devices.cpu.runtime import set_threads
 
     set_threads(num_threads)

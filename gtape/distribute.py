@@ -60,6 +60,7 @@ class _Entered(NamedTuple):
     replica: ReplicaContext | None
 
 
+# A context variable: threads and coroutines are each in a strategy of their own.
 _entered: ContextVar[_Entered | None] = ContextVar("gtape.strategy", default=None)
 
 
@@ -122,6 +123,7 @@ class ReplicaContext:
 
     def merge_call(self, merge_fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
         """`merge_fn(strategy, *args, **kwargs)`, in cross-replica context."""
+        # The function may call what is for cross-replica context only.
         with _within(self._strategy, None):
             return merge_fn(self._strategy, *args, **(kwargs or {}))
 
@@ -212,6 +214,7 @@ class StrategyExtended:
         """`value`: it is its own container."""
         return value
 
+    # Keras asks for it by this name.
     def _in_multi_worker_mode(self) -> bool:
         return False
 
@@ -400,6 +403,7 @@ class TPUClusterResolver:
 
 _usual = _Usual()
 _usual_replica = ReplicaContext(_usual)
+# Of the whole program, and so no context variable. A list, to be changed in its place.
 _chosen: list[Strategy] = []
 
 

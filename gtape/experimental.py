@@ -45,6 +45,7 @@ def from_dlpack(array: Any) -> Tensor:
         InvalidArgumentError: it speaks no DLPack, its memory is on a device that gtape does not
             use, or its dtype is none of gtape's.
     """
+    # By its name: before Python 3.13 the type of capsules stands nowhere.
     if type(array).__name__ == "PyCapsule":
         return _from_capsule(array)
     if not hasattr(array, "__dlpack_device__"):
@@ -82,6 +83,7 @@ def from_array(array: Any) -> Tensor:
     """
     if isinstance(array, np.ndarray):
         array_type = CPU.type_of(array.dtype)
+        # Ops would read bytes in the other order as other numbers.
         if not array.dtype.isnative or array_type.dtype is string:
             raise InvalidArgumentError(f"from_array needs numbers in native byte order; got "
                                        f"{array.dtype}. Use tf.constant, which copies")
@@ -90,6 +92,7 @@ def from_array(array: Any) -> Tensor:
         raise InvalidArgumentError(
             f"from_array takes a NumPy array or an object with __cuda_array_interface__; got "
             f"{type(array).__name__}. tf.constant copies lists and numbers")
+    # CuPy's own arrays are taken as they are; others are adopted, which keeps their owner alive.
     owned = any(device.owns(array) for device in probe().devices)
     return wrap(array if owned else _gpu(0).adopt(array))
 

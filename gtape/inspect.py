@@ -46,6 +46,7 @@ def cuda(op: Callable[..., object], wrt: str | Sequence[str] | None = None,
             f"elementwise is in the folder kernels/")
     step = _step(found, wrt, dtypes.as_dtype(dtype))
     types = [t.dtype.name for t in step.types]
+    # What the printer cannot say in CUDA runs by CuPy's functions.
     if not servable(step.outputs, dict(zip(step.params, types))):
         raise InvalidArgumentError(f"{found.name} has no kernel for {types[0]}; CuPy's functions "
                                    f"compute it on a GPU")
@@ -57,6 +58,7 @@ def cuda(op: Callable[..., object], wrt: str | Sequence[str] | None = None,
 def _step(op: Elementwise, wrt: str | Sequence[str] | None, dtype: DType) -> MapDefinition:
     types = [CPU.typed(dtype)] * len(op.params)
     if op.types == "select":
+        # The condition of `where`; the dtype is that of the values.
         types[0] = CPU.typed(dtypes.bool_)
     out = op.out_type(types)
     if wrt is None:

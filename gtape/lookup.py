@@ -117,10 +117,12 @@ class TextFileInitializer(KeyedValues):
 
     def initialize(self, table: StaticHashTable) -> None:
         """Read the file and fill `table`. Raises as `KeyValueTensorInitializer.initialize`."""
+        # Looked at before the file is read.
         full = fillable(table, self)
         both: tuple[list[Any], list[Any]] = ([], [])
         with errors(self._path), open(self._path, "rb") as file:
             for number, line in enumerate(file):
+                # Lines beyond are not read: a vocabulary may be cut by its size.
                 if number == self._size:
                     break
                 text = line.rstrip(b"\r\n")
@@ -157,6 +159,7 @@ class TextFileInitializer(KeyedValues):
 
 def _delimiter(value: str) -> bytes:
     delimiter = as_bytes(value, "TextFileInitializer: the delimiter")
+    # A character may have several bytes; lines are split by all of them.
     if len(delimiter.decode(errors="replace")) != 1:
         raise ValueError(f"TextFileInitializer: the delimiter must be one character; got "
                          f"{shown(value)}")
@@ -174,6 +177,7 @@ def _lines(vocab_size: int | None) -> int | None:
 
 def _offset(value: int) -> int:
     offset = as_int(value, "TextFileInitializer: value_index_offset")
+    # Half of int64's range is left for the numbers of lines.
     if abs(offset) >= 1 << 62:
         raise ValueError(f"TextFileInitializer: value_index_offset must be between -2**62 and "
                          f"2**62, so that int64 holds the sums; got {offset}")
@@ -234,6 +238,7 @@ class StaticVocabularyTable(LookupTable):
                             f"does not fit the words, which are {usual.name}")
         if self._words is not None:
             self._entries = self._words._entries
+        # The last bucket's id must be an int64.
         if len(self._entries) + self._buckets >= 1 << 63:
             raise ValueError(f"StaticVocabularyTable: the ids of {len(self._entries)} words and "
                              f"the buckets must be int64; got num_oov_buckets={self._buckets}")

@@ -141,6 +141,7 @@ def stateless_uniform(shape: IntsLike, seed: TensorLike, minval: TensorLike | No
         ValueError: integers with one bound alone.
     """
     source = _ops.stateless("stateless_uniform", seed)
+    # The whole range of a dtype has no maxval: that would be one more than the largest value.
     if minval is None and maxval is None and _dtypes.as_dtype(dtype).is_integer:
         return _ops.full_integers(source, shape, dtype)
     return _ops.uniform(source, shape, minval, maxval, dtype)
@@ -154,6 +155,7 @@ def stateless_gamma(shape: Any, seed: Any, alpha: object, beta: Any = None,
         InvalidArgumentError: it does not.
     """
     wanted = _dtypes.as_dtype(dtype)
+    # TensorFlow: here `shape` is that of the result, above it comes before the parameters'.
     a = broadcast_to(_ops.convert(alpha, wanted), shape)
     return _ops.gamma(_ops.stateless("stateless_gamma", seed), (), a, beta, dtype)
 

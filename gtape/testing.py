@@ -128,8 +128,10 @@ def check_gradient(op: Any, case: Case, dtype: str = "float64", order: int = 2,
     if op.nondifferentiable or not op.has_gradient:
         return
     arrays = draw(case, dtype, seed)
+    # Another seed than that of the inputs: directions along them would hide errors.
     rng = np.random.default_rng(seed + 1)
     moved = [a.dtype.kind in "fc" and _carries_gradient(op, i) for i, a in enumerate(arrays)]
+    # One random direction sees every partial derivative, at the cost of two evaluations.
     directions = [_direction(rng, a) if move else None for a, move in zip(arrays, moved)]
     if all(d is None for d in directions):
         return
@@ -192,6 +194,7 @@ def _same(a: Tensor, b: Tensor) -> None:
     if a._t.device.is_host or not dtype.is_differentiable:
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
         return
+    # NumPy's finfo does not know bfloat16, which has 8 bits of precision.
     step = 2.0 ** -7 if dtype.name == "bfloat16" else float(
         np.finfo(dtype.real_dtype.np_dtype).eps)
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=64 * step, atol=64 * step)

@@ -33,6 +33,7 @@ class Mirrored(DistributedValues):
     """Values that are alike on all replicas. One replica has plain tensors, and none of these."""
 
 
+# TensorFlow has these below `experimental` only.
 experimental = SimpleNamespace(
     TensorLike=TensorLike, Callable=Callable, GenericFunction=Function,
     PolymorphicFunction=Function, ConcreteFunction=ConcreteFunction,

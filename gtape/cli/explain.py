@@ -37,6 +37,7 @@ def _explaining(explanations: list[str]) -> Iterator[None]:
 
     with warnings.catch_warnings():
         ordinary = warnings.showwarning
+        # Python shows a warning of a line once; here each call has an explanation of its own.
         warnings.simplefilter("always", GradientNoneWarning)
         warnings.showwarning = show
         with tf.explain_none("warn"):
@@ -48,6 +49,7 @@ def as_program(script: Path, arguments: Sequence[str]) -> Iterator[None]:
     """Inside, `sys.argv` and `sys.path` are those of `python SCRIPT arguments`."""
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(script), *arguments]
+    # As Python does for a script, so that it finds the modules beside it.
     sys.path.insert(0, str(script.resolve().parent))
     try:
         yield

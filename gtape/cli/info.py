@@ -37,6 +37,7 @@ def versions() -> dict[str, str]:
 
 def conflicts(found: dict[str, str]) -> list[str]:
     """What cannot work together among the versions."""
+    # The wheels of CuPy install one and the same folder.
     wheels = [name for name in _CUPY if name in found]
     if len(wheels) < 2:
         return []
@@ -65,6 +66,7 @@ def chosen() -> str | None:
 def host_memory() -> dict[str, int]:
     """Bytes of main memory, as far as the system tells: 'total', and 'available' on Linux."""
     found = {}
+    # Windows has no sysconf, and not every system has this name.
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         found["total"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     meminfo = Path("/proc/meminfo")

@@ -26,11 +26,13 @@ def status(run: Callable[[], int]) -> int:
         try:
             return run()
         finally:
+            # Here, where its errors are caught; Python would flush at its end, and exit with 120.
             sys.stdout.flush()
     except BrokenPipeError:
         _abandon()
         return INTERRUPTED
     except OSError as error:
+        # Errors with a file are the program's own, and no matter of its output.
         if error.filename is not None or error.errno not in _LOST:
             raise
         _abandon()
@@ -52,6 +54,7 @@ def _prepare() -> None:
 def environment() -> dict[str, str]:
     """What makes Python programs that a command starts write as it does itself."""
     coding = getattr(sys.stdout, "encoding", None)
+    # Children would choose an encoding of their own in a pipe.
     return {} if not coding or _is_utf8(sys.stdout) else {
         "PYTHONIOENCODING": f"{coding}:backslashreplace"}
 
@@ -62,6 +65,7 @@ def _is_utf8(stream: object) -> bool:
 
 def _abandon() -> None:
     """Write no more to standard output: the interpreter would fail again flushing the rest."""
+    # The descriptor, and not sys.stdout, whose buffer still holds what could not be written.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -32,6 +32,7 @@ def execute(options: argparse.Namespace) -> int:
     if not options.module and not Path(options.program).is_file():
         raise CommandError(f"{options.program} is not a file; give the program to run, or "
                            f"-m and the name of a module")
+    # Late, for what it loads of Keras' engine other commands do not need.
     from gtape.cli import stand_in
 
     try:
@@ -61,6 +62,7 @@ def _status(program: Callable[[], object]) -> int:
     try:
         program()
     except Exception as error:
+        # A user sees the traceback of the program, as if Python ran it.
         _forget_own_frames(error)
         traceback.print_exception(error)
         return 1

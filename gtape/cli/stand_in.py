@@ -32,6 +32,7 @@ class _LoadedModule:
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
+        # The import system has put the finder's spec in its place.
         module.__spec__ = self._spec
 
 
@@ -46,6 +47,7 @@ def install() -> ModuleType:
         raise EngineError("TensorFlow is imported already in this process; gtape can only stand in "
                           "for it in a process that has not imported it")
     if _finder not in sys.meta_path:
+        # Before all others, or an installed TensorFlow would be found.
         sys.meta_path.insert(0, _finder)
     binding.keras()
     return stand_in

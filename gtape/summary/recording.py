@@ -92,6 +92,8 @@ def _settings(step: object,
 
     What came into force in this trace holds for it; the rest is found when a summary is made.
     """
+    # What was set outside of this trace is looked up at each call, as a writer that is opened for
+    # every epoch asks for; what the function itself sets is part of it.
     tracer = tracer_now()
     inputs: list[Tensor] = []
 
@@ -102,6 +104,7 @@ def _settings(step: object,
         value = given.value() if callable(given.value) else given.value
         if not isinstance(value, (Tensor, Readable)):
             return lambda arrays: value
+        # Its value at the call, not at the trace: a step is a Variable that counts.
         inputs.append(convert(value))
         place = len(inputs) - 1
         return lambda arrays: arrays[place]
@@ -186,6 +189,7 @@ def _checked(metadata: Any) -> SummaryMetadata | None:
     none."""
     if metadata is None:
         return None
+    # TensorBoard's own plugins give messages of the protobuf package.
     content = metadata
     if hasattr(type(metadata), "SerializeToString"):
         content = metadata.SerializeToString()

@@ -65,12 +65,15 @@ def buckets_of(values: np.ndarray, count: int) -> np.ndarray:
 
     Of no values all are zero; of one value, several times, the last bucket has it.
     """
+    # A number of buckets comes from the program, and may be any.
     with room_for("histogram", Spec((count, 3), dtypes.float64)):
         buckets = np.zeros((count, 3))
+    # Edges at infinity make no widths.
     values = values[np.isfinite(values)]
     if not values.size or not count:
         return buckets
     low, high = values.min(), values.max()
+    # Buckets of the width 0 would divide by it.
     if low == high:
         buckets[:, :2] = low
         buckets[-1, 2] = values.size
@@ -248,6 +251,7 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: object
         graph: False keeps none.
         profiler, profiler_outdir: taken for TensorFlow's sake; nothing is profiled.
     """
+    # What an earlier call gathered is dropped.
     trace_off()
     _tracing.append([])
     if graph:

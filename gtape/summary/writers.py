@@ -112,6 +112,7 @@ class Setting(NamedTuple):
     tracer: Any
 
 
+# A writer that is the default in one thread is not in another, as in TensorFlow.
 class _State(threading.local):
     """What is in force in this thread."""
 
@@ -194,6 +195,7 @@ class _FileWriter(SummaryWriter):
 
     def __init__(self, folder: str, most: int, seconds: float, suffix: str) -> None:
         makedirs(folder)
+        # TensorBoard reads all files of a folder whose names have "tfevents" in them.
         host = platform.node() or "localhost"
         name = (f"events.out.tfevents.{int(time.time())}.{host}.{os.getpid()}."
                 f"{next(_numbers)}{suffix}")
@@ -219,6 +221,7 @@ class _FileWriter(SummaryWriter):
         with self._lock:
             self._file.write(event)
             self._waiting += 1
+        # Outside of the lock, which `flush` takes itself.
         if self._waiting >= self._most or time.monotonic() - self._flushed > self._seconds:
             self.flush()
 

@@ -48,6 +48,7 @@ class Checkpoint(ObjectHolder):
         self._objects: dict[str, Any] = {}
         self._root = root
         self._counter: Any = None
+        # Numbers are given and files written in turns: two threads must not write one file.
         self._turn = lock()
         if not (root is None or isinstance(root, (Module, ObjectHolder, Mapping))
                 or keras_objects.is_layer(root)):
@@ -126,6 +127,7 @@ class Checkpoint(ObjectHolder):
             try:
                 counter.assign(before + 1)
                 yield before + 1
+            # A save that failed, or was interrupted, does not count: its number is free again.
             except BaseException:
                 counter.assign(before)
                 raise
@@ -185,6 +187,7 @@ class Checkpoint(ObjectHolder):
 
 
 def _require_trackable(name: str, value: object) -> None:
+    # When it is given and not when it is saved: hours of training may lie between.
     if not is_trackable(value, name):
         raise ValueError(
             f"a Checkpoint cannot save '{name}': {type(value).__name__} {shown(value)}. It takes "

@@ -48,6 +48,7 @@ class ObjectGraph:
 
     def _visit(self, path: str, value: Any) -> Iterator[tuple[str, object]]:
         """Note a value, unless it is known already; what it holds."""
+        # Two objects may be views of one buffer, as in shared layers; it is saved once.
         shared = value._resource_() if is_variable(value) else value
         if id(shared) in self._seen:
             return
@@ -96,6 +97,7 @@ def python_state(value: object) -> PythonState | None:
     """How a value that is no tensor is saved; None when there is no way."""
     if isinstance(value, PythonState):
         return value
+    # NumPy's class has no place for methods of ours.
     if isinstance(value, np.random.Generator):
         return NumPyState(value)
     return None
@@ -110,6 +112,7 @@ def is_trackable(value: object, path: str, holders: tuple[object, ...] = ()) -> 
         return True
     if not isinstance(value, (Mapping, *_SEQUENCES)):
         return False
+    # Without end otherwise. Modules that hold each other are no circle: each is visited once.
     if any(value is holder for holder in holders):
         raise ValueError(f"a Checkpoint takes lists and dicts that do not hold themselves; "
                          f"'{path}' is a {type(value).__name__} that it is in. Take it out")
@@ -146,6 +149,7 @@ def _sorted_items(mapping: Mapping[Any, Any]) -> list[tuple[str, object]]:
 
 def _of_keras(value: Any) -> Iterator[tuple[str, object]]:
     """The attributes of an object of Keras, then what it tracks and no attribute holds."""
+    # By attributes first, whose names are the user's; Keras' own lists name by numbers.
     attributes = keras_objects.attributes(value)
     yield from _sorted_items(attributes)
     held: dict[int, Any] = {}

@@ -78,6 +78,7 @@ def attributes(value: Any) -> Mapping[str, object]:
         return {str(i): variable for i, variable in enumerate(value.variables)}
     if isinstance(value, keras.random.SeedGenerator):
         return {"state": value.state}
+    # Not getattr of each: properties compute, and some of Keras' raise before a build.
     own = vars(value)
     shown = {public(name, own): held for name, held in own.items() if name not in _NOT_SAVED}
     if isinstance(value, (keras.layers.StringLookup, keras.layers.IntegerLookup)):
@@ -85,6 +86,7 @@ def attributes(value: Any) -> Mapping[str, object]:
         shown["vocabulary"] = Vocabulary(value)
     if isinstance(value, keras.layers.Discretization):
         shown["bin_boundaries"] = Boundaries(value)
+    # Sequential and functional models hold their layers in lists that are not saved.
     if "_functional" in own or "_operations" in own:
         shown["layers"] = value.layers
     return shown
@@ -103,6 +105,7 @@ def others(value: Any, attributes: Mapping[str, object], held: Mapping[int, obje
     if is_layer(value):
         for variable in (*value._trainable_variables, *value._non_trainable_variables):
             if id(variable) not in held:
+                # Keras gives several variables of a layer one name.
                 name = variable.name
                 while name in attributes or name in missed:
                     name += "_"
@@ -132,10 +135,12 @@ def optimizer_variables(optimizer: Any) -> list[tuple[str, int | None, Any]]:
     own = {id(variable): i for i, variable in enumerate(optimizer._variables)}
     count = len(optimizer._trainable_variables)
     named: list[tuple[str, int | None, Any]] = []
+    # Sorted, as everything in a file: attributes stand in the order in which they were set.
     for name, value in sorted(vars(optimizer).items()):
         shown = public(name, vars(optimizer))
         if name in _NOT_SAVED:
             continue
+        # Popped, so that what two attributes hold has one name, the first in order.
         if is_variable(value) and own.pop(id(value), None) is not None:
             named.append((shown, None, value))
         elif isinstance(value, list) and len(value) == count:

@@ -23,6 +23,7 @@ from gtape.train.stored import SUFFIX, permitted
 
 #: The name of the file.
 LIST = "checkpoint"
+# ASCII, since \d fits the digits of all scripts. DOTALL, since names may have any character.
 _NUMBERED = re.compile(r"(.+)-(\d+)" + re.escape(SUFFIX), re.DOTALL | re.ASCII)
 
 
@@ -51,6 +52,7 @@ def saved_in(folder: Path, name: str | None = None, list_name: str | None = None
 
 
 def _ordered(present: dict[str, Path], known: list[str], name: str | None) -> list[Path]:
+    # The list may name what was removed by hand, and lack what was written just before a kill.
     listed = [n for n in known if n in present]
     unlisted = sorted(present.keys() - set(listed), key=lambda n: (_number_of(present[n]), n))
     files = [present[n] for n in (*listed, *unlisted)]
@@ -60,6 +62,7 @@ def _ordered(present: dict[str, Path], known: list[str], name: str | None) -> li
 def _listed(file: Path) -> list[str]:
     try:
         names = json.loads(file.read_text("utf-8"))["checkpoints"]
+    # A list that is damaged is as good as none: files are then ordered by their numbers.
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return []
     return [*dict.fromkeys(n for n in names if isinstance(n, str))] if isinstance(
@@ -167,6 +170,7 @@ class CheckpointManager:
         if given is not None and given < 0:
             raise ValueError(f"checkpoint_number must be 0 or more; got {given}")
         with self._turn:
+            # In the turn, since another thread may have saved a moment ago.
             if check_interval and not self._due():
                 return None
             # Before anything is written: what cannot be listed cannot be kept in order.
@@ -174,6 +178,7 @@ class CheckpointManager:
             with self._checkpoint.counted() as count:
                 file = self._folder / f"{self._name}-{count if given is None else given}{SUFFIX}"
                 self._checkpoint.write(file)
+            # Only now, when the new one is on the disk.
             self._tidy([other for other in before if other != file], file)
             if self._steps is not None:
                 self._saved_at = int(self._steps)
@@ -192,6 +197,7 @@ class CheckpointManager:
         ours = [file for file in others if name_of(file) == self._name]
         surplus = 0 if self._keep is None else max(0, len(ours) + 1 - self._keep)
         gone = [file for file in ours[:surplus] if _removed(file)]
+        # Parts of files that killed processes left; if they cannot be listed they stay a while.
         with contextlib.suppress(OSError):
             for start in (f"{self._name}-", LIST):
                 for part in abandoned(self._folder, start):

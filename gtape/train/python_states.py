@@ -49,6 +49,7 @@ class NumPyState(PythonState):
 def _plain(state: object) -> Any:
     if isinstance(state, dict):
         return {key: _plain(value) for key, value in state.items()}
+    # JSON has no arrays, and the Mersenne Twister's state is one.
     if isinstance(state, np.ndarray):
         return {"array": state.tolist(), "dtype": state.dtype.name}
     return int(state) if isinstance(state, np.integer) else state
@@ -86,18 +87,22 @@ class Vocabulary(PythonState):
     def deserialize(self, string_value: str) -> None:
         """Give the layer these words. Raises ValueError, TypeError: the text is no vocabulary, or
         not one of this layer. RuntimeError: the number of words cannot change any more."""
+        # A model in use may not change its number of words; the same words are no change.
         if string_value == self.serialize():
             return
         layer, content = self._layer, json.loads(string_value)
         table = layer.lookup_table
         if content is None:
             table._empty()
+            # Keras notes here that the number of words is fixed.
             layer._frozen_vocab_size = None
             return
         words, weights = content
         # A text would be the path of a file.
         if not isinstance(words, list):
             raise ValueError(f"a vocabulary must be a list; got {words!r}")
+        # Keras makes a new table of the words. Traced functions hold the one that was there, so
+        # that it stays, and becomes what the new one is.
         try:
             layer.set_vocabulary(words, weights)
         finally:

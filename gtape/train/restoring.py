@@ -59,6 +59,7 @@ def _kept(optimizer: Any) -> Callable[[], None]:
     inner = [_kept(held) for _, held in optimizers_in(optimizer)]
     attributes = dict(vars(optimizer))
     tracked = {name: set(ids) for name, ids in optimizer._tracker.stored_ids.items()}
+    # The lists themselves are kept, since Keras holds them in several places.
     contents = [(held, held.copy()) for held in attributes.values()
                 if isinstance(held, (list, dict))]
 
@@ -113,6 +114,7 @@ def _to_build(graph: ObjectGraph, recorded: Mapping[str, Sequence[str]],
     for path, optimizer in graph.optimizers.items():
         names = recorded.get(path, ())
         variables = [graph.variables[name] for name in names if name in graph.variables]
+        # Names twice, or unknown: slots made for them would be another optimizer's.
         if not optimizer.built and variables and len(variables) == len(set(names)) == len(names):
             yield optimizer, variables
 
@@ -137,6 +139,7 @@ def restore(roots: Mapping[str, object], stored: Stored, path: Path) -> Match:
     object does not take its state; all have their old ones again.
     """
     graph = ObjectGraph(roots)
+    # Tapes and traces around a restore must not record it.
     with paused(), _built(_to_build(graph, stored.optimizers)):
         targets = Targets(graph)
         match = _matched(targets, stored)
@@ -145,6 +148,7 @@ def restore(roots: Mapping[str, object], stored: Stored, path: Path) -> Match:
     with paused():
         for name in match.common:
             if name in stored.arrays:
+                # Not read back: the value would be copied, and thrown away.
                 targets.arrays[name].assign(stored.arrays[name], read_value=False)
         for layer in graph.layers.values():
             keras_objects.settle(layer)
@@ -160,6 +164,7 @@ def _matched(targets: Targets, stored: Stored) -> Match:
 
 
 def _check(arrays: Mapping[str, Any], stored: Stored, match: Match, path: Path) -> None:
+    # All of them, so that one look at the message says what to change.
     wrong = []
     for name in match.common:
         if (name in arrays) != (name in stored.arrays):
@@ -207,12 +212,14 @@ def values_kept_on_failure(variables: Iterable[Any]) -> Iterator[None]:
 
 
 def _take_states(states: Mapping[str, PythonState], texts: Mapping[str, str], path: Path) -> None:
+    # Taken of all before the first is changed: `deserialize` of one may change another.
     before = {name: state.serialize() for name, state in states.items() if name in texts}
     taken: list[str] = []
     try:
         for name in before:
             taken.append(name)
             states[name].deserialize(texts[name])
+    # Ctrl-C too leaves the states as they were.
     except BaseException as error:
         changed = [name for name in reversed(taken) if not _put_back(states[name], before[name])]
         if not isinstance(error, Exception):
@@ -292,6 +299,7 @@ class RestoreStatus:
                                  f"{'; '.join(texts)}. {_ADVICE}")
 
     def __del__(self) -> None:
+        # Also called where __init__ did not get so far; an error here would be printed and lost.
         if not self.__dict__.get("_asked", True) and self._match is not None:
             warnings.warn(f"the checkpoint '{self._path}' was restored in part. "
                           f"{'; '.join(differences(self._match))}. {_ADVICE}; if this is meant, "

@@ -28,6 +28,7 @@ from gtape.core.safetensors_files import checksum
 SUFFIX = ".safetensors"
 #: One entry of the header's metadata holds everything, so that equal states give equal files.
 _KEY = "gtape.checkpoint"
+# Raised when files change so that versions before cannot read them.
 _FORMAT = 1
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -63,6 +64,7 @@ def with_suffix(path: object) -> Path:
 def _header(stored: Stored) -> str:
     checksums = {name: checksum(name, array) for name, array in stored.arrays.items()}
     states = {"states": stored.states, "optimizers": stored.optimizers}
+    # As text within the header: the checksum is of these very characters.
     text = json.dumps(states, sort_keys=True)
     return json.dumps({"format": _FORMAT, "checksums": checksums, "python": text,
                        "python_checksum": zlib.crc32(text.encode())}, sort_keys=True)
@@ -76,6 +78,7 @@ def write(stored: Stored, path: Path) -> None:
         PermissionDeniedError: the folder may not be written to.
         OSError: anything else that the system reports, such as a full disk, with the path.
     """
+    # safetensors holds arrays row by row, and takes no strides.
     arrays = {name: np.asarray(array, order="C") for name, array in stored.arrays.items()}
     header = _header(Stored(arrays, stored.states, stored.optimizers))
     content = safetensors_files.serialized(arrays, {_KEY: header})
@@ -133,6 +136,7 @@ def _verified(path: Path, arrays: dict[str, np.ndarray], metadata: str) -> Store
                                                                      dict).items()}
         optimizers = {name: [_typed(variable, str) for variable in _typed(variables, list)]
                       for name, variables in _typed(python["optimizers"], dict).items()}
+    # RecursionError: JSON that nests too deeply, which only a damaged or hostile file has.
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise DataLossError(f"the header of the checkpoint '{path}' is damaged: "
                             f"{error!r}") from error
@@ -146,6 +150,7 @@ def _verified(path: Path, arrays: dict[str, np.ndarray], metadata: str) -> Store
 
 def _typed(value: object, kind: type) -> Any:
     if not isinstance(value, kind):
+        # Cut, since a damaged header may hold anything, of any length.
         raise TypeError(f"{value!r:.40} in the place of a {kind.__name__}")
     return value
 
