@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numbers
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gtape._names import lacking as _lacking
+from gtape.core.annotations import TensorLike
 from gtape.core.formatting import shown
-
-if TYPE_CHECKING:
-    from gtape.core.annotations import TensorLike
 
 __all__ = ["as_bytes", "as_str", "as_str_any", "as_text", "bytes_or_text_types", "complex_types",
            "integral_types", "path_to_str", "real_types"]

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gtape._names import lacking as _lacking
 from gtape.core import nest
+from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.context import tracer_now
 from gtape.core.convert import convert
 from gtape.core.device import current_device, on
@@ -25,9 +26,6 @@ from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import Tensor
 from gtape.devices.placing import device_named
 from gtape.ops.reductions.reductions import reduce_mean, reduce_sum
-
-if TYPE_CHECKING:
-    from gtape.core.annotations import IntsLike, TensorLike
 
 __all__ = [
     "DistributedDataset", "DistributedIterator", "DistributedValues", "InputContext",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gtape._names import lacking as _lacking
+from gtape.core.annotations import DTypeLike, TensorLike
 from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype, int64, string
 from gtape.core.errors import InvalidArgumentError
@@ -26,9 +27,6 @@ from gtape.ops.indexing.lookup_tables import (
 from gtape.ops.text.hashes import fingerprints
 from gtape.ops.text.numerals import to_number
 from gtape.ops.text.steps import array_of
-
-if TYPE_CHECKING:
-    from gtape.core.annotations import DTypeLike, TensorLike
 
 __all__ = [
     "KeyValueTensorInitializer", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex",

@@ -7,9 +7,10 @@ of the seeds and of its position. `set_seed(n)` restarts the sequence that the f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
 
 from gtape.core import dtypes as _dtypes
+from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 from gtape.core.spec import Spec as _Spec
 from gtape.core.spec import room_for as _room_for
 from gtape.core.tensor import Tensor
@@ -25,9 +26,6 @@ from gtape.ops.random.generator import (
 )
 from gtape.ops.random.streams import set_seed
 from gtape.ops.shape.layout import broadcast_to
-
-if TYPE_CHECKING:
-    from gtape.core.annotations import DTypeLike, IntsLike, TensorLike
 
 __all__ = [
     "Algorithm", "Generator", "categorical", "create_rng_state", "fold_in", "gamma",

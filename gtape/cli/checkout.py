@@ -65,7 +65,6 @@ def chosen(known: dict[str, CheckoutProgram], names: Sequence[str], what: str,
 
 
 def show(known: dict[str, CheckoutProgram]) -> None:
-    """One line for each program."""
     width = max(map(len, known), default=0)
     for name, program in known.items():
         print(f"{name:<{width}}  {program.summary}")

@@ -178,7 +178,6 @@ def _bill(rows: Sequence[HeldBytes], batch_size: int) -> str:
 
 
 def _page(run: _DigitsRun, evaluation: Evaluation, outcome: DigitsOutcome) -> str:
-    """The whole report as HTML text."""
     options, size = run.options, run.options.batch_size
     length = f"--steps {options.steps}" if options.steps else f"--epochs {options.epochs}"
     numbers = [("held-out accuracy", f"{outcome.accuracy:.1%}"), ("device", outcome.device),

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from math import cos, pi, sqrt
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import gtape as tf
+from gtape.core.tensor import Tensor
 from gtape.demo.training import DemoError, make_step, mean_loss, require
-
-if TYPE_CHECKING:
-    from gtape.core.tensor import Tensor
 
 SIDE = 8
 CLASSES = 10

@@ -156,7 +156,6 @@ def _planned(options: GptOptions, text: Text, latest: str | None) -> TrainingPla
 
 
 def _page(options: GptOptions, run: _GptRun, held_out: float, sample: str) -> str:
-    """The whole report as HTML text."""
     plan, text, record = run.plan, run.text, run.record
     numbers = [("held-out loss", f"{held_out:.3f}"),
                ("bits per character", f"{held_out / math.log(2):.2f}"),

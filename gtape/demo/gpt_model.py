@@ -13,16 +13,14 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import gtape as tf
+from gtape.core.tensor import Tensor
 from gtape.demo.training import DemoError, mean_loss
 from gtape.train.experimental import PythonState
-
-if TYPE_CHECKING:
-    from gtape.core.tensor import Tensor
 
 #: With this order of the pages, characters are about as hard to guess in both parts.
 _SPLIT_SEED = 5

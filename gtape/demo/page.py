@@ -52,7 +52,6 @@ def figure(drawing: str, caption: str) -> str:
 
 
 def row(parts: Sequence[str], css: str = "row") -> str:
-    """Parts side by side."""
     return f'<div class="{css}">{"".join(parts)}</div>'
 
 
@@ -69,7 +68,6 @@ def facts(found: Sequence[tuple[str, str]]) -> str:
 
 
 def document(title: str, body: str) -> str:
-    """The whole page."""
     return (f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
             f'<meta name="viewport" content="width=device-width,initial-scale=1">'
             f"<title>gtape: {escape(title)}</title><style>{_STYLE}</style></head>"

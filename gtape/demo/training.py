@@ -14,14 +14,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from platform import python_version
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 
 import gtape as tf
-
-if TYPE_CHECKING:
-    from gtape.core.tensor import Tensor
+from gtape.core.tensor import Tensor
 
 
 class DemoError(RuntimeError):
@@ -120,40 +118,43 @@ def make_step(model: Any, optimizer: Any, eager: bool) -> Callable[[Any, Any], A
 _PLAIN_LINES = 10
 
 
-class Progress(Protocol):
-    """Is told of every step, and of what is to be shown besides the loss."""
+class Progress:
+    """Is told of every step, and of what is to be shown besides the loss, within a block."""
 
-    def step(self, number: int, loss: float) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-
-class PlainLines:
-    """About ten lines in all, for logs and pipes."""
-
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._every = max(1, steps // _PLAIN_LINES)
-        self._note = ""
-
-    def __enter__(self) -> PlainLines:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        pass
+        """Nothing is left to show."""
+
+    def step(self, number: int, loss: float) -> None:
+        raise NotImplementedError
+
+    def note(self, text: str) -> None:
+        raise NotImplementedError
+
+
+class PlainLines(Progress):
+    """About ten lines in all, for logs and pipes."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps, self._note = steps, ""
+        self._every = max(1, steps // _PLAIN_LINES)
 
     def step(self, number: int, loss: float) -> None:
         if number % self._every == 0 or number == self._steps:
+            # Flushed: a pipe would keep the lines until the end.
             print(f"step {number}/{self._steps}  loss {loss:.4f}{self._note}", flush=True)
 
     def note(self, text: str) -> None:
         self._note = f"  {text}"
 
 
-class LiveBar:
+class LiveBar(Progress):
     """One line that redraws itself, by rich."""
 
     def __init__(self, steps: int) -> None:
+        # Here, since Keras brings it, and only a terminal shows it.
         from rich import progress
 
         text = progress.TextColumn
@@ -163,11 +164,12 @@ class LiveBar:
             progress.TimeElapsedColumn())
         self._task = self._bar.add_task("", total=steps, loss=float("nan"), note="")
 
-    def __enter__(self) -> LiveBar:
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
+        # After an error too: without it the terminal's cursor stays hidden.
         self._bar.stop()
 
     def step(self, number: int, loss: float) -> None:
@@ -177,6 +179,6 @@ class LiveBar:
         self._bar.update(self._task, note=text)
 
 
-def progress(steps: int) -> AbstractContextManager[Progress]:
+def progress(steps: int) -> Progress:
     """The display that suits standard output."""
     return LiveBar(steps) if sys.stdout.isatty() else PlainLines(steps)

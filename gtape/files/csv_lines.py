@@ -199,7 +199,6 @@ class Reader:
 
 
 def _reader(column: CsvColumn, form: Format, number: int) -> Callable[[bytes], object]:
-    """What makes a value of a field."""
     dtype, default = column
     convert_text = _CONVERTERS[dtype.name]
 
@@ -321,7 +320,6 @@ def decode_csv(records: TensorLike, record_defaults: TensorLike, field_delim: st
 
 
 def _placed(reader: Reader, records: Sequence[bytes]) -> InvalidArgumentError:
-    """The error that says which record cannot be read."""
     for i, record in enumerate(records):
         try:
             reader.values(record)

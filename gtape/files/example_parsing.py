@@ -313,7 +313,6 @@ class Parser:
         return whole[0] if self._single else whole
 
     def _placed(self, name: str, feature: SparseFeature, dtype: DType) -> SparseTensor:
-        """The SparseTensor of a SparseFeature."""
         indices = _index_keys(feature)
         sizes = np.atleast_1d(feature.size).tolist()
         held = self._examples.column(feature.value_key, dtype)

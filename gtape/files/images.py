@@ -47,7 +47,6 @@ def _checked(channels: int | None, allowed: tuple[int, ...], what: str) -> int:
 
 
 def _any(content: bytes, channels: int, wide: bool, animations: bool) -> np.ndarray:
-    """The pixels of a picture of any format."""
     kind = format_of(content)
     if kind in ("GIF", "WEBP"):
         _checked(channels, (0, 3) if kind == "GIF" else (0, 3, 4), kind)
@@ -62,7 +61,6 @@ def _any(content: bytes, channels: int, wide: bool, animations: bool) -> np.ndar
 
 def _one(content: bytes, channels: int, name: str, wide: bool = False,
          ratio: int = 1) -> np.ndarray:
-    """The pixels of a JPEG, PNG or GIF file of one picture."""
     kind = format_of(content)
     if kind in ("BMP", "WEBP"):
         raise InvalidArgumentError(f"Trying to decode {kind} format using a wrong op. Use "

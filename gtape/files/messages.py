@@ -10,16 +10,14 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from gtape.core.annotations import TensorLike
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.files import wire
-
-if TYPE_CHECKING:
-    from gtape.core.annotations import TensorLike
 
 _DEFAULTS = {"int": 0, "bool": False, "text": "", "bytes": b"", "float": 0.0, "double": 0.0}
 _FORMATS: dict[str, tuple[str, np.dtype, int]] = {

@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from gtape.core.formatting import shown
 from gtape.files.paths import errors, local
 from gtape.files.streams import WINDOWS, Stream, compression
 from gtape.ops.arguments import as_int
-
-if TYPE_CHECKING:
-    from gtape.core.annotations import TensorLike
 
 # Castagnoli's, its bits reversed: the lowest bit is the highest power, as in every reader of files.
 _POLYNOMIAL = 0x82F63B78
@@ -227,7 +224,6 @@ class TFRecordWriter:
             raise FailedPreconditionError(f"the writer of '{self._path}' is closed")
 
     def _put(self) -> None:
-        """Write the records that are held."""
         if not self._held:
             return
         # Emptied first: what fails to be written must not be written again by `close`.

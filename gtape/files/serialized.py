@@ -106,7 +106,6 @@ def decoded(message: bytes | memoryview, dtype: DType | None = None) -> tuple[np
 
 
 def _shape(message: memoryview) -> tuple[int, ...]:
-    """The lengths in a TensorShapeProto."""
     lengths = []
     for number, kind, value in wire.fields(message, _WHAT):
         # unknown_rank.
@@ -126,7 +125,6 @@ def _shape(message: memoryview) -> tuple[int, ...]:
 
 
 def _single(rows: list[tuple[int, int, Any]], name: str, dtype: DType) -> np.ndarray:
-    """The values that stand one by one."""
     wanted, stored = _FIELDS[name]
     parts = []
     for number, kind, value in rows:
@@ -243,7 +241,6 @@ def _of_one_length(flat: list[bytes], dtype: dtypes.DType) -> np.ndarray:
 
 
 def _numbers(rows: np.ndarray, dtype: dtypes.DType, little_endian: bool) -> np.ndarray:
-    """The numbers in rows of bytes."""
     if dtype.is_bool:
         return rows != 0
     # The two parts of a complex number are turned each by itself.

@@ -58,7 +58,6 @@ def parsed(content: bytes) -> Sound:
 
 
 def _format(part: bytes) -> tuple[int, int]:
-    """The number of channels and the rate."""
     if len(part) < 16:
         raise _wrong(f"a format of {len(part)} bytes")
     code, channels, rate, _, _, bits = _HEAD.unpack_from(part)

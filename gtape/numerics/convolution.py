@@ -106,11 +106,10 @@ def check_channels(in_shape: Sizes, filter_shape: Sizes, groups: int) -> None:
     *_, depth, features = filter_shape
     if in_shape[-1] != groups * depth or features % groups:
         raise ValueError(
-            "convolution: the input's channels must equal groups times the filter's depth, and "
+            f"convolution: the input's channels must equal groups times the filter's depth, and "
             f"groups must divide the filter's outputs; got input {tuple(in_shape)}, filter "
             f"{tuple(filter_shape)}, groups {groups}; a filter is [*size, channels / groups, "
-            "outputs], channels last"
-        )
+            f"outputs], channels last")
 
 
 def _columns(windows: Array, rank: int, groups: int) -> Array:
@@ -218,7 +217,6 @@ def _cached(xp: ModuleType, y: Array) -> Iterator[slice]:
 def _check_depthwise(in_shape: Sizes, filter_shape: Sizes) -> None:
     if in_shape[-1] != filter_shape[-2]:
         raise ValueError(
-            "depthwise convolution: the filter must have one row per input channel; got input "
+            f"depthwise convolution: the filter must have one row per input channel; got input "
             f"{tuple(in_shape)}, filter {tuple(filter_shape)}; a depthwise filter is [*size, "
-            "channels, multiplier]"
-        )
+            f"channels, multiplier]")

@@ -68,9 +68,7 @@ def _scramble(xp: ModuleType, key: Key, counters: Array, high: int, result: Arra
     c, d = (xp.full_like(counters, part) for part in (high & MASK32, high >> 32))
     product_a, product_c = xp.empty_like(a), xp.empty_like(a)
     for turn in range(ROUNDS):
-        key_a, key_c = (
-            xp.uint64((word + turn * weyl) & MASK32) for word, weyl in zip(key, WEYL, strict=True)
-        )
+        key_a, key_c = (xp.uint64((word + turn * weyl) & MASK32) for word, weyl in zip(key, WEYL))
         # Into arrays that are made once, and not in each of ten rounds.
         xp.multiply(a, xp.uint64(MULTIPLIERS[0]), out=product_a)
         xp.multiply(c, xp.uint64(MULTIPLIERS[1]), out=product_c)
@@ -118,10 +116,8 @@ def uniform_int(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTyp
     """Integers in [low, high): a 64-bit word modulo the range, so each value's probability is
     right to (high - low) * 2**-64.  Raises ValueError for an empty range."""
     if low >= high:
-        raise ValueError(
-            f"uniform integers need low < high; got low {low}, high {high}; the range is "
-            "[low, high), so high is one more than the largest value"
-        )
+        raise ValueError(f"uniform integers need low < high; got low {low}, high {high}; the range "
+                         f"is [low, high), so high is one more than the largest value")
     span = xp.uint64((high - low) % 2**64)
     raw = bits64(xp, key, offset, prod(shape))
     steps = raw % span if span else raw
@@ -131,8 +127,7 @@ def uniform_int(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTyp
 
 def normal(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, mean: float = 0.0,
            stddev: float = 1.0) -> Array:
-    """Normal values by pairs of uniform ones: see `box_muller`.  Reaches 5.6 standard deviations.
-    """
+    """Normal values by `normal_pairs` of uniform ones.  Reaches 5.6 standard deviations."""
     dtype = np.dtype(dtype)
     count = prod(shape)
     half = (count + 1) // 2
@@ -162,8 +157,8 @@ def bernoulli(xp: ModuleType, key: Key, offset: int, shape: Shape, probability: 
     """bool: True with `probability`, rounded to a multiple of 2**-23: where a float32 `uniform`
     is at least 1 - probability."""
     threshold = xp.uint32(round((1.0 - min(max(probability, 0.0), 1.0)) * 2**23))
-    return ((words(xp, key, offset, prod(shape)) & xp.uint32(2**23 - 1)) >= threshold
-            ).reshape(shape)
+    steps = words(xp, key, offset, prod(shape)) & xp.uint32(2**23 - 1)
+    return (steps >= threshold).reshape(shape)
 
 
 def categorical(xp: ModuleType, key: Key, offset: int, logits: Array, samples: int) -> Array:
@@ -261,8 +256,7 @@ def _log(xp: ModuleType, x: Array) -> Array:
 
 
 def _sine_and_cosine(xp: ModuleType, turns: Array) -> tuple[Array, Array]:
-    """sin and cos of 2 pi turns, turns in [0, 1): exact quarters, and Taylor's series in between.
-    """
+    """sin and cos of 2 pi turns in [0, 1): exact quarters, and Taylor's series in between."""
     real = turns.dtype.type
     name, _, _, _, odd, even = _FORMS[turns.dtype.itemsize]
     quarters = turns * real(4)

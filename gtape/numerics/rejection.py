@@ -59,9 +59,8 @@ def poisson(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLik
         large = _accepted(xp, key, offset, _poisson_attempt, xp.maximum(means, INVERSION_MEAN))
         u = _unit(xp, counter_words(xp, key, _counters(xp, offset, means.size)))[:, 3]
         small_mean = xp.minimum(means, INVERSION_MEAN)
-        small = _inverted(
-            xp, u, xp.exp(-small_mean), lambda k, p: p * (small_mean / k), INVERSION_TERMS
-        )
+        small = _inverted(xp, u, xp.exp(-small_mean), lambda k, p: p * (small_mean / k),
+                          INVERSION_TERMS)
     return xp.where(means < INVERSION_MEAN, small, large).astype(dtype).reshape(shape)
 
 
@@ -83,9 +82,8 @@ def binomial(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLi
         u = _unit(xp, counter_words(xp, key, _counters(xp, offset, n.size)))[:, 3]
         odds, trials = xp.where(small, rare / (1.0 - rare), 0.0), xp.where(small, n, 0.0)
         none = xp.where(small, xp.exp(n * xp.log1p(-rare)), 1.0)
-        by_inversion = _inverted(
-            xp, u, none, lambda k, q: q * (odds * (trials - k + 1.0) / k), INVERSION_TERMS
-        )
+        by_inversion = _inverted(xp, u, none, lambda k, q: q * (odds * (trials - k + 1.0) / k),
+                                 INVERSION_TERMS)
         hits = xp.where(small, xp.minimum(by_inversion, n), by_rejection)
         # No trials have no success, whatever their probability, nan too.
         drawn = xp.where(n == 0, 0.0, xp.where(flipped, n - hits, hits))

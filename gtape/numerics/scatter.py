@@ -32,9 +32,8 @@ def segment_sum(xp: ModuleType, rows: Array, ids: Array, count: int, wide: bool 
     row_shape = rows.shape[1:]
     flat = _addable(xp, rows.reshape(rows.shape[0], prod(row_shape)))
     ids = _kept(xp, ids, count)
-    if xp is np and flat.dtype == np.float32 and (
-        wide or (ids.size > CROWD and ids.size >= DENSE * count)
-    ):
+    crowded = ids.size > CROWD and ids.size >= DENSE * count
+    if xp is np and flat.dtype == np.float32 and (wide or crowded):
         total = _wide_sum(flat, ids, count)
     else:
         total = _added(xp, flat, ids, count, flat.dtype, HOST_BLOCK)

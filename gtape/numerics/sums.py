@@ -180,7 +180,6 @@ def running_sum(x: Array, axis: int) -> Array:
 
 
 def _in_blocks(x: Array, axis: int) -> Array:
-    """The running sum of float32, in chunks."""
     shape = x.shape
     outer, length, inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
     source, sums = x.reshape(outer, length, inner), np.empty((outer, length, inner), x.dtype)

@@ -30,10 +30,8 @@ def padding(kind: str | Sequence[Sequence[int]], in_sizes: Sizes, sizes: Sizes, 
     if kind.upper() == "VALID":
         return ((0, 0),) * len(in_sizes)
     if kind.upper() != "SAME":
-        raise ValueError(
-            "padding must be 'SAME', 'VALID' or a list of (before, after) pairs, one per "
-            f"spatial dimension; got {kind!r}"
-        )
+        raise ValueError(f"padding must be 'SAME', 'VALID' or a list of (before, after) pairs, one "
+                         f"per spatial dimension; got {kind!r}")
     pads = []
     for length, size, stride, dilation in zip(in_sizes, sizes, strides, dilations, strict=True):
         out = -(-length // stride)
@@ -45,10 +43,8 @@ def padding(kind: str | Sequence[Sequence[int]], in_sizes: Sizes, sizes: Sizes, 
 def _explicit_pads(pairs: Sequence[Sequence[int]], rank: int) -> Pads:
     pads = tuple((int(before), int(after)) for before, after in pairs)
     if len(pads) != rank or any(n < 0 for pair in pads for n in pair):
-        raise ValueError(
-            f"explicit padding must hold {rank} (before, after) pairs of numbers >= 0, one per "
-            f"spatial dimension; got {list(pads)}"
-        )
+        raise ValueError(f"explicit padding must hold {rank} (before, after) pairs of numbers "
+                         f">= 0, one per spatial dimension; got {list(pads)}")
     return pads
 
 
@@ -64,16 +60,14 @@ def out_sizes(in_sizes: Sizes, sizes: Sizes, strides: Sizes, dilations: Sizes,
     Raises ValueError where a window is larger than its padded input by more than one stride.
     """
     outs = []
-    for length, size, stride, dilation, pair in zip(
-        in_sizes, sizes, strides, dilations, pads, strict=True
-    ):
+    for length, size, stride, dilation, pair in zip(in_sizes, sizes, strides, dilations, pads,
+                                                    strict=True):
         out = (length + sum(pair) - span(size, dilation)) // stride + 1
         if out < 0:
             raise ValueError(
                 f"a window must fit in its padded input: window {tuple(sizes)} with dilations "
                 f"{tuple(dilations)} on spatial sizes {tuple(in_sizes)} padded by {pads}; pad "
-                "more (padding='SAME') or use a smaller window"
-            )
+                f"more (padding='SAME') or use a smaller window")
         outs.append(out)
     return tuple(outs)
 
@@ -107,10 +101,7 @@ def patches(xp: ModuleType, x: Array, size: Sizes, strides: Sizes, dilations: Si
     reach = [step * dilation for step, dilation in zip(steps, dilations, strict=True)]
     # Overlapping windows as strides: no element is copied until a product needs a matrix.
     return xp.lib.stride_tricks.as_strided(
-        x,
-        (x.shape[0], *outs, *size, x.shape[-1]),
-        (batch, *moves, *reach, channel),
-    )
+        x, (x.shape[0], *outs, *size, x.shape[-1]), (batch, *moves, *reach, channel))
 
 
 def fold(xp: ModuleType, g: Array, shape: Sizes, size: Sizes, strides: Sizes,

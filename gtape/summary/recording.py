@@ -122,7 +122,6 @@ def _settings(step: object,
 
 
 def _now(value: int) -> int:
-    """The value of a setting at this moment."""
     value = value() if callable(value) else value
     return value.numpy() if hasattr(value, "numpy") else value
 

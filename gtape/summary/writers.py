@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,9 +32,6 @@ from gtape.files.records import TFRecordWriter
 from gtape.files.serialized import encoded
 from gtape.ops.arguments import as_int
 from gtape.trace.host_steps import step
-
-if TYPE_CHECKING:
-    from gtape.core.annotations import TensorLike
 
 #: The first record of an event file says that it is one.
 FILE_VERSION = "brain.Event:2"
