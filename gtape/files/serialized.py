@@ -18,8 +18,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import DType, as_dtype
 from gtape.core.errors import DataLossError, InvalidArgumentError
 from gtape.core.formatting import shown
-from gtape.core.size_limits import room_for
-from gtape.core.spec import Spec
+from gtape.core.spec import Spec, room_for
 from gtape.core.tensor import Tensor
 from gtape.files import wire
 from gtape.files.images import single
