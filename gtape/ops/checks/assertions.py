@@ -103,29 +103,16 @@ def _compared(name: str, relation: str, compare: Callable[..., Any], x: TensorLi
         _at_every_call(name, check, compare(left, right), left, right)
 
 
-def assert_equal(x: TensorLike, y: TensorLike, message: str | None = None,
-                 summarize: int | None = None, name: str | None = None) -> None:
-    """Check x = y element by element, broadcast.
-
-    Raises:
-        InvalidArgumentError: it does not hold, or shapes or dtypes do not fit.
-    """
-    _compared("assert_equal", "==", s.equal, x, y, message, summarize)
-
-
-def assert_none_equal(x: float, y: float, summarize: int | None = None, message: str | None = None,
-                      name: str | None = None) -> None:
-    """Check x ≠ y element by element, broadcast. Raises as `assert_equal`."""
-    _compared("assert_none_equal", "!=", s.not_equal, x, y, message, summarize)
-
-
 def _ordered(public: str, relation: str, compare: Callable[..., object]) -> Callable[..., None]:
     def check(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
               name: str | None = None) -> None:
         _compared(public, relation, compare, x, y, message, summarize)
 
-    return named(check, public, f"Check x {relation} y element by element, broadcast. Raises as "
-                                f"`assert_equal`.")
+    return named(check, public, f"""Check x {relation} y element by element, broadcast.
+
+    Raises:
+        InvalidArgumentError: it does not hold, or shapes or dtypes do not fit.
+    """)
 
 
 def _signed(public: str, relation: str, compare: Callable[..., object]) -> Callable[..., None]:
@@ -136,6 +123,14 @@ def _signed(public: str, relation: str, compare: Callable[..., object]) -> Calla
     return named(check, public, f"Check x {relation} 0 everywhere. Raises InvalidArgumentError.")
 
 
+def assert_none_equal(x: float, y: float, summarize: int | None = None, message: str | None = None,
+                      name: str | None = None) -> None:
+    """Check x ≠ y element by element, broadcast. Raises as `assert_equal`."""
+    # TensorFlow has these two in another order than in the other assertions.
+    _compared("assert_none_equal", "!=", s.not_equal, x, y, message, summarize)
+
+
+assert_equal = _ordered("assert_equal", "==", s.equal)
 assert_less = _ordered("assert_less", "<", s.less)
 assert_less_equal = _ordered("assert_less_equal", "<=", s.less_equal)
 assert_greater = _ordered("assert_greater", ">", s.greater)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,9 +68,12 @@ def _types(wanted: Any, name: str) -> list[tuple[Spec, ArrayType]]:
     return types
 
 
-def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wanted: object, *,
+def _hosted(name: str, call: Callable[..., Any], given: Any, wanted: object, *,
             has_side_effect: bool, differentiable: bool) -> Any:
-    """`call(*tensors)` at every call of the traced function, its results of the types wanted."""
+    """`call(*tensors)`: now, or at every call of the traced function, with results as wanted."""
+    inputs = [convert(x) for x in (() if given is None else as_items(given, f"{name}: inp"))]
+    if tracer_now() is None:
+        return call(*inputs)
     types = _types(wanted, name)
     single = not (wanted is None or isinstance(wanted, (list, tuple)))
 
@@ -87,10 +90,6 @@ def _hosted(name: str, call: Callable[..., Any], inputs: Sequence[Tensor], wante
                       has_side_effect=has_side_effect, differentiable=differentiable)
     made = list(op(*inputs))
     return made[0] if single else made
-
-
-def _inputs(name: str, given: TensorLike) -> list[Tensor]:
-    return [convert(x) for x in (() if given is None else as_items(given, f"{name}: inp"))]
 
 
 def numpy_function(func: Callable[..., object] | None = None, inp: Any = None, Tout: object = None,
@@ -110,7 +109,6 @@ def numpy_function(func: Callable[..., object] | None = None, inp: Any = None, T
     if func is None:
         return lambda function: lambda *args: numpy_function(function, args, Tout)
     as_function(func, "numpy_function: func")
-    inputs = _inputs("numpy_function", inp)
 
     def call(*tensors: Tensor) -> Any:
         result = func(*[x.numpy() for x in tensors])
@@ -118,9 +116,7 @@ def numpy_function(func: Callable[..., object] | None = None, inp: Any = None, T
             return None
         return _typed(result, Tout, "numpy_function")
 
-    if tracer_now() is None:
-        return call(*inputs)
-    return _hosted("numpy_function", call, inputs, Tout, has_side_effect=stateful,
+    return _hosted("numpy_function", call, inp, Tout, has_side_effect=stateful,
                    differentiable=False)
 
 
@@ -145,14 +141,11 @@ def py_function(func: Callable[..., object] | None = None, inp: Any = None, Tout
     if func is None:
         return lambda function: lambda *args: py_function(function, args, Tout)
     as_function(func, "py_function: func")
-    inputs = _inputs("py_function", inp)
 
     def call(*tensors: Tensor) -> Any:
         return _typed(func(*tensors), Tout, "py_function")
 
-    if tracer_now() is None:
-        return call(*inputs)
-    return _hosted("py_function", call, inputs, Tout, has_side_effect=True, differentiable=True)
+    return _hosted("py_function", call, inp, Tout, has_side_effect=True, differentiable=True)
 
 
 def _number(value: object) -> str:

@@ -278,13 +278,3 @@ def make_complex(xp: ArrayModule, a: Array, b: Array) -> Array:
 def unit(xp: Any, z: Any) -> Any:
     size = xp.abs(z)
     return xp.where(size == 0, z * 0, z / xp.where(size == 0, xp.ones_like(size), size))
-
-
-def special(name: str) -> Callable[..., Any]:
-    """A function of `gtape.numerics.special`, imported when it is first called."""
-    def spelling(xp: ArrayModule, *arrays: object) -> Any:
-        from gtape.numerics import special as functions
-
-        return getattr(functions, name)(xp, *arrays)
-
-    return spelling

@@ -267,10 +267,9 @@ clip = scalar_op("clip(x, low, high)", numpy=spelled.clip, host=partial(spelled.
                  d_low=lambda g, x, low, high: where((x < low) | (low > high), g, 0),
                  d_high=lambda g, x, low, high: where((x > high) & (low <= high), g, 0))
 
-nextafter = scalar_op("nextafter(a, b)", cuda="", types="real_float",
-                        names=("x1", "x2"), tf_name="NextAfter",
-                        doc="The next number after x1 in the direction of x2.",
-                        d_a=lambda g: g, d_b=lambda g: zero(g))
+nextafter = scalar_op("nextafter(a, b)", cuda="", types="real_float", names=("x1", "x2"),
+                      tf_name="NextAfter", doc="The next number after x1 in the direction of x2.",
+                      d_a=lambda g: g, d_b=lambda g: zero(g))
 
 
 @scalar_function
@@ -293,23 +292,20 @@ less = scalar_op("less(a, b)", cuda="a < b", doc="x < y.", **_BOOL)
 less_equal = scalar_op("less_equal(a, b)", cuda="a <= b", doc="x <= y.", **_BOOL)
 greater = scalar_op("greater(a, b)", cuda="a > b", doc="x > y.", **_BOOL)
 greater_equal = scalar_op("greater_equal(a, b)", cuda="a >= b", doc="x >= y.", **_BOOL)
-logical_and = scalar_op("logical_and(a, b)", cuda="a && b", types="logical", makes_bool=True,
-                        doc="x and y.", d_a=None, d_b=None)
-logical_or = scalar_op("logical_or(a, b)", cuda="a || b", types="logical", makes_bool=True,
-                       doc="x or y.", d_a=None, d_b=None)
-logical_xor = scalar_op("logical_xor(a, b)", cuda="a != b", types="logical", makes_bool=True,
-                        doc="Exactly one of x, y.", d_a=None, d_b=None)
-logical_not = scalar_op("logical_not(x)", cuda="!x", types="logical", makes_bool=True, doc="not x.",
-                        d_x=None)
-is_nan = scalar_op("is_nan(x)", numpy="isnan", cuda="nan_at(x)", integers=False,
-                   types="test", makes_bool=True,
-                   doc="Whether x is nan.", d_x=None)
-is_inf = scalar_op("is_inf(x)", numpy="isinf", cuda="inf_at(x)", integers=False,
-                   types="test", makes_bool=True,
-                   doc="Whether x is infinite.", d_x=None)
-is_finite = scalar_op("is_finite(x)", numpy="isfinite", cuda="finite_at(x)", integers=False,
-                types="test",
-                      makes_bool=True, doc="Whether x is neither nan nor infinite.", d_x=None)
+_LOGICAL: dict[str, Any] = {"types": "logical", "makes_bool": True}
+logical_and = scalar_op("logical_and(a, b)", cuda="a && b", doc="x and y.", d_a=None, d_b=None,
+                        **_LOGICAL)
+logical_or = scalar_op("logical_or(a, b)", cuda="a || b", doc="x or y.", d_a=None, d_b=None,
+                       **_LOGICAL)
+logical_xor = scalar_op("logical_xor(a, b)", cuda="a != b", doc="Exactly one of x, y.", d_a=None,
+                        d_b=None, **_LOGICAL)
+logical_not = scalar_op("logical_not(x)", cuda="!x", doc="not x.", d_x=None, **_LOGICAL)
+_TEST: dict[str, Any] = {"types": "test", "makes_bool": True, "integers": False, "d_x": None}
+is_nan = scalar_op("is_nan(x)", numpy="isnan", cuda="nan_at(x)", doc="Whether x is nan.", **_TEST)
+is_inf = scalar_op("is_inf(x)", numpy="isinf", cuda="inf_at(x)", doc="Whether x is infinite.",
+                   **_TEST)
+is_finite = scalar_op("is_finite(x)", numpy="isfinite", cuda="finite_at(x)",
+                      doc="Whether x is neither nan nor infinite.", **_TEST)
 
 scalar_graph.operators.update({
     name: function.op for name, function in {

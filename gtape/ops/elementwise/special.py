@@ -139,8 +139,7 @@ igamma = _declare("igamma(a, x)", "igamma", names=("a", "x"), domain=(0.5, 3.0),
                   doc="P(a, x), the lower regularised incomplete gamma function.",
                   d_a=lambda g, a, x: g * igamma_slope(a, x),
                   d_x=lambda g, a, x: g * gamma_density(a, x))
-igammac = _declare("igammac(a, x)", "igammac", names=("a", "x"), domain=(0.5, 3.0),
-                   cuda="",
+igammac = _declare("igammac(a, x)", "igammac", names=("a", "x"), domain=(0.5, 3.0), cuda="",
                    doc="Q(a, x) = 1 - P(a, x).",
                    d_a=lambda g, a, x: -g * igamma_slope(a, x),
                    d_x=lambda g, a, x: -g * gamma_density(a, x))

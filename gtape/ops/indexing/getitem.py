@@ -210,16 +210,6 @@ def _all_arrays(tensor: Tensor, entries: list[object], arrays: list[int]) -> Ten
     if arrays != list(range(len(entries))):
         raise TypeError("x[…]: several index arrays must come first and alone; use tf.gather_nd, "
                         "or index one axis at a time")
-    if any(type(e) is SymbolicTensor for e in entries):
-        return _all_symbols(tensor, entries)
-    parts = [e._peek() if isinstance(e, EagerTensor) else np.asarray(e) for e in entries]
-    wrapped = [np.where(p < 0, p + n, p) for p, n in zip(parts, tensor.spec.shape)]
-    joined = np.stack(np.broadcast_arrays(*wrapped), axis=-1)
-    return gather_nd(tensor, convert(joined, None, tensor._t.device))
-
-
-def _all_symbols(tensor: Tensor, entries: list[object]) -> Tensor:
-    """`_all_arrays` where some are known only when the traced function runs."""
     device = tensor._t.device
     parts = [cast(_wrapped(convert(e, None, device), n), int64)
              for e, n in zip(entries, tensor.spec.shape)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -79,8 +80,9 @@ def _located(noise: Tensor, mean: TensorLike, stddev: TensorLike, name: str) -> 
     return add(scaled, convert_like(mean, noise._t, name))
 
 
-def _normal_like(distribution: str, source: Source, shape: IntsLike, mean: TensorLike,
-                 stddev: TensorLike, dtype: DTypeLike) -> Tensor:
+def normal(source: Source, shape: IntsLike, mean: TensorLike, stddev: TensorLike, dtype: DTypeLike,
+           distribution: str = "normal") -> Tensor:
+    """mean + stddev · standard normal values, differentiable in mean and stddev."""
     array_type = _real_type(distribution, dtype)
     dims = as_shape(shape, f"{distribution}: shape")
     plain = _numbers(mean, stddev)
@@ -89,16 +91,8 @@ def _normal_like(distribution: str, source: Source, shape: IntsLike, mean: Tenso
     return noise if plain else _located(noise, mean, stddev, distribution)
 
 
-def normal(source: Source, shape: IntsLike, mean: TensorLike, stddev: TensorLike, dtype: DTypeLike,
-           ) -> Tensor:
-    """mean + stddev · standard normal values, differentiable in mean and stddev."""
-    return _normal_like("normal", source, shape, mean, stddev, dtype)
-
-
-def truncated_normal(source: Source, shape: IntsLike, mean: float, stddev: float, dtype: DTypeLike,
-                     ) -> Tensor:
-    """`normal` within two standard deviations of the mean."""
-    return _normal_like("truncated_normal", source, shape, mean, stddev, dtype)
+#: `normal` within two standard deviations of the mean.
+truncated_normal = partial(normal, distribution="truncated_normal")
 
 
 def uniform(source: Source, shape: IntsLike, minval: Any, maxval: Any, dtype: object) -> Tensor:

@@ -44,18 +44,19 @@ class Zeros(Initializer):
     Called with (shape, dtype=float32). Raises ValueError for strings.
     """
 
+    _filled: Callable[..., Tensor] = staticmethod(zeros)
+
     def _made(self, shape: int | TensorShape | tuple[int, ...], dtype: DType | None) -> Tensor:
-        return zeros(shape, _required(dtype, "a number or bool", _countable))
+        return self._filled(shape, _required(dtype, "a number or bool", _countable))
 
 
-class Ones(Initializer):
+class Ones(Zeros):
     """ones_initializer: 1 everywhere, True for bool.
 
     Called with (shape, dtype=float32). Raises ValueError for strings.
     """
 
-    def _made(self, shape: int | TensorShape | tuple[int, ...], dtype: DType | None) -> Tensor:
-        return ones(shape, _required(dtype, "a number or bool", _countable))
+    _filled = staticmethod(ones)
 
 
 class Constant(Initializer):

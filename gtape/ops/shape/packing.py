@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from gtape.core import convert as conversion
@@ -68,11 +69,7 @@ def concat(values: TensorLike, axis: IntsLike, name: str = "concat") -> Tensor:
 @primitive(linear="value", tf_name="SplitV")
 def split_(xp: ArrayModule, value: Array, *, sizes: tuple[int, ...], axis: int) -> list[Array]:
     """Consecutive pieces of the given sizes along `axis`."""
-    ends, total = [], 0
-    for size in sizes:
-        total += size
-        ends.append(total)
-    return list(xp.split(value, ends[:-1], axis=axis))
+    return list(xp.split(value, list(accumulate(sizes))[:-1], axis=axis))
 
 
 split_.many = True
