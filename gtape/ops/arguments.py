@@ -24,9 +24,11 @@ def host_value(value: TensorLike, what: str) -> np.ndarray:
     Raises InvalidArgumentError: they are known only at a call, or there are none."""
     if isinstance(value, (Tensor, Readable)):
         tensor = value._read_() if isinstance(value, Readable) else value
+        # Symbolic tensors have no `_peek`: a shape or axis cannot wait for the call.
         if not hasattr(tensor, "_peek"):
             raise InvalidArgumentError(f"{what} must be known while tracing; got {tensor.spec}")
         return np.asarray(tensor._peek())
+    # NumPy would drop trailing zero bytes of a string of fixed width.
     if isinstance(value, (str, bytes)):
         return np.asarray(value, object)
     try:
@@ -34,6 +36,7 @@ def host_value(value: TensorLike, what: str) -> np.ndarray:
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         raise InvalidArgumentError(f"{what} must be a number or a list of numbers; got "
                                    f"{shown(value)} ({error})") from None
+    # Symbolic lengths make arrays of objects too, and are numbers that a trace can use.
     if found.dtype.kind == "O" and not any(type(n) is SymbolicDim for n in found.flat):
         raise InvalidArgumentError(f"{what} must be a number or a list of numbers; got "
                                    f"{shown(value)}")
@@ -55,6 +58,7 @@ def as_int(value: Any, what: str) -> int:
     if isinstance(value, (Tensor, Readable)):
         value = host_value(value, what)[()]
     try:
+        # `operator.index` takes NumPy's integers and refuses 2.0, as TensorFlow's attributes do.
         return value if type(value) is SymbolicDim else operator.index(value)  # type: ignore[return-value]
     except TypeError:
         raise TypeError(f"{what} must be an integer; got {shown(value)}") from None
@@ -122,6 +126,7 @@ def as_ints(value: Any, what: str) -> tuple[int, ...]:
         return tuple([as_int(v, what) if not isinstance(v, Tensor) else _cut(v, what)
                       for v in value])
     array = host_value(value, what)
+    # An empty list is float64 to NumPy, and no shape or axis all the same.
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{what} must hold integers; got {shown(value)}")
     return tuple(int(n) for n in array.reshape(-1))
@@ -163,6 +168,7 @@ def as_tensors(values: object, name: str) -> list[Tensor]:
                         f"Write [x, …], or tf.unstack(x)")
     if not hasattr(values, "__iter__"):
         raise TypeError(f"{name} takes a list of tensors; got {shown(values)}")
+    # Python numbers beside tensors take their dtype and device, wherever in the list they stand.
     like = next((v for v in values if isinstance(v, (Tensor, Readable))), None)
     if like is None:
         values = list(values)
@@ -216,6 +222,7 @@ def index_tensor(value: TensorLike, name: str, like: Tensor) -> Tensor:
     not hold integers."""
     x = convert(value, None, like._t.device)
     if not x.dtype.is_integer:
+        # [] is float32 to `convert`, but no index in it can be wrong.
         if not x.spec.shape or 0 not in x.spec.shape:
             raise InvalidArgumentError(
                 f"{name}: indices must be integers; got {x.spec}. "

@@ -58,6 +58,7 @@ def Assert(condition: TensorLike, data: TensorLike, summarize: int | None = None
 
     def check(held: Any, *tensors: Tensor) -> None:
         if not bool(held._peek()):
+            # Tensors come back in the order in which they were given, between the strings.
             fresh = iter(tensors)
             shown = ", ".join(v if isinstance(v, str) else _shown(next(fresh), summarize)
                               for v in values)
@@ -72,6 +73,8 @@ def _at_every_call(name: str, check: Callable[..., None], *tensors: Tensor) -> N
         check(*tensors)
         return
     if not symbolic(*tensors):
+        # What holds while tracing holds at every call, and costs none of them. What fails may stand
+        # in a branch that is not taken: it raises at the call.
         with suppress(InvalidArgumentError):
             check(*tensors)
             return
@@ -87,6 +90,7 @@ def _at_every_call(name: str, check: Callable[..., None], *tensors: Tensor) -> N
 def _compared(name: str, relation: str, compare: Callable[..., Any], x: TensorLike, y: TensorLike,
               message: str | None, summarize: int | None) -> None:
     def check(held: Any, a: Tensor, b: Tensor) -> None:
+        # The common case, in one pass and without copies to the host.
         if held._t.xp.all(held._a):
             return
         ok = np.asarray(held._peek())
@@ -153,6 +157,7 @@ def assert_near(x: float, y: float, rtol: SupportsFloat | None = None,
         if not a.dtype.is_differentiable:
             raise InvalidArgumentError(f"assert_near takes floating tensors; got {a.spec}. Use "
                                        f"tf.debugging.assert_equal")
+        # TensorFlow's default.
         tolerance = 10 * float(np.finfo(a.dtype.real_dtype.np_dtype).eps)
         gap = absolute(a - b)
         relative = convert_like(tolerance if rtol is None else rtol, gap._t, "assert_near")
@@ -271,6 +276,7 @@ def assert_proper_iterable(values: TensorLike) -> None:
     Raises:
         TypeError: it is one of those, or cannot be iterated over.
     """
+    # Each of these can be iterated over, but is one value to whoever wrote it.
     unwanted = (Tensor, IndexedSlices, np.ndarray, bytes, str)
     if isinstance(values, unwanted) or is_tensor(values):
         raise TypeError(f"expected a list of values, and not one {type(values).__name__}; write "

@@ -17,6 +17,7 @@ from gtape.ops.arguments import taken
 
 def _faults(xp: ArrayModule, array: Array) -> str:
     """What is wrong with an array: 'NaN', 'Inf', both, or nothing."""
+    # One pass where all is well; which fault it is takes two more.
     if bool(xp.isfinite(array).all()):
         return ""
     kinds = [name for name, test in (("Inf", xp.isinf), ("NaN", xp.isnan))
@@ -29,6 +30,7 @@ def check_numerics_(xp: ArrayModule, x: Array, *, message: str) -> Array:
     """y = x, where every element is finite."""
     faults = _faults(xp, x)
     if faults:
+        # TensorFlow's words, which programs look for.
         raise InvalidArgumentError(f"{message} : Tensor had {faults} values "
                                    f"(shape {list(x.shape)}, {x.dtype})")
     return x

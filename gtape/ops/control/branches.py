@@ -119,6 +119,7 @@ def chosen_case(preds: Sequence[object], functions: Sequence[Callable[[], object
     every = [*functions, *([] if default is None else [default])]
 
     def at(number: int) -> int:
+        # The numbers that `_first` gives where not one holds.
         if number == -1:
             raise InvalidArgumentError("case: the conditions must exclude each other; several "
                                        "hold. Leave out exclusive=True to take the first")
@@ -144,6 +145,7 @@ def chosen_switch(index: Tensor, functions: Sequence[Callable[[], Any]],
     every = [*functions, *([] if default is None else [default])]
 
     def at(number: int) -> int:
+        # The default, or the last branch, as in TensorFlow.
         return int(number) if 0 <= number < len(functions) else len(every) - 1
 
     labels = [f"branch {i}" for i in range(len(functions))] + ["default"]
@@ -168,6 +170,8 @@ def both_ways(pred: Tensor, inputs: ClosedOver) -> bool:
     graphs = [body.graph for body in inputs.bodies]
     nodes = [node for graph in graphs for node in graph.nodes]
     tensors = [t for graph in graphs for t in graph.tensors]
+    # Both branches run at every call: an error, a draw or a printed line of the one not taken
+    # would show.
     if (not all(map(_passes, nodes)) or any(is_open(t.spec.shape) for t in tensors)
             or any(t._t.differentiable for t in inputs.bodies[0].results)
             or any(t._t.device is not pred._t.device for t in tensors)):
@@ -230,6 +234,7 @@ def check_premises(graph: Graph, replaceable: bool) -> None:
     """See to it that a call can run as Python where a premise does not hold. Raises
     NotTraceableError: it cannot, or may have printed a line by then, or done something else that
     would be done again."""
+    # Python runs such a call from its start: what was done before the premise would be done twice.
     done = False
     for node in graph.nodes:
         steps = list(_steps(node))

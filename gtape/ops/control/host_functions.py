@@ -74,6 +74,7 @@ def _hosted(name: str, call: Callable[..., Any], given: Any, wanted: object, *,
     inputs = [convert(x) for x in (() if given is None else as_items(given, f"{name}: inp"))]
     if tracer_now() is None:
         return call(*inputs)
+    # Eagerly the results say what they are; a trace has to know before the call.
     types = _types(wanted, name)
     single = not (wanted is None or isinstance(wanted, (list, tuple)))
 
@@ -156,6 +157,7 @@ def _number(value: object) -> str:
     if isinstance(value, (bool, np.bool_)):
         return str(int(value))
     if isinstance(value, (np.floating, float)):
+        # So many digits always, and at most so many, tell two numbers of the type apart (IEEE 754).
         few, many = (15, 17) if isinstance(value, float) else (6, 9)
         short = f"{float(value):.{few}g}"
         return short if type(value)(short) == value else f"{float(value):.{many}g}"
@@ -195,6 +197,7 @@ def _write(text: str, stream: object) -> None:
         if not stream.startswith("file://"):
             raise ValueError(f"print: output_stream must be a stream, a function of the text, or "
                              f"'file://path'; got {shown(stream)}")
+        # Opened anew for each line: whoever reads the file sees it at once.
         with open(stream.removeprefix("file://"), "a", encoding="utf-8") as file:
             file.write(text)
     elif callable(stream):
@@ -249,6 +252,7 @@ def _swapped(value: Any, wanted: Callable[[Any], bool], swap: Callable[[Any], An
         return swap(value)
     if isinstance(value, dict):
         return {k: _swapped(v, wanted, swap) for k, v in value.items()}
+    # Exactly these: a named tuple would need its fields one by one, and is printed by its repr.
     if type(value) in (list, tuple):
         return type(value)(_swapped(v, wanted, swap) for v in value)
     return value

@@ -65,14 +65,17 @@ def _scanned(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Tensor
              broadcast: bool = False, backwards: bool = False) -> tuple[Any, Any] | None:
     """What `traced_scan` gives; None where the loop is to be unrolled, as also one is whose
     accumulator changes its dtype or shape."""
+    # Eagerly a loop of Python is what a step would run too, and each op is on the tape.
     if tracer_now() is None or any(
             isinstance(leaf, CompositeTensor) for leaf in nest.flatten(elems)):
         return None
     _, count = _length(name, elems, broadcast)
+    # Unrolled, the ops of all turns are fused and planned together.
     if count <= _UNROLLED:
         return None
     try:
         return traced_scan(name, fn, start, elems, count, backwards)
+    # An accumulator whose shape grows is allowed here, as in TensorFlow's eager loop.
     except ValueError:
         return None
 
@@ -94,6 +97,7 @@ def _joined(name: str, results: list[object], ragged: Sequence[int] | None = Non
             parts.append(_stacked(column, composite, wanted))
             continue
         tensors = [convert(v) for v in column]
+        # Before the stack, whose error would not name the loop.
         if any(t.spec != tensors[0].spec for t in tensors):
             raise InvalidArgumentError(f"{name}: every result must have one shape and dtype; got "
                                        f"{', '.join(sorted({str(t.spec) for t in tensors}))}")
@@ -218,6 +222,7 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
         return _empty("vectorized_map", fn, elems)
     try:
         batch, flat, structure = batch_of(fn, elems, leaves, count)
+    # Only what a function says that must see elements: its own errors come through as they are.
     except NEEDS_ELEMENTS:
         if not fallback_to_while_loop:
             raise
@@ -257,6 +262,7 @@ def scan(fn: Callable[[Any, Any], Any], elems: Tensor, initializer: TensorLike |
     """
     as_function(fn, "scan: fn")
     if initializer is not None:
+        # One function gives the accumulator and the output: traced_scan keeps the two apart.
         def step(total: Tensor, element: Tensor) -> tuple[Any, Any]:
             result = fn(total, element)
             return result, result
@@ -356,6 +362,7 @@ def while_loop(cond: Callable[..., object], body: Callable[..., object], loop_va
                                                            "while_loop: maximum_iterations")
     values, turn = loop_vars, 0
     while limit is None or turn < limit:
+        # Asked at every turn: a condition may begin to depend on traced values later.
         if depends(cond, values):
             left = None if limit is None else limit - turn
             return _detached(traced_while(cond, body, values, left, shape_invariants), back_prop)
@@ -367,6 +374,7 @@ def while_loop(cond: Callable[..., object], body: Callable[..., object], loop_va
         nest.assert_same_structure(list(values), list(result))
         if tracer_now() is not None:
             _check_dtypes(values, result)
+        # A named tuple takes its fields one by one, and stays what `body` returned.
         values = type(loop_vars)(result) if type(loop_vars) in (list, tuple) else result
         turn += 1
     return _detached(_finished(values), back_prop)

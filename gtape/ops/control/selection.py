@@ -48,6 +48,7 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
         raise ValueError("where: give both x and y, or neither")
     chosen = condition if isinstance(condition, Tensor) else convert(condition)
     x, y = _dense(x), _dense(y)
+    # Two Python numbers have no device; the condition says where the result is wanted.
     if not _has_type(x) and not _has_type(y):
         x = convert(x, None, chosen._t.device)
     a, b = operands("where", (x, y))
@@ -81,6 +82,7 @@ def _truth(name: str, pred: TensorLike) -> Any:
         raise InvalidArgumentError(f"{name}: the condition must be a scalar; got {x.spec}. "
                                    f"Write tf.reduce_all(condition), or tf.where to choose "
                                    f"element by element")
+    # `bool` notes on tapes that a value has left: `explain` can name this line.
     return x if type(x) is SymbolicTensor else bool(x)
 
 
@@ -139,6 +141,7 @@ def case(pred_fn_pairs: TensorLike, default: Callable[..., object] | None = None
     for at, (pred, function) in enumerate(pairs):
         truth = _truth("case", pred)
         if type(truth) is SymbolicTensor:
+            # Conditions known to be false are left out, but several that hold must be counted.
             rest = pairs if exclusive else pairs[at:]
             return chosen_case([p for p, _ in rest], [f for _, f in rest], chosen, exclusive)
         if truth:

@@ -32,6 +32,7 @@ def _places(count: int) -> list[Tensor | None]:
     if count < 0:
         raise InvalidArgumentError(f"TensorArray: the size must not be negative; got {count}")
     try:
+        # At once: a loop that fills a longer and longer list would fail much later.
         return [None] * count
     except (MemoryError, OverflowError):
         raise ResourceExhaustedError(f"TensorArray: there is not enough memory for {count} "
@@ -115,6 +116,7 @@ class TensorArray:
         """An index that is known only when the traced function runs, as int32[1]."""
         if type(index) is not SymbolicTensor:
             return None
+        # The length after a write would depend on a value, and shapes may not.
         if self._dynamic:
             raise NotTraceableError(f"{what}: the index is known only when the traced function "
                                     f"runs, and so would be the size of an array that grows; make "
@@ -218,6 +220,7 @@ class TensorArray:
             raise InvalidArgumentError(f"TensorArray.read: element {at} was cleared when it was "
                                        f"read; use clear_after_read=False to read it again")
         found = self._at(at)
+        # TensorFlow frees what was read; programs that read twice by mistake hear of it here too.
         if self._clear:
             self._items[at] = None
             self._read.add(at)
@@ -307,6 +310,7 @@ class TensorArray:
         """
         whole = self._with_rows(value, "TensorArray.split")
         sizes = as_ints(lengths, "TensorArray.split: lengths")
+        # Pieces of several lengths are meant; their shapes cannot be inferred from the first.
         self._infer = self._infer and len(set(sizes)) <= 1
         return self._filled(split_(whole, sizes=sizes, axis=0))
 

@@ -64,6 +64,7 @@ def _shapes_of_arrays(body: Callable[..., Any], values: Any) -> None:
     arrays = [v for v in nest.flatten(values) if isinstance(v, TensorArray)]
     if all(a.element_shape.is_fully_defined() for a in arrays):
         return
+    # On trial, since writing would change the user's arrays.
     trial = Tracer(tracer_now())
 
     def probe() -> Any:
@@ -113,8 +114,10 @@ def traced_while(cond: Callable[..., Any], body: Callable[..., Any], values: Any
         now: Sequence[Tensor] = given[1: 1 + count]
         captured, state = inputs.split(given[1 + count:])
         turn = 0
+        # -1 is never met: no limit.
         while turn != most:
             (go,) = inputs.apply(bodies[0], now, captured, state, again)
+            # The one place where a loop waits for a GPU: whether to go on.
             if not np.asarray(go._peek()).any():
                 break
             now = inputs.apply(bodies[1], now, captured, state, again)
@@ -122,6 +125,7 @@ def traced_while(cond: Callable[..., Any], body: Callable[..., Any], values: Any
         return [*now, *(state[i] for i in inputs.written)]
 
     op = SubgraphOp("while_loop", run, [*first.types, *inputs.state_types()], inputs)
+    # An input, and no constant of the body: a limit may itself be traced.
     most = convert(-1 if limit is None else limit, None if isinstance(limit, Tensor) else int32)
     result = op(most, *first.tensors, *inputs.values())
     inputs.store(result[count:])
@@ -162,6 +166,7 @@ def traced_scan(name: str, fn: Callable[[Any, Any], tuple[Any, Any]], start: Any
 
     def run(values: Sequence[Tensor], again: bool) -> list[Tensor]:
         now, rest = list(values[:width]), values[width:]
+        # Cut once: one index op for each turn would record as many scatters of whole tensors.
         parts = [unstack_(x, axis=0) for x in rest[:len(given)]]
         captured, state = inputs.split(rest[len(given):])
         items = []

@@ -71,8 +71,10 @@ def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: IntsLike | None = N
         InvalidArgumentError: integers, or no such axis.
     """
     values, over = prepared("clip_by_norm", t.values if isinstance(t, IndexedSlices) else t, axes)
+    # A number is bounded here: no op, and no record, for the common case.
     limit = (max(clip_norm, 0.0) if isinstance(clip_norm, (int, float))
              else s.maximum(clip_norm, 0.0))
+    # `root` has the slope 0 at 0, where that of √ is infinite, and 0 times it nan.
     norm = s.root(reduce_sum_(s.square(values), axis=over, keepdims=True))
     return _of_values(t, norm_limited(values, limit, norm))
 

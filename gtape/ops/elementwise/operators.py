@@ -46,6 +46,7 @@ def _quotient(name: str, x: TensorLike, y: object) -> tuple[Tensor, ...]:
     if a.dtype is not b.dtype:
         raise TypeError(f"{name}: x and y must have the same dtype; got {a.dtype.name} and "
                         f"{b.dtype.name}. Write tf.cast(y, tf.{a.dtype.name})")
+    # TensorFlow's table for Python 3's division.
     if a.dtype.is_integer:
         wide = dtypes.float32 if a.dtype.size <= 2 else dtypes.float64
         a, b = cast(a, wide), cast(b, wide)
@@ -83,6 +84,7 @@ def _reflected(function: Callable[..., object]) -> Callable[[Any, Any], Any]:
 def _compare(self: TensorLike, other: TensorLike | None, function: Callable[..., object],
              unequal: bool) -> Any:
     """Elementwise; None and values of other shapes are simply not equal."""
+    # Python code compares with None; TensorFlow says no without an error.
     if other is None:
         return unequal
     if isinstance(other, CompositeTensor):
@@ -97,6 +99,7 @@ def _compare(self: TensorLike, other: TensorLike | None, function: Callable[...,
 
 def _string_guard(function: Any) -> Callable[[Any, Any], Any]:
     def compare(self: Any, other: TensorLike | None) -> Any:
+        # A comparison by NumPy would say False in silence.
         if isinstance(other, (str, bytes)) and self.dtype is not dtypes.string:
             raise TypeError(f"a {self.dtype.name} tensor cannot be compared with a string: "
                             f"{shown(other)}")
@@ -164,6 +167,7 @@ def polyval(coeffs: TensorLike, x: TensorLike, name: str | None = None) -> Tenso
         return zeros_like(at)
     total = convert_like(coeffs[0], at._t, "polyval")
     for coefficient in coeffs[1:]:
+        # Horner's rule: n products, and no powers that overflow.
         total = coefficient + total * at
     return total
 
@@ -265,6 +269,7 @@ def _install(cls: type) -> None:
 
 
 for _class in (Tensor, Variable):
+    # Python takes the hash away from a class that is given __eq__.
     _hash = _class.__hash__
     _install(_class)
     _class.__hash__ = _hash  # type: ignore[method-assign]

@@ -34,6 +34,7 @@ def _sigmoid_out(x: np.ndarray, out: np.ndarray) -> None:
 
 @_out(_sigmoid_out)
 def sigmoid(xp: Any, x: Any) -> Any:
+    # exp overflows to inf for very negative x, and 1 / inf is the 0 that is wanted.
     return 1 / (1 + xp.exp(-x))
 
 
@@ -61,6 +62,7 @@ log1p.with_out = np.log1p  # type: ignore[attr-defined]
 
 
 def softplus(xp: Any, x: object) -> Any:
+    # Both parts are exact and neither overflows: log(1 + eˣ) would for large x.
     return xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
 
 
@@ -123,6 +125,7 @@ def leaky_gate(xp: Any, g: Any, x: Any, alpha: Any) -> Any:
 
 
 def elu(xp: Any, x: Any) -> Any:
+    # `where` computes both sides: expm1 of large x would overflow.
     return xp.where(x > 0, x, xp.expm1(xp.minimum(x, 0)))
 
 
@@ -252,6 +255,7 @@ def truncatediv(xp: ArrayModule, a: Array, b: Array) -> Array:
         a = xp.asarray(a, b.dtype)
     if a.dtype.kind not in "iu":
         return xp.trunc(a / b)
+    # fmod is exact for integers; a / b would pass through float64.
     return (a - xp.fmod(a, b)) // b
 
 

@@ -60,6 +60,7 @@ gather_.on_cuda("kernels.indexing.gather")
 def _(g: Tensor, params_spec: Spec, indices: Any, *, axis: int) -> IndexedSlices | Tensor:
     count = math.prod(indices.spec.shape)
     flat = reshape_(indices, shape=(count,))
+    # The rows that were used, and not the table: embeddings of a million rows have small gradients.
     if axis == 0:
         values = reshape_(g, shape=(count, *params_spec.shape[1:]))
         return IndexedSlices(values, flat, np.array(params_spec.shape, np.int32))
@@ -96,6 +97,7 @@ def rows_or_zero_(xp: ArrayModule, params: Array, indices: Array) -> Array:
         return xp.zeros((*indices.shape, *params.shape[1:]), params.dtype)
     valid = (indices >= 0) & (indices < rows)
     y = xp.take(params, xp.where(valid, indices, 0), axis=0)
+    # Of the few rows that are out of range, if any: `where` would write every row again.
     y[~valid] = 0
     return y
 
@@ -143,6 +145,7 @@ def _batched(x: Tensor, index: Tensor, axis: int, batch: int) -> Tensor:
     count, length = math.prod(shape[:batch]), shape[axis]
     rest = moved.spec.shape[batch + 1:]
     table = reshape_(moved, shape=(count * length, *rest))
+    # Before the offsets: an index out of its own batch would be a row of the next.
     index = checked_rows(index, length, "gather")
     starts = np.arange(count, dtype=index.dtype.np_dtype) * length
     offset = convert(starts.reshape(chosen[:batch] + (1,) * (len(chosen) - batch)), None,
@@ -233,6 +236,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name
         raise InvalidArgumentError(f"gather_nd: batch_dims must be 0 or more, less than the rank "
                                    f"of the indices, and no more than that of the parameters; got "
                                    f"{batch} for {index.spec} and {x.spec}")
+    # The numbers of the batch entries, written before the given index tuples: one gather for all.
     grid = np.meshgrid(*[np.arange(n) for n in shape[:batch]], indexing="ij")
     cells = np.stack(grid, -1).reshape(*shape[:batch], *(1,) * (len(shape) - 1 - batch), batch)
     where = convert(cells.astype(index.dtype.np_dtype), None, x._t.device)
@@ -298,6 +302,7 @@ def dense_rows(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tenso
 
 
 def slice_tensor(value: TensorLike) -> Tensor:
+    # The shape of every IndexedSlices comes by here: no look at the value, no copy.
     if isinstance(value, np.ndarray) and value.dtype == np.int32:
         return EagerTensor(value, _HOST_INT)
     return convert(value)

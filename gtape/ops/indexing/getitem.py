@@ -61,6 +61,7 @@ def _(x: Spec, *, key: tuple[Entry, ...]) -> Spec:
             continue
         if axis >= x.ndim:
             raise InvalidArgumentError(f"x[…]: too many indices for {x}, which has rank {x.ndim}")
+        # By the shape: a trace has no array that would raise. Slices are cut off, as in Python.
         if type(entry) is int and not -x.shape[axis] <= entry < x.shape[axis]:
             raise InvalidArgumentError(f"x[…]: index {entry} is out of bounds for axis {axis} of "
                                        f"{x}, whose length is {x.shape[axis]}")
@@ -124,6 +125,7 @@ def _entry(e: object) -> Any:
         if step == 0:
             raise InvalidArgumentError("x[…]: a slice step must not be 0")
         return ("slice", _bound(e.start), _bound(e.stop), step)
+    # Before integers: True is 1 to Python, and a mask of rank 0 to NumPy.
     if isinstance(e, (bool, np.bool_)):
         raise ValueError("x[…]: a mask must not be a scalar; use tf.where or an if")
     if isinstance(e, np.integer):
@@ -157,6 +159,7 @@ def _advanced(x: TensorLike, tensor: Tensor, entries: list[Any], arrays: list[in
     """One integer array or mask among slices, or integer arrays for all leading axes."""
     first = entries[arrays[0]]
     index = first if isinstance(first, Tensor) else convert(first, None, tensor._t.device)
+    # A mask's result has a length that only its values say.
     if index.dtype.is_bool:
         if len(entries) > 1:
             raise TypeError("x[…]: a mask must be the only index; use tf.boolean_mask with axis")
@@ -189,6 +192,7 @@ def _one_by_one(tensor: Tensor, entries: list[object]) -> Tensor:
             expanded[at] = WHOLE_AXIS
         axis += type(e) is not int
     y = getitem_(tensor, key=tuple(expanded))
+    # From the last axis on, so that the numbers of the others hold.
     for axis, index in reversed(picks):
         y = gather(y, _wrapped(index, y.spec.shape[axis]), axis=axis)
     return y
@@ -200,6 +204,7 @@ def _wrapped(index: Tensor, length: int) -> Tensor:
     if type(index) is SymbolicTensor:
         return where(index < 0, index + length, index)
     array = index._array_()
+    # The common case keeps the tensor itself: nothing new to record or to upload.
     if not array.size or not bool((array < 0).any()):
         return index
     y = array + (array < 0) * np.asarray(length, array.dtype)

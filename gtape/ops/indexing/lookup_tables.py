@@ -126,6 +126,7 @@ class LookupTable(KeyedValues):
             given = convert(defaults, self._value_dtype)
             inputs.append(given if given.spec.shape == self._row else self._values(given, asked))
         spec = Spec((*asked.spec.shape, *self._row), self._value_dtype)
+        # Values go where integer keys are; strings stay on the host, and so do values by them.
         home = None if asked.dtype is string else asked._t.device
         return step("lookup", self._read, inputs, [spec], home, has_side_effect=self._changes)[0]
 
@@ -152,6 +153,7 @@ class LookupTable(KeyedValues):
     def _keys(self, keys: TensorLike) -> Tensor:
         try:
             return convert(keys, self._key_dtype)
+        # `convert` speaks of values; the user has to hear of keys.
         except (ValueError, TypeError):
             found = getattr(keys, "dtype", None) or convert(keys).dtype
             raise InvalidArgumentError(f"the keys must have the dtype {self._key_dtype.name} as in "
@@ -230,6 +232,7 @@ class StaticHashTable(LookupTable):
             return
         entries: dict[Any, Any] = {}
         for key, value in zip(keys.reshape(-1).tolist(), values.reshape(-1).tolist()):
+            # nan is not equal to itself, but may come twice as the same object.
             first = entries.setdefault(key, value)
             if first is not value and first != value:
                 raise FailedPreconditionError(

@@ -75,6 +75,7 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: IntsLike | None = N
     if not chosen.ndim:
         raise ValueError("boolean_mask: the mask must not be a scalar; use tf.where or an if")
     if chosen.dtype.is_integer:
+        # TensorFlow takes integers for masks too; floats are refused as a likely mistake.
         chosen = chosen != 0  # type: ignore[assignment]
     if not chosen.dtype.is_bool:
         raise InvalidArgumentError(f"boolean_mask: the mask must be bool; got {chosen.spec}. "
@@ -91,6 +92,7 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: IntsLike | None = N
     index = EagerTensor(flat, chosen._t.device.type_of(flat.dtype))
     if len(lengths) > 1:
         x = reshape_(x, shape=(*shape[:at], math.prod(lengths), *shape[end:]))
+    # Distinct indices: the adjoint writes rows and need not add them.
     return compress_(x, index, axis=at)
 
 

@@ -79,6 +79,7 @@ def tensor_scatter_update_(xp: ArrayModule, tensor: Array, indices: Array, updat
     if xp is not np:
         kept = last_writers(xp, rows, y.shape[0])
         rows, values = rows[kept], values[kept]
+    # NumPy writes equal rows in order, so that the last one counts.
     y[rows] = values
     return y.reshape(tensor.shape)
 
@@ -100,6 +101,7 @@ def cleared_(xp: ArrayModule, x: Array, indices: Array) -> Array:
     """y = x, with 0 at the indices; its own adjoint."""
     rows = rows_of(xp, indices, x.shape, "tensor_scatter_nd_update")
     y = _table(xp, x, indices.shape[-1])
+    # -1 stands for a wrong index on a GPU; as an index it would clear the last row.
     y[rows if xp is np else rows[rows >= 0]] = 0
     return y.reshape(x.shape)
 
@@ -142,6 +144,7 @@ def _bounded_grads(g: Tensor, tensor: Tensor, indices: Tensor, updates: Tensor, 
     """Equal candidates, of the tensor and of the updates, share the gradient."""
     own = cast_(equal(tensor, y), dtype=tensor.dtype)
     hits = cast_(equal(updates, gather_nd_(y, indices)), dtype=tensor.dtype)
+    # At least one candidate is equal to the result, so that this never divides by 0.
     shared = g / (own + scatter_nd_(indices, hits, shape=tensor.spec.shape))
     return shared * own, gather_nd_(shared, indices) * hits
 
@@ -249,6 +252,7 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: IntsLike, name: 
         InvalidArgumentError: an index out of range, or shapes that do not fit.
     """
     values = convert(updates)
+    # Strings cannot be added.
     if values.dtype is dtypes.string:
         return tensor_scatter_nd_update(zeros(as_shape(shape), dtypes.string), indices, values)
     return scatter_nd_(index_tensor(indices, "scatter_nd", values), values, shape=as_shape(shape))

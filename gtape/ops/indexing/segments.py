@@ -62,6 +62,7 @@ def _(x: Spec, ids: Spec, *, count: int, largest: bool, zeros: bool) -> Spec:
 @segment_extreme_.vjp("x")
 def _(g: Tensor, x: Tensor, ids: Tensor, y: Tensor, *, count: int) -> Tensor:
     hit = cast_(equal(x, rows_or_zero_(y, ids)), dtype=x.dtype)
+    # How many rows of the segment are the extreme: they share the gradient.
     equals = rows_or_zero_(scatter_rows_(hit, ids, rows=count), ids)
     return rows_or_zero_(g, ids) * hit / maximum(equals, 1.0)
 
@@ -176,6 +177,7 @@ def _unsorted(name: str, data: TensorLike, segment_ids: TensorLike, num_segments
         raise InvalidArgumentError(f"{name}: the shape of data must begin with that of segment_ids,"
                                    f" and num_segments must be >= 0; got data {x.spec}, "
                                    f"segment_ids {ids.spec}, num_segments={count}")
+    # On a GPU the test would wait for the device; kernels drop what is out of range.
     if ids._t.device.is_host:
         ids = within(ids, None, count, f"{name}: with num_segments={count}, segment_ids")
     if len(lead) != 1:
@@ -188,6 +190,7 @@ def _unsorted(name: str, data: TensorLike, segment_ids: TensorLike, num_segments
 @primitive(nondifferentiable=True)
 def sizes_(xp: ArrayModule, ids: Array, *, count: int, axes: int, dtype: DType) -> Array:
     """The number of rows of each segment, at least 1, with so many axes of length 1 behind."""
+    # An empty segment has the sum 0, and so the mean 0.
     y = xp.maximum(scatter.segment_count(xp, ids, count), 1)
     return y.reshape((count,) + (1,) * axes).astype(dtype.np_dtype)
 
@@ -325,6 +328,7 @@ def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: 
     if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) < count):
         raise InvalidArgumentError(f"dynamic_partition: partitions must lie in [0, {count}); got "
                                    f"{int(numbers.min())} to {int(numbers.max())}")
+    # Stable: within a partition the rows keep their order.
     order = xp.argsort(numbers, kind="stable")
     rows = reshape_(x, shape=(math.prod(lead), *shape[len(lead):]))
     dealt = compress_(rows, EagerTensor(order, x._t.device.type_of(order.dtype)), axis=0)

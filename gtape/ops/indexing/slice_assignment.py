@@ -108,8 +108,10 @@ def changed_piece_(xp: ArrayModule, *values: Array, key: tuple[object, ...], how
 
 @changed_piece_.infer
 def _(*values: Spec, key: tuple[Any, ...], how: str) -> Spec:
+    # How many a mask picks is known at the call alone.
     if any(v.dtype.is_bool for v in values[2:]):
         return values[0]
+    # One byte for any shape: NumPy works out the slice's shape without the array's memory.
     blank = np.broadcast_to(np.zeros((), bool), values[0].shape)
     piece = blank[_thawed(key, [np.zeros(v.shape, np.int64) for v in values[2:]])].shape
     try:

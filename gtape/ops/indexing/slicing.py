@@ -69,6 +69,7 @@ def strided_slice(input_: TensorLike, begin: IntsLike, end: IntsLike,
         raise InvalidArgumentError(f"strided_slice: begin, end and strides must have one length, "
                                    f"and no stride may be 0; got {list(starts)}, {list(ends)}, "
                                    f"{list(steps)}")
+    # Bits behind the last entry mean nothing, and may be set.
     if (ellipsis_mask & (1 << len(starts)) - 1).bit_count() > 1:
         raise InvalidArgumentError("strided_slice: only one entry can be an ellipsis")
     entries: list[Entry | EllipsisType] = []
@@ -114,4 +115,5 @@ def dynamic_update_slice(*, input: TensorLike, update: TensorLike, indices: Tens
         return block
     room = [n - m for n, m in zip(x.spec.shape, sizes)]
     cells = stack(meshgrid(*map(range_, sizes), indexing="ij"), -1)
+    # XLA moves a block that would stick out back inside, and does not raise.
     return tensor_scatter_nd_update(x, cells + clip_by_value(begin, 0, room), block)

@@ -78,6 +78,7 @@ put_along_.cases = [case((2, 3), _INDICES, length=4)]
 @primitive(tf_name="Sort")
 def sort_(xp: ArrayModule, x: Array, *, descending: bool = False) -> Array:
     """The elements of each row in ascending or descending order."""
+    # Turned round behind: -x would not do for the lowest integer, nor for unsigned ones.
     y = xp.sort(x, axis=-1)
     return xp.flip(y, -1) if descending else y
 
@@ -149,6 +150,7 @@ def argsort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", st
 
 def _few_largest(x: np.ndarray, k: int) -> np.ndarray:
     """Positions of the k largest of each row without sorting the row; the first of equals."""
+    # Of elements equal to the k-th the first ones count, as in TensorFlow; a partition takes any.
     edge = np.partition(x, x.shape[-1] - k, axis=-1)[..., -k, None]
     above, level = x > edge, x == edge
     missing = k - above.sum(axis=-1, keepdims=True)
@@ -329,10 +331,12 @@ def bucketize(*, input: TensorLike, boundaries: TensorLike, name: str | None = N
     if x.dtype.name not in ("int32", "int64", "float32", "float64"):
         raise InvalidArgumentError(f"Bucketize takes int32, int64, float32 or float64; got "
                                    f"{x.spec}. Use tf.cast")
+    # TensorFlow's attribute is a list of float32.
     edges = np.array([as_float(b, "Bucketize: boundaries") for b in boundaries], np.float32)
     if bool((edges[1:] < edges[:-1]).any()):
         raise InvalidArgumentError(f"Bucketize: the boundaries must be sorted; got "
                                    f"{shown(boundaries)}")
+    # int64 beside float32 boundaries: float64 tells apart what either holds, up to 2**53.
     wide = cast(x, dtypes.float64) if x.dtype.is_integer else x
     flat = reshape_(wide, shape=(math.prod(x.spec.shape),))
     rows = convert(edges.astype(wide.dtype.np_dtype), None, x._t.device)
@@ -416,6 +420,7 @@ def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
 def invert_permutation_(xp: ArrayModule, x: Array) -> Array:
     """y with y[x[i]] = i."""
     n = x.size
+    # On a GPU the answer would have to be waited for.
     if xp is np and not np.array_equal(np.sort(x), np.arange(n)):
         raise InvalidArgumentError(f"invert_permutation: x must hold each of 0 … {n - 1} once; got "
                                    f"{shown(x.tolist())}")

@@ -44,12 +44,14 @@ unique_.cases = [case((4,), ints(3, below=4)), case((4, 2), ints(3, below=4))]
 
 def _classes(xp: Any, rows: Array) -> tuple[Any, Any, Any]:
     """Of distinct rows in sorted order: where each occurs first, which each row is, how many."""
+    # Rows without elements are all the same row, which NumPy's unique by axis does not say.
     if not rows.size:
         some = min(len(rows), 1)
         return (xp.zeros(some, np.int64), xp.zeros(len(rows), np.int64),
                 xp.full(some, len(rows), np.int64))
     flat = rows.reshape(len(rows), -1)
     keys, axis = (flat[:, 0], None) if flat.shape[1] == 1 else (flat, 0)
+    # equal_nan=False: to TensorFlow's hash table no nan is equal to another.
     return xp.unique(keys, return_index=True, return_inverse=True,
                      return_counts=True, axis=axis, equal_nan=False)[1:]
 

@@ -49,6 +49,7 @@ def _written_rows(xp: Any, how: str, table: Any, rows: Any, values: Any) -> None
         return
     # x[rows] = … takes one of equal rows alone: their values are combined before.
     distinct, place = xp.unique(rows, return_inverse=True)
+    # Only then: combining reads all values, and most updates name every row once.
     if distinct.size < rows.size:
         values = _COMBINED[how](xp, values, place.reshape(-1), distinct.size)
         rows = distinct

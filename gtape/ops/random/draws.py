@@ -75,6 +75,7 @@ def op_of(distribution: str) -> Draw:
 def drawn(distribution: str, position: Position, shape: Sequence[int], array_type: ArrayType,
           *arrays: Tensor, **parameters: object) -> Tensor:
     """Numbers of `distribution`, drawn at `position`. No gradient flows to `arrays`."""
+    # A draw from numbers alone is no op: nothing can be traced or recorded of it.
     if type(position) is not tuple or arrays or (
             tracer_now() is not None and outgrows([Spec(tuple(shape), array_type.dtype)])):
         attrs = (require_known(tuple(shape)), array_type, tuple(sorted(parameters.items())))
@@ -149,9 +150,11 @@ def _bounded_normal(array_type: ArrayType, key: tuple[int, int], offset: int,
 
     xp = array_type.xp
     m, s, low, high = (xp.asarray(p).astype(np.float64) for p in parameters)
+    # Φ by erfc keeps digits far in the lower tail, where 1 + erf has none.
     below, above = (0.5 * erfc(xp, -(v - m) / (s * np.sqrt(2))) for v in (low, high))
     u = sample("uniform", key, offset, shape, xp, dtype=np.float64)
     y = m + s * ndtri(xp, below + u * (above - below))
+    # Rounding of ndtri near its ends may step over a bound.
     return xp.clip(y, low, high).astype(array_type.dtype.np_dtype)
 
 

@@ -86,6 +86,7 @@ def normal(source: Source, shape: IntsLike, mean: TensorLike, stddev: TensorLike
     array_type = _real_type(distribution, dtype)
     dims = as_shape(shape, f"{distribution}: shape")
     plain = _numbers(mean, stddev)
+    # Numbers go into the kernel; tensors are applied by ops, which the tape records.
     parameters = {"mean": mean, "stddev": stddev} if plain else {}
     noise = drawn(distribution, source(math.prod(dims)), dims, array_type, **parameters)
     return noise if plain else _located(noise, mean, stddev, distribution)
@@ -132,6 +133,7 @@ def full_integers(source: Source, shape: IntsLike, dtype: object) -> Tensor:
     if not wanted.is_integer:
         raise TypeError(f"uniform_full_int: dtype must be an integer type; got {wanted!r}")
     dims = as_shape(shape, "uniform_full_int: shape")
+    # + 1, since the upper end is excluded.
     return _integers(source, dims, int(wanted.min), int(wanted.max) + 1, wanted)
 
 
@@ -205,6 +207,7 @@ def gamma(source: Source, shape: IntsLike, alpha: TensorLike, beta: SupportsFloa
         spread, drawn("gamma", source(math.prod(dims)), dims, array_type, spread))
     if beta is not None:
         y = divide(y, b)
+    # TensorFlow's: a gamma value of small alpha that rounds to 0 would have the logarithm -inf.
     return maximum(y, float(np.finfo(array_type.dtype.np_dtype).tiny))
 
 
@@ -311,11 +314,13 @@ def _permuted(index: np.ndarray, seed: np.ndarray, limit: np.ndarray, rounds: in
         shape = np.broadcast_shapes(index.shape, key.shape, limit.shape)
         x, key, top = (np.array(np.broadcast_to(a, shape)).reshape(-1).astype(np.uint64)
                        for a in (index, key, limit))
+        # Two halves of one bit at least: a Feistel network of no bits does nothing.
         bits = np.array([max(int(n).bit_length(), 2) for n in top], np.uint64)
         half = (bits + np.uint64(1)) // np.uint64(2)
         todo = np.arange(x.size)
         while todo.size:
             x[todo] = _encrypted(x[todo], key[todo], half[todo], rounds)
+            # The domain is at most about four times the range, so that few walks are long.
             todo = todo[x[todo] > top[todo]]
     return x.reshape(shape).astype(index.dtype)
 
@@ -342,6 +347,7 @@ def random_index_shuffle(index: TensorLike, seed: TensorLike, max_index: TensorL
     if values.dtype.kind not in "iu" or keys.shape[-1:] != (3,) or keys.ndim > 2:
         raise InvalidArgumentError(f"random_index_shuffle: index must be integers and seed of shape"
                                    f" [3] or [n, 3]; got {like.spec} and {list(keys.shape)}")
+    # Luby and Rackoff: fewer than four rounds can be told from chance. TensorFlow's are even.
     if rounds < 4 or rounds % 2:
         raise InvalidArgumentError(f"random_index_shuffle: rounds must be even and at least 4; got "
                                    f"{rounds}")

@@ -196,6 +196,7 @@ class Generator:
 
     def make_seeds(self, count: int = 1) -> Tensor:
         """int64[2, count]: seeds for the stateless functions, one in each column."""
+        # TensorFlow's seeds have zeros in the second row.
         first = self._drawn(functions.full_integers, [count], dtypes.int64)
         return stack_(first, multiply(first, 0), axis=0)
 

@@ -35,6 +35,7 @@ class Initializer:
     @classmethod
     def from_config(cls, config: dict[str, object]) -> Initializer:
         """The initializer of a `get_config`."""
+        # Configurations of older TensorFlow hold a dtype, which the call gives now.
         return cls(**{name: value for name, value in config.items() if name != "dtype"})
 
 
@@ -104,6 +105,7 @@ class _Random(Initializer):
     def _source(self) -> Any:
         if self.seed is None:
             return functions.stream(None)
+        # Stateless: the same seed gives the same numbers at each call, whatever was drawn before.
         return functions.stateless(self._what, [self.seed, 0])
 
     def get_config(self) -> dict[str, object]:

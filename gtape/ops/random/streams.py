@@ -68,6 +68,7 @@ class Streams:
             self.seed = seed
             self._base = secrets.randbits(64) if seed is None else seed
             for op_seed, position in self._positions.items():
+                # In place: compiled programs hold these arrays.
                 position[:] = self._start(op_seed)
 
     def _start(self, op_seed: int | None) -> list[int]:
@@ -75,6 +76,7 @@ class Streams:
         if op_seed is None:
             return [*mixed(0, self._base), 0, 0]
         seed = _DEFAULT_SEED if self.seed is None else self.seed
+        # TensorFlow's GuardedPhiloxRandom: seed is the key, seed2 the upper half of the counter.
         return [seed & _MASK32, seed >> 32 & _MASK32, 0, signed(op_seed)]
 
     def position(self, op_seed: int | None) -> np.ndarray:
@@ -105,6 +107,7 @@ class Streams:
         used = [(op_seed, np.array(position, np.int64).reshape(4))
                 for op_seed, *position in kept["streams"]]
         base = int(kept["base"])
+        # Before the base, which `reseed` draws anew; streams not in `kept` start again.
         self.reseed(kept["seed"])
         self._base = base
         with self._lock:
@@ -187,6 +190,7 @@ def set_seed(seed: int | None) -> None:
 def sample(distribution: str, key: Key, offset: int, shape: Sequence[int], xp: ArrayModule,
            *arguments: object, **parameters: object) -> Any:
     """An array drawn by a function of `gtape.numerics.distributions` or `.rejection`."""
+    # The others count with 64 bits; what lies above them makes another key.
     if distribution not in _COUNTED and offset >> 64:
         key, offset = mixed(*key, offset >> 64), offset & _MASK64
     if xp is not np:

@@ -70,6 +70,7 @@ linear_scan_.infer(lambda a, b, **_: b)
 @linear_scan_.vjp("a", "b")
 def _(g: Tensor, a: Tensor, y: Tensor, *, axis: int, reverse: bool) -> tuple[Tensor, Tensor]:
     back = -1 if not reverse else 1
+    # The adjoint of a recurrence is one that runs backwards, with the factors moved by one.
     total = linear_scan_(shift_(a, axis=axis, by=back), g, axis=axis, reverse=not reverse)
     return total * shift_(y, axis=axis, by=-back), total
 
@@ -133,6 +134,7 @@ def cumulative_logsumexp_(xp: ArrayModule, x: Array, *, axis: int, reverse: bool
     moved = xp.moveaxis(x.astype(running_type(x.dtype), copy=False), axis, 0)
     moved = moved[::-1] if reverse else moved
     if xp is np:
+        # Pairwise with the maximum taken out: a running sum of exponentials would overflow.
         y = np.logaddexp.accumulate(moved, axis=0)
     else:
         y, step = moved, 1
@@ -154,6 +156,7 @@ def _(g: Tensor, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
     dtype, ahead = x.dtype, 1 if reverse else -1
     if dtype.size == 2:  # as sums of them
         g, x, y = cast(g, float32), cast(x, float32), cast(y, float32)
+    # -inf - -inf is nan: totals of nothing become the lowest number, whose exponential is 0.
     finite = maximum(y, float(np.finfo(y.dtype.np_dtype).min))
     weight = exp(finite - shift_(finite, axis=axis, by=ahead, fill=np.inf))
     return cast(exp(x - finite) * linear_scan_(weight, g, axis=axis, reverse=not reverse), dtype)

@@ -38,6 +38,7 @@ def bins_(xp: ArrayModule, x: Array, *, low: float, high: float, count: int) -> 
     wide = x if x.dtype.kind == "f" else x.astype(np.float64)
     kind = wide.dtype.type
     place = xp.floor((wide - kind(low)) / kind(high - low) * kind(count))
+    # Clipped before the cast: what does not fit an int32 is undefined there.
     return xp.clip(place, 0, count - 1).astype(np.int32)
 
 
@@ -124,8 +125,10 @@ def bincount(arr: TensorLike, weights: Any = None, minlength: int | None = None,
         length = most if most is not None and least is not None and least >= most else _length(
             ids, least, most)
         rows = x.spec.shape[0] if axis == -1 and x.ndim == 2 else 1
+        # -1 is dropped by every count and scatter below.
         ids = where(ids < length, ids, -1)
         if rows > 1:
+            # Each row counts in a stretch of its own: one pass for all rows.
             starts = convert(np.arange(rows)[:, None] * length, dtypes.int64, x._t.device)
             ids = where(ids < 0, -1, ids + starts)
         index = reshape(ids, (-1,))
@@ -154,6 +157,7 @@ def _weighted(index: Tensor, weights: TensorLike, x: Tensor, count: int, shape: 
 
 def _class_numbers(name: str, values: TensorLike, like: Any = None) -> Tensor:
     numbers = cast(values if like is None else convert(values, None, like), dtypes.int64)
+    # Keras gives labels as columns, and TensorFlow squeezes them.
     if numbers.ndim == 2 and numbers.spec.shape[1] == 1:
         numbers = reshape_(numbers, shape=numbers.spec.shape[:1])
     if numbers.ndim != 1:

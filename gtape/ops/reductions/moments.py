@@ -147,6 +147,7 @@ def weighted_moments(x: TensorLike, axes: IntsLike, frequency_weights: TensorLik
     weights = convert_like(cast(frequency_weights, wide.dtype), wide._t, "weighted_moments")
     shape = broadcast_shapes("weighted_moments", wide.spec, weights.spec)
     spread = weights if weights.spec.shape == shape else broadcast_to_(weights, shape=shape)
+    # Weights that add up to 0 give 0 below, and not nan.
     total = reduce_sum_(spread, axis=over, keepdims=True)
     mean = s.divide_no_nan(reduce_sum_(s.multiply(spread, wide), axis=over, keepdims=True), total)
     spreads = s.multiply(spread, s.squared_difference(wide, mean))
@@ -166,6 +167,7 @@ def sufficient_statistics(x: TensorLike, axes: IntsLike, shift: SupportsFloat | 
     """
     tensor = convert(x)
     over = normal_axes("sufficient_statistics", axes_of(axes), tensor.ndim)
+    # A float: TensorFlow gives the count in x's dtype.
     count = convert(float(math.prod(tensor.spec.shape[a] for a in over)), tensor.dtype,
                     tensor._t.device)
     centred = tensor

@@ -108,11 +108,13 @@ def count_of(x: Spec, axis: Axes) -> int:
 def reduce_mean_(xp: Any, x: Any, *, axis: Axes, keepdims: bool = False) -> Any:
     """y = Σ x / n over `axis`; for integers exactly that, rounded towards zero."""
     if x.dtype.kind in "iu":
+        # A float64 mean would lose digits of int64, and an int64 sum may overflow.
         return integer_mean(xp, x, axis, keepdims)
     count = math.prod(x.shape[a] for a in axis)
     if x.dtype.itemsize == 2:  # their sum may be out of range
         wide = total(x.astype(np.float32), axis, keepdims)
         return xp.asarray(wide / (count or np.nan)).astype(x.dtype)
+    # nan of no elements, as TensorFlow gives, without a division by 0.
     return total(x, axis, keepdims) / (count or np.nan)
 
 
@@ -140,6 +142,7 @@ def _extreme_grad(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
     """Ties share the gradient equally."""
     kept = kept_shape(x.spec, axis)
     hit = cast_(equal(x, reshape_(y, shape=kept)), dtype=x.dtype)
+    # TensorFlow's subgradient: all that are equal count alike.
     shared = hit / reduce_sum_(hit, axis=axis, keepdims=True)
     return shared * reshape_(g, shape=kept)
 
@@ -147,6 +150,7 @@ def _extreme_grad(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
 def extreme(function: Any, xp: ArrayModule, x: Array, axis: Axes, keepdims: bool, empty: float,
             ) -> Any:
     """`xp.max` or `xp.min`, and `empty` for no elements; CuPy's take no initial value."""
+    # NumPy raises for an empty maximum; TensorFlow gives the identity of the operation.
     if any(x.shape[a] == 0 for a in axis):
         return xp.full(reduced(x.shape, axis, keepdims), empty, dtype=x.dtype)
     return function(x, axis=axis, keepdims=keepdims)
@@ -186,6 +190,7 @@ reduce_max, reduce_min = (
 @primitive(tf_name="Prod")
 def reduce_prod_(xp: ArrayModule, x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
     """y = Π x over `axis`."""
+    # Two-byte floats are multiplied in float32, as they are summed.
     wide = x.astype(running_type(x.dtype), copy=False)
     return xp.prod(wide, axis=axis, keepdims=keepdims, dtype=wide.dtype).astype(
         x.dtype, copy=False)
@@ -220,6 +225,7 @@ def products_of_others(x: Tensor) -> Tensor:
     if n < 2:
         return _ones((*outer, n), x)
     if n % 2:
+        # A 1 makes pairs of all, and changes no product.
         padded = concat_(x, _ones((*outer, 1), x), axis=len(outer))
         return split_(products_of_others(padded), sizes=(n, 1), axis=len(outer))[0]
     pairs = reshape_(x, shape=(*outer, n // 2, 2))

@@ -34,6 +34,7 @@ from gtape.ops.shape.layout import reshape_
 @primitive(linear="values", tf_name="AddN")
 def add_n_(xp: Any, *values: object) -> Any:
     """y = Σ of the tensors."""
+    # A new array, into which the others are added: one allocation for any number of tensors.
     total = xp.add(values[0], values[1])
     for value in values[2:]:
         total = xp.add(total, value, out=total) if total.ndim else total + value
@@ -119,6 +120,7 @@ def _scaled(xp: Any, x: Any, axis: Axes) -> tuple[Any, Any, Any]:
     """eˣ⁻ᵐ, its sum over `axis`, and m: the largest element where that is finite, else 0."""
     kept = reduced(x.shape, axis, True)
     top = xp.max(x, axis=axis, keepdims=True) if x.size else xp.zeros(kept, x.dtype)
+    # inf - inf is nan; with 0 taken out the infinities come through.
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     terms = xp.exp(x - top)
     wide = terms.astype(running_type(x.dtype), copy=False)
@@ -129,6 +131,7 @@ def _scaled(xp: Any, x: Any, axis: Axes) -> tuple[Any, Any, Any]:
 def share_(xp: Any, x: Any, *, axis: Axes) -> Any:
     """y = eˣ / Σ eˣ over `axis`, and 0 where all elements are -inf."""
     terms, total, _ = _scaled(xp, x, axis)
+    # All -inf: no share is defined, and 0 keeps the gradient finite.
     return (terms / xp.where(total == 0, xp.ones_like(total), total)).astype(x.dtype)
 
 

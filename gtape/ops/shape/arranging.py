@@ -29,6 +29,7 @@ Ints = tuple[int, ...]
 def tile_(x: Tensor, *, multiples: Ints) -> Tensor:
     """x, multiples[i] times along axis i."""
     shape = x.spec.shape
+    # A view until the last reshape: one copy, as NumPy's tile makes.
     apart = reshape_(x, shape=tuple(n for length in shape for n in (1, length)))
     wide = broadcast_to_(apart, shape=tuple(n for pair in zip(multiples, shape) for n in pair))
     return reshape_(wide, shape=tuple(n * m for n, m in zip(shape, multiples)))
@@ -95,12 +96,15 @@ def repeat(input: TensorLike, repeats: IntsLike, axis: IntsLike | None = None,
     if times.dtype.kind not in "iu" or times.ndim > 1 or bool((times < 0).any()):
         raise InvalidArgumentError(f"repeat: repeats must be one integer >= 0 or a vector of them; "
                                    f"got {shown(times)}")
+    # A vector of one number repeats all slices as often, as in NumPy.
     if times.size == 1:
         return repeat_(x, repeats=int(times.reshape(-1)[0]), axis=at)
     length = x.spec.shape[at]
     if times.size != length:
         raise InvalidArgumentError(f"repeat: axis {at} of {x.spec} has {length} slices; got "
                                    f"{times.size} repeats")
+    # A gather: the pieces differ in length, so that no reshape says this. Along the first axis
+    # rows_or_zero_ gives a dense gradient, where gather_'s is an IndexedSlices.
     index = convert(np.repeat(np.arange(length), times), None, x._t.device)
     return rows_or_zero_(x, index) if at == 0 else gather_(x, index, axis=at)
 
@@ -133,6 +137,7 @@ def reverse_sequence_(xp: ArrayModule, x: Array, lengths: Array, *, seq_axis: in
     """Row b of x along `batch_axis`: its first lengths[b] entries backwards; its own adjoint."""
     moved = xp.moveaxis(x, (batch_axis, seq_axis), (0, 1))
     place, ends = xp.arange(moved.shape[1]), lengths[:, None]
+    # An involution for each row, so that the op is its own adjoint.
     order = xp.where(place < ends, ends - 1 - place, place)
     y = moved[xp.arange(moved.shape[0])[:, None], order]
     return xp.moveaxis(y, (0, 1), (batch_axis, seq_axis))
@@ -218,6 +223,7 @@ def meshgrid(*args: object, indexing: str = "xy", name: str | None = None) -> li
     vectors = [reshape(convert(a), (-1,)) for a in args]
     axes = list(range(len(vectors)))
     if indexing == "xy":
+        # TensorFlow's default is that of image coordinates: x runs along the second axis.
         axes[:2] = axes[:2][::-1]
     lengths = [vectors[axes.index(i)].spec.shape[0] for i in range(len(axes))]
     return [broadcast_to_(reshape_(v, shape=tuple(n if i == axis else 1

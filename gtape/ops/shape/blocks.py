@@ -38,6 +38,7 @@ Ints = tuple[int, ...]
 def patches_(xp: ArrayModule, x: Array, *, sizes: Ints, strides: Ints, rates: Ints, pads: Pads,
              ) -> Array:
     """Each window of x [N, *spatial, C] as one vector: [N, *out, Π sizes · C]."""
+    # Overlapping strides, and no copy until the reshape below.
     view = windows.patches(xp, windows.pad(xp, x, pads), sizes, strides, rates)
     return view.reshape((*view.shape[:1 + len(sizes)], math.prod(sizes) * x.shape[-1]))
 
@@ -62,6 +63,7 @@ def fold_(xp: ArrayModule, x: Array, *, shape: Ints, sizes: Ints, strides: Ints,
     """Windows added up where they overlap: the adjoint of patches."""
     split = x.reshape((*x.shape[:-1], *sizes, shape[-1]))
     whole = windows.fold(xp, split, windows.padded_shape(shape, pads), sizes, strides, rates)
+    # A view of the padded array would keep all of it alive.
     return xp.ascontiguousarray(windows.crop(whole, pads))
 
 
@@ -128,6 +130,7 @@ def space_to_batch_nd(input: TensorLike, block_shape: IntsLike, paddings: Tensor
     tail = rest[m:]
     split = [n for length, b in zip(lengths, block) for n in (length // b, b)]
     apart = reshape_(x, shape=(batch, *split, *tail))
+    # Axes are N, then pairs (block number, cell): cells go in front of N, the batch's slowest part.
     perm = (*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m, 2), *range(2 * m + 1, apart.ndim))
     smaller = [length // b for length, b in zip(lengths, block)]
     return reshape_(transpose_(apart, perm=perm),
@@ -158,6 +161,7 @@ def batch_to_space(input: TensorLike, block_shape: IntsLike, crops: TensorLike,
     """
     x = convert(input)
     block = _block("batch_to_space", x, block_shape)
+    # TensorFlow's batch_to_space takes one number for all axes that `crops` speaks of.
     if len(block) == 1:
         block = block * len(host_value(crops, "batch_to_space: crops"))
     m, cells = len(block), math.prod(block)
@@ -169,6 +173,7 @@ def batch_to_space(input: TensorLike, block_shape: IntsLike, crops: TensorLike,
                                    f"{cells}, the cells of a block, and crops at most the lengths "
                                    f"{lengths}; got crops {list(cuts)}")
     apart = reshape_(x, shape=(*block, batch // cells, *rest))
+    # Back from cells in front of N: each cell axis goes behind its block number.
     pairs = [axis for i in range(m) for axis in (m + 1 + i, i)]
     perm = (m, *pairs, *range(2 * m + 1, apart.ndim))
     whole = reshape_(transpose_(apart, perm=perm), shape=(batch // cells, *lengths, *rest[m:]))
@@ -205,6 +210,7 @@ def required_space_to_batch_paddings(input_shape: IntsLike, block_shape: IntsLik
                          f"block_shape [n] and base_paddings [n, 2]; got {lengths}, {blocks} and "
                          f"{list(given.shape)}")
     before, after = given.T
+    # What is missing to the next multiple; Python's and NumPy's % is never negative here.
     more = -(before + lengths + after) % blocks
     return tuple(convert(_int32(np.stack(pair, 1)).astype(np.int32))  # type: ignore[return-value]
                  for pair in ([before, after + more], [np.zeros_like(more), more]))
@@ -286,9 +292,11 @@ def with_space_to_batch(input: TensorLike, dilation_rate: TensorLike, padding: s
         if filter_shape is None:
             raise ValueError(f"{name}: padding 'SAME' needs filter_shape")
         reach = [(k - 1) * r for k, r in zip(as_ints(filter_shape, "filter_shape"), rates)]
+        # TensorFlow's 'SAME' puts the odd cell behind.
         before = [n // 2 for n in reach]
         after = [n - n // 2 for n in reach]
     lengths = [x.spec.shape[a] + p + q for a, p, q in zip(axes, before, after)]
+    # Only behind, and cropped at the end: 'SAME' padding must not shift.
     fill = [-n % r for n, r in zip(lengths, rates)]
     pads = [[p, q + f] for p, q, f in zip(before, after, fill)]
     parts = op(space_to_batch(x, rates, pads), num_spatial_dims=len(rates), padding="VALID")

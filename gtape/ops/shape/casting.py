@@ -27,6 +27,7 @@ def cast_(xp: Any, x: Any, *, dtype: DType) -> Any:
     """x in another dtype: floats are truncated towards zero for integers."""
     wanted = np.dtype(dtype.as_numpy_dtype)
     if x.dtype.kind == "c" and wanted.kind != "c":
+        # NumPy warns of the lost imaginary part; `cast` has warned by the user's line.
         x = x.real
     return xp.asarray(x).astype(wanted)
 
@@ -36,6 +37,7 @@ cast_.on_cuda("elementwise.maps.cast")
 
 @cast_.infer
 def _(x: Spec, *, dtype: DType) -> Spec:
+    # NumPy would parse and print numbers; TensorFlow has tf.strings for that.
     if dtypes.string in (x.dtype, dtype) and x.dtype is not dtype:
         raise InvalidArgumentError(f"cast: {x.dtype!r} cannot become {dtype!r}")
     return Spec(x.shape, dtypes.require_usable(dtype))
@@ -53,6 +55,7 @@ def cast(x: Any, dtype: object, name: str | None = None) -> Any:
         InvalidArgumentError: strings.
     """
     wanted = as_dtype(dtype)
+    # A Variable of the dtype stays a Variable, as in TensorFlow.
     if isinstance(x, (Tensor, Readable)) and x.dtype is wanted:
         return x
     if not isinstance(x, Tensor) and hasattr(x, "_with"):
@@ -70,6 +73,7 @@ def saturate_cast(value: TensorLike, dtype: object, name: str | None = None) -> 
     """`value` as `dtype`, values outside its range set to the nearest bound."""
     wanted = as_dtype(dtype)
     x = convert(value)
+    # Bounds as Python integers: int64's largest is no float64.
     if x.dtype.is_integer:
         return cast(clip(x, int(max(wanted.min, x.dtype.min)), int(min(wanted.max, x.dtype.max))),
                     wanted)

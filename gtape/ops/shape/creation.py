@@ -34,6 +34,7 @@ def _full(name: str, shape: tuple[int, ...], value: bytes | int, array_type: Arr
     tracer = tracer_now()
     if tracer is not None:
         spec = Spec(shape, array_type.dtype)
+        # A large constant would stand in the graph with all its bytes; a node is made at the call.
         if is_open(shape) or outgrows([spec]):
             check_size(name, spec)
             return tracer.filled(spec, array_type, value)
@@ -65,6 +66,8 @@ def constant(value: Any, dtype: DTypeLike | None = None, shape: object = None, n
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         raise ValueError("tf.constant takes no tensors inside lists; use tf.stack, or "
                          "tf.convert_to_tensor(value)")
+    # TensorFlow's constant takes the value of the moment. Tapes are told that the path ends here,
+    # so that `explain` can say why a gradient is None.
     if is_variable(value):
         state = value._read_()
         mark_all(EXIT, "tf.constant(variable)", (state,), ())
@@ -97,6 +100,7 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None, dtype_h
     wanted = optional_dtype(dtype)
     if wanted is None and dtype_hint is not None:
         try:
+            # A hint yields to what does not fit, a dtype does not.
             return convert(value, as_dtype(dtype_hint))
         except (TypeError, ValueError):
             return convert(value)
@@ -177,6 +181,7 @@ def eye(num_rows: int, num_columns: int | None = None, batch_shape: IntsLike | N
 
 
 def _number_dtype(values: list[Tensor]) -> DType:
+    # TensorFlow's order for tf.range, in which float16 is wider than int64.
     order = [dtypes.int32, dtypes.int64, dtypes.float16, dtypes.float32, dtypes.float64]
     parts = [v.dtype for v in values]
     return max(parts, key=lambda d: order.index(d) if d in order else -1)
@@ -203,6 +208,7 @@ def range_(start: TensorLike, limit: TensorLike | None = None, delta: SupportsFl
     """
     if limit is None:
         start, limit = 0, start
+    # Python numbers are read in the dtype asked for: 0.1 as float32 first is another float64.
     exact = None if dtype is None or not as_dtype(dtype).is_floating else as_dtype(dtype)
     parts = [convert(v, exact if type(v) in (int, float) else None, CPU)
              for v in (start, limit, delta)]
@@ -221,6 +227,7 @@ def range_(start: TensorLike, limit: TensorLike | None = None, delta: SupportsFl
     with room_for("range", spec):
         if tracer_now() is not None and outgrows([spec]):
             return sequence_(convert(low), step=step.item(), count=count, dtype=wanted)
+        # Computed on the host: the same numbers on every device.
         return convert(sequence_.value(np, low, step=step, count=count, dtype=wanted), wanted)
 
 
@@ -236,6 +243,7 @@ def _steps(low: Any, high: Any, step: Any, dtype: DType) -> int:
             f"range: delta must lead from start to limit in fewer than 2**63 steps; got "
             f"start={low}, limit={high}, delta={step}")
     if not dtype.is_integer:
+        # np.arange's own count is computed in float64 and may differ by one.
         return math.ceil(length)
     low, high, step = int(low), int(high), int(step)
     if not step:
@@ -261,6 +269,7 @@ def linspace(start: float, stop: float, num: int, name: str | None = None, axis:
     shape = [1] * (low.ndim + 1)
     shape[at] = count
     with room_for("linspace", Spec((count,), low.dtype)):
+        # One value is the start itself: no division by 0.
         steps = np.arange(count, dtype=low.dtype.np_dtype) / max(count - 1, 1)
         weight = convert(steps.reshape(shape), low.dtype, low._t.device)
     a, b = expand_dims(low, at), expand_dims(high, at)

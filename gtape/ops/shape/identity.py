@@ -69,6 +69,7 @@ assigned_.vjp(previous=lambda g: g)
 def renewed(value: Tensor, previous: Tensor) -> Tensor:
     """The new value of a Variable, which no gradient of what it was computed from reaches."""
     cut = stop_gradient_(value)
+    # The sum of gradients over all values needs one shape, dtype and device.
     if cut.spec != previous.spec or cut._t is not previous._t or not cut._t.differentiable:
         return cut
     return assigned_(cut, previous)
@@ -82,6 +83,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     if is_variable(input):
         value = input._resource_()._value
         if type(value) is EagerTensor:
+            # A new tensor: a tape that watches the Variable knows its value by identity.
             value = EagerTensor(value._a, value._t)
         return stop_gradient_(value)
     return stop_gradient_(convert(input))
@@ -130,6 +132,7 @@ def control_dependencies(control_inputs: object) -> Iterator[None]:
 
     A function among them is called first.
     """
+    # TensorFlow calls a function among them when it runs eagerly.
     if callable(control_inputs):
         control_inputs()
     yield

@@ -36,6 +36,7 @@ reshape_.cases = [case((2, 6), shape=(3, 4)), case((1,), shape=()), case((0, 3),
 def _resolved(x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     """`shape` with its one -1 replaced. Where 0 elements leave it open, it is what the lengths
     other than 0 give: [0, 6] as [0, -1, 3] is [0, 2, 3]."""
+    # Symbolic lengths are of another type, and never negative.
     for n in shape:
         if type(n) is int and n < -1:
             raise InvalidArgumentError(f"reshape: lengths must be 0 or more, one may be -1; got "
@@ -43,6 +44,7 @@ def _resolved(x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     size = math.prod(x.spec.shape)
     unknown = [i for i, n in enumerate(shape) if n == -1]
     known = math.prod(n for n in shape if n != -1)
+    # 0 elements fit any length; TensorFlow asks the other lengths, and so do we.
     if len(unknown) == 1 and not known and not size:
         at = unknown[0]
         have, given = (math.prod(n for n in s if n) for s in (x.spec.shape, shape))
@@ -158,6 +160,7 @@ def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: bool = Fal
     """
     x = convert(a)
     order = tuple(range(x.ndim))[::-1] if perm is None else as_ints(perm, "transpose: perm")
+    # Negative axes as in Python; others stay wrong, so that the op names them.
     order = tuple(i % x.ndim if -x.ndim <= i < 0 else i for i in order)
     y = transpose_(x, perm=order)
     if conjugate and x.dtype.is_complex:
@@ -194,6 +197,7 @@ def squeeze(input: TensorLike, axis: IntsLike | None = None, name: str | None = 
     x = convert(input)
     shape = x.spec.shape
     axes = axes_of(axis)
+    # TensorFlow's squeeze takes an empty list for all axes of length 1.
     if axes is None or axes == ():
         gone = tuple(i for i, n in enumerate(shape) if n == 1)
     else:

@@ -98,6 +98,7 @@ split_.cases = [case((2, 6), sizes=(1, 2, 3), axis=1)]
 
 def filled(gs: Sequence[Tensor | None], specs: Sequence[Spec]) -> list[Tensor]:
     """Cotangents with zeros where nothing arrived."""
+    # Zeros go where the cotangents are, whatever device is the current one.
     place = next((g._t.device for g in gs if g is not None), None)
     with on(place or current_device()):
         return [zeros(s.shape, s.dtype) if g is None else g for g, s in zip(gs, specs)]
@@ -124,12 +125,14 @@ def split(value: TensorLike, num_or_size_splits: int, axis: IntsLike = 0, num: A
         if parts <= 0 or length % parts:
             raise InvalidArgumentError(f"split: axis {at} of {x.spec} has length {length}, which "
                                        f"is not a multiple of {parts}")
+        # 0 is a multiple of every number, and a list of 10**12 empty tensors fills the memory.
         if parts > max(length, _MOST_PARTS):
             raise InvalidArgumentError(f"split: axis {at} of {x.spec} has length {length}; it "
                                        f"cannot make {parts} parts")
         sizes = (length // parts,) * parts
     else:
         sizes = as_ints(num_or_size_splits, "split: sizes")
+        # Two -1 stay negative, and are refused below.
         if sizes.count(-1) == 1:
             rest = length - sum(n for n in sizes if n != -1)
             sizes = tuple(rest if n == -1 else n for n in sizes)
@@ -173,6 +176,7 @@ def stack(values: TensorLike, axis: IntsLike = 0, name: str = "stack") -> Tensor
     if isinstance(values, Tensor):
         return values if axis == 0 else stack(unstack(values), axis)
     values = as_items(values, "stack: values")
+    # Nested Python numbers are one constant; op by op each leaf would be a tensor first.
     if axis == 0 and not any(isinstance(v, (Tensor, Readable)) for v in values):
         return convert(values)
     tensors = as_tensors(values, "stack")
@@ -185,6 +189,7 @@ def stack(values: TensorLike, axis: IntsLike = 0, name: str = "stack") -> Tensor
 @primitive(linear="value", tf_name="Unpack")
 def unstack_(xp: ArrayModule, value: Array, *, axis: int) -> list[Array]:
     """The slices of `value` along `axis`, without that axis."""
+    # Views: unstacked rows of a large tensor cost no memory of their own.
     moved = xp.moveaxis(value, axis, 0)
     return [moved[i] for i in range(value.shape[axis])]
 

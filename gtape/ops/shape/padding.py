@@ -34,6 +34,7 @@ def _inside(x: Spec, paddings: Pads) -> tuple[Any, ...]:
 def pad_(xp: ArrayModule, x: Array, *, paddings: Pads, value: bytes | complex = 0) -> Array:
     """x with cells of `value` around it."""
     shape = tuple(n + b + a for n, (b, a) in zip(x.shape, paddings))
+    # NumPy's pad goes axis by axis in Python.
     y = xp.empty(shape, x.dtype)
     y[...] = value
     y[tuple(slice(b, b + n) for n, (b, _) in zip(x.shape, paddings))] = x
@@ -54,6 +55,7 @@ def mirror_pad_(xp: ArrayModule, x: Array, *, paddings: Pads, edge: bool) -> Arr
 @mirror_pad_.infer
 def _(x: Spec, *, paddings: Pads, edge: bool) -> Spec:
     for n, pair in zip(x.shape, paddings):
+        # A reflection without the border cell has one cell less to give.
         if max(pair) > n - (not edge):
             raise InvalidArgumentError(f"pad: a mirror image of {x} is at most as wide as the axis "
                                        f"({'' if edge else 'less one cell, for '}mode "
@@ -76,6 +78,7 @@ def mirror_fold_(xp: ArrayModule, x: Array, *, paddings: Pads, edge: bool) -> Ar
     for axis, (before, after) in enumerate(paddings):
         if not before and not after:
             continue
+        # Axis by axis, as the padding was made: corners mirror margins that are already whole.
         x = xp.moveaxis(x, axis, 0)
         n, off = x.shape[0] - before - after, 0 if edge else 1
         y = xp.array(x[before:before + n])
@@ -130,6 +133,7 @@ def pad(tensor: TensorLike, paddings: TensorLike, mode: str = "CONSTANT",
 
 def _fill(x: Tensor, value: TensorLike) -> bytes | complex:
     """The constant as a Python value of x's dtype."""
+    # The default is dtype-less: 0 pads strings with b''.
     if type(value) is int and value == 0:
         return b"" if x.dtype is string else 0
     tensor = convert(value, x.dtype)

@@ -89,6 +89,7 @@ def broadcast_static_shape(shape_x: TensorLike, shape_y: TensorLike) -> TensorSh
     common: list[int | None] = []
     count = max(x.rank, y.rank)
     for a, b in zip(_led(x, count), _led(y, count)):
+        # An unknown length beside n > 1 must be n or 1: the result is n either way.
         lengths = {n for n in (a, b) if n is not None and n != 1}
         if len(lengths) > 1:
             raise ValueError(f"broadcast_static_shape: lengths must be equal or 1; got {x} "
@@ -103,6 +104,7 @@ def broadcast_dynamic_shape(shape_x: TensorLike, shape_y: TensorLike) -> Tensor:
     Raises:
         InvalidArgumentError: they do not.
     """
+    # TensorFlow's op has one dtype for both; lists count as int32.
     wide = any(getattr(s, "dtype", None) == dtypes.int64 for s in (shape_x, shape_y))
     specs = [Spec(as_ints(s, "broadcast_dynamic_shape"), dtypes.int32) for s in (shape_x, shape_y)]
     y = broadcast_shapes("broadcast_dynamic_shape", *specs)
