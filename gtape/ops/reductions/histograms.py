@@ -120,10 +120,7 @@ def bincount(arr: TensorLike, weights: Any = None, minlength: int | None = None,
     x = cast(convert(arr), dtypes.int64)
     with paused():
         ids = within(x, 0, None, "bincount: the integers")
-        least = None if minlength is None else as_int(minlength, "bincount: minlength")
-        most = None if maxlength is None else as_int(maxlength, "bincount: maxlength")
-        length = most if most is not None and least is not None and least >= most else _length(
-            ids, least, most)
+        length = _length(ids, minlength, maxlength)
         rows = x.spec.shape[0] if axis == -1 and x.ndim == 2 else 1
         # -1 is dropped by every count and scatter below.
         ids = where(ids < length, ids, -1)
@@ -139,10 +136,15 @@ def bincount(arr: TensorLike, weights: Any = None, minlength: int | None = None,
     return cast(y > 0 if binary_output else y, as_dtype(dtype))
 
 
-def _length(ids: Tensor, least: int | None, most: int | None) -> int:
+def _length(ids: Tensor, minlength: int | None, maxlength: int | None) -> int:
     """The length of the counts: one more than the largest integer, within bounds."""
+    least = 0 if minlength is None else as_int(minlength, "bincount: minlength")
+    most = None if maxlength is None else as_int(maxlength, "bincount: maxlength")
+    # Bounds that leave no choice need no look at the numbers, which a trace does not have.
+    if minlength is not None and most is not None and least >= most:
+        return most
     array = ids._array_()
-    length = max(int(array.max()) + 1 if array.size else 0, least or 0)
+    length = max(int(array.max()) + 1 if array.size else 0, least)
     return length if most is None else min(length, most)
 
 
