@@ -15,7 +15,7 @@ from gtape.core.convert import convert
 from gtape.core.dtypes import int64
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.type_specs import TensorSpec
-from gtape.data import base, combining, sources
+from gtape.data import base, batching, choosing, combining, mapping, sources
 from gtape.data.arguments import (
     count_or_auto,
     dataset_of,
@@ -25,30 +25,8 @@ from gtape.data.arguments import (
     integer_or_none,
     known,
 )
-from gtape.data.batching import (
-    Batch,
-    GroupByWindow,
-    Nested,
-    PaddedBatch,
-    RaggedBatch,
-    Rebatch,
-    Unbatch,
-    Window,
-    bucketed,
-)
 from gtape.data.caching import Cache, FileCache
-from gtape.data.choosing import Concatenate, Random, Repeat, Shard, Shuffle, Skip, Take
 from gtape.data.iterators import NumpyIterator, OwnedIterator, refuse
-from gtape.data.mapping import (
-    Filter,
-    IgnoreErrors,
-    Map,
-    Resampled,
-    Scan,
-    TakeWhile,
-    UniqueElements,
-    reduced,
-)
 from gtape.data.options import WithOptions, options_of
 from gtape.data.prefetching import Prefetch
 from gtape.files.paths import local
@@ -127,7 +105,7 @@ class Methods(base.Core):
         Args:
             rerandomize_each_iteration: every pass draws other numbers; by default none does.
         """
-        return Random(seed, flag(rerandomize_each_iteration, "rerandomize_each_iteration"))
+        return choosing.Random(seed, flag(rerandomize_each_iteration, "rerandomize_each_iteration"))
 
     @staticmethod
     def zip(*args: object, datasets: object = None, name: str | None = None) -> Any:
@@ -182,9 +160,9 @@ class Methods(base.Core):
         """
         drawn = datasets_of(datasets, "sample_from_datasets")
         return combining.Sample(drawn, combining.weights_of(drawn, weights), seed,
-                      flag(stop_on_empty_dataset, "stop_on_empty_dataset"),
-                      seed is None or flag(rerandomize_each_iteration,
-                                           "rerandomize_each_iteration"))
+                                flag(stop_on_empty_dataset, "stop_on_empty_dataset"),
+                                seed is None or flag(rerandomize_each_iteration,
+                                "rerandomize_each_iteration"))
 
     @staticmethod
     def load(path: object, element_spec: object = None, compression: object = None,
@@ -241,7 +219,7 @@ class Methods(base.Core):
         """
         threads = None if num_parallel_calls is None else count_or_auto(
             num_parallel_calls, "num_parallel_calls", 1)
-        return Map(self, map_func, threads, deterministic)
+        return mapping.Map(self, map_func, threads, deterministic)
 
     def filter(self, predicate: Callable[..., object], name: str | None = None) -> Any:
         """The elements for which `predicate` gives True: a scalar bool.
@@ -249,16 +227,16 @@ class Methods(base.Core):
         Raises:
             ValueError: it gives something else.
         """
-        return Filter(self, predicate)
+        return mapping.Filter(self, predicate)
 
     def take_while(self, predicate: Callable[..., object], name: str | None = None) -> Any:
         """The elements before the first for which `predicate` gives False."""
-        return TakeWhile(self, predicate)
+        return mapping.TakeWhile(self, predicate)
 
     def scan(self, initial_state: object, scan_func: Callable[..., object], name: str | None = None,
              ) -> Any:
         """The results of (state, element) -> (state, result), from an initial state on."""
-        return Scan(self, initial_state, scan_func)
+        return mapping.Scan(self, initial_state, scan_func)
 
     def reduce(
             self, initial_state: Any, reduce_func: Callable[..., object], name: str | None = None,
@@ -268,7 +246,7 @@ class Methods(base.Core):
         Raises:
             TypeError: a state has another structure or other dtypes than the initial one.
         """
-        return reduced(self, initial_state, reduce_func)
+        return mapping.reduced(self, initial_state, reduce_func)
 
     def flat_map(self, map_func: Callable[..., object], name: str | None = None) -> Any:
         """The elements of the datasets that `map_func` makes of elements, one after the other."""
@@ -318,20 +296,20 @@ class Methods(base.Core):
         Raises:
             InvalidArgumentError: the buffer is empty.
         """
-        return Shuffle(self, integer(buffer_size, "buffer_size"), seed,
-                       reshuffle_each_iteration is not False)
+        return choosing.Shuffle(self, integer(buffer_size, "buffer_size"), seed,
+                                reshuffle_each_iteration is not False)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Any:
         """The elements `count` times; without end for None or -1."""
-        return Repeat(self, -1 if count is None else integer(count, "repeat: count"))
+        return choosing.Repeat(self, -1 if count is None else integer(count, "repeat: count"))
 
     def take(self, count: Any, name: str | None = None) -> Any:
         """The first `count` elements; all for -1."""
-        return Take(self, integer(count, "take: count"))
+        return choosing.Take(self, integer(count, "take: count"))
 
     def skip(self, count: Any, name: str | None = None) -> Any:
         """The elements after the first `count`; none for -1."""
-        return Skip(self, integer(count, "skip: count"))
+        return choosing.Skip(self, integer(count, "skip: count"))
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Any:
         """Every num_shards-th element, from number `index` on.
@@ -339,7 +317,7 @@ class Methods(base.Core):
         Raises:
             InvalidArgumentError: index is not in [0, num_shards).
         """
-        return Shard(self, integer(num_shards, "num_shards"), integer(index, "index"))
+        return choosing.Shard(self, integer(num_shards, "num_shards"), integer(index, "index"))
 
     def concatenate(self, dataset: object, name: str | None = None) -> Any:
         """The elements, then those of `dataset`.
@@ -347,7 +325,7 @@ class Methods(base.Core):
         Raises:
             TypeError: they differ in structure or dtype.
         """
-        return Concatenate(self, dataset_of(dataset, "concatenate: dataset"))
+        return choosing.Concatenate(self, dataset_of(dataset, "concatenate: dataset"))
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Any:
         """(number, element), the numbers int64 from `start` on."""
@@ -356,7 +334,7 @@ class Methods(base.Core):
 
     def unique(self, name: str | None = None) -> Any:
         """The elements without those that came before."""
-        return UniqueElements(self)
+        return mapping.UniqueElements(self)
 
     def rejection_resample(self, class_func: Callable[..., object], target_dist: Any,
                            initial_dist: Any = None, seed: Any = None, name: str | None = None,
@@ -367,11 +345,11 @@ class Methods(base.Core):
         Args:
             initial_dist: their proportions now; estimated from what came before without it.
         """
-        return Resampled(self, class_func, target_dist, initial_dist, seed)
+        return mapping.Resampled(self, class_func, target_dist, initial_dist, seed)
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Any:
         """The elements without those whose computation raises."""
-        return IgnoreErrors(self, log_warning)
+        return mapping.IgnoreErrors(self, log_warning)
 
     # ------------------------------------------------------------------ how they are had
 
@@ -395,7 +373,7 @@ class Methods(base.Core):
         kept = FileCache(self, os.path.join(local(path), "snapshot"))
         if reader_func is None:
             return kept
-        return dataset_of(as_function(reader_func, "snapshot: reader_func")(Nested(kept)),
+        return dataset_of(as_function(reader_func, "snapshot: reader_func")(batching.Nested(kept)),
                           "snapshot: what reader_func returns")
 
     def save(self, path: object, compression: Any = None, shard_func: Any = None,
@@ -462,8 +440,8 @@ class Methods(base.Core):
         Raises:
             InvalidArgumentError: batch_size is not positive; in a pass: shapes differ.
         """
-        return Batch(self, integer(batch_size, "batch_size"),
-                     flag(drop_remainder, "drop_remainder"))
+        return batching.Batch(self, integer(batch_size, "batch_size"),
+                              flag(drop_remainder, "drop_remainder"))
 
     def padded_batch(self, batch_size: Any, padded_shapes: Any = None,
                      padding_values: object = None, drop_remainder: bool = False,
@@ -479,8 +457,9 @@ class Methods(base.Core):
             ValueError, TypeError: these do not fit the elements.
             InvalidArgumentError: in a pass: an element is longer than it may be.
         """
-        return PaddedBatch(self, integer(batch_size, "batch_size"), padded_shapes, padding_values,
-                           flag(drop_remainder, "drop_remainder"))
+        return batching.PaddedBatch(
+            self, integer(batch_size, "batch_size"), padded_shapes, padding_values,
+            flag(drop_remainder, "drop_remainder"))
 
     def ragged_batch(self, batch_size: Any, drop_remainder: bool = False,
                      row_splits_dtype: Any = None, name: str | None = None) -> Any:
@@ -495,9 +474,9 @@ class Methods(base.Core):
             ValueError: another row_splits_dtype.
             InvalidArgumentError: in a pass: other lengths differ.
         """
-        return RaggedBatch(self, integer(batch_size, "batch_size"),
-                           flag(drop_remainder, "drop_remainder"),
-                           int64 if row_splits_dtype is None else row_splits_dtype)
+        return batching.RaggedBatch(self, integer(batch_size, "batch_size"),
+                                    flag(drop_remainder, "drop_remainder"),
+                                    int64 if row_splits_dtype is None else row_splits_dtype)
 
     def unbatch(self, name: str | None = None) -> Any:
         """The rows of the elements, one after the other.
@@ -505,13 +484,13 @@ class Methods(base.Core):
         Raises:
             ValueError: a leaf is a scalar.
         """
-        return Unbatch(self)
+        return batching.Unbatch(self)
 
     def rebatch(self, batch_size: object, drop_remainder: bool = False, name: str | None = None,
                 ) -> Any:
         """`unbatch().batch(batch_size)`; for a vector of sizes batches of each in turn."""
         sizes = [integer(n, "batch_size") for n in as_ints(batch_size, "batch_size")]
-        return Rebatch(self, sizes, flag(drop_remainder, "drop_remainder"))
+        return batching.Rebatch(self, sizes, flag(drop_remainder, "drop_remainder"))
 
     def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False,
                name: str | None = None) -> Any:
@@ -522,8 +501,9 @@ class Methods(base.Core):
             InvalidArgumentError: a number is not positive.
         """
         count = integer(size, "window: size")
-        return Window(self, count, count if shift is None else integer(shift, "window: shift"),
-                      integer(stride, "window: stride"), flag(drop_remainder, "drop_remainder"))
+        return batching.Window(
+            self, count, count if shift is None else integer(shift, "window: shift"),
+            integer(stride, "window: stride"), flag(drop_remainder, "drop_remainder"))
 
     def group_by_window(self, key_func: Callable[..., object], reduce_func: Callable[..., object],
                         window_size: Any = None, window_size_func: Any = None,
@@ -543,9 +523,9 @@ class Methods(base.Core):
                              "must be specified.")
         if window_size is not None:
             fixed = integer(window_size, "window_size")
-            return GroupByWindow(self, key_func, reduce_func, lambda key: fixed)
+            return batching.GroupByWindow(self, key_func, reduce_func, lambda key: fixed)
         size = as_function(window_size_func, "group_by_window: window_size_func")
-        return GroupByWindow(self, key_func, reduce_func, lambda key: integer(
+        return batching.GroupByWindow(self, key_func, reduce_func, lambda key: integer(
             size(key), "group_by_window: what window_size_func gives"))
 
     def bucket_by_sequence_length(
@@ -565,9 +545,9 @@ class Methods(base.Core):
         Raises:
             ValueError: the numbers of boundaries and sizes do not go together.
         """
-        return bucketed(self, element_length_func, bucket_boundaries, bucket_batch_sizes,
-                        padded_shapes, padding_values, pad_to_bucket_boundary, no_padding,
-                        drop_remainder)
+        return batching.bucketed(self, element_length_func, bucket_boundaries, bucket_batch_sizes,
+                                 padded_shapes, padding_values, pad_to_bucket_boundary, no_padding,
+                                 drop_remainder)
 
 
 if TYPE_CHECKING:

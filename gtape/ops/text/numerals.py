@@ -8,17 +8,7 @@ import numpy as np
 
 from gtape.core.annotations import TensorLike
 from gtape.core.convert import convert
-from gtape.core.dtypes import (
-    DType,
-    as_dtype,
-    float32,
-    float64,
-    int32,
-    int64,
-    string,
-    uint32,
-    uint64,
-)
+from gtape.core.dtypes import DType, as_dtype, float32, string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.spec import Spec
@@ -31,7 +21,7 @@ from gtape.trace.host_steps import step
 _FLOAT = re.compile(rb"\s*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|0[xX][0-9a-fA-F]+"
                     rb"|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*")
 _INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
-_NUMBERS = (float32, float64, int32, int64, uint32, uint64)
+_NUMBERS = tuple(map(as_dtype, ("float32", "float64", "int32", "int64", "uint32", "uint64")))
 #: The largest width that C's printf takes.
 _WIDEST = 2**31 - 1
 _FILLS = ("", " ", "-", "0", "+", "#")
