@@ -102,6 +102,7 @@ class Unbatch(Dataset):
 
     def __init__(self, dataset: Any) -> None:
         super().__init__(lambda: stacking.row_spec(dataset.element_spec, "unbatch"), dataset)
+        # Only where no element has to be computed to tell.
         self._known_spec  # noqa: B018  (refuses what does not fit)
 
     def _iterate(self) -> Elements[Any]:
@@ -251,6 +252,8 @@ def _value(spec: Any, value: object) -> Any:
     if not isinstance(scalar, EagerTensor) or scalar.ndim:
         raise ValueError(f"padding_values must be scalars; got {shown(value)}")
     if scalar.dtype is not spec.dtype:
+        # A number of Python has no dtype of its own and takes the leaf's; an array or tensor has
+        # one, and is not cast unasked.
         if isinstance(value, EagerTensor) or hasattr(value, "dtype"):
             raise TypeError(f"padding_values must be {spec.dtype.name}; got {scalar.dtype.name}")
         scalar = elements.on_host(convert(value, spec.dtype, CPU))

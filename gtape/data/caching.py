@@ -57,6 +57,7 @@ class FileCache(Same):
         kept = []
         for element in self._inputs[0]._iterate():
             leaves = elements.flatten(element)
+            # Sparse and ragged tensors would need a format of their own; `save` refuses them too.
             if not all(type(leaf) is EagerTensor for leaf in leaves):
                 raise UnimplementedError(f"cache: only tensors can be kept in a file; the elements "
                                          f"are {self.element_spec}")

@@ -51,6 +51,7 @@ class Take(Reordered):
 
     def _cardinality(self) -> int:
         count = self._inputs[0]._cardinality()
+        # A negative count takes all, so that the length is that of the input.
         if self._count < 0 or count == UNKNOWN_CARDINALITY:
             return count
         return self._count if count == INFINITE_CARDINALITY else min(count, self._count)
@@ -73,6 +74,7 @@ class Skip(Reordered):
         self._count = count
 
     def _elements(self) -> Elements[object]:
+        # TensorFlow: skip(-1) skips all.
         if self._count < 0:
             return iter(())
         return islice(self._inputs[0]._iterate(), self._count, None)

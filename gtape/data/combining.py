@@ -209,6 +209,8 @@ class Sample(Dataset):
 
     def _cardinality(self) -> int:
         counts = [d._cardinality() for d in self._inputs]
+        # One without end is enough where the others are passed over at their ends; where the first
+        # end is the end, none may have one.
         return INFINITE_CARDINALITY if INFINITE_CARDINALITY in counts and (
             not self._stops or set(counts) == {INFINITE_CARDINALITY}) else UNKNOWN_CARDINALITY
 

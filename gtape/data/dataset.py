@@ -217,6 +217,8 @@ class Methods(base.Core):
             InvalidArgumentError: no number of threads.
             TypeError: `map_func` is not callable. Otherwise what it raises where it is traced.
         """
+        # None runs it in the pass itself; TensorFlow's AUTOTUNE, -1, is a number like any other
+        # here: `in_threads` knows it.
         threads = None if num_parallel_calls is None else count_or_auto(
             num_parallel_calls, "num_parallel_calls", 1)
         return mapping.Map(self, map_func, threads, deterministic)
@@ -267,6 +269,7 @@ class Methods(base.Core):
         """
         cycle = integer_or_none(cycle_length, "cycle_length")
         block = integer_or_none(block_length, "block_length")
+        # As TensorFlow does where it has no better number.
         if cycle is None or cycle == -1:
             cycle = os.cpu_count() or 1
         return combining.Interleave(self, map_func, cycle, 1 if block is None else block,
@@ -329,6 +332,8 @@ class Methods(base.Core):
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Any:
         """(number, element), the numbers int64 from `start` on."""
+        # Rows beside rows: where the elements are rows of arrays, their numbers are too, and
+        # neither is computed one by one.
         first = integer(start, "enumerate: start")
         return combining.Zip((sources.Range((first, 2 ** 63 - 1), None), self))
 
@@ -370,6 +375,8 @@ class Methods(base.Core):
             compression, shard_func: accepted and without effect.
             reader_func: of a dataset of datasets of the elements, for a dataset of them.
         """
+        # The first pass decides: whoever finds the file reads it, and nothing is written again when
+        # the pipeline changes, for which TensorFlow compares graphs.
         kept = FileCache(self, os.path.join(local(path), "snapshot"))
         if reader_func is None:
             return kept
@@ -416,6 +423,7 @@ class Methods(base.Core):
         Raises:
             InvalidArgumentError: there is none, or more than one.
         """
+        # Two, so that a second one is noticed, and no more: there may be no end.
         elements = list(islice(self, 2))
         if len(elements) != 1:
             raise InvalidArgumentError("Dataset had more than one element." if elements else
@@ -555,5 +563,6 @@ if TYPE_CHECKING:
 else:
     Dataset = base.Dataset
     for _name, _method in vars(Methods).items():
+        # Python's own entries, such as __module__ and __dict__, stay those of the base.
         if _name == "__iter__" or not _name.startswith("__"):
             setattr(Dataset, _name, _method)

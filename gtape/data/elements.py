@@ -110,6 +110,7 @@ def tensor(array: np.generic | np.ndarray) -> EagerTensor:
 
 def arguments(element: object) -> tuple[Any, ...]:
     """The arguments with which an element calls a user's function: the items of a tuple."""
+    # A namedtuple is one argument, as in TensorFlow: `type` and not isinstance.
     return element if type(element) is tuple else (element,)
 
 
@@ -179,6 +180,7 @@ def _reads(structure: Any, name: str, parts: list[str], space: dict[str, str], d
     if not nest.is_nested(structure):
         parts.append(name)
         return True
+    # An empty part has no expression to read; general code passes over it.
     if depth == _DEEPEST or not len(structure):
         return False
     if isinstance(structure, Mapping):

@@ -69,6 +69,7 @@ class _Counted(Same):
                     f"Input dataset was expected to contain {self._count} elements but contained "
                     f"more than that.")
             yield element
+        # Also an infinite count is checked: a pass that ends has contradicted it.
         if number != self._count:
             expected = "an infinite number of" if self._count < 0 else self._count
             raise FailedPreconditionError(f"Input dataset was expected to contain {expected} "
@@ -151,6 +152,7 @@ def copy_to_device(target_device: str, source_device: str = "/cpu:0",
     Raises:
         InvalidArgumentError: there is no such device.
     """
+    # Size 0: no thread, each element is copied when it is asked for.
     return lambda dataset: Moved(dataset_of(dataset, "copy_to_device"), target_device, 0)
 
 
@@ -159,6 +161,7 @@ def _method(name: str) -> Callable[..., Any]:
     def given(*args: object, **kwargs: object) -> Callable[[Dataset], Dataset]:
         return lambda dataset: getattr(dataset_of(dataset, name), name)(*args, **kwargs)
 
+    # Without `self`, for help() and inspect.
     _, *parameters = inspect.signature(getattr(Dataset, name)).parameters.values()
     given.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     given.__name__ = name

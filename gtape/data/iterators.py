@@ -109,6 +109,7 @@ class Optional:
                                  and self._type_spec == other._type_spec)
 
     def __hash__(self) -> int:
+        # A value is a tensor, whose == is elementwise: only the empty ones can be compared.
         return id(self) if self._has else hash(self._type_spec)
 
     def __repr__(self) -> str:

@@ -79,6 +79,7 @@ class FileDataset(Dataset):
         return self._in_turn(self._paths())
 
     def _rows(self) -> Rows:
+        # A size of 1: how long records are is not known, and `_BLOCK` limits them already.
         return Rows([(0, vector)], TensorSpec([], string), lambda: _chunks(self._records()), 1,
                     read=True)
 

@@ -107,6 +107,8 @@ class Rows:
         # be asked for.
         if any(r.calls or r.read for r in every):
             return None
+        # The picks of all sides stand side by side in a chunk: the places of the later sides move
+        # on.
         columns, at = [], 0
         for rows in every:
             width = 1 + max(place for place, _ in rows.columns)

@@ -61,6 +61,7 @@ def save(dataset: Any, path: object, compression: str | None = None,
             parts[shard][1].write(_record(element))
             counts[shard] = counts.get(shard, 0) + 1
         names = _put(folder, parts)
+    # BaseException: a KeyboardInterrupt must not leave parts behind either.
     except BaseException:
         for part, writer in parts.values():
             writer.close()
@@ -74,6 +75,7 @@ def save(dataset: Any, path: object, compression: str | None = None,
     with errors(str(folder)):
         write_whole(folder / _ABOUT, json.dumps(about, indent=1).encode())
     for name in before:
+        # Of no use any more, but harmless: that one cannot be removed is no reason to fail.
         with contextlib.suppress(OSError):
             (folder / name).unlink()
 

@@ -178,6 +178,7 @@ class Generated(Dataset):
 
     def _started(self) -> Iterator[Any]:
         """What the function gives for a new pass."""
+        # Not the items: what goes wrong while they are made is placed by `_iterate`, with a number.
         try:
             given = self._function(*self._args)
             if not isinstance(given, Iterable) and not hasattr(given, "__getitem__"):
@@ -239,6 +240,8 @@ def _tensor(value: Any, spec: TensorSpec) -> EagerTensor:
             return elements.tensor(np.array(value, spec.dtype.np_dtype))
         except OverflowError:
             raise ValueError(f"it is beyond the range of {spec.dtype.name}") from None
+    # TensorFlow casts the arrays of generators as np.asarray(x, dtype) does, also 1.5 to an
+    # integer; `convert` would refuse.
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fiub" and (
             value.dtype != spec.dtype.np_dtype):
         if spec.dtype.name == "string":

@@ -90,6 +90,7 @@ def leaf_rows(leaf: Tensor, count: int) -> Elements[object]:
     if leaf is None:
         return iter((None,) * count)
     array, array_type = leaf._a, leaf._t
+    # Iterating over strings would give bytes objects.
     if array.dtype == object:
         return (elements.tensor(elements.row(array, at)) for at in range(count))
     return (EagerTensor(row, array_type) for row in array)
@@ -101,6 +102,7 @@ def rows(element: object) -> Elements[object]:
     pack = elements.packer(element)
     parts = [None if leaf is None else _parts(leaf) for leaf in leaves]
     lengths = [part[0] for part in parts if part is not None]
+    # Checked before the first row is given, so that no rows come of an element that is refused.
     if len(set(lengths)) != 1:
         raise InvalidArgumentError(f"the leaves of an element must have first axes of one length "
                                    f"to be unbatched; got {lengths}")

@@ -128,6 +128,8 @@ class Plan:
             except Undrawable:
                 return None
             graph, specs = draws.plain(), [TensorSpec(*spec) for spec in draws.specs]
+        # A reduction may add in another order for many rows than for one, and an element would
+        # depend on the batch that it is computed in.
         if not _batchable(graph):
             return None
 
@@ -311,6 +313,8 @@ def _key(node: Any) -> tuple[str, int]:
 
 def _either(op: SubgraphOp, values: Sequence[Tensor]) -> list[Tensor]:
     """The results of one of two branches, of which both are computed."""
+    # Both branches are run on every row: they have no side effects, or there would be no plain
+    # graph.
     captured, state = op.inputs.split(values[1:])
     one, other = (op.inputs.apply(body, (), captured, state, False) for body in op.inputs.bodies)
     return [where(values[0], a, b) for a, b in zip(one, other)]

@@ -150,6 +150,7 @@ def from_sparse(st_input: object, name: str | None = None, row_splits_dtype: DTy
     at = host(st_input.indices)
     lengths = np.bincount(at[:, 0], minlength=st_input._lengths[0]) if len(at) else np.zeros(
         st_input._lengths[0], np.int64)
+    # The columns of each row must be 0, 1, … : `within` says just these.
     if (at[1:, 0] < at[:-1, 0]).any() or not np.array_equal(within(lengths), at[:, 1]):
         raise InvalidArgumentError("from_sparse: the values of every row must stand at its "
                                    "beginning, in order, without gaps")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @primitive(nondifferentiable=True, tf_name="SearchSorted")
 def row_ids_(xp: ArrayModule, splits: Array, *, count: int) -> Array:
     """The row of each of `count` values."""
+    # side="right": of empty rows, which begin where the next one does, none owns the value.
     return (xp.searchsorted(splits, xp.arange(count), side="right") - 1).astype(splits.dtype)
 
 
@@ -246,6 +247,7 @@ class RowPartition:
 
     def nrows(self) -> Tensor:
         """How many rows there are, a scalar."""
+        # By the shape, which a trace knows as well.
         rows = np.array(self._splits.spec.shape[0] - 1, self.dtype.np_dtype)
         return convert(rows, None, self._splits._t.device)
 

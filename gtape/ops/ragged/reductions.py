@@ -59,6 +59,7 @@ def _reduced(name: str, x: Any, axis: IntsLike | None, keepdims: bool) -> Tensor
             reduced = reduced[(None,) * (rank_of(x))]
         return reduced
     reduced = x
+    # From the last axis to the first: so the numbers of those that are left stay what they are.
     for a in axes:
         reduced = _over(reduced, a, dense, segment)
     if keepdims:

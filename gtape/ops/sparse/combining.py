@@ -143,6 +143,7 @@ def _of_matrices(parts: list[Tensor], buckets: int, key: int) -> SparseTensor:
                                    f"rows; got {', '.join(str(p.spec) for p in parts)}")
 
     def run(*arrays: np.ndarray) -> list[np.ndarray]:
+        # Each input multiplies the columns, so that the last changes fastest, as in `combined`.
         hashes: Any = np.full((len(arrays[0]), 1), key, np.uint64)
         for array in arrays:
             hashes = _joined(hashes[:, :, None], _fingerprints(array)[:, None, :])
@@ -216,6 +217,7 @@ def _of_sets(name: str, a: object, b: object, choose: Callable[[set[Any], set[An
     items: list[Any] = []
     longest = 0
     for place in sorted(first.keys() | second.keys()):
+        # TensorFlow gives the values of a set in order.
         chosen = sorted(choose(first.get(place, set()), second.get(place, set())))
         at += [(*place, i) for i in range(len(chosen))]
         items += chosen

@@ -56,6 +56,7 @@ def reshape(sp_input: SparseTensor, shape: IntsLike, name: str | None = None) ->
     x = sparse(sp_input, "reshape")
     wanted = list(as_ints(shape, "reshape: shape"))
     total = math.prod(x._lengths)
+    # The product of the others is -math.prod, as the one -1 is in it.
     if wanted.count(-1) == 1:
         rest = -math.prod(wanted)
         if rest and total % rest:
@@ -171,6 +172,7 @@ def concat(axis: Any, sp_inputs: TensorLike, expand_nonconcat_dims: bool = False
         raise InvalidArgumentError(f"concat: the lengths of all axes but {at} must be equal; got "
                                    f"{', '.join(map(_described, parts))}. Or give "
                                    f"expand_nonconcat_dims=True")
+    # By an addition of tensors and not in NumPy, so that indices of a trace or a GPU stay there.
     shifted, first = [], 0
     for p in parts:
         step = np.array([first if a == at else 0 for a in range(rank)], np.int64)
@@ -220,6 +222,7 @@ def fill_empty_rows(sp_input: SparseTensor, default_value: SupportsFloat, name: 
     filled = np.zeros((int(empty.sum()), len(x._lengths)), np.int64)
     filled[:, 0] = np.flatnonzero(empty)
     joined = np.concatenate([rows, filled])
+    # Stable: the values of a row keep their order, and filled rows have one value each.
     order = np.argsort(joined[:, 0], kind="stable")
     values = concat_(x.values, broadcast_to_(default, shape=(len(filled),)), axis=0)
     whole = SparseTensor._of_rows(joined[order], pick(values, order), x._lengths)

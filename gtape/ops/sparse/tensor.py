@@ -423,6 +423,7 @@ def check_order(x: SparseTensor) -> None:
         raise InvalidArgumentError(f"indices[{at}] = {rows[at].tolist()} is out of bounds: need "
                                    f"0 <= index < {list(x._lengths)}")
     (keys,) = keys_of(x._lengths, rows)
+    # Of sorted keys every step is more than 0; where one is 0 the index is there twice.
     steps = keys[1:] - keys[:-1]
     if (steps <= 0).any():
         at = int((steps <= 0).argmax()) + 1

@@ -104,6 +104,7 @@ def strong_hashes(strings: Sequence[bytes], key: tuple[int, int]) -> Words:
     def of_rows(rows: np.ndarray) -> Words:
         size = rows.shape[1]
         v: list[Words] = [np.full(len(rows), s) for s in start]
+        # The length in the top byte: strings that differ by NULs at their ends differ in it.
         last = _tail(rows) | np.uint64((size & 0xFF) << 56)
         for part in [*(at(rows, i) for i in range(0, size // 8 * 8, 8)), last]:
             v[3] = v[3] ^ part

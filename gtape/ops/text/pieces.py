@@ -28,6 +28,7 @@ _UNITS = ("BYTE", "UTF8_CHAR")
 
 def _characters(text: bytes) -> list[int]:
     """Where each UTF-8 character begins; bytes that begin none belong to the one before."""
+    # 10xxxxxx is a continuation in UTF-8, whatever comes before it.
     return [i for i, b in enumerate(text) if b & 0xC0 != 0x80]
 
 
@@ -129,6 +130,7 @@ def reduce_join(inputs: Any, axis: IntsLike | None = None, keepdims: bool = Fals
     given = axes_of(axis)
     given = (given,) if isinstance(given, int) else given
     within = normal_axes("tf.strings.reduce_join", given, x.ndim)
+    # The list says in which order axes are joined; `within` is sorted, for the shape.
     order = within if given is None else tuple(a % x.ndim for a in given)[::-1]
 
     def run(array: np.ndarray) -> list[np.ndarray]:

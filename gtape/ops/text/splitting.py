@@ -81,6 +81,7 @@ def split(input: TensorLike | CompositeTensor, sep: str | None = None, maxsplit:
     """
     between = one_string("" if sep is None else sep, "split", "sep")
     how: bytes | None = known("split", between)[0].item() or None
+    # bytes.split takes no larger number of C's, and would raise OverflowError.
     most = max(-1, min(as_int(maxsplit, "split: maxsplit"), sys.maxsize))
     return _rows("split", input, lambda text: [(p,) for p in text.split(how, most)], [string])[0]
 
