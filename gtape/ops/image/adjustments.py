@@ -62,9 +62,11 @@ def convert_image_dtype(image: TensorLike, dtype: object, saturate: bool = False
         if before > after:
             return to(s.floordiv(x, before // after), wanted)
         return s.multiply(cast(x, wanted), after // before)
+    # A factor, as TensorFlow has it: a division would differ in the last digit.
     if x.dtype.is_integer:
         return s.multiply(cast(x, wanted), 1.0 / float(x.dtype.max))
     if wanted.is_integer:
+        # TensorFlow's scale: 1.0 reaches the largest integer, and casting cuts off.
         return to(s.multiply(x, float(wanted.max) + 0.5), wanted)
     return cast(x, wanted)
 
@@ -82,6 +84,7 @@ def in_float(image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
 def adjust_contrast_(xp: ArrayModule, images: Array, contrast_factor: Array) -> Array:
     """y = (x - mean) factor + mean, the mean over height and width. No gradient is registered."""
     wide = images.astype(running_type(images.dtype), copy=False)
+    # nan for no pixels, as a mean of nothing is.
     count = images.shape[-3] * images.shape[-2]
     mean = total(wide, (images.ndim - 3, images.ndim - 2), True) / (count or np.nan)
     return ((wide - mean) * contrast_factor + mean).astype(images.dtype)
@@ -145,6 +148,7 @@ def per_image_standardization(image: TensorLike) -> Tensor:
         x = cast(x, float32)
     axes = (x.ndim - 3, x.ndim - 2, x.ndim - 1)
     count = math.prod(x.spec.shape[-3:])
+    # The bound keeps an image of one colour from 0 / 0.
     spread = s.maximum(reduce_std(x, axes, True), 1 / math.sqrt(count) if count else 0.0)
     return (x - reduce_mean_(x, axis=axes, keepdims=True)) / spread
 
@@ -212,6 +216,7 @@ def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) ->
     """
     peak = as_float(max_val, "psnr: max_val")
     x, y = convert(a), convert(b)
+    # In units of the floats that both images become.
     top = peak / float(x.dtype.max) if x.dtype.is_integer else peak
     x, y = convert_image_dtype(x, float32), convert_image_dtype(y, float32)
     axes = tuple(range(max(x.ndim, y.ndim)))[-3:]

@@ -24,6 +24,7 @@ _BACKWARDS = ("slice", None, None, -1)
 def _checked(name: str, value: TensorLike) -> Tensor:
     """A tensor of images that have pixels and channels. A batch may be empty."""
     x = of_rank(name, value)
+    # Lengths known only at a call are not looked at.
     if any(type(n) is int and n == 0 for n in x.spec.shape[-3:]):
         raise InvalidArgumentError(f"{name}: height, width and channels must not be 0; got "
                                    f"{x.spec}")
@@ -115,6 +116,7 @@ def pad_to_bounding_box(image: TensorLike, offset_height: SupportsIndex,
                          f"{width}")
     key = (*(WHOLE_AXIS,) * len(batch), ("slice", top, top + rows, None),
            ("slice", left, left + columns, None), WHOLE_AXIS)
+    # The adjoint of a slice, so that each is the other's gradient.
     return put_(x, key=key, shape=(*batch, height, width, channels))
 
 
@@ -155,6 +157,7 @@ def resize_with_crop_or_pad(image: TensorLike, target_height: int, target_width:
         raise ValueError(f"resize_with_crop_or_pad: the target must be positive; got "
                          f"{height} x {width}")
     rows, columns = x.spec.shape[-3:-1]
+    # Halves are rounded down in both, as TensorFlow does: the odd pixel is at the end.
     cut = crop_to_bounding_box(x, max(rows - height, 0) // 2, max(columns - width, 0) // 2,
                                min(rows, height), min(columns, width))
     return pad_to_bounding_box(cut, max(height - rows, 0) // 2, max(width - columns, 0) // 2,
@@ -189,6 +192,7 @@ def sobel_edges(image: TensorLike) -> Tensor:
         raise InvalidArgumentError(f"sobel_edges takes floating images of at least 2 x 2 pixels; "
                                    f"got {x.spec}")
     whole: Any = pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], "REFLECT")
+    # Each 3 x 3 filter is a column times a row: two sums of three instead of nine products.
     across = whole[:, :, :-2] + 2 * whole[:, :, 1:-1] + whole[:, :, 2:]
     along = whole[:, :-2] + 2 * whole[:, 1:-1] + whole[:, 2:]
     return stack_(across[:, 2:] - across[:, :-2], along[:, :, 2:] - along[:, :, :-2], axis=4)

@@ -89,8 +89,10 @@ def _weights(before: int, after: int, method: str, antialias: bool) -> np.ndarra
         covered = np.minimum(starts + scale, cells + 1) - np.maximum(starts, cells)
         return (np.maximum(covered, 0) / scale).astype(np.float32)
     kernel = _KERNELS[method]
+    # Without antialias a kernel is as wide as a new pixel's neighbours, also where pixels are lost.
     width = max(scale, 1.0) if antialias else 1.0
     centres = (np.arange(after) + 0.5) * scale - 0.5
+    # TensorFlow samples this one at the border pixels; the others renormalise what is inside.
     if method == "bilinear" and not antialias:
         centres = np.clip(centres, 0, before - 1)
     y = kernel(np.abs(centres[:, None] - np.arange(before)[None, :]) / width)
@@ -110,6 +112,7 @@ def _along(x: Tensor, axis: int, length: int, method: str, antialias: bool) -> T
     device = x._t.device
     matrix = EagerTensor(device.upload(table), device.typed(float32))
     rows = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:]))
+    # A product, which has BLAS and kernels, and the transposed product for its gradient.
     y = matmul_(matrix, reshape_(x, shape=rows))
     return reshape_(y, shape=(*shape[:axis], length, *shape[axis + 1:]))
 
@@ -158,6 +161,7 @@ def resize(images: TensorLike, size: IntsLike, method: str = "bilinear",
     if preserve_aspect_ratio:
         wanted = _kept_aspect(height, width, wanted)
     y = batch if kind == "nearest" else cast(batch, float32)
+    # Matrices of weights grow with the size: a size beyond memory is refused in words.
     with room_for("resize", Spec((shape[0], *wanted, shape[-1]), y.dtype)):
         y = _along(_along(y, 1, wanted[0], kind, antialias), 2, wanted[1], kind, antialias)
     return y if x.ndim == 4 else reshape_(y, shape=y.spec.shape[1:])
@@ -292,6 +296,7 @@ def _places(xp: ArrayModule, transforms: Array, height: int, width: int,
     y = xp.arange(height, dtype=np.float32)[None, :, None]
     x = xp.arange(width, dtype=np.float32)[None, None, :]
     depth = c0 * x + c1 * y + 1
+    # On the horizon there is no place to read.
     seen = depth != 0
     depth = xp.where(seen, depth, 1)
     return (b0 * x + b1 * y + b2) / depth, (a0 * x + a1 * y + a2) / depth, seen
@@ -329,6 +334,7 @@ def projective_samples_(xp: ArrayModule, transforms: Array, *, batch: int, size:
 
 def _rounded(xp: ArrayModule, at: Array) -> Array:
     """The nearest integer; halves away from 0."""
+    # C's round, which TensorFlow calls; NumPy's rounds halves to even.
     return xp.trunc(at + xp.copysign(xp.float32(0.5), at))
 
 
@@ -395,11 +401,13 @@ def projective_transform(*, images: TensorLike, transforms: Tensor, output_shape
                          f"got {shown(interpolation)} and {shown(fill_mode)}")
     count, height, width, channels = x.spec.shape
     filled = cast(convert(fill_value, None, x._t.device), x.dtype)
+    # Without pixels there is nothing to gather from.
     if not math.prod(x.spec.shape):
         return broadcast_to_(filled, shape=(count, *shape, channels))
     rows, weights, outside = projective_samples_(
         maps, batch=count, size=(height, width), shape=shape, interpolation=interpolation,
         mode=fill_mode)
+    # Weights are float32 whatever the images are, as TensorFlow's are.
     wide = float64 if x.dtype is float64 else float32
     pixels = cast(reshape_(x, shape=(count * height * width, channels)), wide)
     read = s.multiply(gather_(pixels, rows, axis=0), expand_dims(cast(weights, wide), -1))

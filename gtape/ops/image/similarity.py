@@ -22,6 +22,7 @@ from gtape.ops.shape.layout import reshape, reshape_
 def _window(size: int, sigma: float, channels: int) -> np.ndarray:
     """[size, size, channels, 1]: a Gaussian whose entries add up to 1."""
     line = np.exp(-(np.arange(size) - (size - 1) / 2) ** 2 / (2 * sigma ** 2))
+    # A product of two lines, normalised once.
     square = np.outer(line, line) / line.sum() ** 2
     return np.tile(square[:, :, None, None], (1, 1, channels, 1)).astype(np.float32)
 
@@ -56,6 +57,7 @@ def ssim(img1: TensorLike, img2: Any, max_val: float, filter_size: int = 11,
     """
     size, sigma = as_int(filter_size, "ssim: filter_size"), as_float(filter_sigma, "filter_sigma")
     given = convert(img1)
+    # Images become floats in [0, 1] below, and the peak must be in their units.
     peak = as_float(max_val, "ssim: max_val") / (
         float(given.dtype.max) if given.dtype.is_integer else 1.0)
     c1, c2 = ((as_float(k, "ssim: k1, k2") * peak) ** 2 for k in (k1, k2))
@@ -68,6 +70,7 @@ def ssim(img1: TensorLike, img2: Any, max_val: float, filter_size: int = 11,
     mx, my = mean(x), mean(y)
     both, each = mx * my * 2.0, square(mx) + square(my)
     shared = mean(x * y) * 2.0 - both
+    # Var x + Var y in one convolution, since only the sum is needed.
     spread = mean(square(x) + square(y)) - each
     likeness = (both + c1) / (each + c1) * ((shared + c2) / (spread + c2))
     result = reduce_mean_(likeness, axis=(3,) if return_index_map else (1, 2, 3))

@@ -48,6 +48,7 @@ def _(*values: Spec, equation: str) -> Spec:
 
 
 einsum_.on_cuda("gemm.contractions.einsum")
+# A sequence that computes its items: a tape that wants one cotangent of several pays for one.
 einsum_.vjp(values=lambda g, values, *, equation: _Parts(g, values, equation))
 
 
@@ -69,6 +70,7 @@ class _Parts:
         kept = "".join(x for x in distinct if any(x in other for other in names))
         y = einsum_(self.g, *others, equation=f"{','.join(names)}->{kept}")
         lengths = dict(zip(term, spec.shape))
+        # A letter that only this term has was summed over: its cotangent is the same all along.
         if kept != distinct:
             y = reshape_(y, shape=tuple(lengths[x] if x in kept else 1 for x in distinct))
             y = broadcast_to_(y, shape=tuple(lengths[x] for x in distinct))
@@ -77,6 +79,7 @@ class _Parts:
 
 def _on_diagonals(y: Tensor, distinct: str, term: str, spec: Spec) -> Tensor:
     """`y` placed where all axes of a repeated letter have one index."""
+    # A second axis of a letter gets a letter of its own, tied to the first by an identity matrix.
     spare = (x for x in string.ascii_letters if x not in term)
     target, names, eyes = "", [distinct], [y]
     xp = y._t.xp
@@ -123,6 +126,8 @@ def einsum(equation: str, *inputs: object, **kwargs: object) -> Tensor:
         raise TypeError(f"einsum: the equation must be a string such as 'ij,jk->ik'; got "
                         f"{shown(equation)}")
     tensors = as_tensors(list(inputs), "einsum")
+    # `einsum_` never sees '...': its rules and kernels know letters only, and the text is parsed
+    # once for each equation and shapes.
     canonical, shapes = _resolved(equation, tuple(x.spec.shape for x in tensors))
     if shapes:
         tensors = [x if s is None else reshape_(x, shape=s) for x, s in zip(tensors, shapes)]
@@ -148,6 +153,7 @@ def _resolved(equation: str, shapes: tuple[tuple[int, ...], ...],
     if names and "..." not in result:
         raise InvalidArgumentError(f"einsum '{equation}': '...' stands for {len(names)} axes, so "
                                    f"the result must name it")
+    # Axes that '...' stands for are counted from the last, so that shorter ones line up behind.
     whole = _broadcast(equation, terms, shapes, ranks)
     filled = [_filled(term, shape, names[len(names) - rank:], whole[len(whole) - rank:])
               for term, shape, rank in zip(terms, shapes, ranks)]
@@ -156,6 +162,7 @@ def _resolved(equation: str, shapes: tuple[tuple[int, ...], ...],
 
 
 def _parsed(equation: str, count: int) -> tuple[list[str], str]:
+    # TensorFlow takes spaces anywhere.
     text = equation.replace(" ", "")
     if not _FORM.fullmatch(text):
         raise ValueError(f"einsum: the equation must look like 'ij,jk->ik', with letters and at "
@@ -167,6 +174,7 @@ def _parsed(equation: str, count: int) -> tuple[list[str], str]:
                          f"{count}")
     letters = left.replace(",", "").replace(".", "")
     if not arrow:
+        # NumPy's rule for an equation without '->'.
         once = "".join(sorted(x for x in set(letters) if letters.count(x) == 1))
         result = ("..." if "..." in left else "") + once
     named = result.replace("...", "")
@@ -194,6 +202,8 @@ def _filled(term: str, shape: tuple[int, ...], names: str, whole: tuple[int, ...
         return term, shape
     at = term.index("...")
     part = shape[at:at + len(names)]
+    # An axis of length 1 that another tensor stretches is dropped from the term: a letter has one
+    # length, and summing over it is the gradient that broadcasting needs.
     used = [i for i, n in enumerate(part) if n == whole[i]]
     letters = "".join(names[i] for i in used)
     kept = (*shape[:at], *[part[i] for i in used], *shape[at + len(names):])
@@ -213,6 +223,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None =
     """
     x, y = pair("tensordot", a, b)
     left, right = _axes_pair(axes, x.ndim, y.ndim)
+    # One einsum: its products know how to bring any axes together in one multiplication.
     first = list(string.ascii_letters[:x.ndim])
     second = list(string.ascii_letters[x.ndim:x.ndim + y.ndim])
     for i, j in zip(left, right):

@@ -37,12 +37,14 @@ def _cells(rows: int, columns: int, k: Range, align: str) -> tuple[np.ndarray, n
     longest = _packed_shape(rows, columns, k)[-1]
     cells = np.zeros((high - low + 1, longest), np.int64)
     used = np.zeros(cells.shape, bool)
+    # LAPACK packs short diagonals as RIGHT_LEFT, cuSPARSE as LEFT_RIGHT.
     upper, lower = align.split("_")
     for i, d in enumerate(range(high, low - 1, -1)):
         n = _length(rows, columns, d)
         side = upper if d >= 0 else lower
         start = longest - n if side == "RIGHT" else 0
         steps = np.arange(n)
+        # Cells of places that are not used stay 0: they are read, and then replaced by the padding.
         cells[i, start:start + n] = (steps + max(-d, 0)) * columns + steps + max(d, 0)
         used[i, start:start + n] = True
     return cells, used
@@ -68,6 +70,7 @@ def diag_part_(xp: ArrayModule, x: Array, *, k: Range = (0, 0), align: str = "RI
     cells, used = _cells(rows, columns, k, align)
     flat = x.reshape(*x.shape[:-2], rows * columns)
     y = flat[..., xp.asarray(cells)]
+    # Only diagonals of different lengths leave places over.
     if not used.all():
         y = xp.where(xp.asarray(used), y, xp.asarray(padding, dtype=x.dtype))
     return y.reshape(*x.shape[:-2], *_packed_shape(rows, columns, k))
@@ -80,6 +83,7 @@ def _(x: Spec, *, k: Range, align: str, padding: float) -> Spec:
     return x.reshaped((*x.shape[:-2], *_packed_shape(x.shape[-2], x.shape[-1], k)))
 
 
+# Without the padding: it is constant, and a cotangent of it belongs to nothing.
 diag_part_.vjp(x=lambda g, x_spec, *, padding, **attrs:
                diag_(g, **attrs, rows=x_spec.shape[-2], columns=x_spec.shape[-1]))
 diag_part_.cases = [case((3, 3)), case((2, 3, 4), k=(-1, 2)), case((4, 2), k=(-2, -2)),
@@ -149,6 +153,7 @@ def band_part_(xp: ArrayModule, x: Array, *, lower: int, upper: int) -> Array:
     """x within `lower` diagonals below and `upper` above the main one, and 0 elsewhere;
     negative means all."""
     rows, columns = x.shape[-2:]
+    # The number of the diagonal that a cell lies on: 0 the main one, above it positive.
     step = xp.arange(columns) - xp.arange(rows)[:, None]
     keep = xp.ones((rows, columns), bool)
     if lower >= 0:
@@ -184,6 +189,7 @@ def _(a: Tensor, b: object) -> Any:
     return stack_(q * w - r * v, r * u - p * w, p * v - q * u, axis=last)
 
 
+# The array function rounds as the definition does: products and a difference, no sum.
 cross_.literal = True
 cross_.vjp(a=lambda g, b: cross_(b, g))
 cross_.vjp(b=lambda g, a: cross_(g, a))
@@ -197,6 +203,8 @@ def _matrix(name: str, x: Spec) -> Spec:
 
 
 def _check_range(name: str, rows: int, columns: int, k: Range, x: Spec) -> None:
+    # k = 0 is allowed for a matrix without rows or columns, whose diagonal is empty, as TensorFlow
+    # does; no other diagonal exists there.
     if k[0] > k[1] or (k != (0, 0) and not (-rows < k[0] and k[1] < columns)):
         raise InvalidArgumentError(
             f"{name}: k must lie between {1 - rows} and {columns - 1} for a matrix "
@@ -251,6 +259,7 @@ def _size(longest: int, low: int, high: int, rows: int, columns: int) -> tuple[i
     return (least_rows if rows < 0 else rows), (least_columns if columns < 0 else columns)
 
 
+# Hashable, since attributes key the cache of specs: a Python number, or bytes of a string.
 def _number(value: Any, x: Tensor) -> Any:
     """The padding as an attribute: one value of the kind that `x` holds."""
     array = host_value(value, "padding_value")

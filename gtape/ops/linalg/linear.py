@@ -50,6 +50,7 @@ def linear(x: TensorLike, kernel: TensorLike, bias: TensorLike, activation: str 
     if weights.ndim != 2 or offset.spec.shape != weights.spec.shape[1:]:
         raise InvalidArgumentError(f"linear: the kernel must have shape [in, units] and the bias "
                                    f"[units]; got {weights.spec} and {offset.spec}")
+    # Only a tape reads the input of gelu: without one it need not be written to memory.
     if activation == "gelu_tanh" and active():
         return linear_gelu_(left, weights, offset)
     return linear_(left, weights, offset, activation=activation)
@@ -99,6 +100,8 @@ linear_gelu_.cases = [case((4, 3), (3, 5), (5,)), case((2, 2, 3), (3, 2), (2,))]
 
 
 # ---------------------------------------------------------------- backward
+# A sequence that computes its items: weights and bias come from one kernel, and x costs a
+# product that a first layer, whose inputs are data, never asks for.
 class _Gradients:
     """The gradients of x, W and b for the gradient dz of x W + b, each when it is asked for."""
 
@@ -118,6 +121,7 @@ class _Gradients:
 @primitive(outputs="weights bias")
 def weight_gradients_(xp: ArrayModule, x: Array, dz: Array) -> tuple[Array, ...]:
     """(xᵀ dz, Σ dz), both summed over all axes but the last: the gradients of W and b."""
+    # One product over all rows; batch by batch there would be a sum of products.
     rows = [v.reshape(math.prod(v.shape[:-1]), v.shape[-1]) for v in (x, dz)]
     return (matmul_.value(xp, *rows, transpose_a=True), reduce_sum_.value(xp, rows[1], axis=(0,)))
 

@@ -131,6 +131,7 @@ def slogdet_(xp: ArrayModule, a: Array) -> tuple[Array, ...]:
 def _parts(xp: ArrayModule, a: Array) -> tuple[Array, ...]:
     """The sign and logarithm of determinants of matrices with nan or inf."""
     y = systems.determinant(xp, a)
+    # NumPy's slogdet gives 0 for nan: a pivot search passes it by.
     size = xp.abs(y)
     sign = y / size if a.dtype.kind == "c" else xp.where(xp.isnan(y), y, xp.sign(y))
     return sign, xp.log(size)
@@ -173,6 +174,7 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: not square, or not positive definite.
     """
+    # That of L is real and positive; its imaginary parts are zeros.
     diagonal = real(diag_part_(cholesky_(convert(matrix))))
     return 2.0 * reduce_sum_(log(diagonal), axis=(diagonal.ndim - 1,))
 
@@ -204,6 +206,7 @@ def matrix_rank(a: TensorLike, tol: TensorLike | None = None, validate_args: boo
     s = singular_values(x)
     last = (s.ndim - 1,)
     if tol is None:
+        # As NumPy's matrix_rank and TensorFlow's.
         unit = float(np.finfo(s.dtype.np_dtype).eps) * max(x.spec.shape[-2:])
         limit = unit * reduce_max_(s, axis=last, keepdims=True)
     else:

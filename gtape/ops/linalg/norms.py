@@ -58,6 +58,8 @@ euclidean_norm_.infer(lambda x, *, axis, keepdims:
 @euclidean_norm_.vjp("x")
 def _(g: Tensor, x: Tensor, y: Tensor, *, axis: Axes) -> Tensor:
     kept = reduced(x.spec.shape, axis, True)
+    # A whole norm may be of a gradient that is 0, and has the gradient 0 there; that along an axis
+    # is nan, as TensorFlow's.
     whole = len(axis) == x.ndim
     scale = (s.divide_no_nan if whole else s.over)(reshape_(g, shape=kept), reshape_(y, shape=kept))
     return x * cast(scale, x.dtype)
@@ -142,6 +144,7 @@ def _magnitude(x: Tensor) -> Tensor:
 
 def _matrix_norm(x: Tensor, order: float, axes: Axes) -> Tensor:
     """The norm of the matrices whose rows and columns lie along `axes`, kept as length 1."""
+    # Axes of an op come in order: they are part of the key of its cache.
     if order in ("euclidean", "fro"):
         return euclidean_norm_(x, axis=tuple(sorted(axes)), keepdims=True)
     rows, columns = axes
@@ -178,6 +181,7 @@ def l2_normalize(x: TensorLike, axis: object = None, epsilon: float = 1e-12,
         InvalidArgumentError: no such axis, or not floating or complex.
     """
     tensor = convert(x)
+    # `dim` is the name of the argument before TensorFlow 2.
     axes = normal_axes("l2_normalize", axes_of(dim if axis is None else axis), tensor.ndim)
     total = reduce_sum_(squared_length(tensor), axis=axes, keepdims=True)
     return tensor * cast(s.rsqrt(s.maximum(total, epsilon)), tensor.dtype)
@@ -199,6 +203,7 @@ def global_norm(t_list: TensorLike, name: str | None = None) -> Tensor:
         return convert(0.0, dtypes.float32)
     if len(lengths) == 1:
         return lengths[0]
+    # The norm of the norms, whose gradient at 0 is 0 again.
     return euclidean_norm_(stack_(*lengths, axis=0), axis=(0,))
 
 
@@ -210,6 +215,7 @@ def reduce_euclidean_norm(input_tensor: TensorLike, axis: IntsLike | None = None
         InvalidArgumentError: no such axis, or bools.
     """
     x, axes = prepared("reduce_euclidean_norm", input_tensor, axis)
+    # Integers: the root in float64, its fraction cut off.
     wide = cast_(x, dtype=dtypes.float64) if x.dtype.is_integer else x
     total = reduce_sum_(squared_length(wide), axis=axes, keepdims=bool(keepdims))
     return cast(s.root(total), x.dtype)

@@ -102,6 +102,7 @@ def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b:
         y, transpose_b = _adjoint(y, transpose_b, adjoint_b)
     if output_type is not None:
         return _wide_matmul(x, y, bool(transpose_a), bool(transpose_b), as_dtype(output_type))
+    # `run` with values in the order of the attributes: the call by keywords costs a dictionary.
     return matmul_.run((x, y), (bool(transpose_a), bool(transpose_b)))[0]
 
 
@@ -122,6 +123,7 @@ def _wide_matmul(x: Tensor, y: Tensor, transpose_a: bool, transpose_b: bool, dty
 
 def pair(name: str, a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
     """Two operands as tensors; the one that is a tensor sets dtype and device of the other."""
+    # The common case first, without a call.
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return a, b
     if isinstance(a, Tensor) and isinstance(b, Readable):
@@ -147,6 +149,7 @@ def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: b
     Raises:
         InvalidArgumentError: as `matmul`.
     """
+    # As a matrix of one column: one op, and one set of rules and kernels, for both.
     x, y = pair("matvec", a, b)
     return squeeze(matmul(x, expand_dims(y, -1), transpose_a, adjoint_a=adjoint_a), -1)
 

@@ -25,6 +25,7 @@ from gtape.ops.linalg.diagonals import band_part_, diag_, diag_part_, set_diag_
 from gtape.ops.linalg.products import matmul_, pair
 from gtape.ops.shape.layout import sum_to, swap_last
 
+# One for all: entering it costs nothing.
 _NOTHING = nullcontext()
 #: A well-conditioned matrix, which the ops are tested on.
 WELL = [[2.0, 0.3, -0.4], [0.5, 1.7, 0.2], [-0.1, 0.6, 1.5]]
@@ -92,6 +93,7 @@ def inv_(xp: ArrayModule, a: Array) -> Array:
                     rule=systems.ONLY_NAN)
 
 inv_.infer(lambda a: matrix_spec("inv", a, square=True))
+# The result is read, not the matrix: no second inverse.
 inv_.vjp(a=lambda g, y: -matmul_(matmul_(y, g, transpose_a=True), y, transpose_b=True))
 inv_.cases = [case(WELL), case([WELL, WELL]), case((0, 0)), case((2, 2), dtypes=_COMPLEX)]
 
@@ -122,6 +124,7 @@ def _system_spec(name: str, a: Spec, b: Spec) -> Spec:
 
 def _operands(xp: Any, a: Any, b: Any, transpose: bool) -> tuple[Any, Any]:
     """The matrix, transposed if asked, and the right-hand side, with one batch shape."""
+    # Broadcast here: `numpy.linalg.solve` may take a right-hand side of fewer axes for a vector.
     left = xp.swapaxes(a, -1, -2) if transpose else a
     if left.shape[:-2] == b.shape[:-2]:
         return left, b
@@ -271,4 +274,5 @@ def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -
         InvalidArgumentError: as `triangular_solve`.
     """
     factor, b = pair("cholesky_solve", chol, rhs)
+    # L y = rhs, then Lᴴ x = y.
     return triangular_solve(factor, triangular_solve(factor, b), adjoint=True)

@@ -73,12 +73,14 @@ def _(g: Tensor, lu: Tensor, p: Tensor) -> Tensor:
     lower, upper = _triangles(lu)
     left = band_part_(matmul_(lower, g, transpose_a=True), lower=-1, upper=0)
     right = band_part_(matmul_(g, upper, transpose_b=True), lower=0, upper=-1)
+    # The diagonal belongs to U; that of L is ones, and has no cotangent.
     left = set_diag_(left, zero(diag_part_(left)))
     middle = triangular_solve_(lower, left + right, transpose=True)
     y = triangular_solve_(upper, swap_last(middle), lower=False)
     return _permuted(swap_last(y), _inverse(p))
 
 
+# Rows that must be exchanged, by pivots far enough apart that differences change none.
 _PIVOTED = [[0.2, 1.0, 0.5], [2.0, 0.3, -0.4], [-1.0, 0.6, 1.5]]
 lu_.cases = [case(_PIVOTED, index=dtypes.int32), case([_PIVOTED, _PIVOTED], index=dtypes.int64),
              case((2, 2), index=dtypes.int32, dtypes=("complex128",))]
@@ -195,6 +197,7 @@ def pinv(a: TensorLike, rcond: float | None = None, validate_args: bool = False,
         return pinv_(x, rcond=rounding)
     limit = as_float(rcond, "pinv: rcond")
     # The rule for constant rank is wrong only where values that are not 0 are cut off.
+    # Looking at the values waits for a GPU, hence only for a tolerance above the rounding.
     if limit > rounding and _cuts(x, limit, rounding):
         return _truncated_pinv(x, limit)
     return pinv_(x, rcond=limit)
@@ -211,6 +214,7 @@ def _cuts(x: Tensor, limit: float, rounding: float) -> bool:
 def _truncated_pinv(x: Tensor, limit: float) -> Tensor:
     s, u, v = svd(x)
     kept = s > limit * reduce_max(s, axis=-1, keepdims=True)
+    # 1 / inf = 0, with a slope of 0: a quotient that is not taken would be 1 / 0.
     inverses = 1.0 / where(kept, s, np.inf)
     return matmul_(v * cast(expand_dims(inverses, -2), x.dtype), adjoint_of(u))
 
@@ -235,6 +239,7 @@ def lstsq(matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast
         return matmul_(pinv(a), b)
     ah = adjoint_of(a)
     rows, columns = a.spec.shape[-2:]
+    # The smaller of the two Gram matrices, and the only one of full rank.
     if rows >= columns:
         return cholesky_solve(cholesky_(_regular(matmul_(ah, a), l2_regularizer)), matmul_(ah, b))
     factor = cholesky_(_regular(matmul_(a, ah), l2_regularizer))
@@ -321,6 +326,7 @@ def _(g: Tensor, diagonals: Tensor, y: Tensor, *, pivoting: bool) -> tuple[Tenso
     upper, main, lower = (diagonals[..., i, :] for i in range(3))
     axis = diagonals.ndim - 2
     turned = stack_(_shifted(lower, 1), main, _shifted(upper, -1), axis=axis)
+    # The transposed matrix: what was above the diagonal is below, one place further.
     part = tridiagonal_solve_(turned, g, pivoting=pivoting)
     beside = (_shifted(y, 1, 2), y, _shifted(y, -1, 2))
     rows = [-reduce_sum_(part * x, axis=(y.ndim - 1,)) for x in beside]

@@ -90,6 +90,7 @@ def leaky_relu(features: TensorLike, alpha: TensorLike = 0.2, name: str | None =
     Maas, Hannun & Ng 2013, "Rectifier nonlinearities improve neural network acoustic models".
     """
     x = convert(features)
+    # TensorFlow casts integers here; its other activations refuse them, or keep them.
     return leaky_relu_(cast(x, float32) if x.dtype.is_integer else x, alpha)
 
 
@@ -188,6 +189,7 @@ swish_ = scalar_function(_swish, types="real_float", name="swish")
 
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """x sigmoid(beta x). Ramachandran, Zoph & Le 2017, arXiv:1710.05941."""
+    # A number 1 is not multiplied by; any tensor may be trained.
     if type(beta) in (float, int) and beta == 1:
         return silu_(features)
     return swish_(features, beta)

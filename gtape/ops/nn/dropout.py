@@ -58,6 +58,7 @@ def redrawn_dropout_(x: Tensor, *, key: Key, offset: int, rate: float) -> Tensor
     return _masked(x, x.spec.shape, (key, offset), rate)
 
 
+# Its own adjoint: the mask at the same position, drawn again.
 redrawn_dropout_.vjp(x=lambda g, **attrs: redrawn_dropout_(g, **attrs))
 redrawn_dropout_.on_cuda("kernels.random_numbers.dropout")
 redrawn_dropout_.cases = [case((2, 3), key=(1, 2), offset=3, rate=0.5)]
@@ -118,6 +119,7 @@ def _dropout(x: TensorLike, rate: float, noise_shape: IntsLike | None,
     if not tensor.dtype.is_floating:
         raise ValueError(f"dropout: x must be a real floating tensor, because it is scaled; got "
                          f"{tensor.spec}. Write tf.cast(x, tf.float32)")
+    # TensorFlow gives x itself too, and draws nothing.
     if share == 0:
         return tensor
     shape = _noise_shape(noise_shape, tensor.spec.shape)

@@ -250,6 +250,7 @@ place_class_.vjp(x=lambda g, labels: pick_class_(g, labels))
 # The rule for logits is exact for labels that sum to 1, so they are given.
 softmax_cross_entropy_.cases = [
     case((4, 3), [[0.2, 0.3, 0.5]] * 4, orders=1, dtypes=("float64",))]
+# In host memory it raises for a label that is no class, also where nobody reads the result.
 sparse_softmax_cross_entropy_.refuses = True
 sparse_softmax_cross_entropy_.cases = [case((4, 3), ints(4, below=3)), case((3,), ints(below=3))]
 cross_entropy_grad_.cases = [case((4,), (4, 3), (4, 3))]
@@ -271,12 +272,14 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, ax
     """
     name = "softmax_cross_entropy_with_logits"
     x = convert(logits)
+    # Not like the logits: integer labels are allowed, and cast.
     y = cast(convert(labels, None, x._t.device), x.dtype)
     scores_spec(name, x.spec)
     (at,) = normal_axes(name, as_int(axis, f"{name}: axis"), x.ndim)
     if x.spec.shape != y.spec.shape:
         shape = broadcast_shapes(name, y.spec, x.spec)
         x, y = (t if t.spec.shape == shape else broadcast_to_(t, shape=shape) for t in (x, y))
+    # Kernels and rules take the classes last.
     if at != x.ndim - 1:
         perm = (*range(at), *range(at + 1, x.ndim), at)
         x, y = transpose_(x, perm=perm), transpose_(y, perm=perm)
@@ -373,6 +376,7 @@ def _poisson_loss(z: Any, c: Any) -> Expr:
 
 def _stirling(z: Any) -> Expr:
     """z log z - z + log(2π z) / 2 for z > 1, else 0: Stirling's approximation of log z!."""
+    # Not where 0 <= z <= 1, as in TensorFlow: it is off by 0.08 at z = 1, where log z! is 0.
     full = z * log(z) - z + 0.5 * log((2 * math.pi) * z)
     return where((z >= 0) & (z <= 1), 0, full)
 
@@ -440,6 +444,7 @@ def compute_average_loss(per_example_loss: TensorLike, sample_weight: TensorLike
     if size < 0:
         raise ValueError(f"compute_average_loss: global_batch_size must not be negative; "
                          f"got {size}")
+    # An empty batch has the loss 0, not nan.
     return divide_no_nan(reduce_sum(loss), convert_like(float(size), loss._t, "batch size"))
 
 

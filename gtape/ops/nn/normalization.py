@@ -85,9 +85,11 @@ def normal_grad_(xp: ArrayModule, a: Array, normal: Array, factor: object, *, ax
 
     factor (a - mean a - normal · mean(a normal)), with means over `axes`; self-adjoint in a.
     """
+    # 1 for no elements: 0 / 0 would warn, and there is nothing to write it to.
     count = max(math.prod(a.shape[i] for i in axes), 1)
     along = total(a * normal, axes, True) / count
     y = normal * along
+    # In place: three passes over memory that is in the cache already.
     xp.subtract(a, y, out=y)
     y -= total(a, axes, True) / count
     y *= factor
@@ -128,6 +130,7 @@ def along(x: Tensor, axis: int | Sequence[int], parameters: Sequence[object],
     """What normalises x along axes by vectors of their lengths: x in the wider dtype of both, the
     axes from 0, and the vectors in shapes that broadcast with x."""
     given = [convert(p) for p in parameters]
+    # Keras keeps parameters in float32 under mixed precision.
     dtype = max([x.dtype, given[0].dtype], key=lambda d: d.size)
     axes = tuple(sorted(i % x.ndim for i in ([axis] if isinstance(axis, int) else axis)))
     shape = [n if i in axes else 1 for i, n in enumerate(x.shape)]
@@ -136,6 +139,7 @@ def along(x: Tensor, axis: int | Sequence[int], parameters: Sequence[object],
 
 def _wide(x: Tensor) -> Any:
     """Statistics of two-byte floats as float32, in which kernels give them."""
+    # The host's must have the kernels' dtype, or a trace on one would not fit the other.
     return cast(x, dtypes.float32) if x.dtype.size == 2 else x
 
 
@@ -147,10 +151,13 @@ def batch_norm_training(x: TensorLike, scale: TensorLike, shift: TensorLike, *, 
     Ioffe & Szegedy 2015, arXiv:1502.03167. scale and shift broadcast with x. `run` gives the mean
     and the variance too, with their axes kept, in float32 for two-byte floats.
     """
+    # Twice over x: the mean of squares less the square of the mean loses all digits where the
+    # mean is large.
     mean = reduce_mean_(x, axis=axes, keepdims=True)
     centred = subtract(x, mean)
     variance = reduce_mean_(square(centred), axis=axes, keepdims=True)
     factor = multiply(rsqrt(add(variance, eps)), scale)
+    # The backward reads mean and variance, two numbers a channel, and computes the rest again.
     return add(multiply(centred, factor), shift), _wide(mean), _wide(variance)
 
 
@@ -271,6 +278,7 @@ def local_response_normalization(input: TensorLike, depth_radius: int = 5, bias:
     if x.ndim != 4:
         raise InvalidArgumentError(f"local_response_normalization: the input must have rank 4, "
                                    f"[N, H, W, C]; got {x.spec}")
+    # Shifted copies and one sum: a running sum over channels would cancel.
     radius, channels = int(depth_radius), x.spec.shape[-1]
     padded = pad(square(x), [[0, 0], [0, 0], [0, 0], [radius, radius]])
     near = stack([padded[..., i:i + channels] for i in range(2 * radius + 1)])

@@ -56,6 +56,8 @@ def max_pool_(xp: ArrayModule, x: Array, *, size: Sizes, strides: Sizes, dilatio
 
 max_pool_.infer(lambda x, **attrs: _pooled("max_pool", x, **attrs))
 max_pool_.on_cuda("kernels.windows.max_pool")
+# x and y are kept, not where the largest was: the winners are found again in the backward, in
+# one pass, and a map of them would be kept for every pooled value.
 max_pool_.vjp(x=lambda g, x, y, **attrs: max_pool_grad_(g, x, y, **attrs))
 
 
@@ -112,6 +114,7 @@ def avg_pool_(xp: ArrayModule, x: Array, *, size: Sizes, strides: Sizes, dilatio
 avg_pool_.infer(lambda x, **attrs: _pooled(
     "avg_pool", taken("avg_pool", "real floating tensors", x), **attrs))
 avg_pool_.on_cuda("kernels.windows.average_pool")
+# Linear, so that the shape alone is kept.
 avg_pool_.vjp(x=lambda g, x_spec, **attrs: avg_pool_grad_(g, shape=x_spec.shape, **attrs))
 
 
@@ -238,6 +241,7 @@ def max_pool_with_argmax(input: TensorLike, ksize: IntsLike, strides: IntsLike, 
     attrs = {"size": size, **windows.attrs}
     y = max_pool_(x, **attrs)
     index = max_pool_index_(x, y, batch=bool(include_batch_in_index), **attrs)
+    # Counted in int64 always: a batch may have more than 2**31 numbers.
     wanted = as_dtype(output_dtype)
     if wanted is not dtypes.int64:
         index = cast(index, wanted)
@@ -250,11 +254,14 @@ def dilation_(xp: ArrayModule, x: Array, filters: Array, *, strides: Sizes, dila
     """y[n, o, c] = max over k of x[n, o · stride + k · dilation, c] + filters[k, c], and that k."""
     size = filters.shape[:-1]
     outs = out_sizes(x.shape[1:-1], size, strides, dilations, pads)
+    # Padding never wins.
     padded = pad(xp, x, pads, -float("inf"))
     best = xp.full((x.shape[0], *outs, x.shape[-1]), -float("inf"), x.dtype)
     winners = xp.zeros(best.shape, xp.int32)
+    # Cell by cell over all windows at once: few cells, and long arrays for each.
     for number, (cell, where) in enumerate(cells(size, outs, strides, dilations)):
         value = padded[where] + filters[cell]
+        # Not >=: the first cell wins a tie, as in TensorFlow.
         better = value > best
         best = xp.where(better, value, best)
         winners = xp.where(better, xp.int32(number), winners)
@@ -307,6 +314,7 @@ pick_winners_.vjp(x=lambda g, x_spec, winners, **attrs:
 def put_cells_(xp: ArrayModule, a: Array, winners: Array, *, size: Sizes) -> Array:
     """y[k, c]: the sum of a[n, o, c] where cell k won."""
     axes = tuple(range(a.ndim - 1))
+    # A masked sum for each cell: `np.add.at` would add value by value.
     numbers = range(size[0] * size[1])
     sums = [xp.sum(xp.where(winners == n, a, 0), axis=axes, dtype=a.dtype) for n in numbers]
     return xp.stack(sums).reshape((*size, a.shape[-1]))

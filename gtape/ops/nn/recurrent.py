@@ -83,6 +83,7 @@ def gru(x: TensorLike, weights: TensorLike, bias: TensorLike, h: TensorLike,
 @custom_gradient
 def _lstm(x: Tensor, weights: Tensor, h: Tensor, c: Tensor, return_sequences: bool) -> Any:
     saved, before, outputs = [], [], []
+    # Unrolled: a trace is one program, whose loops the compiler joins step by step.
     for given in unstack(x):
         before.append(h)
         gates = [a + b for a, b in zip(split(given, 4, 1), split(matmul(h, weights), 4, 1))]
@@ -106,6 +107,7 @@ def _lstm(x: Tensor, weights: Tensor, h: Tensor, c: Tensor, return_sequences: bo
                 d_enter - d_enter * enter, d_keep - d_keep * keep, d_new - d_new * new * new,
                 d_leave - d_leave * leave], 1))
             dh, dc = matmul(parts[-1], weights, transpose_b=True), dc * keep
+        # They were made last to first.
         dx = stack(parts[::-1])
         return dx, _over_steps(before, dx), dh, dc, None
 
@@ -147,6 +149,7 @@ def _gru(x: Tensor, weights: Tensor, bias: Tensor, h: Tensor, return_sequences: 
 
 def _with_next(dh: Tensor | None, d_outputs: list[Any]) -> Any:
     """The gradient of the state, with that of the latest output that is left, if any."""
+    # Where only the last output was given, its cotangent is the one there is.
     if not d_outputs:
         return dh
     return d_outputs.pop() if dh is None else dh + d_outputs.pop()

@@ -48,6 +48,7 @@ def _prepared(name: str, logits: TensorLike, axis: int | None) -> tuple[Tensor, 
 def softmax_(xp: ArrayModule, x: Array, *, axis: int) -> Array:
     """y = eˣ / Σ eˣ along `axis`."""
     y = shifted(xp, x, axis)
+    # In place: `shifted` made the array.
     xp.exp(y, out=y)
     y /= total(y, (axis,), True)
     return y.astype(x.dtype, copy=False)
@@ -68,12 +69,14 @@ def _(x: Tensor, *, axis: int) -> Tensor:
 
 softmax_.infer(lambda x, **_: scores_spec("softmax", x))
 softmax_.on_cuda("kernels.softmax.softmax")
+# The result is read, not x: nothing else is kept.
 softmax_.vjp(x=lambda g, y, *, axis: softmax_grad_(g, y, axis=axis))
 
 
 @primitive(linear="a", tf_name="SoftmaxGrad")
 def softmax_grad_(xp: ArrayModule, a: Array, p: Array, *, axis: int) -> Array:
     """p (a - Σ a p): the derivative of softmax at the result p, applied to a; self-adjoint."""
+    # Sums of float16 are added in float32, and rounded once.
     weighted = working(xp, a * p)
     y = weighted - p * total(weighted, (axis,), True)
     return y.astype(p.dtype, copy=False)
@@ -90,6 +93,7 @@ softmax_grad_.on_cuda("kernels.softmax.softmax_grad")
 softmax_grad_.vjp(a=lambda g, p, *, axis: softmax_grad_(g, p, axis=axis))
 
 
+# Reached at second order only, where p is the result of the softmax itself.
 @softmax_grad_.vjp("p")
 def _(g: Tensor, a: Tensor, p: Tensor, *, axis: int) -> Tensor:
     inner = a - reduce_sum_(a * p, axis=(axis,), keepdims=True)
@@ -127,6 +131,7 @@ def _(x: Any, *, axis: int) -> Tensor:
 
 log_softmax_.infer(lambda x, **_: scores_spec("log_softmax", x))
 log_softmax_.on_cuda("kernels.softmax.log_softmax")
+# By the result, which holds the logs of the probabilities: no softmax is computed again.
 log_softmax_.vjp(x=lambda g, y, *, axis: log_softmax_grad_(g, y, axis=axis))
 
 

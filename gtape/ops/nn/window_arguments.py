@@ -49,6 +49,7 @@ def channels_first(x: Tensor) -> Tensor:
 def spatial_sizes(name: str, what: str, value: TensorLike | None, rank: int, first: bool) -> Sizes:
     """Strides, dilations or window sizes: one number, one per spatial axis, or one per axis."""
     numbers = (1,) if value is None else as_ints(value, f"{name}: {what}")
+    # One number for each of TensorFlow's three spellings.
     if len(numbers) == 1:
         numbers = numbers * rank
     elif len(numbers) == rank + 2:
@@ -83,6 +84,7 @@ def spatial_pads(name: str, kind: TensorLike, in_sizes: Sequence[int], sizes: Se
                                            f"{pairs}")
             pairs = pairs[2:] if first else pairs[1:-1]
         kind = pairs
+    # Without dilation the window is the filter, whose memory is there.
     if max(dilations) > 1 and any(span(*pair) >= 2 ** 31 for pair in zip(sizes, dilations)):
         raise InvalidArgumentError(f"{name}: a window must span fewer than 2**31 cells of an axis; "
                                    f"got sizes {list(sizes)} and dilations {list(dilations)}")
@@ -90,6 +92,7 @@ def spatial_pads(name: str, kind: TensorLike, in_sizes: Sequence[int], sizes: Se
         pads = padding(kind, in_sizes, sizes, strides, dilations)
     except ValueError as error:
         raise InvalidArgumentError(f"{name}: {error}") from None
+    # Looked at only where it may matter: this runs for every eager convolution.
     if any(after > _WIDE for _, after in pads):
         padded = [n + before + after for n, (before, after) in zip(in_sizes, pads)]
         if math.prod(padded) > _MOST_CELLS:
@@ -111,6 +114,8 @@ class Windows:
         self.first = first = is_channels_first(name, data_format, rank)
         steps = spatial_sizes(name, "strides", strides, rank, first)
         gaps = spatial_sizes(name, "dilations", dilations, rank, first)
+        # Ops know images with channels last alone: one set of rules and kernels for both layouts,
+        # at the price of a transposition.
         self.shape = (shape[0], *shape[2:], shape[1]) if first else shape
         pads = spatial_pads(name, padding, self.shape[1:-1], size, steps, gaps, first)
         #: What ops of windows take.

@@ -22,6 +22,7 @@ from gtape.ops.shape.packing import concat_
 from gtape.ops.signal.fourier import _real_input, _sized, irfft, rfft
 from gtape.ops.signal.frames import frame, overlap_and_add, vorbis_window
 
+# Types 1 and 4 are symmetric matrices; 2 and 3 are each other's transpose.
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
@@ -84,12 +85,14 @@ def _first(x: Tensor, norm: str | None) -> Tensor:
     n = x.spec.shape[-1]
     if n < 2:
         raise InvalidArgumentError(f"dct: type 1 needs 2 places or more; got {x.spec}")
+    # Even about both ends: its Fourier transform is real, and these are its cosines.
     mirrored = concat_(x, x[..., n - 2:0:-1], axis=x.ndim - 1)
     return real_part(rfft(mirrored))
 
 
 def _second(x: Tensor, norm: str | None) -> Tensor:
     n = x.spec.shape[-1]
+    # The phases of cos(π k (n + ½) / N): twice the length, turned by half a step.
     turn = _like(2 * np.exp(-0.5j * math.pi * np.arange(n) / max(n, 1)), x)
     y = real_part(rfft(x, [2 * n])[..., :n] * turn)
     if norm == "ortho":
@@ -101,6 +104,7 @@ def _third(x: Tensor, norm: str | None) -> Tensor:
     n = x.spec.shape[-1]
     if norm == "ortho":
         scale = _orthonormal(n)
+        # Type 3 counts its first place half.
         scale[:1] *= 2
         x = x * _like(scale, x)
     turn = _like(2 * n * np.exp(0.5j * math.pi * np.arange(n) / max(n, 1)), x)
@@ -109,6 +113,7 @@ def _third(x: Tensor, norm: str | None) -> Tensor:
 
 def _fourth(x: Tensor, norm: str | None) -> Tensor:
     n = x.spec.shape[-1]
+    # Half steps in both are the odd ones of a transform four times as long.
     turn = _like(2 * np.exp(-0.5j * math.pi * (np.arange(n) + 0.5) / max(n, 1)), x)
     y = real_part(rfft(x, [4 * n])[..., 1:2 * n:2] * turn)
     return y * math.sqrt(0.5 / max(n, 1)) if norm == "ortho" else y
@@ -140,18 +145,21 @@ def mdct(signals: TensorLike, frame_length: int,
     """
     x = _real_input("mdct", signals)
     length = as_int(frame_length, "mdct: frame_length")
+    # Quarters are folded onto each other.
     if length < 4 or length % 4:
         raise ValueError(f"mdct: frame_length must be a multiple of 4; got {length}")
     framed = frame(x, length, length // 2, pad_end=pad_end)
     framed = _weighted(framed, window_fn)
     quarter = length // 4
     a, b, c, d = (framed[..., i * quarter:(i + 1) * quarter] for i in range(4))
+    # Princen & Bradley: the aliasing of one frame cancels in the sum with its neighbours.
     folded = concat_(-_reversed(c) - d, a - _reversed(b), axis=framed.ndim - 1)
     return dct(folded, type=4, norm=norm)
 
 
 def _weighted(frames: Tensor, window_fn: Callable[..., Tensor] | None) -> Tensor:
     if window_fn is None:
+        # Frames overlap twice, and each is windowed twice: squares must add up to 1.
         return frames * math.sqrt(0.5)
     window = as_function(window_fn, "window_fn")(frames.spec.shape[-1], dtype=frames.dtype)
     return frames * window
@@ -209,6 +217,7 @@ def linear_to_mel_weight_matrix(num_mel_bins: int = 20, num_spectrogram_bins: in
         raise ValueError(f"linear_to_mel_weight_matrix: the dtype must be floating; got "
                          f"{wanted.name}")
     with room_for("linear_to_mel_weight_matrix", Spec((count, bins), wanted)):
+        # Without the first bin, of frequency 0, to which TensorFlow gives no weight.
         spectrum = _mel(np.linspace(0.0, rate / 2, count)[1:])[:, None]
         edges = np.linspace(_mel(low), _mel(high), bins + 2)
         lower, center, upper = edges[:-2], edges[1:-1], edges[2:]

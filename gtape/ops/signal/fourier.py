@@ -41,6 +41,7 @@ def fft_(xp: ArrayModule, x: Array, *, axes: Axes) -> Array:
     # NumPy refuses axes without places.
     if not x.size:
         return x
+    # NumPy before 2.0 computes in complex128 whatever it is given.
     return xp.fft.fftn(x, axes=axes).astype(x.dtype)
 
 
@@ -126,6 +127,7 @@ def _weights(like: Tensor, length: int, axis: int, inner: float) -> Tensor:
     """`inner` for the frequencies that stand for two, 1 for the rest, along `axis`."""
     kept = _half(length)
     weights = np.full(kept, inner)
+    # Frequency 0, and N/2 of an even length, are their own mirror images.
     weights[:1] = 1
     if length % 2 == 0:
         weights[-1:] = 1
@@ -305,6 +307,7 @@ def _moved(name: str, x: Any, axes: IntsLike, extra: int) -> Tensor:
     tensor = convert(x)
     for axis in normal_axes(name, axes_of(axes), tensor.ndim):
         n = tensor.spec.shape[axis]
+        # For odd lengths the shift and its inverse differ by one.
         cut = n - (n + extra) // 2
         head = (slice(None),) * axis
         if n > 1:

@@ -133,6 +133,7 @@ overlap_.infer(lambda x, *, size, **_: x.reshaped((*x.shape[:-2], size)))
 
 @overlap_.vjp("x")
 def _(g: Tensor, x_spec: Spec, *, step: int) -> Tensor:
+    # A result cut off at `size`, or longer than the frames reach, has zeros there.
     count, length = x_spec.shape[-2:]
     needed = max((count - 1) * step + length, 0)
     whole = _sized(g, (max(needed, g.spec.shape[-1]),), (g.ndim - 1,))
@@ -175,6 +176,7 @@ def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool 
     if at != last:
         x = transpose_(x, perm=(*range(at), *range(at + 1, x.ndim), at))
     size = x.spec.shape[-1]
+    # As many frames as steps begin within the signal, or as fit into it.
     count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
     if pad_end:
         x = _filled_end(x, max(0, (count - 1) * step + length - size), pad_value)
@@ -209,6 +211,7 @@ def overlap_and_add(signal: TensorLike, frame_step: int, name: str | None = None
 def _transform_length(fft_length: int | None, length: int, name: str) -> int:
     """`fft_length`, or the power of two that a frame fits in."""
     if fft_length is None:
+        # Powers of two are what transforms are fastest for, and TensorFlow's default.
         return 1 << max(length - 1, 0).bit_length()
     return _positive(fft_length, f"{name}: fft_length")
 
@@ -269,6 +272,7 @@ def inverse_stft_window_fn(frame_step: int, forward_window_fn: Callable[..., Ten
         length = _positive(frame_length, "inverse_stft_window_fn: frame_length")
         forward = forward_window_fn(length, dtype=dtype)
         count = -(-length // step)
+        # Places a step apart see the same windows, so the sum has one period of `step`.
         squares = _sized(forward * forward, (count * step,), (0,))
         total = reduce_sum_(reshape_(squares, shape=(count, step)), axis=(0,))
         whole = concat_(*[total] * count, axis=0)
