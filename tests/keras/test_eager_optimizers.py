@@ -13,7 +13,7 @@ import pytest
 
 import gtape as tf
 from gtape.compile import gradual
-from gtape.engine import optimizing
+from gtape.engine import training
 from tests.keras.sparse_updates import makers
 
 keras = tf.keras
@@ -55,7 +55,7 @@ def _trained(make: Callable[[], Any], steps: int = _STEPS, shapes: Any = None,
     variables, optimizer = _variables(0, shapes), make()
     for step in range(steps):
         optimizer.apply_gradients(zip(_tensors(step + 1, shapes), variables))
-    assert _programs(optimizer) or optimizing._eagerly.get()
+    assert _programs(optimizer) or training._eagerly.get()
     return [v.numpy() for v in (*variables, *optimizer.variables)]
 
 
@@ -66,7 +66,7 @@ def _programs(optimizer: Any) -> list[Any]:
 
 
 def _by_keras(make: Callable[[], Any], shapes: Any = None) -> list[np.ndarray]:
-    with optimizing.own_way():
+    with training.own_way():
         return _trained(make, shapes=shapes)
 
 
@@ -290,7 +290,7 @@ _CHANGES: dict[str, tuple[Callable[[Any, Any], None], Callable[[], Any]]] = {
 def test_a_change_counts_from_the_next_step_on(name: str, early: None) -> None:
     change, make = _CHANGES[name]
     made = _descended(change, make)
-    with optimizing.own_way():
+    with training.own_way():
         expected = _descended(change, make)
         unchanged = _descended(lambda o, v: None, make)
     np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-6)
@@ -374,7 +374,7 @@ def test_sparse_gradients(make: Callable[[], Any], early: None) -> None:
         return variable.numpy()
 
     made = trained()
-    with optimizing.own_way():
+    with training.own_way():
         np.testing.assert_allclose(made, trained(), rtol=1e-5)
 
 
@@ -434,7 +434,7 @@ def test_errors_are_keras_own_after_many_calls(early: None) -> None:
     _updated(optimizer, variables)
     before = [v.numpy() for v in optimizer.variables]
     made = [_said(optimizer, *call) for call in wrong]
-    with optimizing.own_way():
+    with training.own_way():
         assert made == [_said(optimizer, *call) for call in wrong]
     assert made[0].startswith("Unknown variable") and "No gradients provided" in made[1]
     assert [v.numpy() for v in optimizer.variables] == before

@@ -14,7 +14,7 @@ import gtape as tf
 from gtape.compile import gradual
 from gtape.compile.frontend.signature import Arguments
 from gtape.core.errors import EagerFunctionWarning
-from gtape.engine import optimizing
+from gtape.engine import training
 from tests.keras.sparse_updates import fitted, makers, updated
 
 keras = tf.keras
@@ -54,7 +54,7 @@ def test_every_optimizer_is_here() -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_keras_own_way(name: str) -> None:
-    with optimizing.own_way():
+    with training.own_way():
         _same(updated(tf, MAKERS[name]()), name, "updated")
 
 
@@ -134,7 +134,7 @@ def _undivided(traced: Callable[..., Any], rows: list[list[int]]) -> list[np.nda
 @pytest.mark.parametrize("way", ["NumPy", pytest.param("native", marks=pytest.mark.native)])
 def test_calls_that_divide_by_0_are_keras_own(way: str) -> None:
     rows = [[0, 1, 2], [1, 3, 4], [0, 4, 1], [2, 1, 3], [2, 1, 0]]
-    with optimizing.own_way():
+    with training.own_way():
         wanted = _undivided(lambda step: step, rows)
     with pytest.warns(EagerFunctionWarning, match=r"runs eagerly in a call: .*where\(condition\)"):
         made = _undivided(tf.function, rows)
@@ -145,7 +145,7 @@ def test_calls_that_divide_by_0_are_keras_own(way: str) -> None:
 
 def test_eager_updates_that_divide_by_0_are_keras_own(early: None) -> None:
     rows = [[0, 1, 2], [1, 3, 0], [0, 3, 1], [2, 1, 3], [2, 4, 0], [1, 0, 4], [3, 2, 1]]
-    with optimizing.own_way():
+    with training.own_way():
         wanted = _undivided(lambda step: step, rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
