@@ -91,8 +91,8 @@ from gtape.core.variable import VariableAggregation as VariableAggregation
 from gtape.core.variable import VariableSynchronization as VariableSynchronization
 from gtape.core.variable import name_scope as name_scope
 from gtape.data.iterators import OptionalSpec as OptionalSpec
-from gtape.devices.placing import DeviceSpec as DeviceSpec
-from gtape.devices.placing import device as device
+from gtape.devices.probe import DeviceSpec as DeviceSpec
+from gtape.devices.probe import device as device
 from gtape.ops.checks.assertions import Assert as Assert
 from gtape.ops.checks.assertions import assert_equal as assert_equal
 from gtape.ops.checks.assertions import assert_greater as assert_greater

@@ -29,7 +29,7 @@ _TABLE = {
     "gtape.core.introspection": """
         executing_eagerly inside_function is_symbolic_tensor is_tensor get_logger get_static_value
         gradients hessians""",
-    "gtape.devices.placing": "device DeviceSpec",
+    "gtape.devices.probe": "device DeviceSpec",
     "gtape.ops.elementwise.scalars": """
         acos acosh add asin asinh atan atan2 atanh complex=make_complex cos cosh
         equal exp floor greater greater_equal less less_equal logical_and logical_not

@@ -16,8 +16,7 @@ from gtape.core.modes import (
     excess_precision_enabled,
     tensor_float_32_execution_enabled,
 )
-from gtape.devices.placing import device_named
-from gtape.devices.probe import probe, report, show, visible
+from gtape.devices.probe import device_named, probe, report, show, visible
 from gtape.devices.telemetry import gpu_memory, host_memory, limit_gpu_memory, utilization
 
 

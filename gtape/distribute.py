@@ -24,7 +24,7 @@ from gtape.core.errors import InvalidArgumentError, UnimplementedError
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import Tensor
-from gtape.devices.placing import device_named
+from gtape.devices.probe import device_named
 from gtape.ops.reductions.reductions import reduce_mean, reduce_sum
 
 __all__ = [

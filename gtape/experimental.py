@@ -12,8 +12,7 @@ from gtape.core.dtypes import string
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.tensor import EagerTensor, Tensor, wrap
 from gtape.data.iterators import Optional
-from gtape.devices.placing import device_named
-from gtape.devices.probe import probe
+from gtape.devices.probe import device_named, probe
 from gtape.ops.numpy_style import namespace as numpy
 from gtape.ops.ragged.partition import DynamicRaggedShape, RowPartition
 

@@ -14,7 +14,7 @@ from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
 from gtape.compile.launches.interpreter import never
 from gtape.compile.numpy.program import NumpyProgram
 from gtape.devices.cpu import options
-from gtape.devices.cpu.blas_threads import leaving_a_core
+from gtape.devices.cpu.cores import leaving_a_core
 
 if TYPE_CHECKING:
     from gtape.core.tensor import Tensor

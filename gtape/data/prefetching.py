@@ -26,7 +26,7 @@ from gtape.data.base import Dataset, Same
 from gtape.data.elements import leaf_mapped, on_host
 from gtape.data.failures import failed
 from gtape.data.rows import Rows
-from gtape.devices.placing import device_named
+from gtape.devices.probe import device_named
 
 #: How many elements are kept ready where the user leaves it open: one more than is needed while all
 #: take equally long.

@@ -19,11 +19,10 @@ from gtape.devices import probe
 from gtape.devices.cuda.runtime.executor import Function
 from gtape.devices.cuda.runtime.kernel import Kernel
 from gtape.kernelcheck import SCHEDULES
-from gtape.kernelcheck.ahead import compile_ahead
 from gtape.kernelcheck.checks.bench import Bench, Check, Wrong
 from gtape.kernelcheck.emulator.build import sanitized_environment
 from gtape.kernelcheck.emulator.executor import EmulatedExecutor, emulated_bench
-from gtape.kernelcheck.pool import Ended, outcomes
+from gtape.kernelcheck.pool import Ended, compile_ahead, outcomes
 from gtape.kernelcheck.sources import all_checks, families, family_checks
 
 GPU = "gpu"

@@ -1,12 +1,21 @@
-"""Jobs in several processes, of which one may crash without taking the others' results along."""
+"""Jobs in several processes, of which one may crash without taking the others' results along; and
+kernels compiled by them for GPU:0 before their checks run: a GPU's checks run in one process, where
+they would be compiled one by one.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
+
+from gtape.core.errors import KernelError, UnavailableError
+from gtape.devices import cache
+from gtape.devices.cuda.runtime import cubins, nvrtc
+from gtape.devices.cuda.runtime.cupy_loader import architecture
+from gtape.devices.cuda.runtime.kernel import Kernel
 
 
 class Ended(NamedTuple):
@@ -46,3 +55,52 @@ def _alone(work: Callable[[Any], Any], job: int) -> int | Ended:
 def _pool(workers: int) -> ProcessPoolExecutor:
     # A forked child would share the parent's libraries in whatever state its threads left them.
     return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+
+
+class AheadJob(NamedTuple):
+    """Kernels of one text that are compiled at once, by the NVRTC of the CUDA version `major`."""
+
+    text: str
+    entries: tuple[str, ...]
+    arch: str
+    major: int
+
+
+def compile_ahead(kernels: Iterable[Kernel], cupy: Any, workers: int) -> None:
+    """Fill the cache of `cubins` for GPU:0, where there is one. What does not compile is left to
+    who asks for it."""
+    if cache.state()[1]:
+        return
+    major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+    try:
+        compiler = nvrtc.find(major)
+        arch = architecture(int(cupy.cuda.Device(0).compute_capability), compiler)
+    except UnavailableError:
+        return
+    missing = [k for k in kernels if cache.read(
+        cubins.KIND, cubins.file_name(k, arch, compiler.version)) is None]
+    for _ in outcomes(_compile_ahead, list(_ahead_jobs(missing, arch, major)), workers):
+        pass
+
+
+def _ahead_jobs(kernels: Iterable[Kernel], arch: str, major: int) -> Iterator[AheadJob]:
+    together: dict[str, list[str]] = {}
+    for kernel in kernels:
+        # Templates are compiled one by one, since an image of several would differ from that of
+        # each alone.
+        if "<" in kernel.entry:
+            yield AheadJob(kernel.text, (kernel.entry,), arch, major)
+        else:
+            together.setdefault(kernel.text, []).append(kernel.entry)
+    for text, entries in together.items():
+        yield AheadJob(text, tuple(entries), arch, major)
+
+
+def _compile_ahead(job: AheadJob) -> str:
+    """What the compiler complains of; empty where it does not."""
+    try:
+        kernels = [Kernel(job.text, entry) for entry in job.entries]
+        cubins.keep(kernels, job.arch, nvrtc.find(job.major))
+    except KernelError as error:
+        return str(error)
+    return ""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.devices.placing import device_named
+from gtape.devices.probe import device_named
 
 Dataset = tf.data.Dataset
 

@@ -14,8 +14,8 @@ import numpy as np
 from gtape.core.dtypes import FLOATS
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
 from gtape.devices.cuda.gemm.contractions import einsum, linear_backward, linear_forward
-from gtape.devices.cuda.gemm.epilogue import auxiliary
 from gtape.devices.cuda.gemm.gemm import matmul
+from gtape.devices.cuda.gemm.problem import auxiliary
 from gtape.kernelcheck.checks.bench import Bench, Check, Wrong, drawn
 
 #: The emulator has no cuBLASLt.

@@ -200,7 +200,7 @@ def cpu(self: Tensor) -> Tensor:
 
 def gpu(self: Tensor, gpu_index: int = 0) -> Tensor:
     """The tensor on GPU `gpu_index`. Raises InvalidArgumentError when there is none."""
-    from gtape.devices.placing import device_named
+    from gtape.devices.probe import device_named
 
     device = device_named(f"GPU:{as_int(gpu_index, 'gpu_index')}")
     return self if self._t.device is device else move(self, device)

@@ -8,13 +8,13 @@ import pytest
 
 import gtape as tf
 from gtape.compile import gradual
-from gtape.devices.cpu import blas_threads
-from gtape.devices.cpu.blas_threads import leaving_a_core
+from gtape.devices.cpu import cores
+from gtape.devices.cpu.cores import leaving_a_core
 
 
 @pytest.fixture
 def blas():
-    functions = blas_threads._openblas()
+    functions = cores._openblas()
     if functions is None:
         pytest.skip("NumPy is linked with another BLAS than OpenBLAS")
     before = functions.get_threads()

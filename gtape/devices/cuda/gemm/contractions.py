@@ -27,8 +27,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
-from gtape.devices.cuda.gemm.epilogue import auxiliary
 from gtape.devices.cuda.gemm.gemm import matmul
+from gtape.devices.cuda.gemm.problem import auxiliary
 from gtape.devices.cuda.runtime.executor import Executor
 
 if TYPE_CHECKING:

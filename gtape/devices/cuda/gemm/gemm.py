@@ -19,9 +19,8 @@ from gtape.core.modes import Modes
 from gtape.devices.cuda.gemm import blaslt
 from gtape.devices.cuda.gemm.blaslt import BlasLt
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue
-from gtape.devices.cuda.gemm.epilogue import extras
 from gtape.devices.cuda.gemm.plan import ProductPlan, ProductRequest
-from gtape.devices.cuda.gemm.problem import COPY, Key, Problem, precision_of, rekeyed
+from gtape.devices.cuda.gemm.problem import COPY, Key, Problem, extras, precision_of, rekeyed
 from gtape.devices.cuda.runtime.executor import Executor
 from gtape.devices.cuda.runtime.kernel import address
 

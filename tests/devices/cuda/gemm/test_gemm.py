@@ -15,7 +15,7 @@ from gtape.core.errors import InternalError, InvalidArgumentError, UnavailableEr
 from gtape.devices.cuda.gemm import blaslt, gemm, layout, plan
 from gtape.devices.cuda.gemm.blaslt_enums import Epilogue, Operation
 from gtape.devices.cuda.gemm.contractions import linear_forward
-from gtape.devices.cuda.gemm.epilogue import auxiliary
+from gtape.devices.cuda.gemm.problem import auxiliary
 from gtape.kernelcheck.checks import gemm as product_checks
 from gtape.kernelcheck.checks.bench import Bench, Wrong, drawn
 from tests.fakes import fake_blaslt as fake

@@ -12,7 +12,7 @@ from gtape.core.errors import KernelError, UnavailableError
 from gtape.devices import cache
 from gtape.devices.cuda.runtime import cubins, nvrtc
 from gtape.devices.cuda.runtime.kernel import Kernel
-from gtape.kernelcheck.ahead import compile_ahead
+from gtape.kernelcheck.pool import compile_ahead
 
 _PLAIN = "".join(f"__global__ void {name}(float* x, long long n) {{}}\n" for name in "ab")
 _TEMPLATE = "template <typename T> __global__ void t(T* x, long long n) {}\n"
