@@ -77,6 +77,7 @@ def sweep_daily(root: Path) -> None:
     file was added, which took far longer than a sweep."""
     mark, now = root / _SWEPT, time.time()
     with contextlib.suppress(OSError):
+        # A mark from the future, by a clock set back, would put off sweeps for as long.
         if 0 <= now - mark.stat().st_mtime < DAY:
             return
     with contextlib.suppress(OSError):
@@ -88,8 +89,11 @@ def surplus(files: Iterable[CacheEntry], now: float) -> list[CacheEntry]:
     """What is to go: what killed processes left, what was not used for long, and of the rest the
     least recently used beyond the size."""
     going, size = [], 0
+    # Newest first, so that the size is what would be kept, and what is beyond it goes.
     for file in sorted(files, key=lambda file: file.used, reverse=True):
         size += file.size
+        # A file that is being written belongs to somebody for as long as a compiler may take; a day
+        # is far beyond that.
         days, limit = (1, float("inf")) if file.unfinished else (DAYS, BYTES)
         if size > limit or now - file.used > days * DAY:
             going.append(file)
@@ -199,6 +203,8 @@ def write(kind: str, name: str, data: bytes) -> Path | None:
 
 
 def _write(target: Path, data: bytes) -> None:
+    # In the same folder: renaming is one step only within a file system, and a reader sees all or
+    # nothing.
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -219,6 +225,7 @@ def _refused() -> Iterator[None]:
         return
     except PermissionDeniedError as error:
         reason = str(error)
+        # Every program asks again, and one warning says all there is to do.
         if reason not in _WARNED:
             _WARNED.add(reason)
             warnings.warn(f"compiled programs are not kept, and each process compiles its own: "

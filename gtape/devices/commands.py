@@ -34,6 +34,8 @@ def run(command: Sequence[str], seconds: float, temporary: Path | None = None) -
     Raises:
         PassingError: it cannot be started, takes longer than `seconds`, or is stopped again.
     """
+    # Twice: the kernel's killer of processes picks one where memory is short, and a moment later
+    # there is room again.
     for _ in range(2):
         done = _attempt(command, seconds, temporary)
         if done.status >= 0:

@@ -89,6 +89,8 @@ def compiler(purpose: str, names: tuple[str, ...] = ("c++", "g++", "clang++")) -
     given = _given()
     for command in [given] if given else [[name] for name in names]:
         if shutil.which(command[0]):
+            # The version is part of the key: another compiler behind the same name makes another
+            # library.
             version = run([*command, "--version"], _ANSWERING).printed
             return Compiler(tuple(command), version)
     raise MissingError(f"{purpose} needs a C++ compiler" + (
@@ -150,6 +152,8 @@ def _kept(kind: str, made_from: str, mode: int) -> Library | None:
     """A library of the cache folder; None where it is not there, is damaged, or may not be run."""
     for path, binary in kept.each(kind, made_from):
         with contextlib.suppress(OSError):
+            # What a crash or a full disk cut short has another digest, and dlopen of it may end the
+            # process.
             if path.stem == _digest(binary):
                 return Library(str(path), mode=mode)
             path.unlink()
@@ -167,6 +171,8 @@ def _build(kind: str, made_from: str, program: str, recipe: Recipe, name: str,
             raise KernelError(f"{recipe.compiler.command[0]} made no file, and said nothing of it")
         with _storing():
             binary = target.read_bytes()
+        # Loaded from the cache where that worked, so that the private folder can go at once; a file
+        # that is mapped stays where the folder is removed.
         path = kept.write(kind, f"{made_from}/{_digest(binary)}.so", binary)
         if path:
             with contextlib.suppress(OSError):
@@ -249,6 +255,7 @@ def _readable(messages: str, program: str) -> str:
     return "\n".join([error[0], *filter(None, [shown]), *more])
 
 
+# Asked once for each option, since it is asked by starting the compiler.
 @cache
 def _accepted(compiler: Compiler, option: str) -> bool:
     command = [*compiler.command, option, "-E", "-x", "c++", os.devnull]

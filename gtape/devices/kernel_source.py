@@ -60,6 +60,7 @@ def _expand(text: str, name: str, seen: set[str]) -> str:
         include = _INCLUDE.match(line)
         if include is None:
             parts.append(f"{line}\n")
+        # An empty line in its place keeps the numbers of the lines that follow.
         elif include[1] in seen:
             parts.append("\n")
         else:

@@ -64,6 +64,8 @@ def _said(error: BaseException) -> str:
 
 def _load_cupy() -> tuple[object, Finding]:
     try:
+        # Looking for the module imports nothing; CuPy's import takes long, and where it fails for a
+        # driver's sake the reason is another one.
         if importlib.util.find_spec("cupy") is None:
             return None, Finding("CuPy", False, (
                 "CuPy is not installed; on a machine with an NVIDIA GPU: "
@@ -88,6 +90,8 @@ def _try(cupy: Any, index: int, alone: bool) -> tuple[Device | None, Finding]:
     name = f"GPU:{index}"
     try:
         with cupy.cuda.Device(index):
+            # The sum compiles and launches; reading it waits, so that errors of the launch come
+            # here.
             ok = float((cupy.arange(2) + 1).sum()) == 3.0
             label = cupy.cuda.runtime.getDeviceProperties(index)["name"]
     except Exception as error:

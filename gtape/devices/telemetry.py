@@ -31,6 +31,7 @@ def gpu_memory(device: Device) -> dict[str, int]:
     """Bytes: `current` in use by arrays, `peak` the most that CuPy's pool reserved since it was
     last emptied, and the card's `free` and `total`."""
     with device.xp.cuda.Device(device.index):
+        # What CuPy's pool holds is not free on the card, though arrays may take it at once.
         pool = device.xp.get_default_memory_pool()
         free, total = device.xp.cuda.runtime.memGetInfo()
         return {"current": pool.used_bytes(), "peak": pool.total_bytes(),

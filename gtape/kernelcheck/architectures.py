@@ -93,6 +93,7 @@ def compile_all(sources: Sequence[KernelSource], archs: Sequence[str], workers: 
             missing.append((source, arch))
         else:
             rows.append(_row(source, arch, seen, 0.0))
+    # Processes get texts and names, and give numbers back; which source that was is known here.
     by_entry = {(s.kernel.text, s.kernel.entry, arch): s for s, arch in missing}
     for job, outcome in outcomes(_compile, list(_jobs(missing)), workers):
         _progress(len(rows), len(sources) * len(archs))

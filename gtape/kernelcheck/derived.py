@@ -140,6 +140,7 @@ def _overflown(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _values(case: DerivedCase, size: int) -> dict[str, np.ndarray]:
     """Inputs from the op's domain, a cotangent, and the result where the step reads it."""
     rng = np.random.default_rng(size)
+    # A domain of its own where derivatives are infinite at the edge, as those of acos at 1.
     low, high = case.op.domain or (-2.0, 2.0)
     values = {}
     types = dict(zip(case.step.params, case.step.types))

@@ -28,6 +28,7 @@ def outcomes(work: Callable[[Any], Any], jobs: Sequence[object],
              workers: int) -> Iterator[tuple[Any, Any]]:
     """(job, `work(job)`), as they come; `Ended` for a job that brought its process down. One
     worker works in this process."""
+    # In this process a debugger and coverage see the work, and no interpreter is started.
     if workers < 2 or len(jobs) < 2:
         yield from ((job, work(job)) for job in jobs)
         return

@@ -53,6 +53,8 @@ class KernelSource(NamedTuple):
 
 
 def _modules(package: ModuleType, wanted: str) -> dict[str, ModuleType]:
+    # By import of every module: a kernel whose module lists no instances, or has no checks, would
+    # else go unseen.
     modules = {m.name: importlib.import_module(f"{package.__name__}.{m.name}")
                for m in pkgutil.iter_modules(package.__path__)}
     return {name: module for name, module in modules.items() if hasattr(module, wanted)}

@@ -34,6 +34,7 @@ def cores() -> int:
     allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if not allowed:
         return os.cpu_count() or 1
+    # The affinity mask, not `os.cpu_count`: containers and `taskset` grant fewer than there are.
     distinct = len({_text(_TOPOLOGY.format(cpu)) or str(cpu) for cpu in allowed})
     return max(1, int(min(distinct, _granted())))
 
@@ -54,6 +55,8 @@ def _granted() -> float:
     limits = [float("inf")]
     for line in (_text("/proc/self/cgroup") or "").splitlines():
         number, controllers, path = line.split(":", 2)
+        # cgroups of the second version have one hierarchy, numbered 0; of the first, one for each
+        # controller.
         if number == "0":
             limits += map(_second_version, _upward(_GROUPS, path))
         elif "cpu" in controllers.split(","):
@@ -100,9 +103,13 @@ def _openblas() -> _Blas | None:
     """The one that NumPy is linked with; None: it is another library, which is left as it is."""
     try:
         linked = import_module("numpy._core._multiarray_umath")
+        # PyDLL keeps the interpreter's lock: giving it up and taking it back costs more than the
+        # call.
         library = ctypes.PyDLL(str(linked.__file__))  # and what that is linked with
     except (ImportError, OSError):
         return None
+    # NumPy's wheels prefix the symbols of their OpenBLAS, and suffix those with 64-bit integers;
+    # distributions do neither.
     for prefix in ("scipy_openblas", "openblas"):
         for suffix in ("64_", ""):
             with suppress(AttributeError):

@@ -46,6 +46,8 @@ def recipe(*more: str) -> Recipe:
                   _machine())
 
 
+# -march=native is in the key by `_machine`: a cache folder shared between machines must not give
+# one of them what the other's CPU alone can run.
 @cache
 def _optional() -> tuple[str, ...]:
     """Options for this CPU. Compilers prefer 32-byte vectors for fear of lower clocks; on the
@@ -70,5 +72,7 @@ def _machine() -> str:
 @cache
 def _libraries() -> tuple[str, ...]:
     if sys.platform == "darwin":
+        # macOS refuses undefined symbols in a library; those of the runtime are there when it is
+        # loaded.
         return ("-undefined", "dynamic_lookup")
     return ("-lpthread", "-lm")

@@ -52,5 +52,6 @@ def set_threads(count: int) -> None:
         raise InvalidArgumentError(f"the number of threads must be 0 (the default) or more; "
                                    f"it was {count}")
     _Threads.count = min(count, MOST)
+    # Before the library is built the count is only noted: setting it must not start a compiler.
     if runtime.cache_info().currsize:
         runtime().gtape_set_threads(threads())

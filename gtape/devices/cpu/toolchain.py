@@ -42,6 +42,8 @@ def why_not() -> str:
         return _warned(str(error))
 
 
+# Kept by the switch, so that GTAPE_NATIVE set later in a process counts; `PassingError` is raised
+# and so not kept.
 @cache
 def _trial(_switched_off: bool) -> str:
     try:

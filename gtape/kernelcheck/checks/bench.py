@@ -52,6 +52,7 @@ class Bench:
         host = np.asarray(values).astype(numpy_dtype(dtype))
         if not misaligned:
             return self._upload(host.copy(order="C"))
+        # One element off is what views of users' arrays have; allocations themselves are aligned.
         padded = np.zeros(host.size + 1, host.dtype)
         padded[1:] = host.reshape(-1)
         return self._upload(padded)[1:].reshape(host.shape)

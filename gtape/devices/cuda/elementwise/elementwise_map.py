@@ -92,6 +92,8 @@ def _mode(steps: Sequence[int], axes: Sequence[int]) -> str:
         return "each"
     if not any(steps):
         return "one"
+    # Biases and factors of rows, which are most of all broadcasts, keep their wide loads; the rest
+    # goes by coordinates.
     if len(axes) == 2 and tuple(steps) in ((0, 1), (1, 0)):
         return "row" if steps[1] else "column"
     return "strided"
@@ -108,6 +110,7 @@ def kernel_of(formula: MapFormula, dtypes: Sequence[str], modes: Sequence[str], 
               large: bool = False) -> tuple[Kernel, int]:
     """The map kernel, and how many elements a thread moves at once."""
     operands = [MapOperand(d, m) for d, m in zip(dtypes, modes)]
+    # The text is printed before the look-up: what tells two formulas apart is no less than it.
     text = map_text(formula, operands, rank, large)
     kernel_and_width = _kernels.get(text)
     if kernel_and_width is None:
@@ -194,6 +197,7 @@ class ElementwiseMap:
 
     def _grid(self, n: int, numbers: int, width: int) -> Grid:
         if len(self._grids) >= _LIMIT:
+            # All at once: which of them is old is not worth keeping.
             self._grids.clear()
         return self._grids.setdefault((n, numbers), self._gpu.blocks(-(-n // width), BLOCK))
 

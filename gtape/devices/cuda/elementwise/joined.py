@@ -129,6 +129,8 @@ class JoinedMap:
 
     def _table(self, rows: np.ndarray) -> Any:
         """The rows on the device: memory that is freed and taken again has its old addresses."""
+        # The addresses themselves: a table is right as long as they are the same, whoever holds
+        # them.
         key = rows.tobytes()
         table = self._tables.get(key)
         if table is None:

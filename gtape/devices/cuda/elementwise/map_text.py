@@ -44,6 +44,8 @@ class MapFormula(NamedTuple):
 def entry_of(formula: MapFormula, operands: Sequence[MapOperand], large: bool) -> str:
     """The kernel's name: map_, the formula's as far as C++ allows, the dtypes, and the first
     letters of modes other than "each"."""
+    # A name for each instance: profilers show it, and images of several kernels are told apart by
+    # it.
     types = list(dict.fromkeys([o.dtype for o in operands] + list(formula.results)))
     if len(types) > 1:
         types = [o.dtype for o in operands] + list(formula.results)
@@ -77,6 +79,8 @@ def element_text(name: str, formula: MapFormula, operands: Sequence[MapOperand],
     values = formula.results if given is None else given
     printer = CudaPrinter(formula.outputs, dtypes, variables, values[0])
     lines = printer.lines()
+    # Rounded to the dtype of the value first: a wider result must sum what an array of it would
+    # hold.
     for i, (value, result, text) in enumerate(zip(values, formula.results,
                                                   printer.results(values))):
         if value != result:
@@ -150,6 +154,7 @@ class MapWriter:
             if o.mode == "number":
                 lines.append(f"    const {ctype} x{i} = {number_text(o, f'in{i}')};\n")
             elif o.mode == "one":
+                # With no elements the array may have no memory to read.
                 lines.append(f"    const {ctype} x{i} = n ? ({ctype})in{i}[0] : ({ctype})0;\n")
         if self._two:
             lines.append("    const index_t width = (index_t)columns;\n")

@@ -49,6 +49,8 @@ class DeviceMaps:
         if type(b) is not type(a):
             return a + b
         dtype = a.dtype
+        # Two cotangents that meet are added in every backward: the map is kept by dtype, without
+        # the look-ups of an op.
         if dtype not in self._sums:
             scope = ScalarGraph()
             total = scope.node(operators["add"], (scope.input("a"), scope.input("b")))

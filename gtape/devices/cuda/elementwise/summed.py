@@ -188,6 +188,8 @@ class SummedMap:
 
     def _plan(self, target: tuple[int, ...], read: OperandLayout) -> SummedPlan | None:
         """None where the elements are wanted themselves, or are read in no simple order."""
+        # The reduction counts elements in memory order; what only coordinates can read, and what no
+        # operand has in that order, is made in memory first.
         if 0 in read.shape or "strided" in read.modes or "each" not in read.modes or stretches(
                 read.shape, target):
             return None

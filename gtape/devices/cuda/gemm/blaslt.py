@@ -163,6 +163,7 @@ def find(major: int) -> BlasLt:
     Raises:
         UnavailableError: there is none.
     """
+    # CuPy's own major first: its libraries are loaded already, and others would come beside them.
     others = tuple(m for m in toolkit.MAJORS if m != major)
     for majors in ((major,), others):
         if (library := toolkit.load("cublasLt", "cublas", majors)) is not None:

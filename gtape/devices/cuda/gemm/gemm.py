@@ -76,6 +76,7 @@ class Gemm:
             if more is None:
                 return None
             at_bias, at_aux, aux_ld = more
+        # The library refuses matrices without elements, so that what they mean is said here.
         if problem.empty:
             return _emptied(out, bias, request[2], problem)
         if problem.hollow:
@@ -90,6 +91,7 @@ class Gemm:
         if plan is False:
             return None
         current = gpu.stream()
+        # CuPy's stream has `ptr`; stand-ins of tests give the number, or None.
         stream = getattr(current, "ptr", current) or 0
         status = plan.run(at_a, at_b, at_c, at_bias, at_aux,
                           self._space(gpu, stream) if plan.workspace else 0, stream)

@@ -74,6 +74,7 @@ def matrix(rows: int, columns: int, row_stride: int, column_stride: int) -> Matr
 
 def _leading(inner: int, inner_stride: int, outer: int, outer_stride: int) -> int:
     """The leading dimension of lines of `inner` elements; 0 where they are no such lines."""
+    # A line of one element is contiguous whatever its stride says.
     if inner_stride != 1 and inner > 1:
         return 0
     if outer <= 1:

@@ -120,6 +120,7 @@ _GELU_ELEMENTS = 8
 def auxiliary(gpu: Executor, epilogue: Epilogue, rows: int, columns: int, dtype: np.dtype) -> Any:
     """Memory for what `epilogue` saves of a result [rows, columns]: relu's mask, whose bits only
     DRELU can read, as uint8 [rows, bytes]; gelu's input, as `dtype` [rows, columns or more]."""
+    # Only DRELU reads the bits: their order is the library's own, and is not documented.
     if epilogue.has_mask:
         return gpu.empty((rows, -(-columns // _MASK_BITS) * (_MASK_BITS // 8)), "uint8")
     return gpu.empty((rows, -(-columns // _GELU_ELEMENTS) * _GELU_ELEMENTS), dtype)

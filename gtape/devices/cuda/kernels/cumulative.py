@@ -82,6 +82,7 @@ def _segment(gpu: Executor, outer: int, n: int, inner: int, size: int) -> int:
     if not _by_rows(n, inner):
         wanted = gpu.multiprocessors * 1024
         outer *= words(inner, size)
+    # Segments only where rows alone leave the device idle: x is then read twice.
     segments = min(_SEGMENTS, wanted // outer, n // _SEGMENT if inner == 1 else n // 64)
     if segments < 2:
         return n

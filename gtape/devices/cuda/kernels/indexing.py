@@ -159,6 +159,8 @@ def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int,
     name = _computed(dtype_name(x.dtype), "sum")
     if deterministic is None:
         deterministic = Modes.deterministic
+    # Sums of two-byte floats are taken in float32, and an atomic would round at every step.
+    # Integers give the same bits in any order.
     if name not in _ATOMIC or (deterministic and name in FLOATS):
         return segment_reduce(gpu, x, ids, rows, "sum")
     y = gpu.zeros((rows, *x.shape[1:]), x.dtype)

@@ -60,6 +60,7 @@ def _filled(gpu: Executor, name: str, shape: Sequence[int], dtype: Any, key: Key
             *numbers: Any) -> Any:
     out = gpu.empty(tuple(shape), np.dtype(dtype))
     types = () if name == "bernoulli" else (dtype_name(out.dtype),)
+    # At least four: a Philox counter gives four words, and none is drawn twice.
     per_thread = max(16 // out.dtype.itemsize, 4)
     if out.size:
         gpu.launch(shipped_kernel("random.cu", name, *types),
@@ -144,6 +145,7 @@ def categorical(gpu: Executor, key: Key, offset: int, logits: Array, samples: in
     if not numbers.size:
         return numbers
     logits = gpu.contiguous(logits)
+    # float64 whatever the dtype: a running sum of thousands of float32 would lose the rare classes.
     edges = gpu.empty((batch, classes), np.dtype(np.float64))
     threads = min(512, max(32, 32 * math.ceil(classes / 128)))
     gpu.launch(shipped_kernel("categorical.cu", "class_edges", dtype),

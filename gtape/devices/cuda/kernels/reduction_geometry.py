@@ -63,6 +63,8 @@ class ReductionGeometry(NamedTuple):
     second: Stage | None
 
 
+# Shapes of steady programs recur, and working this out takes longer than a launch; beyond the limit
+# the oldest go.
 @lru_cache(4096)
 def steps(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Form, ...]:
     """The reductions that together reduce `axes` of a C-contiguous array of `shape`.
@@ -142,6 +144,8 @@ def columns(form: Form, width: int, multiprocessors: int, cut: bool) -> Stage:
     across = form.inner // width if form.inner % width == 0 else form.inner
     count = form.outer * across
     lanes = min(32, _power(count))
+    # 1024 threads on each multiprocessor have loads enough in flight; half of the column at most,
+    # so that each thread has two elements and the tree is not all there is.
     depth = min(_power(-(-multiprocessors * 1024 // count)), max(1, _power(form.reduced) // 2),
                 THREADS // lanes)
     depth = max(depth, 32 // lanes)

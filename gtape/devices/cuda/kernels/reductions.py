@@ -123,6 +123,7 @@ def reduce(gpu: Executor, x: Any, operation: str, axis: Axes, keepdims: bool = F
     name = read_as(operation, dtype)
     x, axes, order = _in_memory_order(gpu, x if name == dtype else x.view(name), axis)
     reduced = x
+    # Between steps the accumulator's dtype is kept, so that the result is rounded once, at the end.
     forms = steps(x.shape, axes)
     for form in forms:
         reduced = _step(gpu, operation, name, reduced, form, count if form is forms[-1] else 0)

@@ -71,6 +71,7 @@ def geometry(gpu: Executor, rows: int, cols: int, dtype: np.dtype, values: dict[
                      shared_bytes(gpu), gpu.multiprocessors)
 
 
+# As in `reduction_geometry`: shapes recur, and this takes longer than a launch.
 @lru_cache(4096)
 def _geometry(rows: int, cols: int, itemsize: int, values: RowValues, cached: int, shared: int,
               multiprocessors: int) -> RowGeometry:

@@ -190,6 +190,7 @@ def cross_entropy_grad(gpu: Executor, a: Any, probs: Any, labels: object) -> Any
         cols = probs.shape[-1]
         rows = probs.size // cols
         values = _GRAD_VALUES[probs.dtype.itemsize]
+        # Four lanes at least: 64 bytes together, two whole sectors of memory.
         team = 4
         while team < _GRAD_BLOCK and team * values < cols:
             team *= 2

@@ -42,6 +42,8 @@ def axes(ins: Sizes, size: Sizes, strides: Sizes, dilations: Sizes, pads: Pads) 
     windows = Axes(*(_three(part, fill) for part, fill in (
         (ins, 1), (outs, 1), (size, 1), (strides, 1), (dilations, 1),
         ([before for before, _ in pads], 0))))
+    # Kernels compute places within an image in 32 bits, which GPUs divide and multiply faster than
+    # 64.
     reach = max(n + sum(pair) for n, pair in zip(ins, pads)) if ins else 0
     reach = max(reach, *windows.strides, *windows.dilations, *windows.size)
     return windows if reach < 1 << 30 else None
@@ -191,6 +193,8 @@ def input_gradient(gpu: Executor, g: Any, filters: Any, shape: Sizes, strides: S
     over = axes(shape[1:-1], filters.shape[:-2], strides, dilations, pads)
     if over is None or dtype_name(g.dtype) not in FLOATS:
         return None
+    # With steps, input cells of one residue see the same cells of the filter: each residue is a
+    # dense product, and no cell between steps is visited for nothing.
     rows = shape[0] * math.prod(-(-n // s) for n, s in zip(over.ins, over.strides))
     return _product(gpu, g, filters, tuple(shape), rows, over, (shape[-1], g.shape[-1], groups),
                     math.prod(over.strides), True)
@@ -221,6 +225,8 @@ def filter_gradient(gpu: Executor, x: Any, g: Any, size: Sizes, strides: Sizes, 
     group = (channels // groups, features // groups)
     tile, grid = _tiling(gpu, name, math.prod(shape[:-1]), group, group[1],
                          groups * -(-positions // _POSITIONS))
+    # Filters are small and positions many: few blocks have results to themselves, so the sum over
+    # positions is cut, and its parts are added by a second launch, in a fixed order.
     splits = max(1, min(-(-2 * gpu.multiprocessors // (math.prod(grid) * groups)),
                         positions // _POSITIONS))
     if max(grid[1], groups * splits) > _LIMIT:

@@ -25,6 +25,8 @@ class Cubin(NamedTuple):
     name: str
 
 
+# By the name of the file, so that GPUs of one architecture share an image; as many as a program has
+# kernels, which is some hundred.
 _kept: dict[str, Cubin] = {}
 
 
@@ -62,6 +64,7 @@ def keep(kernels: Sequence[Kernel], arch: str, compiler: nvrtc.Nvrtc) -> None:
 
 def file_name(kernel: Kernel, arch: str, version: str) -> str:
     """The name of the kernel's file: of all that the image depends on."""
+    # The heading counts the form of the files: another number, and older ones are not found.
     return cache.key(_HEADING.decode(), version, arch, *nvrtc.FLAGS, kernel.entry, kernel.text)
 
 

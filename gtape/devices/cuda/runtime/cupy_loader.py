@@ -42,6 +42,8 @@ class CupyLoader:
         with self._device:
             try:
                 function = self._function(kernel)
+                # Only where it is used: the attribute is set by a call of the driver for each
+                # kernel.
                 if _DYNAMIC_SHARED.search(kernel.text):
                     self._allow_shared_memory(function)
             except driver_error as error:
@@ -55,6 +57,7 @@ class CupyLoader:
             return self._compiled_by_cupy(kernel)
         arch = architecture(int(self._device.compute_capability), compiler)
         image, name = cubin(kernel, arch, compiler)
+        # Not `RawModule`, which would compile; the image is loaded as it is.
         module = self._cupy.cuda.Module()
         module.load(image)
         return module.get_function(name)

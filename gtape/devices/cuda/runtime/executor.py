@@ -76,6 +76,8 @@ class Executor:
             InvalidArgumentError: the arguments are not what the kernel takes.
             KernelError: the kernel does not compile.
         """
+        # The driver does not find out a pointer of another device: the launch would read garbage or
+        # fault. With one GPU there is no other.
         if not self.alone:
             kernel.check_devices(args)
         kernel.check(args)

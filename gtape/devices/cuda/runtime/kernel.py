@@ -31,6 +31,7 @@ def span(array: Any) -> tuple[int, int]:
 
 def overlap(a: Array, b: Array) -> bool:
     """Whether the memory between the first and last elements of two arrays overlaps."""
+    # An empty array has an address, and nothing at it.
     if not a.size or not b.size:
         return False
     (start, end), (first, last) = _extent(a), _extent(b)
@@ -75,6 +76,8 @@ class Kernel:
         self.entry = entry
         self.params = parameters(text, entry)
         self._arrays = [i for i, p in enumerate(self.params) if p.kind == "array"]
+        # Pairs are found once: a launch checks only those that the text promises (`__restrict__`),
+        # since the compiler may then read before it writes.
         pairs = itertools.combinations(enumerate(self.params), 2)
         #: Positions of arrays that may not overlap.
         self._apart = [(i, j) for (i, p), (j, q) in pairs if (p.unaliased or q.unaliased)
@@ -87,6 +90,8 @@ class Kernel:
                 f"the kernel {self.entry} takes {len(self.params)} arguments "
                 f"({', '.join(p.name for p in self.params)}); got {len(args)}")
         for param, arg in zip(self.params, args):
+            # `type`, not `isinstance`: CuPy passes a bool or a NumPy number as other bits than the
+            # kernel reads.
             if param.kind == "number":
                 if type(arg) is not _SCALARS[param.type]:
                     raise self._wrong(param, arg)

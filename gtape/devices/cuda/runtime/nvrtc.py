@@ -54,6 +54,7 @@ class Nvrtc:
     def __init__(self, library: ctypes.CDLL, path: str) -> None:
         self.path = path
         self._library = library
+        # Declared once: without types ctypes passes a 64-bit pointer as an int of 32.
         for name, types in _SIGNATURES.items():
             getattr(library, f"nvrtc{name}").argtypes = types
         library.nvrtcGetErrorString.argtypes = [_INT]
@@ -99,6 +100,7 @@ class Nvrtc:
                 raise KernelError(self._refusal(status, text, entries, arch, log))
             ptx = self._bytes(program, "PTX")
             image = self._bytes(program, "CUBIN") if arch.startswith("sm_") else ptx
+            # Templates are mangled by NVRTC, and found in the image under that name alone.
             names = {entry: self._lowered(program, entry) for entry in entries}
         return Compiled(image, names, ptx.rstrip(b"\0").decode(), log)
 

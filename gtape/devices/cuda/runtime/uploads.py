@@ -65,6 +65,8 @@ class Uploads:
     def _received(self, sent: list[Any], stream: Any, copied: object) -> list[object]:
         with self._scope():
             current = self._cupy.cuda.get_current_stream()
+            # On the GPU: the thread goes on, and kernels of this stream run when the bytes are
+            # there.
             current.wait_event(copied)
             try:
                 return [array.copy() for array in sent]
@@ -83,6 +85,8 @@ class Staging:
     def __init__(self, cupy: ModuleType) -> None:
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self._cupy = cupy
+        # Four of 4 MiB: while one is copied the next is filled, and a batch larger than all of them
+        # goes through in turns. Page-locked memory is taken from the whole system.
         self._buffers = deque(Buffer(cupy) for _ in range(BUFFERS))
         #: How many bytes of the first are in use.
         self._used = 0
