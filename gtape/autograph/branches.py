@@ -69,65 +69,53 @@ def _nothing() -> None:
 
 def and_(safe: bool, value: TensorLike, *others: Callable[[], Any]) -> Any:
     """`value and others[0]() and …`; `safe` where evaluating the others needlessly does no harm."""
-    for i, other in enumerate(others):
-        traced = traced_tensor(value)
-        if traced is not None:
-            return _both(safe, traced, others[i:])
-        if not value:
-            return value
-        value = other()
-    return value
-
-
-def _both(safe: bool, left: Any, others: tuple[Callable[[], Any], ...]) -> Any:
-    def rest() -> Any:
-        return and_(safe, others[0](), *others[1:])
-
-    if not safe or left.dtype is not tf.bool:
-        return _logic("and", left, rest, lambda: left, others[0])
-    right = rest()
-    if type(right) is bool:
-        return truth(left) if right else False
-    if _is_bool_scalar(right):
-        return tf.logical_and(truth(left), right)
-    return _logic("and", left, lambda: right, lambda: left, others[0])
+    return _chosen("and", safe, value, others)
 
 
 def or_(safe: bool, value: TensorLike | None, *others: Callable[[], Any]) -> Any:
     """`value or others[0]() or …`; `safe` as for `and_`."""
+    return _chosen("or", safe, value, others)
+
+
+def _chosen(word: str, safe: bool, value: Any, others: tuple[Callable[[], Any], ...]) -> Any:
+    # What decides by itself: a false operand of `and`, a true one of `or`.
+    ends = word == "or"
     for i, other in enumerate(others):
         traced = traced_tensor(value)
         if traced is not None:
-            return _either(safe, traced, others[i:])
-        if value:
+            return _of_traced(word, safe, traced, others[i:])
+        if bool(value) is ends:
             return value
         value = other()
     return value
 
 
-def _either(safe: bool, left: Any, others: tuple[Callable[[], Any], ...]) -> Any:
+def _of_traced(word: str, safe: bool, left: Any, others: tuple[Callable[[], Any], ...]) -> Any:
+    """The traced operand `left`, and those behind it."""
     def rest() -> Any:
-        return or_(safe, others[0](), *others[1:])
+        return _chosen(word, safe, others[0](), others[1:])
 
     if not safe or left.dtype is not tf.bool:
-        return _logic("or", left, lambda: left, rest, others[0])
+        return _logic(word, left, rest, others[0])
+    # One op on two flags costs less than a choice, of which both branches are traced.
     right = rest()
     if type(right) is bool:
-        return True if right else truth(left)
+        return truth(left) if right is (word == "and") else right
     if _is_bool_scalar(right):
-        return tf.logical_or(truth(left), right)
-    return _logic("or", left, lambda: left, lambda: right, others[0])
+        both = tf.logical_and if word == "and" else tf.logical_or
+        return both(truth(left), right)
+    return _logic(word, left, lambda: right, others[0])
 
 
 def _is_bool_scalar(value: Tensor) -> bool:
     return isinstance(value, Tensor) and value.dtype is tf.bool and not value.ndim
 
 
-def _logic(word: str, left: Tensor, then: Callable[[], object], other: Callable[[], object],
-           shown: Callable[[], object]) -> Any:
+def _logic(word: str, left: Tensor, rest: Callable[[], object], shown: Callable[[], object]) -> Any:
     """A choice by `left`, the operand before the one that `shown` computes."""
     code = shown.__code__
     where = f"{code.co_filename}:{code.co_firstlineno}"
+    then, other = (rest, lambda: left) if word == "and" else (lambda: left, rest)
     return decide(left, then, other, None, where, f"the value of {word}")
 
 

@@ -4,6 +4,7 @@ in them that cross the border of a block: nests whose numbers become tensors."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import CellType
 from typing import TYPE_CHECKING, Any
 
@@ -28,18 +29,18 @@ class Unset:
 UNSET: Any = Unset()
 
 
+@dataclass
 class _Variable:
     """A local variable, by its cell."""
 
-    def __init__(self, cell: CellType, name: str, kind: str) -> None:
-        self.cell = cell
-        self.name = name
-        self.kind = kind
+    cell: CellType
+    name: str
+    kind: str
 
     def get(self) -> Any:
         try:
             return self.cell.cell_contents
-        except ValueError:
+        except ValueError:  # an empty cell: the variable is not set
             return UNSET
 
     def set(self, value: Any) -> None:
@@ -49,14 +50,14 @@ class _Variable:
             del self.cell.cell_contents
 
 
+@dataclass
 class _Global:
     """A global variable."""
 
+    space: dict[str, Any]
+    name: str
+    # Functions anywhere may read it.
     kind = "weak"
-
-    def __init__(self, space: dict[str, Any], name: str) -> None:
-        self.space = space
-        self.name = name
 
     def get(self) -> Any:
         return self.space.get(self.name, UNSET)
@@ -68,15 +69,15 @@ class _Global:
             self.space.pop(self.name, None)
 
 
+@dataclass
 class _Attribute:
     """An attribute of an object."""
 
+    holder: Any
+    attribute: str
+    name: str
+    # Who else holds the object is not known.
     kind = "live"
-
-    def __init__(self, holder: Any, attribute: str, name: str) -> None:
-        self.holder = holder
-        self.attribute = attribute
-        self.name = name
 
     def get(self) -> Any:
         return getattr(self.holder, self.attribute, UNSET)
@@ -88,16 +89,16 @@ class _Attribute:
             delattr(self.holder, self.attribute)
 
 
+@dataclass
 class _Items:
     """The items of a list or dict, as a copy of it."""
 
+    holder: Any
+    name: str
     kind = "live"
 
-    def __init__(self, holder: Any, name: str) -> None:
-        self.holder = holder
-        self.name = name
-
     def get(self) -> Any:
+        # The block writes into the container itself: what was in it has to outlive that.
         return list(self.holder) if isinstance(self.holder, list) else dict(self.holder)
 
     def set(self, value: Any) -> None:

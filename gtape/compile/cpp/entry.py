@@ -84,30 +84,19 @@ class Result:
 
 def shown(structure: Any, names: Sequence[str]) -> str | None:
     """A structure of places as Python text; None where it holds other containers."""
-    if structure is None:
-        return "None"
     # Exact types: a subclass, such as a named tuple, is more than its items, and `pack` makes it.
     kind = type(structure)
-    if kind is int:
-        return names[structure]
-    parts: list[str] = []
-    if kind is dict:
-        for key, value in structure.items():
-            text = shown(value, names)
-            if text is None or type(key) not in (str, int):
-                return None
-            parts.append(f"{key!r}: {text}")
-        return "{" + ", ".join(parts) + "}"
-    if kind not in (tuple, list):
+    if structure is None or kind is int:
+        return "None" if structure is None else names[structure]
+    if kind not in (dict, tuple, list):
         return None
-    for value in structure:
-        text = shown(value, names)
-        if text is None:
-            return None
-        parts.append(text)
-    if kind is list:
-        return "[" + ", ".join(parts) + "]"
-    return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
+    parts = [shown(v, names) for v in (structure.values() if kind is dict else structure)]
+    if None in parts or (kind is dict and not {str, int}.issuperset(map(type, structure))):
+        return None
+    if kind is dict:
+        return f"{{{', '.join(f'{k!r}: {text}' for k, text in zip(structure, parts))}}}"
+    inner = ", ".join(map(str, parts))
+    return f"[{inner}]" if kind is list else f"({inner}{',' if len(parts) == 1 else ''})"
 
 
 def entry_of(program: NativeProgram, call: Callable[..., object], structure: object, arguments: int,

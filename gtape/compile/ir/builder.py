@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from gtape.compile.ir.lower import Target
 
 
-def same_axes(old: Shape, new: Shape) -> tuple[int | None, ...] | None:
+def same_axes(old: Shape, new: Shape) -> Axes:
     """Which old axis each new one is, where only axes of length 1 come and go; else None."""
     places = [i for i, n in enumerate(old) if n != 1]
     if [old[i] for i in places] != [n for n in new if n != 1]:
@@ -94,6 +94,10 @@ def _joined(axes: Sequence[tuple[int, int]]) -> bool:
     return all(outer == inner * n for (_, outer), (n, inner) in pairwise(axes))
 
 
+#: See `View.axes`.
+Axes: TypeAlias = tuple[int | None, ...] | None
+
+
 class Builder:
     """Collects nodes for a target."""
 
@@ -108,15 +112,12 @@ class Builder:
     def add(self, node: IrNode, specs: Sequence[tuple[Shape, str]],
             key: object = None) -> tuple[Value, ...]:
         """A node; the one that is there already where `key` was used before."""
-        if key is not None:
-            found = self._known.get(key)
-            if found is not None:
-                return found
-        made = []
-        for shape, dtype in specs:
-            made.append(Value(shape, dtype, node, self._count))
-            self._count += 1
-        node.outputs = tuple(made)
+        known = None if key is None else self._known.get(key)
+        if known is not None:
+            return known
+        node.outputs = tuple([Value(shape, dtype, node, i)
+                              for i, (shape, dtype) in enumerate(specs, self._count)])
+        self._count += len(specs)
         self.nodes.append(node)
         if key is not None:
             self._known[key] = node.outputs
@@ -130,12 +131,12 @@ class Builder:
     def constant(self, array: Any, dtype: str) -> Value:
         """An array of the trace. One number becomes part of the formulas that read it."""
         array = np.asarray(array)
-        if array.size == 1 and dtype in _NUMBERS:
-            return self.splat(array.reshape(-1)[0].item(), array.shape, dtype)
-        if array.size > 1 and dtype in _NUMBERS and array.dtype.kind != "O" and _uniform(array):
+        if dtype in _NUMBERS and (array.size == 1 or (
+                array.size > 1 and array.dtype.kind != "O" and _uniform(array))):
             return self.splat(array.reshape(-1)[0].item(), array.shape, dtype)
         # NumPy gives an array of rank 0 one axis.
         kept = np.ascontiguousarray(array).reshape(array.shape)
+        # Equal small arrays are one; to compare large ones byte by byte costs more than it saves.
         key = (kept.shape, kept.tobytes()) if kept.nbytes <= 4096 else id(array)
         return self.source("constant", kept, kept.shape, dtype, (dtype, key))
 
@@ -152,20 +153,11 @@ class Builder:
              shape: Shape | None = None) -> Value:
         """`expression(scope, args)` of values that broadcast; constants become part of it."""
         whole = broadcast([v.shape for v in inputs]) if shape is None else shape
-        args: list[Expr] = []
-        names: list[str] = []
-        kept: list[Value] = []
-        for value in inputs:
-            body = number_of(value)
-            if body is not None:
-                args.append(self.scalar_graph.constant(body))
-                continue
-            at = next((i for i, v in enumerate(kept) if v is value), None)
-            if at is None:
-                at = len(kept)
-                kept.append(value)
-                names.append(_called(value))
-            args.append(self.scalar_graph.input(_called(value)))
+        numbers = [number_of(v) for v in inputs]
+        args = [self.scalar_graph.input(_called(v)) if n is None else self.scalar_graph.constant(n)
+                for v, n in zip(inputs, numbers)]
+        kept = list({v.number: v for v, n in zip(inputs, numbers) if n is None}.values())
+        names = list(map(_called, kept))
         body = expression(self.scalar_graph, args)
         if not isinstance(body, Expr):
             body = self.scalar_graph.constant(body)
@@ -265,11 +257,8 @@ class Builder:
             strides = restrided(x.shape, node.layout.strides, shape)
             if strides is None:
                 return self.reshaped(self.copied(x), shape)
-            inner = None
-            if axes is not None and node.axes is not None:
-                inner = tuple(None if a is None else node.axes[a] for a in axes)
             return self._view(node.inputs[0], shape, StridedLayout(strides, node.layout.offset),
-                              inner, node.remat_stage)
+                              _through(axes, node.axes), node.remat_stage)
         return self._view(x, shape, StridedLayout(dense(shape)), axes)
 
     def sliced(self, x: Value, starts: Sequence[int], steps: Sequence[int], shape: Shape) -> Value:
@@ -279,11 +268,10 @@ class Builder:
         layout = dense(x.shape)
         strides = tuple(step * s for step, s in zip(steps, layout))
         offset = sum(start * s for start, s in zip(starts, layout))
-        axes = None
-        return self.view(x, shape, StridedLayout(strides, offset), axes)
+        return self.view(x, shape, StridedLayout(strides, offset), None)
 
     def view(self, x: Value, shape: Shape, layout: StridedLayout,
-             axes: tuple[int | None, ...] | None) -> Value:
+             axes: Axes) -> Value:
         """A view of `x`, whose layout is in terms of a dense x."""
         node = x.node
         if 0 in shape:
@@ -303,14 +291,11 @@ class Builder:
             if step is None:
                 return self.view(self.copied(x), shape, layout, axes)
             strides.append(step)
-        inner = None
-        if axes is not None and node.axes is not None:
-            inner = tuple(None if a is None else node.axes[a] for a in axes)
-        return self._view(node.inputs[0], shape, StridedLayout(tuple(strides), offset), inner,
-                          node.remat_stage)
+        return self._view(node.inputs[0], shape, StridedLayout(tuple(strides), offset),
+                          _through(axes, node.axes), node.remat_stage)
 
     def _view(self, x: Value, shape: Shape, layout: StridedLayout,
-              axes: tuple[int | None, ...] | None, remat_stage: int = 0) -> Value:
+              axes: Axes, remat_stage: int = 0) -> Value:
         if not remat_stage and tuple(shape) == x.shape and layout.offset == 0 and all(
                 s == d for s, d, n in zip(layout.strides, dense(x.shape), shape) if n > 1):
             return x
@@ -436,6 +421,13 @@ class Builder:
         shape, dtype = result
         kind = dtype if isinstance(dtype, str) else dtype.name
         return self.library(node, [(tuple(shape), kind)])[0]
+
+
+def _through(axes: Axes, inner: Axes) -> Axes:
+    """The axes of a view of a view, as those of what the inner one is of."""
+    if axes is None or inner is None:
+        return None
+    return tuple(None if a is None else inner[a] for a in axes)
 
 
 def _running(how: str, dtype: str) -> str:

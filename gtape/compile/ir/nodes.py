@@ -45,17 +45,16 @@ class Value:
 class IrNode:
     """Makes `outputs` of `inputs`."""
 
-    __slots__ = ("inputs", "outputs")
+    __slots__ = ("inputs", "label", "outputs")
 
-    def __init__(self, inputs: Sequence[Value]) -> None:
+    def __init__(self, inputs: Sequence[Value], label: str = "") -> None:
         self.inputs = tuple(inputs)
         self.outputs: tuple[Value, ...] = ()
-
-    has_side_effect = False
+        self.label = label or type(self).__name__.lower()
 
     @property
-    def label(self) -> str:
-        return type(self).__name__.lower()
+    def has_side_effect(self) -> bool:
+        return False
 
 
 class InputNode(IrNode):
@@ -65,13 +64,9 @@ class InputNode(IrNode):
     __slots__ = ("role", "what")
 
     def __init__(self, role: str, what: Any) -> None:
-        super().__init__(())
+        super().__init__((), role)
         self.role = role
         self.what = what
-
-    @property
-    def label(self) -> str:
-        return self.role
 
 
 class Elem(IrNode):
@@ -81,14 +76,10 @@ class Elem(IrNode):
 
     def __init__(self, name: str, body: Expr, names: Sequence[str],
                  inputs: Sequence[Value]) -> None:
-        super().__init__(inputs)
+        super().__init__(inputs, name)
         self.name = name
         self.body = body
         self.names = tuple(names)
-
-    @property
-    def label(self) -> str:
-        return self.name
 
 
 class Reduce(IrNode):
@@ -98,14 +89,10 @@ class Reduce(IrNode):
     __slots__ = ("axes", "how", "keepdims")
 
     def __init__(self, how: str, x: Value, axes: Sequence[int], keepdims: bool) -> None:
-        super().__init__((x,))
+        super().__init__((x,), f"{how} over {','.join(map(str, axes))}")
         self.how = how
         self.axes = tuple(axes)
         self.keepdims = keepdims
-
-    @property
-    def label(self) -> str:
-        return f"{self.how} over {','.join(map(str, self.axes))}"
 
 
 class StridedLayout(NamedTuple):
@@ -150,7 +137,7 @@ class LibraryCall(IrNode):
 
     def __init__(self, name: str, inputs: Sequence[Value], key: Any, headers: Sequence[str],
                  emit: Any, scratch: object = 0, checks: str = "") -> None:
-        super().__init__(inputs)
+        super().__init__(inputs, name)
         self.name = name
         self.key = key
         self.headers = tuple(headers)
@@ -166,11 +153,7 @@ class LibraryCall(IrNode):
         self.parts: tuple[StridedLayout, ...] = ()
 
     @property
-    def label(self) -> str:
-        return self.name
-
-    @property
-    def has_side_effect(self) -> bool:  # type: ignore[override]
+    def has_side_effect(self) -> bool:
         return bool(self.checks)
 
 
@@ -180,16 +163,12 @@ class Hosted(IrNode):
     __slots__ = ("attrs", "op")
 
     def __init__(self, op: Any, attrs: tuple[Any, ...], inputs: Sequence[Value]) -> None:
-        super().__init__(inputs)
+        super().__init__(inputs, f"host {op.name}")
         self.op = op
         self.attrs = attrs
 
     @property
-    def label(self) -> str:
-        return f"host {self.op.name}"
-
-    @property
-    def has_side_effect(self) -> bool:  # type: ignore[override]
+    def has_side_effect(self) -> bool:
         return self.op.has_side_effect or self.op.refuses
 
 

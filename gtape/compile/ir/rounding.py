@@ -23,6 +23,7 @@ from gtape.compile.ir.nodes import (
     Value,
     View,
     dense,
+    v_root,
 )
 from gtape.core.modes import Modes
 from gtape.opdef.cuda_text import NARROW, looked_at
@@ -75,14 +76,14 @@ def _read(module: IrModule) -> set[int]:
     once: set[int] = set()
 
     def reads(values: Sequence[Value]) -> None:
-        numbers = {_root(v).number for v in values}
+        numbers = {v_root(v).number for v in values}
         found.update(numbers & once)
         once.update(numbers)
 
     for node in module.nodes:
         if not isinstance(node, View):
             reads(node.inputs)
-            found |= {_root(v).number for v in _looks(node)}
+            found |= {v_root(v).number for v in _looks(node)}
     reads(module.needed())
     return found
 
@@ -95,11 +96,6 @@ def _looks(node: IrNode) -> Sequence[Value]:
         return ()
     names, dtype = looked_at(node.body), node.outputs[0].dtype
     return [v for name, v in zip(node.names, node.inputs) if name in names or v.dtype != dtype]
-
-
-def _root(value: Value) -> Value:
-    """The value that another is only an arrangement of."""
-    return value.node.inputs[0] if isinstance(value.node, View) else value
 
 
 # ---------------------------------------------------------------------- values computed twice

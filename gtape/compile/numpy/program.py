@@ -18,6 +18,7 @@ from gtape.compile.numpy.steps import Statements, Step, Steps, reading
 from gtape.compile.schedule.fuse import FusionGroup
 from gtape.compile.schedule.plan import numpy_dtype
 from gtape.compile.schedule.regrouping import JoinedGroups
+from gtape.core import nest
 from gtape.core.device import CPU, ignore, restore
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.opdef.numpy_code import define
@@ -251,19 +252,7 @@ def _is_constant(value: Value) -> bool:
 
 def _repeats(structure: Any) -> bool:
     """Whether a place is in a structure twice: there, one tensor is meant."""
-    places: list[int] = []
-
-    def collect(part: Any) -> None:
-        if type(part) is int:
-            places.append(part)
-        elif isinstance(part, dict):
-            for value in part.values():
-                collect(value)
-        elif isinstance(part, (list, tuple)):
-            for value in part:
-                collect(value)
-
-    collect(structure)
+    places = [part for part in nest.flatten(structure) if type(part) is int]
     return len(set(places)) < len(places)
 
 

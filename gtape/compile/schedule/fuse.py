@@ -12,12 +12,14 @@ value, None where the value has length 1 or repeats.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from gtape.compile.ir.nodes import (
     Elem,
     Hosted,
+    InputNode,
     IrModule,
     IrNode,
     LibraryCall,
@@ -25,6 +27,7 @@ from gtape.compile.ir.nodes import (
     Shape,
     Value,
     View,
+    v_root,
 )
 
 Place = tuple[int | None, ...]
@@ -94,12 +97,9 @@ class Fuser:
     def run(self) -> list[FusionGroup]:
         """The groups in an order in which they can run."""
         for node in self.module.nodes:
-            if isinstance(node, View) or (not node.inputs and not isinstance(node, Elem) and (
-                    node.label in ("argument", "state", "constant", "capture"))):
-                continue
             if isinstance(node, (Elem, Reduce)):
                 self._loop(node)
-            else:
+            elif not isinstance(node, (View, InputNode)):
                 self._alone(node)
         return self.ordered()
 
@@ -138,7 +138,7 @@ class Fuser:
     def _candidates(self, node: IrNode) -> list[FusionGroup]:
         """The kernels that made what `node` reads, latest first; then some that read the same."""
         found: dict[int, FusionGroup] = {}
-        roots = {self.root(v).number for v in node.inputs}
+        roots = {v_root(v).number for v in node.inputs}
         for number in roots:
             group = self.of.get(number)
             if group is not None and group.is_loop:
@@ -147,12 +147,6 @@ class Fuser:
         near = [g for g in self.groups[-_NEAR:][::-1]
                 if g.is_loop and g.number not in found and (g.reads & roots)]
         return made + near
-
-    def root(self, value: Value) -> Value:
-        """The value itself, or what it is a view of."""
-        while isinstance(value.node, View):
-            value = value.node.inputs[0]
-        return value
 
     # ------------------------------------------------------------------ whether a node fits
 
@@ -192,36 +186,23 @@ class Fuser:
         """Whether nothing outside the group lies between it and the node, and no reduction that
         ends with the group is read."""
         for value in node.inputs:
-            root = self.root(value)
+            root = v_root(value)
             other = self.of.get(root.number)
             if other is None:
                 continue
             if other is not group:
                 if other.after >> group.number & 1:
                     return False
-            elif self._view_axes(value) is None or not self._usable(group, root):
+            elif _view_axes(value) is None or not self._usable(group, root):
                 return False
         return True
-
-    def _view_axes(self, value: Value) -> Any:
-        """Which axis of its root each axis of a value is; None where that is no question."""
-        axes: Any = tuple(range(len(value.shape)))
-        while isinstance(value.node, View):
-            step = value.node.axes
-            if step is None:
-                return None
-            axes = tuple(None if a is None else step[a] for a in axes)
-            value = value.node.inputs[0]
-        return axes
 
     def _usable(self, group: FusionGroup, value: Value) -> bool:
         node = value.node
         if not isinstance(node, Reduce):
             return True
         assert group.domain is not None
-        row = 1
-        for n in group.domain[group.split or 0:]:
-            row *= n
+        row = math.prod(group.domain[group.split or 0:])
         return group.kind(node) == "row" and row <= _ROW
 
     def _whole(self, group: FusionGroup, node: IrNode, shape: Shape, places: dict[int, Place],
@@ -231,12 +212,11 @@ class Fuser:
         assert domain is not None
         found: list[int | None] = [None] * len(shape)
         for value in node.inputs:
-            root = self.root(value)
+            root = v_root(value)
             if self.of.get(root.number) is not group:
                 continue
-            axes = self._view_axes(value)
             inner = group.place[root.number]
-            place = tuple(None if a is None else inner[a] for a in axes)
+            place = tuple(None if a is None else inner[a] for a in _view_axes(value) or ())
             places[value.number] = place
             offset = len(shape) - len(place)
             for i, p in enumerate(place):
@@ -282,7 +262,7 @@ class Fuser:
         group.nodes.append(node)
         before = 0
         for value in node.inputs:
-            root = self.root(value)
+            root = v_root(value)
             group.reads.add(root.number)
             other = self.of.get(root.number)
             if other is not None and other is not group:
@@ -333,13 +313,18 @@ class Fuser:
 
 def remat_stages(module: IrModule) -> dict[int, int]:
     """The latest stage among all that a value is computed of, by number; 0 where there is none."""
-    found: dict[int, int] = {}
+    stages: dict[int, int] = {}
     for node in module.nodes:
-        remat_stage = node.remat_stage if isinstance(node, View) else 0
-        remat_stage = max([remat_stage, *(found[v.number] for v in node.inputs)])
-        for out in node.outputs:
-            found[out.number] = remat_stage
-    return found
+        own = node.remat_stage if isinstance(node, View) else 0
+        stage = max([own, *(stages[v.number] for v in node.inputs)])
+        stages |= {out.number: stage for out in node.outputs}
+    return stages
+
+
+def _view_axes(value: Value) -> Place | None:
+    """Which axis of its root each axis of a value is; None where that is no question."""
+    node = value.node
+    return node.axes if isinstance(node, View) else tuple(range(len(value.shape)))
 
 
 def _aligned(value: Value, whole: Place, rank: int) -> Place:

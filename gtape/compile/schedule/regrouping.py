@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from gtape.compile.compile_cost import is_cheap
-from gtape.compile.ir.nodes import Elem, InputNode, Value, View, v_root
+from gtape.compile.ir.nodes import Elem, InputNode, Value, v_root
 from gtape.compile.ir.rounding import ops_of
 from gtape.compile.schedule.fuse import Fuser, FusionGroup
 from gtape.opdef.scalar_graph import topological
@@ -138,8 +138,7 @@ def _components(group: FusionGroup) -> list[FusionGroup]:
     for node in _formulas(group):
         own = owner[node.outputs[0].number] = [node]
         for value in node.inputs:
-            root = value.node.inputs[0] if isinstance(value.node, View) else value
-            other = owner.get(root.number, own)
+            other = owner.get(v_root(value).number, own)
             if other is not own:
                 other += own
                 for mate in own:
@@ -154,10 +153,7 @@ def _part(group: FusionGroup, nodes: Sequence[Elem]) -> FusionGroup:
     order = set(map(id, nodes))
     part.nodes = [n for n in group.nodes if id(n) in order]
     part.place, part.split, part.remat_stage = group.place, group.split, group.remat_stage
-    for node in nodes:
-        for value in node.inputs:
-            part.reads.add(value.node.inputs[0].number if isinstance(value.node, View)
-                           else value.number)
+    part.reads = {v_root(v).number for n in nodes for v in n.inputs}
     return part
 
 
