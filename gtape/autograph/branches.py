@@ -170,6 +170,7 @@ class _Choice:
                 result, *values = self._first or self._second
                 self._state.store(values)
                 return result
+            # tf.cond gives the tensors only: Python's objects come from the branches themselves.
             joined = self._joined(nest.flatten(made))
             self._state.store(joined[1:])
             return joined[0]

@@ -21,6 +21,7 @@ from gtape.autograph.rewriting import Expressions, convert_function
 from gtape.autograph.syntax import PREFIX
 
 _SKIP = "_gtape_do_not_convert_"
+#: Blocks become functions, and a `yield` or `await` in one would suspend that function.
 _SUSPENDING = (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
 #: Functions that look at the variables of the function that calls them.
 _FRAME_READERS = {"locals", "vars", "dir", "eval", "exec"}
@@ -117,6 +118,7 @@ _LIBRARIES = tuple(os.path.join(path, "") for path in (
     os.path.dirname(os.path.realpath(np.__file__))))
 
 
+# An entry is a path and a bool; `realpath` asks the file system for every part of a path.
 @functools.lru_cache(maxsize=1024)
 def _of_user(file: str) -> bool:
     """Whether code of this file belongs to the user's program."""

@@ -146,6 +146,7 @@ class Jumps:
             node.body = self.tail(node.body, node)  # type: ignore[attr-defined]
             for handler in node.handlers:  # type: ignore[attr-defined]
                 handler.body = self.tail(handler.body, handler)
+            # It runs on the way out of every branch, so that a return in it would take their place.
             node.finalbody = self.flagged(node.finalbody, "")  # type: ignore[attr-defined]
             return True
         return False

@@ -112,6 +112,7 @@ def _if(node: ast.If, live: set[str], targets: _Targets) -> set[str]:
 def _loop(node: ast.For | ast.While, live: set[str], targets: _Targets) -> set[str]:
     stops = set(node.stops)  # type: ignore[union-attr]
     head = stops | _flags(live) if never_false(node) else live | stops
+    # To a fixed point: what one turn reads is live at the end of the turn before.
     while True:
         inner = {**targets, **dict.fromkeys(stops - {RETURNED}, live),
                  node.again: head}  # type: ignore[union-attr]

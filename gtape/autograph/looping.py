@@ -115,6 +115,7 @@ def _zip(*iterables: object, strict: bool = False) -> Any:
     return Sequence(min(lengths), lambda k: tuple(r.item(k) for r in known), int32)
 
 
+# By id: what users iterate with need not be hashable.
 _FORMS = {id(builtins.range): _range, id(builtins.enumerate): _enumerate, id(builtins.zip): _zip,
           id(range_): _tensor_range}
 

@@ -112,6 +112,8 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Name) and node.func.id == "super":
+            # Without arguments, super() reads the first parameter of the function that it stands
+            # in, and that is a block's from here on.
             if not node.args and not node.keywords and self._first is not None:
                 around = (load("__class__"), load(self._first))
                 node.args = [located(name, node) for name in around]
@@ -130,6 +132,7 @@ class Expressions(ast.NodeTransformer):
     def _unchanged(self, node: _N) -> _N:
         return node
 
+    # Functions are converted as statements, classes stay as they are.
     visit_ClassDef = _unchanged
     visit_FunctionDef = _unchanged
     visit_AsyncFunctionDef = _unchanged
@@ -227,6 +230,7 @@ def _declarations(scope: Scope) -> list[ast.stmt]:
         made.append(ast.Nonlocal(sorted(scope.outer)))
     local = sorted(scope.bound - scope.params)
     if local:
+        # Never run. Blocks may declare `nonlocal` only what a function around them binds.
         never = ast.Assign([ast.Name(n, ast.Store()) for n in local], constant(None))
         made.append(ast.If(constant(False), [never], []))
     return made

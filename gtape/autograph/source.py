@@ -42,6 +42,7 @@ class Found(NamedTuple):
     imports: tuple[str, ...]
 
 
+# An entry is the tree of a whole file; a program's functions come from a few files at a time.
 @functools.lru_cache(maxsize=8)
 def _functions(text: str) -> dict[tuple[int, str], list[Found]]:
     """The functions of a file by first line and name."""

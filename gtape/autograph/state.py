@@ -218,6 +218,7 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if type(a) in (*_NUMBERS, str, bytes):
+        # By their text: 0.0 is not -0.0, and nan is nan.
         return repr(a) == repr(b)
     if type(a) in (list, tuple):
         return len(a) == len(b) and all(map(same, a, b))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gtape.core.tensor import Tensor
 
 #: The calls at which compiling begins, and from which the program runs.
+#: Fixed, and not what a clock says: at which call the last digits change must not depend on how
+#: busy the machine is.
 COMPILED, NATIVE = 10, 100
 #: The call from which the program of a step runs, at the latest.
 MOST = 1000

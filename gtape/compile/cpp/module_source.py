@@ -137,6 +137,7 @@ class _Program:
         if count == 1:
             return [f"gtape_gemm_{kind}({core});"]
         offsets = [_offsets(batch, v.shape[:-2], s[:-2]) for v, s in zip((a, b), strides)]
+        # Results are new, and lie one behind the other.
         offsets.append([i * m * n for i in range(count)])
         # Where operands are broadcast or transposed, the matrices of a batch lie at no fixed
         # distance.

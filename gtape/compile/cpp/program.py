@@ -199,6 +199,7 @@ class NativeProgram:
         """A first segment that did not finish: arrays it cannot read, or bad values."""
         if state:
             self._fail(self._memory)
+        # Strided or unaligned arrays: rare, so that only calls that fail for them look at flags.
         arrays = [np.require(t._a, None, ("C", "A")) for t in tensors]
         if self._memory.calls[0](*arrays, *outs):
             self._fail(self._memory)

@@ -89,6 +89,7 @@ class ClosedGraph:
     def apply(self, arguments: Sequence[Tensor]) -> Any:
         """The result, by applying the nodes one by one: recorded by tapes, inlined by traces."""
         # What the call adds to each tape begins here.
+        # Only those: what was recorded before is not this call's to refuse.
         tapes = [(r, len(r._records)) for r in active() if r.is_tape]
         values = [use.ref._read_() for use in self.states]
         outputs = self.graph(*arguments, *self.captured, *values)

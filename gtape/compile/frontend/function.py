@@ -201,6 +201,7 @@ class Function:
         if instance is None:
             return self
         function = self._methods.get(id(instance))
+        # An id is used again when its object is gone.
         if function is None or function._object() is not instance:
             function = self._method(object_key(instance))
         return Method(function, instance)
@@ -224,6 +225,7 @@ class Function:
                 self._methods.pop(place, None)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Function:
+        # Without the traces, which hold locks, and the state of the original.
         return Function(copy.deepcopy(self.python_function, memo), self.input_signature,
                         self._autograph, self._reduce_retracing)
 
@@ -319,11 +321,13 @@ class Method:
         return self.__func__(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        # Protocols that look for special names (copying, NumPy's) must not find the function's.
         if name.startswith("__") and name not in ("__name__", "__qualname__"):
             raise AttributeError(f"a traced method has no attribute '{name}'")
         return getattr(self.__func__, name)
 
     def __reduce__(self) -> Any:
+        # Pickled by name: the copy of the object makes the method anew.
         return getattr, (self.__self__, self.__func__.name)
 
     @property

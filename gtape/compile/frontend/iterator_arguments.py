@@ -27,6 +27,7 @@ FED: set[type] = set()
 #: What a trace gets in their place, by class: (elements, whether there are no more) -> stand-in.
 stand_in: list[Callable[..., Any]] = []
 #: More elements than this a trace does not take of an iterator.
+#: Each is an argument of the program, and is fetched before every call.
 _MOST = 64
 _END = "End of sequence"
 

@@ -65,6 +65,7 @@ class RepeatedCalls:
         key = (arguments.pattern, arguments.shapes, *map(id, named))
         alike = self.known.get(key)
         if alike is None:
+            # Kinds that never come again would be kept as long as the object.
             if len(self.known) == _KINDS:
                 self.known.clear()
             alike = self.known[key] = AlikeCalls(named)

@@ -205,6 +205,7 @@ class RetraceLog(Sequence[RetraceEntry]):
 class RetraceWatch:
     """Notices when a function is traced again and again: five of its last ten calls."""
 
+    # The numbers of TensorFlow's warning of the same kind.
     _TRACES, _CALLS = 5, 10
 
     def __init__(self) -> None:

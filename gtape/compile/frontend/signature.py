@@ -120,6 +120,7 @@ def _walk(value: Any, pattern: list[object], tensors: list[object], depth: int =
     elif kind is float or kind is complex:
         pattern += _exact(value)
     elif isinstance(value, Mapping):
+        # With its type: 1 and True are equal keys of dicts, and other arguments.
         pattern += (kind, tuple([(type(name), name) for name in value]))
         if depth == _DEEPEST:
             raise nest.too_deep(value, _DEEPEST, "an argument of a tf.function")
@@ -161,6 +162,7 @@ def _exact(value: Any) -> tuple[object, ...]:
     """The key of a Python object with its type: its value where its class compares values, else its
     identity. What `==` takes for equal, 1 and 1.0, or 0.0 and -0.0, has different keys."""
     kind = type(value)
+    # The text tells 0.0 from -0.0, and that of nan is equal to itself.
     if isinstance(value, float):
         return kind, value.hex()
     if kind is complex:

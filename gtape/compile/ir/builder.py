@@ -142,6 +142,7 @@ class Builder:
 
     def splat(self, number: Any, shape: Shape, dtype: str) -> Value:
         """One number everywhere, as `dtype` has it."""
+        # Rounded once here, as an array of it would be.
         if dtype in NARROW:
             number = np.asarray(number, as_dtype(dtype).as_numpy_dtype).item()
         body = self.scalar_graph.constant(number)
@@ -333,6 +334,8 @@ class Builder:
     def _inside(self, how: str, x: Value, axes: Sequence[int]) -> Value | None:
         """The reduction over axes that are neither the last nor the first ones, in steps that are;
         None where they are."""
+        # Loops finish sums with a row, for each column, or at their end: a sum over axes in the
+        # middle is none of these.
         long = [i for i, n in enumerate(x.shape) if n != 1]
         wanted = [i for i, a in enumerate(long) if a in axes]
         last, first = len(long) - 1, 0
@@ -363,6 +366,7 @@ class Builder:
         count = math.prod(x.shape[a] for a in repeated)
         short = self.sliced(x, [0] * len(x.shape), [1] * len(x.shape),
                             tuple(1 if a in repeated else n for a, n in enumerate(x.shape)))
+        # In the dtype of sums, since a count need not be a number of a 16-bit float.
         wide = _running("sum", x.dtype)
         made = self.elem("multiply", lambda s, a: a[0] * count, [self.cast(short, wide)], wide)
         rest = [a for a in axes if a not in repeated]
@@ -372,6 +376,7 @@ class Builder:
         """a @ b. Where one has a single row or column it is a formula, which fuses with others."""
         batch = broadcast([a.shape[:-2], b.shape[:-2]])
         shape = (*batch, a.shape[-2], b.shape[-1])
+        # An outer product has one multiplication for each element, and fuses with what reads it.
         if a.shape[-1] == 1:
             return self.elem("multiply", _times, [a, b], a.dtype)
         vectors = self.target.fuses_vectors
@@ -449,6 +454,7 @@ def _uniform(array: np.ndarray) -> bool:
     if all(s == 0 for s, n in zip(array.strides, array.shape) if n > 1):
         return True
     bits = np.ascontiguousarray(array).reshape(-1).view(f"u{array.itemsize}")
+    # Three numbers tell data from constants before all are compared.
     return bits[0] == bits[-1] == bits[bits.size // 2] and bool((bits == bits[0]).all())
 
 

@@ -86,6 +86,7 @@ def lower(program: ClosedGraph, target: Target = CPP) -> IrModule:
     taken = {v.number for v in results}
     for use, value in zip(program.written, outputs[program.results:]):
         made = _own(builder, value)
+        # A result is the caller's own array, which a state must not change afterwards.
         if made.number in taken:
             made = builder.copied(made)
         taken.add(made.number)

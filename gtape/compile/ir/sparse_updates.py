@@ -171,6 +171,7 @@ class _Reads:
     def add(self, node: IrNode) -> None:
         if _is_gather(node):
             table, indices = node.inputs
+            # For as many indices as rows, computing all rows is no more work.
             if indices.size < table.shape[0] and self._is_formula(table):
                 self._formula(table, node, node.outputs[0])
                 return

@@ -260,6 +260,7 @@ def launches(graph: Graph) -> Graph:
 # ---------------------------------------------------------------- the same value once
 def _passed(graph: Graph) -> Graph:
     """Nodes read what was handed on to them where it was made. Nobody records them."""
+    # A result is found by its id, which a node has to make.
     kept = {id(v) for v in graph.outputs}
     found: dict[int, Tensor] = {}
     nodes = []

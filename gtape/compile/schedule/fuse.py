@@ -36,6 +36,7 @@ _ROW = 1 << 14
 #: Statements in one kernel, so that compilers keep up.
 _NODES = 512
 #: Kernels looked at that share nothing but what they read.
+#: They are tried for every node: to look at all would take the square of a program's length.
 _NEAR = 12
 
 
@@ -236,6 +237,8 @@ class Fuser:
         split = group.split
         if axes == set(range(rank)):
             if split is None:
+                # A short vector is one row, whose sum the same loop can use; a longer one is cut
+                # into blocks, which threads share.
                 short = rank == 1 and (group.domain or (0,))[0] <= 4096
                 return 0 if short else rank
             return split
@@ -273,6 +276,7 @@ class Fuser:
 
     def precede(self, group: FusionGroup, before: int) -> None:
         """The groups in `before` have to run before `group`, and before all that follow it."""
+        # Sets of groups are the bits of a number: of thousands, a union or a test is one operation.
         if before & ~group.after:
             group.after |= before
             bit = 1 << group.number

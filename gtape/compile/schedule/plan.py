@@ -98,6 +98,7 @@ def homes(module: IrModule, maker: Callable[[Value], FusionGroup | None], placed
             if value.number in found or value.number in placed or not _made(maker(value)):
                 continue
             others = [n for n in readers[value.number] if n is not node]
+            # What is put in twice would have two homes.
             if len(others) != len(readers[value.number]) - 1:
                 continue
             # Loops find elements at any distance; others expect an array of its own.
@@ -114,6 +115,7 @@ def _made(group: FusionGroup | None) -> bool:
 
 
 #: Bytes at whose multiples values begin.
+#: A cache line, and the widest vector: aligned loads never cross two lines.
 ALIGNMENT = 64
 
 
@@ -210,6 +212,7 @@ class MemoryPlan:
         """Whether the value can be made where the old one lies; then readers of the old one are
         made to run before."""
         maker = self._fuser.of[value.number]
+        # It runs before what may fail, and a call that fails leaves all states as they were.
         if self._urgent >> maker.number & 1:
             return False
         if old is None:
@@ -233,6 +236,7 @@ class MemoryPlan:
             (node,) = group.nodes
             return isinstance(node, LibraryCall) and node.takes_place == old.number and sum(
                 v_root(v) is old for v in node.inputs) == 1
+        # A later pass over the row would read what an earlier one has written.
         if any(isinstance(n, Reduce) and group.kind(n) == "row" for n in group.nodes) or (
                 not isinstance(value.node, Elem)) or (
                 len(group.place[value.number]) != len(value.shape)):
@@ -305,6 +309,7 @@ class MemoryPlan:
         for position, group in enumerate(self.groups):
             node = group.nodes[0]
             old = node.takes_place if isinstance(node, LibraryCall) else None
+            # An input that is the old value too would be read while it is written over.
             if old not in made or old in self.homes or last[old] != position or sum(
                     v_root(v).number == old for v in node.inputs) > 1:
                 continue
@@ -324,6 +329,7 @@ class MemoryPlan:
         """Best fit by lifetime, the largest values first."""
         taken: list[tuple[int, int, int, int]] = []  # offset, size, first, last
         total = 0
+        # Small values fit into the gaps that large ones leave, and not the other way round.
         for number, (first, value) in sorted(made.items(), key=lambda kv: -kv[1][1].size):
             size = padded(nbytes(value))
             until = last.get(number, first)
