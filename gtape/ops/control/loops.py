@@ -18,7 +18,7 @@ from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.indexed_slices import IndexedSlices
 from gtape.core.tensor import Tensor
-from gtape.ops.arguments import as_function, as_int, as_items
+from gtape.ops.arguments import as_function, as_int, as_items, named
 from gtape.ops.control.traced_loops import traced_scan, traced_while
 from gtape.ops.shape.creation import zeros
 from gtape.ops.shape.identity import stop_gradient
@@ -281,36 +281,32 @@ def scan(fn: Callable[[Any, Any], Any], elems: Tensor, initializer: TensorLike |
     return _detached(_joined("scan", results[::-1] if reverse else results), back_prop)
 
 
-def _folded(name: str, fn: Callable[[Any, Any], Any], elems: Tensor, initializer: TensorLike | None,
-            backwards: bool, back_prop: bool) -> Any:
-    as_function(fn, f"{name}: fn")
-    if initializer is not None:
-        scanned = _scanned(name, lambda total, x: (fn(total, x), None), initializer, elems,
-                           backwards=backwards)
-        if scanned is not None:
-            return _detached(scanned[0], back_prop)
-    total, rest = _started(name, elems, initializer, backwards)
-    for element in rest:
-        total = fn(total, element)
-    return _detached(nest.map_structure(convert, total), back_prop)
+def _folding(public: str, backwards: bool, doc: str) -> Callable[..., Any]:
+    """foldl or foldr: `scan` without its results on the way."""
+    def function(fn: Callable[[Any, Any], Any], elems: Tensor, initializer: Any = None,
+                 parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
+                 name: str | None = None) -> Any:
+        as_function(fn, f"{public}: fn")
+        if initializer is not None:
+            scanned = _scanned(public, lambda total, x: (fn(total, x), None), initializer, elems,
+                               backwards=backwards)
+            if scanned is not None:
+                return _detached(scanned[0], back_prop)
+        total, rest = _started(public, elems, initializer, backwards)
+        for element in rest:
+            total = fn(total, element)
+        return _detached(nest.map_structure(convert, total), back_prop)
+
+    return named(function, public, doc)
 
 
-def foldl(fn: Callable[[Any, Any], Any], elems: Tensor, initializer: TensorLike | None = None,
-          parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
-          name: str | None = None) -> Any:
-    """fn(… fn(fn(initializer, elems[0]), elems[1]) …): `scan`, of which the last result is kept.
+foldl = _folding("foldl", False, """\
+fn(… fn(fn(initializer, elems[0]), elems[1]) …): `scan`, of which the last result is kept.
 
     Raises:
         InvalidArgumentError: no elements and no initializer.
-    """
-    return _folded("foldl", fn, elems, initializer, False, back_prop)
-
-
-def foldr(fn: Callable[[Any, Any], Any], elems: Tensor, initializer: Any = None,
-          parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
-          name: str | None = None) -> Any:
-    """`foldl` from the last element to the first."""
-    return _folded("foldr", fn, elems, initializer, True, back_prop)
+    """)
+foldr = _folding("foldr", True, "`foldl` from the last element to the first.")
 
 
 def _finished(value: TensorLike) -> Any:

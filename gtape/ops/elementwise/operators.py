@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from gtape.core.convert import convert, convert_like
 from gtape.core.formatting import shown
 from gtape.core.tensor import EagerTensor, Tensor
 from gtape.core.variable import Variable
-from gtape.opdef.eager_functions import operands, unspecialised
-from gtape.opdef.elementwise import ScalarFunction
+from gtape.opdef.eager_functions import operands
 from gtape.opdef.scalar_graph import Expr
+from gtape.ops.arguments import named
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.linalg.products import matmul
 from gtape.ops.shape.casting import cast
@@ -179,26 +180,28 @@ def _number(name: str, value: Tensor) -> Tensor:
     return x
 
 
-def real(input: Tensor, name: str | None = None) -> Tensor:
-    """The real part; a real tensor is given back as it is.
+def _part(public: str, of_complex: Callable[[Tensor], Tensor],
+          of_real: Callable[[Tensor], Tensor], doc: str) -> Callable[..., Tensor]:
+    """A function of complex tensors that says something of real ones too."""
+    def function(input: Tensor, name: str | None = None) -> Tensor:
+        x = _number(public, input)
+        return of_complex(x) if x.dtype.is_complex else of_real(x)
 
-    Raises:
-        TypeError: no numbers.
-    """
-    x = _number("real", input)
-    return s.real_part(x) if x.dtype.is_complex else x
+    return named(function, public, f"{doc}\n\n    Raises:\n        TypeError: no numbers.\n    ")
 
 
-def imag(input: Tensor, name: str | None = None) -> Tensor:
-    """The imaginary part; zeros for a real tensor.
+@partial(s.scalar_function, types="real_float", domain=(0.5, 2.0))
+def real_angle(x: Any) -> Expr:
+    """π where x < 0, else 0; its gradient is None."""
+    return s.where(x < 0, math.pi, 0)
 
-    Raises:
-        TypeError: no numbers.
-    """
-    x = _number("imag", input)
-    if x.dtype.is_complex:
-        return s.imag_part(x)
-    return zeros_like(x)
+
+real = _part("real", s.real_part, lambda x: x,
+             "The real part; a real tensor is given back as it is.")
+imag = _part("imag", s.imag_part, zeros_like, "The imaginary part; zeros for a real tensor.")
+angle = _part("angle", s.complex_angle, real_angle,
+              "The argument of z in radians; for a real tensor π where it is negative and 0 "
+              "elsewhere.")
 
 
 def conj(x: Tensor, name: str | None = None) -> Tensor:
@@ -209,27 +212,6 @@ def conj(x: Tensor, name: str | None = None) -> Tensor:
     """
     tensor = _number("conj", x)
     return s.conj(tensor) if tensor.dtype.is_complex else tensor
-
-
-def _real_angle(x: Any) -> Expr:
-    """π where x < 0, else 0; its gradient is None."""
-    return s.where(x < 0, math.pi, 0)
-
-
-_real_angle_op = ScalarFunction(_real_angle, types="real_float", name="real_angle",
-                                domain=(0.5, 2.0))
-_real_angle_op.declare()
-real_angle = unspecialised(_real_angle_op, ("x",))
-
-
-def angle(input: Tensor, name: str | None = None) -> Tensor:
-    """The argument of z in radians; for a real tensor π where it is negative and 0 elsewhere.
-
-    Raises:
-        TypeError: no numbers.
-    """
-    x = _number("angle", input)
-    return s.complex_angle(x) if x.dtype.is_complex else real_angle(x)
 
 
 def squared_length(x: Tensor) -> Tensor:

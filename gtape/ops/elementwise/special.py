@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,6 @@ from gtape.core.device import Array, ArrayModule
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.op import case
 from gtape.core.tensor import Tensor
-from gtape.opdef.eager_functions import unspecialised
-from gtape.opdef.elementwise import ScalarFunction
 from gtape.opdef.scalar_graph import Expr
 from gtape.ops.elementwise.scalars import (
     divide_no_nan,
@@ -23,6 +22,7 @@ from gtape.ops.elementwise.scalars import (
     exp,
     log,
     log1p,
+    scalar_function,
     scalar_op,
     sign,
     where,
@@ -67,14 +67,11 @@ ndtri = _declare("ndtri(x)", "ndtri", doc="The quantile function of the standard
                  d_x=lambda g, y: g * math.sqrt(2 * math.pi) * exp(y * y / 2))
 
 
-def _erfcinv(x: Any) -> Expr:
+@partial(scalar_function, types="real_float", domain=(0.2, 1.8))
+def erfcinv(x: Any) -> Expr:
     """The inverse of erfc, for 0 < x < 2."""
     return -ndtri(0.5 * x) * math.sqrt(0.5)
 
-
-_erfcinv_op = ScalarFunction(_erfcinv, types="real_float", name="erfcinv", domain=(0.2, 1.8))
-_erfcinv_op.declare()
-erfcinv = unspecialised(_erfcinv_op, ("x",))
 
 # ---------------------------------------------------------------- gamma functions
 lgamma = _declare("lgamma(x)", "lgamma", doc="log |Γ(x)|.", domain=(0.5, 3.0),

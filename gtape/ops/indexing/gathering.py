@@ -327,13 +327,11 @@ def within_(xp: ArrayModule, x: Array, *, low: int | None, high: int | None, wha
     """x, whose integers are checked to lie in [low, high)."""
     if x.size:
         least, most = int(x.min()), int(x.max())
-        if low is not None and least < low and high is None:
-            raise InvalidArgumentError(f"{what} must be >= {low}; got {least}")
-        if low is None and high is not None and most >= high:
-            raise InvalidArgumentError(f"{what} must be below {high}; got {most}")
         if (low is not None and least < low) or (high is not None and most >= high):
-            raise InvalidArgumentError(f"{what} must lie in [{low}, {high}); got numbers from "
-                                       f"{least} to {most}")
+            must, got = ((f"be >= {low}", least) if high is None else
+                         (f"be below {high}", most) if low is None else
+                         (f"lie in [{low}, {high})", f"numbers from {least} to {most}"))
+            raise InvalidArgumentError(f"{what} must {must}; got {got}")
     return x
 
 

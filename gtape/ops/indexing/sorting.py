@@ -19,7 +19,7 @@ from gtape.core.op import case, ints
 from gtape.core.spec import Spec, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.opdef.primitive import primitive
-from gtape.ops.arguments import as_float, as_int, index_tensor, taken
+from gtape.ops.arguments import as_float, as_int, index_tensor, named, taken
 from gtape.ops.elementwise import scalars as s
 from gtape.ops.reductions.reductions import reduce_all_, reduce_any_, reduce_sum_
 from gtape.ops.shape.casting import cast
@@ -247,31 +247,29 @@ def _(x: Spec, *, axis: int, largest: bool, dtype: DType) -> Spec:
 arg_extreme_.cases = [case((2, 5), axis=1, largest=True, dtype=dtypes.int64)]
 
 
-def _arg_extreme(name: str, input: TensorLike, axis: int | None, output_type: object, largest: bool,
-                 ) -> Tensor:
-    x = convert(input)
-    if not x.ndim:
-        raise InvalidArgumentError(f"{name}: a scalar has no axis; got {x.spec}")
-    (at,) = normal_axes(name, 0 if axis is None else as_int(axis, f"{name}: axis"), x.ndim)
-    return arg_extreme_(x, axis=at, largest=largest, dtype=as_dtype(output_type))
+def _arg_extreme(public: str, largest: bool, doc: str) -> Callable[..., Tensor]:
+    def function(input: TensorLike, axis: Any = None, output_type: DTypeLike = dtypes.int64,
+                 name: str | None = None) -> Tensor:
+        x = convert(input)
+        if not x.ndim:
+            raise InvalidArgumentError(f"{public}: a scalar has no axis; got {x.spec}")
+        # TensorFlow's default is the first axis; NumPy would take all.
+        (at,) = normal_axes(public, 0 if axis is None else as_int(axis, f"{public}: axis"), x.ndim)
+        return arg_extreme_(x, axis=at, largest=largest, dtype=as_dtype(output_type))
+
+    return named(function, public, doc)
 
 
-def argmax(input: TensorLike, axis: Any = None, output_type: DTypeLike = dtypes.int64,
-           name: str | None = None) -> Tensor:
-    """The position of the largest element along `axis` (0 unless given), the first of equals.
+argmax = _arg_extreme("argmax", True, """\
+The position of the largest element along `axis` (0 unless given), the first of equals.
 
     Not differentiable.
 
     Raises:
         InvalidArgumentError: a scalar, an empty axis, or no such axis.
-    """
-    return _arg_extreme("argmax", input, axis, output_type, True)
-
-
-def argmin(input: TensorLike, axis: Any = None, output_type: DTypeLike = dtypes.int64,
-           name: str | None = None) -> Tensor:
-    """The position of the smallest element along `axis` (0 unless given). See `argmax`."""
-    return _arg_extreme("argmin", input, axis, output_type, False)
+    """)
+argmin = _arg_extreme("argmin", False, "The position of the smallest element along `axis` (0 "
+                                       "unless given). See `argmax`.")
 
 
 @primitive(nondifferentiable=True, tf_name="LowerBound")
@@ -383,36 +381,29 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int, name: str | N
 
 
 # ---------------------------------------------------------------- sequences in order
-def _neighbours(name: str, x: TensorLike, compare: Callable[..., Any]) -> Tensor:
-    """Whether `compare` holds between all elements that follow each other."""
-    tensor = convert(x)
-    if not (tensor.dtype.is_floating or tensor.dtype.is_integer):
-        raise TypeError(f"{name} takes real numbers; got {tensor.spec}")
-    n = math.prod(tensor.spec.shape)
-    if n < 2:
-        return convert(True, dtypes.bool_, tensor._t.device)
-    flat = reshape_(tensor, shape=(n,))
-    before, _ = split_(flat, sizes=(n - 1, 1), axis=0)
-    _, after = split_(flat, sizes=(1, n - 1), axis=0)
-    return reduce_all_(compare(before, after), axis=(0,))
+def _neighbours(public: str, compare: Callable[..., Any], doc: str) -> Callable[..., Tensor]:
+    """The function that says whether `compare` holds between all elements that follow each
+    other."""
+    def function(x: TensorLike, name: str | None = None) -> Tensor:
+        tensor = convert(x)
+        if not (tensor.dtype.is_floating or tensor.dtype.is_integer):
+            raise TypeError(f"{public} takes real numbers; got {tensor.spec}")
+        n = math.prod(tensor.spec.shape)
+        if n < 2:
+            return convert(True, dtypes.bool_, tensor._t.device)
+        flat = reshape_(tensor, shape=(n,))
+        before, _ = split_(flat, sizes=(n - 1, 1), axis=0)
+        _, after = split_(flat, sizes=(1, n - 1), axis=0)
+        return reduce_all_(compare(before, after), axis=(0,))
+
+    return named(function, public, f"{doc} the one before it in row-major order.\n\n"
+                                   f"    Raises:\n        TypeError: no real numbers.\n    ")
 
 
-def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether no element is smaller than the one before it in row-major order.
-
-    Raises:
-        TypeError: no real numbers.
-    """
-    return _neighbours("is_non_decreasing", x, s.less_equal)
-
-
-def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether every element is larger than the one before it in row-major order.
-
-    Raises:
-        TypeError: no real numbers.
-    """
-    return _neighbours("is_strictly_increasing", x, s.less)
+is_non_decreasing = _neighbours("is_non_decreasing", s.less_equal,
+                                "Whether no element is smaller than")
+is_strictly_increasing = _neighbours("is_strictly_increasing", s.less,
+                                     "Whether every element is larger than")
 
 
 # ---------------------------------------------------------------- permutations

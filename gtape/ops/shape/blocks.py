@@ -143,12 +143,6 @@ def space_to_batch(input: TensorLike, block_shape: IntsLike, paddings: TensorLik
     return space_to_batch_nd(input, block_shape, paddings)
 
 
-def _crops(crops: TensorLike, count: int) -> Pads:
-    if host_value(crops, "batch_to_space: crops").shape != (count, 2):
-        raise InvalidArgumentError(f"batch_to_space: crops must have shape [{count}, 2]")
-    return pads_of("batch_to_space", crops, count)
-
-
 def batch_to_space(input: TensorLike, block_shape: IntsLike, crops: TensorLike,
                    name: str | None = None) -> Tensor:
     """Batch entries as cells of blocks of the spatial axes, then cropped: undoes `space_to_batch`.
@@ -165,7 +159,7 @@ def batch_to_space(input: TensorLike, block_shape: IntsLike, crops: TensorLike,
     if len(block) == 1:
         block = block * len(host_value(crops, "batch_to_space: crops"))
     m, cells = len(block), math.prod(block)
-    cuts = _crops(crops, m)
+    cuts = pads_of("batch_to_space", crops, m, "crops")
     batch, *rest = x.spec.shape
     lengths = [n * b for n, b in zip(rest, block)]
     if batch % cells or any(b + a > n for n, (b, a) in zip(lengths, cuts)):

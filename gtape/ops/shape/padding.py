@@ -95,13 +95,13 @@ mirror_fold_.cases = [case((4, 6), paddings=((1, 0), (0, 2)), edge=True),
                       case((10,), paddings=((3, 3),), edge=False)]
 
 
-def pads_of(name: str, paddings: TensorLike, rank: int) -> Pads:
+def pads_of(name: str, paddings: TensorLike, rank: int, what: str = "paddings") -> Pads:
     """`paddings` as pairs of numbers >= 0, one pair for each of `rank` axes. Raises
     InvalidArgumentError: they are not."""
-    array = host_value(paddings, f"{name}: paddings")
+    array = host_value(paddings, f"{name}: {what}")
     if array.shape != (rank, 2) or (array.size and (array.dtype.kind not in "iu"
                                                     or int(array.min()) < 0)):
-        raise InvalidArgumentError(f"{name}: paddings must hold a pair (before, after) of integers "
+        raise InvalidArgumentError(f"{name}: {what} must hold a pair (before, after) of integers "
                                    f">= 0 for each of the {rank} axes; got {array.tolist()}")
     return tuple((int(b), int(a)) for b, a in array)
 
