@@ -20,6 +20,7 @@ def attach(owner: str, table: dict[str, str], absent: Mapping[str, str] | None =
     names, namespace = parsed(table), sys.modules[owner].__dict__
 
     def find(name: str) -> Any:
+        # Also asked by hasattr and copy, for names that no table has.
         if name not in names:
             advice = (absent or {}).get(name)
             raise AttributeError(f"{owner} has no '{name}': {advice}" if advice

@@ -158,6 +158,7 @@ def lacking(owner: str, names: Iterable[str], more: str = "") -> Callable[[str],
 
 def advice(name: str) -> str:
     """What to say of a name that gtape does not have."""
+    # Before the search for similar names, which would suggest something else.
     if name in ABSENT:
         return f"gtape has no '{name}': {ABSENT[name]}"
     return missing("gtape", name, (*ROOT, *MODULES))

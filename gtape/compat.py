@@ -57,6 +57,7 @@ def as_str_any(value: TensorLike, encoding: str = "utf-8") -> str:
 
 def path_to_str(path: object) -> Any:
     """The str of a path object; anything else as it is."""
+    # fspath may give bytes.
     return as_str_any(os.fspath(path)) if hasattr(path, "__fspath__") else path
 
 

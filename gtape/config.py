@@ -58,6 +58,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         ValueError: one is not in `list_physical_devices`, or of another kind than `device_type`.
         InvalidArgumentError: the CPU is left out: strings and many results live there.
     """
+    # A device is a tuple itself.
     wanted = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
     for device in wanted:
         if device not in list_physical_devices(device_type):
@@ -121,6 +122,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     Raises:
         UnimplementedError: `enable` is False.
     """
+    # Refused and not passed over: such a program counts on the memory being reserved.
     if not enable:
         raise UnimplementedError("set_memory_growth: gtape takes the memory of a GPU as it is "
                                  "needed; to set a limit, use "

@@ -74,6 +74,7 @@ def _within(strategy: Strategy, replica: ReplicaContext | None) -> Iterator[None
 
 def _require_cross_replica() -> None:
     place = _entered.get()
+    # Outside of all scopes the program is in the usual replica, where TensorFlow allows it too.
     if place is not None and place.replica is not None:
         raise RuntimeError("this method is for cross-replica context, and it was called in a "
                            "function that strategy.run runs; use "
@@ -260,6 +261,7 @@ class Strategy:
             ValueError: `args` is no list or tuple.
             RuntimeError: it is called in a replica.
         """
+        # A tensor would be taken apart into its rows.
         if not isinstance(args, (list, tuple)):
             raise ValueError(f"strategy.run: args must be a list or tuple of the arguments; got "
                              f"{shown(args)}. Write args=(value,)")
@@ -285,6 +287,7 @@ class Strategy:
         """
         _require_cross_replica()
         op = _reduce_op(reduce_op)
+        # One replica: there is nothing to add up.
         if axis is None:
             return value
         reduced = reduce_sum if op is ReduceOp.SUM else reduce_mean
@@ -297,6 +300,7 @@ class Strategy:
 
     def experimental_local_results(self, value: TensorLike) -> tuple[Any, ...]:
         """The values of the replicas: (value,)."""
+        # One for each replica, as TensorFlow gives.
         return (value,)
 
     def experimental_distribute_dataset(self, dataset: object, options: object = None) -> Any:

@@ -50,6 +50,7 @@ def from_dlpack(array: Any) -> Tensor:
     if not hasattr(array, "__dlpack_device__"):
         raise InvalidArgumentError(f"from_dlpack needs an object with __dlpack__; got "
                                    f"{type(array).__name__}")
+    # Enumerations, in some libraries.
     kind, index = (int(part) for part in array.__dlpack_device__())
     if kind == _HOST:
         return wrap(np.from_dlpack(array))
@@ -63,6 +64,7 @@ def _from_capsule(capsule: Any) -> Tensor:
     """A capsule tells its device only when it is opened."""
     try:
         return wrap(np.from_dlpack(_Opened(capsule, _HOST)))
+    # NumPy refuses a device's memory before it takes the capsule, which can be opened once.
     except (BufferError, RuntimeError):
         return wrap(_gpu(0).adopt(_Opened(capsule, _CUDA)))
 

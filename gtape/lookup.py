@@ -123,6 +123,7 @@ class TextFileInitializer(KeyedValues):
                 # Lines beyond are not read: a vocabulary may be cut by its size.
                 if number == self._size:
                     break
+                # Lines of files from Windows are the same words.
                 text = line.rstrip(b"\r\n")
                 for items, (index, dtype, offset) in zip(both, self._columns):
                     items.append(self._item(text, number, index, dtype, offset))
@@ -247,6 +248,7 @@ class StaticVocabularyTable(LookupTable):
 
     def _read(self, keys: np.ndarray, defaults: np.ndarray | None = None) -> list[np.ndarray]:
         asked = keys.reshape(-1).tolist()
+        # A dict and no search in an array: keys are bytes, of any length.
         ids = np.array([self._entries.get(key, -1) for key in asked], np.int64)
         unknown = np.flatnonzero(ids == -1)
         # Integers are hashed as TensorFlow hashes them: by their digits.

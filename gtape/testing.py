@@ -50,6 +50,7 @@ def op_cases(op: Op) -> list[Case]:
     shapes: dict[int, list[Any]] = {
         1: [((2, 3),), ((),)], 2: [((2, 3), (2, 3)), ((3, 1), (4,)), ((), (2,))],
         3: [((2, 3),) * 3, ((3, 1), (), (4,))]}
+    # Elementwise ops alone have a typing rule; others name their dtypes in their cases.
     kinds = _TYPED.get(op.types, ("float32", "float64"))  # type: ignore[attr-defined]
     cases = []
     for group in shapes[len(op.params)]:
@@ -133,6 +134,7 @@ def check_gradient(op: Any, case: Case, dtype: str = "float64", order: int = 2,
     moved = [a.dtype.kind in "fc" and _carries_gradient(op, i) for i, a in enumerate(arrays)]
     # One random direction sees every partial derivative, at the cost of two evaluations.
     directions = [_direction(rng, a) if move else None for a, move in zip(arrays, moved)]
+    # Integers and bools have no direction to move in.
     if all(d is None for d in directions):
         return
     results = call(op, [convert(a) for a in arrays], case)

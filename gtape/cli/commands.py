@@ -47,6 +47,7 @@ def _receiver(command: Command) -> str | None:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of one command; exits with usage on wrong ones."""
     top = parser()
+    # Known ones first: what is left over belongs to pytest or a benchmark, or is a mistake.
     options, unknown = top.parse_known_args(arguments)
     if unknown and _receiver(options.command) is None:
         top.error(f"{options.command_name} does not know {' '.join(unknown)}; "

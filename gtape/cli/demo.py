@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 HELP = ("train a small network on handwritten digits, or a GPT on Python's documentation, with a "
         "report and checkpoints")
+# Said twice, here and in `DigitsOptions`: the help must not load the demonstration.
 _EPOCHS = 20
 
 
@@ -81,6 +82,7 @@ def _gpt_lines(outcome: gpt.GptOutcome) -> list[str]:
 
 
 def _train_digits(options: argparse.Namespace) -> int:
+    # Here and below: Keras loads with them, which takes longer than most commands.
     from gtape.demo.digits import DigitsOptions, run
 
     for name in ("resume", "small"):

@@ -29,6 +29,7 @@ def _explaining(explanations: list[str]) -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], filename: str, lineno: int,
              file: object = None, line: str | None = None) -> None:
+        # All other warnings of the program are shown as without this command.
         if not issubclass(category, GradientNoneWarning):
             ordinary(message, category, filename, lineno)
             return

@@ -81,6 +81,7 @@ def memory(found: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     """Bytes by usable device; of a GPU what `tf.config.experimental.get_memory_info` says."""
     sizes = {"CPU:0": host_memory()}
     for device in found:
+        # Asking one that is not usable would raise what `reason` says already.
         if device["usable"] and device["name"].startswith("GPU:"):
             sizes[device["name"]] = dict(tf.config.experimental.get_memory_info(device["name"]))
     return sizes

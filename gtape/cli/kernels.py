@@ -42,6 +42,7 @@ def execute(options: argparse.Namespace) -> int:
     # It takes seconds to load, and other commands list this one's options.
     from gtape.kernelcheck import architectures, execution, sources
 
+    # argparse knows numbers, and no limits of them.
     if options.jobs < 1:
         raise CommandError(f"--jobs takes a number of processes, at least 1; got {options.jobs}")
     status = 0

@@ -50,8 +50,10 @@ def _file(options: argparse.Namespace) -> None:
 def _module(options: argparse.Namespace) -> None:
     argv, path = sys.argv, list(sys.path)
     sys.argv = [options.program, *options.arguments]
+    # As `python -m` does.
     sys.path.insert(0, os.getcwd())
     try:
+        # alter_sys: __main__ is the module then, as pickles and multiprocessing expect.
         runpy.run_module(options.program, run_name="__main__", alter_sys=True)
     finally:
         sys.argv, sys.path[:] = argv, path

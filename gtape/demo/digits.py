@@ -110,6 +110,7 @@ class _DigitsRun:
 def _verify(file: Path, expected: Evaluation) -> None:
     """The model that the checkpoint gives must compute the same probabilities."""
     loaded = evaluate(load(file), expected.samples)
+    # Equal bit by bit: the same program on the same device computes nothing else.
     if not np.array_equal(loaded.probabilities, expected.probabilities):
         raise DemoError(f"the checkpoint {file} does not give back the model: accuracy "
                         f"{loaded.accuracy:.4f} after loading, {expected.accuracy:.4f} before")
@@ -219,6 +220,7 @@ def run(options: DigitsOptions) -> DigitsOutcome:
             evaluation.accuracy, len(evaluation.mistakes), len(training.test),
             tf.constant(0.0).device, training.step_seconds, training.total, options.batch_size,
             folder / "report.html", folder / "digits.safetensors")
+        # Before the report, which says that the file gives the model back.
         save(training.model, outcome.checkpoint)
         _verify(outcome.checkpoint, evaluation)
         report = _page(training, evaluation, outcome)

@@ -66,6 +66,7 @@ def read(file: Path) -> Samples:
     if table.shape[1] != pixels + 1 or not np.isin(table[:, pixels], np.arange(CLASSES)).all():
         raise DemoError(f"{file} must hold rows of {pixels} grey values and a label in "
                         f"[0, {CLASSES}); got an array of shape {table.shape}")
+    # One channel, as convolutions want it; and greys in [0, 1].
     images = table[:, :pixels].reshape(-1, SIDE, SIDE, 1) / np.float32(_MAX_GREY)
     return Samples(images, table[:, pixels].astype(np.int32))
 
@@ -81,6 +82,7 @@ def split(samples: Samples, held_out: float, seed: int) -> tuple[Samples, Sample
 
 def batches(samples: Samples, size: int, rng: np.random.Generator) -> Iterator[Samples]:
     """One epoch of full batches in a new order; the rest that fills none is left out."""
+    # The last, smaller batch is left out: another shape would be another trace.
     order = rng.permutation(len(samples))
     for start in range(0, len(order) - size + 1, size):
         chosen = order[start:start + size]
@@ -115,6 +117,7 @@ class DigitsNet(tf.Module):
         x = tf.nn.conv2d(x, self.kernel2, strides=1, padding="SAME")
         x = tf.nn.relu(x + self.bias2)
 
+        # 4 x 4 pixels of 32 channels.
         x = tf.reshape(x, (-1, 512))
         return tf.matmul(x, self.weight) + self.bias
 
@@ -131,6 +134,7 @@ def save(model: DigitsNet, file: Path) -> None:
 def load(file: Path) -> DigitsNet:
     """A new model with the variables of a checkpoint. Raises DemoError: the file is no checkpoint
     of this model: other names, shapes or dtypes."""
+    # Any seed: every variable is overwritten, or the load fails.
     model = DigitsNet(seed=0)
     try:
         tf.train.Checkpoint(model).read(file).expect_partial().assert_consumed()
@@ -218,11 +222,13 @@ class Evaluation(NamedTuple):
     def confusion(self) -> np.ndarray:
         """Counts int [10, 10]: row the true label, column the predicted one."""
         counts = np.zeros((CLASSES, CLASSES), np.int64)
+        # add.at counts a pair that comes several times; counts[i, j] += 1 would count it once.
         np.add.at(counts, (self.samples.labels, self.predicted), 1)
         return counts
 
 
 def evaluate(model: DigitsNet, samples: Samples) -> Evaluation:
     """The model's probabilities for every sample."""
+    # All at once: a few hundred small pictures fit into any memory.
     probabilities = tf.nn.softmax(model(tf.constant(samples.images)))
     return Evaluation(samples, probabilities.numpy())

@@ -77,6 +77,7 @@ class _GptRun:
         self.record = TrainingRecord(plan)
         checkpoint = tf.train.Checkpoint(model=self.model, optimizer=optimizer, record=self.record)
         self.manager = tf.train.CheckpointManager(checkpoint, folder, _KEPT, checkpoint_name=_NAME)
+        # Not part of the record: another machine, or a resumed run, has other times.
         self.seconds: list[float] = []
 
     @property
@@ -111,6 +112,7 @@ class _GptRun:
         record.losses.append(float(self.step(tf.constant(inputs), tf.constant(targets))))
         self.seconds.append(perf_counter() - start)
         if self.done % plan.every == 0 or self.done == plan.steps:
+            # Before the save, so that a resumed run has every measurement once.
             record.held_out[self.done] = self.evaluate()
             self.manager.save(self.done)
         show.note(self._note())
@@ -129,6 +131,7 @@ class _GptRun:
 
 def _planned(options: GptOptions, text: Text, latest: str | None) -> TrainingPlan:
     """The plan of the options, or the saved one, which they may not contradict."""
+    # The text is part of the plan: pages differ between versions of Python.
     base = replace(options.base, fingerprint=text.fingerprint)
     if not options.resume:
         return replace(base, **{name: value for name in ("steps", "seed")
@@ -201,6 +204,7 @@ def run(options: GptOptions) -> GptOutcome:
                 raise _refused(error, latest) from error
         finished = training.fit()
         record = training.record
+        # A run stopped before its first measurement has none.
         held_out = [*record.held_out.values()][-1] if record.held_out else float("nan")
         sample = training.sample() if finished else ""
         report = None
@@ -224,6 +228,7 @@ def _latest(folder: Path) -> str | None:
 def _refused(error: Exception, latest: str) -> DemoError:
     """The error of a checkpoint that cannot be used, with the way out where it is damaged."""
     text = f"cannot resume: {error}"
+    # Only a damaged file can be got round; what does not fit will not fit before either.
     if isinstance(error, tf.errors.DataLossError):
         *before, _ = _saved(Path(latest).parent)
         text += (f". Delete that file to go on from the one before, {before[-1]}" if before else

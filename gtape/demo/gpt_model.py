@@ -70,6 +70,7 @@ def _distinct(pages: Mapping[str, str]) -> list[str]:
     for topic in sorted(pages, key=lambda topic: (-len(pages[topic]), topic)):
         fresh = []
         for paragraph in pages[topic].split("\n\n"):
+            # Compared without regard to how lines are broken.
             words = " ".join(paragraph.split())
             if words and words not in seen:
                 seen.add(words)
@@ -182,6 +183,7 @@ class GPT(tf.keras.Model):
         self.blocks = [Block(size, first + 10 * (i + 1)) for i in range(size.blocks)]
         self.norm = tf.keras.layers.LayerNormalization(epsilon=1e-5)
         self.head = _dense(characters, 0.02, first + 2)
+        # Built now, so that a checkpoint finds all its variables.
         self(tf.zeros((1, size.context), tf.int32))
 
     def call(self, numbers: Any) -> Any:
@@ -197,12 +199,14 @@ _WARMUP = 100
 
 def make_optimizer(model: GPT, steps: int) -> Any:
     """AdamW with linear warm-up and half a cosine; gains and biases are not decayed."""
+    # Short runs, as in tests, are not all warm-up.
     warmup = min(_WARMUP, steps // 10 + 1)
     rate = tf.keras.optimizers.schedules.CosineDecay(
         0.0, decay_steps=max(1, steps - warmup), alpha=_FLOOR, warmup_target=_PEAK,
         warmup_steps=warmup)
     optimizer = tf.keras.optimizers.AdamW(rate, weight_decay=0.1, beta_2=0.95,
                                           global_clipnorm=1.0)
+    # Before it is built: Keras takes the list then.
     optimizer.exclude_from_weight_decay(
         var_list=[v for v in model.trainable_variables if len(v.shape) < 2])
     return optimizer
@@ -212,6 +216,7 @@ def make_evaluation(model: GPT, held_out: np.ndarray, *, batches: int, size: int
                     ) -> Callable[[], float]:
     """A function that gives the mean loss on windows spread evenly over the held-out text."""
     context = model.size.context
+    # Always the same windows, so that measurements can be compared.
     starts = np.linspace(0, len(held_out) - context - 1, batches * size).astype(np.int64)
     inputs, targets = windows(held_out, starts, context)
 
@@ -256,6 +261,7 @@ class TrainingRecord(PythonState):
     held_out: dict[int, float] = field(default_factory=dict)
 
     def serialize(self) -> str:
+        # JSON, since a checkpoint keeps texts; keys become strings, which `deserialize` undoes.
         return json.dumps(asdict(self))
 
     def deserialize(self, string_value: str) -> None:

@@ -99,6 +99,7 @@ def _ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 def smoothed(values: Sequence[float], window: int) -> np.ndarray:
     """Mean of the last `window` values at every position (fewer at the start)."""
+    # Differences of running sums: one pass, whatever the window.
     sums = np.cumsum(np.concatenate([[0.0], np.asarray(values, np.float64)]))
     ends = np.arange(1, len(sums))
     starts = np.maximum(ends - window, 0)
@@ -112,6 +113,7 @@ class _Plane:
         self._x, self._y = x_range, y_range
 
     def x(self, value: float) -> float:
+        # A run of one step has a range of no width.
         low, high = self._x
         return _LEFT + (value - low) / ((high - low) or 1) * (_WIDTH - _LEFT - _RIGHT)
 
@@ -174,6 +176,7 @@ def confusion_matrix(counts: np.ndarray) -> str:
     cell, edge = 34, 40
     size = edge + cell * len(counts) + 4
     most_right = max(1, np.diag(counts).max())
+    # Mistakes have a scale of their own: beside the right ones they would all be pale.
     most_wrong = max(1, (counts - np.diag(np.diag(counts))).max())
     parts = [f'<text x="{edge}" y="12">predicted</text>',
              f'<text transform="translate(10 {edge + 30}) rotate(-90)">true</text>']
@@ -184,6 +187,7 @@ def confusion_matrix(counts: np.ndarray) -> str:
         for j, count in enumerate(row):
             right = i == j
             strength = count / (most_right if right else most_wrong)
+            # Even one mistake must be seen, and a full cell must leave its number readable.
             opacity = 0.12 + 0.6 * strength if count else 0.04
             x, y = edge + cell * j, edge + cell * i
             parts.append(
@@ -209,6 +213,7 @@ def picture(image: np.ndarray, scale: int, label: str) -> str:
 
 def filters(kernel: np.ndarray) -> list[str]:
     """The 3 x 3 filters of a kernel [h, w, 1, out] on one scale: black least, white most."""
+    # One scale for all, so that strong filters look strong.
     low, high = float(kernel.min()), float(kernel.max())
     shades = (high - kernel[:, :, 0, :]) / ((high - low) or 1)
     return [picture(shades[:, :, k], 14, f"filter {k}") for k in range(shades.shape[-1])]

@@ -28,6 +28,7 @@ class DemoError(RuntimeError):
 
 def require(module: str, purpose: str) -> None:
     """Raise DemoError with the install command when `module` is not installed."""
+    # Found, not imported: a missing package is said before anything is trained.
     if importlib.util.find_spec(module) is None:
         raise DemoError(f'{purpose}, which is not installed; run: pip install "gtape[demo]"')
 
@@ -39,6 +40,7 @@ def scope(device: str | None) -> AbstractContextManager[object]:
 
 def require_device(device: str | None) -> None:
     """Raise DemoError when no tensor can be made on the device."""
+    # By making one tensor: a device may be listed and still fail at its first allocation.
     try:
         with scope(device):
             tf.zeros(1)
@@ -55,6 +57,7 @@ def writable_folder(folder: Path) -> Path:
     except OSError as error:
         raise DemoError(f"--out must name a folder that can be made; {folder}: "
                         f"{error.strerror}") from error
+    # Now, and not after minutes of training.
     if not os.access(folder, os.W_OK | os.X_OK):
         raise DemoError(f"--out must name a folder that can be written to; {folder} cannot")
     return folder
@@ -77,6 +80,7 @@ class Interrupts:
         return self
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
+        # A step that hangs must be stoppable.
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
@@ -112,6 +116,7 @@ def make_step(model: Any, optimizer: Any, eager: bool) -> Callable[[Any, Any], A
         optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return loss
 
+    # Without an input signature: all batches have one shape, and so there is one trace.
     return train_step if eager else tf.function(train_step)
 
 

@@ -47,6 +47,7 @@ def as_format(field_delim: str, use_quote_delim: bool, na_value: str) -> Format:
     """The format that the arguments of `decode_csv` say. Raises InvalidArgumentError: the delimiter
     is not one byte, or is a quote or a line's end."""
     delimiter = as_bytes(field_delim, "field_delim")
+    # Records are cut at bytes, before they are decoded.
     if len(delimiter) != 1 or delimiter in b'"\r\n':
         raise InvalidArgumentError(f"field_delim should be only 1 char, and no quote or line's "
                                    f"end; got {shown(field_delim)}")
@@ -83,6 +84,7 @@ def as_selection(select_cols: Sequence[int] | None, count: int) -> list[int] | N
     negative, or not as many as there are defaults."""
     if select_cols is None:
         return None
+    # In order, since fields are taken as they come.
     numbers = list(as_ints(select_cols, "select_cols"))
     if any(a >= b for a, b in pairwise(numbers)):
         raise ValueError(f"select_cols is not strictly increasing; got {shown(select_cols)}")
@@ -97,6 +99,7 @@ def as_selection(select_cols: Sequence[int] | None, count: int) -> list[int] | N
 def fields(record: bytes, form: Format) -> list[bytes]:
     """The fields of a record, without their quotes. Raises InvalidArgumentError: quotes that do not
     end, or stand within an unquoted field; a line's end outside quotes."""
+    # An empty line has no field; split would give one that is empty.
     if not record:
         return []
     if not (form.quotes and b'"' in record):

@@ -200,6 +200,7 @@ def _packed(content: wire.Buffer, number: int) -> bytes | memoryview:
 def _ends(name: str, joined: bytes, lengths: np.ndarray) -> np.ndarray:
     """How many varints each part of `joined` holds. Raises InvalidArgumentError: a part ends within
     one."""
+    # The last byte of a varint is the one below 128.
     last = np.frombuffer(joined, np.uint8) < 128
     ends = np.cumsum(lengths)
     full = lengths > 0
@@ -235,6 +236,7 @@ class Table:
         self._wanted = {name.encode(): name for name in wanted}
         self._places: dict[str, np.ndarray] = {}
         self._count = len(examples)
+        # One walk finds all: each feature is then one slice of what was noted.
         self._walk(np.cumsum([len(e) for e in examples]))
 
     def _walk(self, ends: np.ndarray) -> None:
@@ -242,6 +244,7 @@ class Table:
         at, stop = self._opened(np.concatenate([[0], ends[:-1]]), ends, _FIRST)
         if (stop != ends).any():
             raise _Otherwise
+        # Which examples have entries left; those of fewer features drop out first.
         rows = np.arange(self._count)
         while True:
             left = at < stop
@@ -291,6 +294,7 @@ class Table:
         key, key_end = self._opened(entry, after, _FIRST)
         value, value_end = self._opened(key_end, after, _VALUE)
         kinds = self._raw[value] >> 3
+        # A field more, or the fields in another order.
         if (value_end != after).any() or (kinds < 1).any() or (kinds > 3).any():
             raise _Otherwise
         first, last = self._opened(value, after, kinds << 3 | 2)
@@ -372,6 +376,7 @@ class Table:
         return ExampleColumn(values, counts)
 
     def _held(self, kinds: np.ndarray, first: np.ndarray, last: np.ndarray) -> list[Held]:
+        # Slices of a view copy nothing.
         view = memoryview(self._data)
         return [Held(kind, view[a:b])
                 for kind, a, b in zip(kinds.tolist(), first.tolist(), last.tolist())]

@@ -137,6 +137,7 @@ def checked(features: dict[str, object], kinds: tuple[type, ...], steps: bool = 
         if isinstance(feature, FixedLenSequenceFeature) and not steps and not feature.allow_missing:
             raise ValueError("Unsupported: FixedLenSequenceFeature requires allow_missing to be "
                              f"True; got {shown(feature)} for key '{name}'")
+        # TensorFlow makes one tensor of several features here; tf.RaggedTensor does it as well.
         if isinstance(feature, RaggedFeature) and tuple(feature.partitions):
             raise ValueError(f"feature '{name}': a RaggedFeature is read without partitions; parse "
                              f"the lengths of the rows as a RaggedFeature of their own, and make "
@@ -380,6 +381,7 @@ def sparse_tensor(places: np.ndarray, values: np.ndarray, shape: list[int], dtyp
 
 def ragged(held: ExampleColumn, dtype: DType, splits: object) -> RaggedTensor:
     """A RaggedTensor of values of which each example has some."""
+    # -1, for a feature that is not there, counts as none.
     ends = np.concatenate([[0], np.cumsum(np.maximum(held.counts, 0))])
     return RaggedTensor.from_row_splits(
         convert(held.values, dtype), convert(ends.astype(as_dtype(splits).np_dtype)))
@@ -489,6 +491,7 @@ class _Steps:
     def _dense(self, name: str, feature: FixedLenSequenceFeature, held: ExampleColumn,
                dtype: DType) -> Tensor:
         shape = inner_shape(name, feature)
+        # Lists of steps that are there and empty are no error.
         missing = [i for i, e in enumerate(self._examples) if name not in e]
         if missing and not feature.allow_missing:
             raise InvalidArgumentError(

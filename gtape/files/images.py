@@ -66,6 +66,7 @@ def _one(content: bytes, channels: int, name: str, wide: bool = False,
         raise InvalidArgumentError(f"Trying to decode {kind} format using a wrong op. Use "
                                    f"`decode_image` instead. Op used: {name}")
     if kind != "GIF":
+        # JPEG files have no opacity.
         if channels == 4 and kind == "JPEG":
             raise InvalidArgumentError("JPEG does not support 4 channels")
         return still(content, kind, channels, wide, ratio if kind == "JPEG" else 1)
@@ -257,6 +258,7 @@ def encode_png(image: TensorLike, compression: int = -1, name: str | None = None
     given = convert(image)
     if given.ndim < 3:
         raise InvalidArgumentError(f"encode_png: images must be at least rank 3; got {given.spec}")
+    # One file for each image, whatever axes there are around them.
     outer = given.spec.shape[:-3]
 
     def run(pixels: np.ndarray) -> list[object]:

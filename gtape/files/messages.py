@@ -76,6 +76,7 @@ def _real(value: float) -> float:
 
 
 def _values(kind: str, values: Any) -> list[Any]:
+    # A text is a list of its letters to Python; nobody means that.
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise TypeError(f"a list of values is needed; got {shown(values)}: write [value]")
     # The common case at once; the numbers of other arrays and lists are checked one by one.
@@ -155,6 +156,7 @@ class Messages(dict):
         return message
 
     def __setitem__(self, key: object, value: object) -> None:
+        # As protobuf's maps: the message would belong to two.
         raise ValueError(f"a message cannot be assigned to a key of a map; write "
                          f"map[{shown(key)}].CopyFrom(message)")
 
@@ -271,6 +273,7 @@ class Message:
             str(held) == "-0.0")
 
     def _present(self) -> Iterator[tuple[Field, Any]]:
+        # A message within a group may have been set since: then it is the one that counts.
         for group in {f.oneof for f in self._fields if f.oneof}:
             self._keep_last(group)
         for field in self._fields:
@@ -333,6 +336,7 @@ class Message:
             TypeError: it is of another class.
         """
         self._require_like("CopyFrom", other_msg)
+        # Clearing would lose what is to be copied.
         if other_msg is self:
             return
         # Taken before this one is cleared, in which the other may be held.

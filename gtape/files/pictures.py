@@ -50,6 +50,8 @@ def opened(content: bytes, name: str) -> Any:
     try:
         if name == "PNG":  # whose checksums Pillow compares only when it is asked to
             images.open(io.BytesIO(content), formats=[name]).verify()
+        # Again, since verify leaves an image that cannot be read; and by this format alone, which
+        # is what the first bytes say.
         image = images.open(io.BytesIO(content), formats=[name])
         frames = getattr(image, "n_frames", 1)
     except Exception as error:
@@ -141,6 +143,7 @@ def _channels(pixels: np.ndarray, wanted: int) -> np.ndarray:
     have = pixels.shape[2]
     if wanted in (0, have):
         return pixels
+    # Of two channels the second is opacity, of four the last.
     colours = pixels[..., :1 if have < 3 else 3]
     if wanted == 1:
         if have < 3:

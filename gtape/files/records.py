@@ -123,6 +123,7 @@ def of_parts(raw: np.ndarray, starts: np.ndarray, lengths: TensorLike) -> np.nda
     begin, size = np.asarray(starts, np.intp), np.asarray(lengths, np.intp)
     checks = np.empty(len(begin), np.uint32)
     width = 4
+    # By powers of two, so that rows are padded to less than twice their length.
     while width <= _BLOCK:
         alike = np.flatnonzero((size <= width) & (size > width // 2) & (size >= 4))
         for at in range(0, len(alike), _TOGETHER // width):
@@ -340,6 +341,7 @@ def _frames(data: bytes) -> tuple[list[tuple[int, int]], int]:
     places, at, size = [], 0, len(data)
     while at + 12 <= size:
         length = _LENGTH.unpack_from(data, at)[0]
+        # Compared so, since a damaged length may be near 2^64.
         if length > size - at - 16:
             break
         places.append((at + 12, length))
@@ -354,6 +356,7 @@ def _checked(data: bytes, parts: list[tuple[int, int]], path: str, start: int,
     begins, lengths = np.array(parts, np.int64).reshape(-1, 2).T
     heads = of_parts(raw, begins - 12, np.full(len(begins), 8)) == _words(raw, begins - 4)
     whole = of_parts(raw, begins, lengths) == _words(raw, begins + lengths)
+    # All records of the chunk at once; the first that is wrong ends it.
     good = heads & whole
     count = len(good) if good.all() else int(good.argmin())
     for begin, length in parts[:count]:
@@ -370,6 +373,7 @@ def _words(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def _damaged(path: str, at: int, number: int, what: str) -> DataLossError:
+    # A file of another kind goes wrong at its first byte.
     doubt = " (is this a TFRecord file, and not compressed?)" if not at else ""
     return DataLossError(f"corrupted record at {at} in '{path}': record {number} (from 0) is "
                          f"damaged: {what}{doubt}")

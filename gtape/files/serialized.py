@@ -91,6 +91,7 @@ def decoded(message: bytes | memoryview, dtype: DType | None = None) -> tuple[np
     if dtype is not None and stored is not dtype:
         raise InvalidArgumentError(f"the tensor in these bytes is of {stored!r}, not of {dtype!r}: "
                                    f"give the dtype that it has, and tf.cast it")
+    # Strings have a field of their own, and never stand packed.
     if name == "string":
         return _shaped(np.fromiter(strings, object, len(strings)), shape), stored
     dtypes.require_usable(stored)
@@ -157,6 +158,7 @@ def _shaped(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     count = math.prod(shape)
     if len(values) == count:
         return values.reshape(shape)
+    # TensorFlow's shorthand for tensors of one value.
     if 0 < len(values) < count <= _REPEATED:
         return np.concatenate([values, np.repeat(values[-1:], count - len(values))]).reshape(shape)
     raise InvalidArgumentError(f"could not parse {_WHAT}: {len(values)} values for the shape "

@@ -42,6 +42,7 @@ class Stream:
 
     def __init__(self, path: object, kind: str = "") -> None:
         self.path = local(path)
+        # Opening a folder says other things on other systems.
         if os.path.isdir(self.path):
             raise FailedPreconditionError(f"{self.path}; Is a directory")
         with errors(self.path):
@@ -88,6 +89,7 @@ class Stream:
                         raise DataLossError(f"'{self.path}' is cut short: its {self._kind} data "
                                             f"go on after byte {self._size}, where it ends")
                     return b""
+            # Made only when there are bytes: an empty file is a compressed file of nothing.
             if self._unpack is None:
                 self._unpack = zlib.decompressobj(WINDOWS[self._kind])
             try:

@@ -41,6 +41,7 @@ def parsed(content: bytes) -> Sound:
     while at + 8 <= len(content):
         name, size = content[at:at + 4], int.from_bytes(content[at + 4:at + 8], "little")
         at += 8
+        # Before a slice, which would be short without a word.
         if size > len(content) - at:
             raise _wrong(f"the part {name!r} at byte {at - 8} claims {size} bytes, where "
                          f"{len(content) - at} are left")
@@ -50,6 +51,7 @@ def parsed(content: bytes) -> Sound:
             if form is None:
                 raise _wrong("the samples come before their format")
             channels, rate = form
+            # What is left of a frame at the end is dropped.
             frames = size // (2 * channels)
             samples = np.frombuffer(content, "<i2", frames * channels, at)
             return Sound(samples.reshape(frames, channels), rate)

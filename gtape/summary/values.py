@@ -52,6 +52,7 @@ def scalar(name: str, data: TensorLike, step: TensorLike | None = None,
         ValueError: it is no scalar; there is a writer, but no step.
     """
     value = convert(data)
+    # In the words of TensorFlow's assertion.
     if value.ndim:
         raise ValueError(f"Expected scalar shape, saw shape: {value.shape}.")
     if value.dtype is dtypes.string or value.dtype.is_complex:
@@ -184,6 +185,7 @@ def audio(name: str, data: TensorLike, sample_rate: int, step: object = None, ma
     def strings(array: np.ndarray) -> np.ndarray:
         pairs = np.empty((min(len(array), most), 2), object)
         for i in range(len(pairs)):
+            # The plugin reads pairs of a sound and a label, which TensorFlow leaves empty.
             pairs[i] = wav_bytes(np.asarray(array[i], np.float32), rate), b""
         return pairs
 
@@ -207,6 +209,7 @@ def graph_def(graph: Graph) -> bytes:
         for i, output in enumerate(outputs):
             names[id(output)] = unique if not i else f"{unique}:{i}"
         node = wire.delimited(1, unique.encode()) + wire.delimited(2, op.encode())
+        # Inputs that the graph does not make, such as what it closes over, have no node to name.
         nodes.append(wire.delimited(1, node + b"".join(
             wire.delimited(3, names[id(x)].encode()) for x in inputs if id(x) in names)))
     return b"".join(nodes)

@@ -147,6 +147,7 @@ class SummaryWriter:
             yield self
         finally:
             state.writer = before[0]
+            # A step that the block set itself lives on where as_default gave none.
             if step is not None:
                 state.step = before[1]
             flush(self)
