@@ -306,7 +306,9 @@ def _inferred(paths: list[str], chosen: list[int], count: int, form: Format, hea
             for i, column in enumerate(chosen):
                 field = texts[column]
                 if field and field != form.empty:
-                    ranks[i] = _rank(field, ranks[i] or 0)
+                    # Never narrower than a field before: the last dtype fits every field.
+                    ranks[i] = next(rank for rank in range(ranks[i] or 0, len(_TYPES))
+                                    if csv_lines.fits(field, _TYPES[rank]))
             left = None if left is None else left - 1
         if left == 0:
             break
@@ -320,9 +322,3 @@ def _fields(record: CsvRecord, form: Format) -> list[bytes]:
         return csv_lines.fields(record.content, form)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"'{record.path}', line {record.line}: {error}") from None
-
-
-def _rank(field: bytes, least: int) -> int:
-    """The number of the first dtype from `least` on that a field fits."""
-    return next(rank for rank in range(least, len(_TYPES))
-                if csv_lines.fits(field, _TYPES[rank]))

@@ -169,22 +169,10 @@ def _method(name: str) -> Callable[..., Any]:
     return given
 
 
-bucket_by_sequence_length = _method("bucket_by_sequence_length")
-group_by_window = _method("group_by_window")
-ignore_errors = _method("ignore_errors")
-rejection_resample = _method("rejection_resample")
-scan = _method("scan")
-snapshot = _method("snapshot")
-take_while = _method("take_while")
-unbatch = _method("unbatch")
-unique = _method("unique")
-
-
-dense_to_ragged_batch = _method("ragged_batch")
-
-
-def enumerate_dataset(start: object = 0) -> Callable[[Dataset], Dataset]:
-    """For `apply`: `dataset.enumerate(start)`."""
-    return lambda dataset: dataset_of(dataset, "enumerate_dataset").enumerate(start)
+(bucket_by_sequence_length, group_by_window, ignore_errors, rejection_resample, scan, snapshot,
+ take_while, unbatch, unique) = map(_method, (
+    "bucket_by_sequence_length", "group_by_window", "ignore_errors", "rejection_resample", "scan",
+    "snapshot", "take_while", "unbatch", "unique"))
+dense_to_ragged_batch, enumerate_dataset = _method("ragged_batch"), _method("enumerate")
 
 __getattr__ = _lacking("gtape.data.experimental", __all__)

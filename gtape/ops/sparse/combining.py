@@ -19,7 +19,7 @@ from gtape.core.formatting import shown
 from gtape.core.spec import Spec
 from gtape.core.tensor import Tensor
 from gtape.ops.arguments import as_bytes, as_int, as_items, host
-from gtape.ops.sparse.tensor import SparseTensor, placed, sparse
+from gtape.ops.sparse.tensor import SparseTensor, placed, sparse, values_in_rows
 from gtape.ops.text.hashes import fingerprints
 from gtape.trace.host_steps import step
 
@@ -31,21 +31,16 @@ _WORD = (1 << 64) - 1
 
 def rows_of(name: str, value: Any) -> list[list[Any]]:
     """The values of each row of a matrix: dense, sparse or ragged."""
-    if isinstance(value, SparseTensor):
-        if len(value._lengths) != 2:
-            raise InvalidArgumentError(f"{name}: the inputs must be matrices; got "
-                                       f"{list(value.shape)}")
-        x, rows = value.values, [[] for _ in range(value._lengths[0])]  # type: ignore[var-annotated]
-        for (row, _), item in zip(host(value.indices), host(value.values)):
-            rows[row].append(item)
-    elif hasattr(value, "row_splits"):
-        x, splits = value.flat_values, host(value.row_splits)
-        flat = host(x)
-        rows = [list(flat[a:b]) for a, b in itertools.pairwise(splits)]
-    else:
-        x = _matrix(name, value)
-        rows = [list(row) for row in host(x)]
+    if isinstance(value, SparseTensor) and len(value._lengths) != 2:
+        raise InvalidArgumentError(f"{name}: the inputs must be matrices; got {list(value.shape)}")
+    parts = values_in_rows(value)
+    if parts is None:
+        return [list(row) for row in host(_matrix(name, value))]
+    x, owner, count = parts
     _check_values(name, x)
+    rows: list[list[Any]] = [[] for _ in range(count)]
+    for row, item in zip(owner, host(x)):
+        rows[row].append(item)
     return rows
 
 

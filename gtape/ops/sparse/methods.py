@@ -19,29 +19,26 @@ from gtape.ops.shape.casting import cast
 from gtape.ops.shape.identity import identity
 from gtape.ops.shape.layout import reshape_
 from gtape.ops.sparse.layout import to_dense
-from gtape.ops.sparse.tensor import SparseTensor, pick, placed
+from gtape.ops.sparse.tensor import SparseTensor, pick, placed, values_in_rows
 
 
 def _numbers(name: str, values: Any) -> tuple[np.ndarray, np.ndarray, int, Tensor, bool]:
     """The numbers, the row of each, how many rows there are, the numbers as a tensor, and whether
     there is only one vector."""
-    if isinstance(values, SparseTensor):
-        x = values.values
-        rows = host(values.indices)
-        vector = len(values._lengths) == 1
-        owner = np.zeros(len(rows), np.int64) if vector else rows[:, 0]
-        count = 1 if vector else values._lengths[0]
-    elif hasattr(values, "row_splits"):
-        x, owner = values.flat_values, host(values.value_rowids())
-        count, vector = len(host(values.row_splits)) - 1, False
+    vector = isinstance(values, SparseTensor) and len(values._lengths) == 1
+    parts = None if vector else values_in_rows(values)
+    if vector:
+        x, count = values.values, 1
+        owner = np.zeros(x.spec.shape[0], np.int64)
+    elif parts is not None:
+        x, owner, count = parts
     else:
         dense = convert(values)
         if dense.ndim not in (1, 2):
             raise InvalidArgumentError(f"{name}: values must be a vector or a matrix; got "
                                        f"{dense.spec}")
         vector = dense.ndim == 1
-        count = 1 if vector else dense.spec.shape[0]
-        length = dense.spec.shape[-1]
+        count, length = 1 if vector else dense.spec.shape[0], dense.spec.shape[-1]
         x = reshape_(dense, shape=(count * length,))
         owner = np.repeat(np.arange(count), length)
     if not x.dtype.is_integer:

@@ -31,7 +31,15 @@ from gtape.ops.shape.layout import expand_dims, reshape_
 from gtape.ops.shape.packing import concat
 from gtape.ops.shape.padding import pad
 from gtape.ops.sparse.layout import reshape, retain
-from gtape.ops.sparse.tensor import SparseTensor, cells_, columns_, keys_of, placed, sparse
+from gtape.ops.sparse.tensor import (
+    SparseTensor,
+    cells_,
+    columns_,
+    keys_of,
+    placed,
+    sparse,
+    values_in_rows,
+)
 
 
 def _reduced(name: str, x: SparseTensor, axis: IntsLike | None, keepdims: bool | None,
@@ -151,16 +159,6 @@ def segment_sqrt_n(data: Any, indices: Any, segment_ids: Any, num_segments: int 
 _COMBINERS = ("mean", "sqrtn", "sum")
 
 
-def _ids(name: str, sp_ids: Any) -> tuple[Tensor, np.ndarray]:
-    """The ids and the row of each."""
-    if isinstance(sp_ids, SparseTensor):
-        return sp_ids.values, host(sp_ids.indices)[:, 0]
-    if hasattr(sp_ids, "row_splits"):
-        return sp_ids.flat_values, host(sp_ids.value_rowids())
-    raise TypeError(f"{name} takes a SparseTensor or RaggedTensor of ids; got a "
-                    f"{type(sp_ids).__name__}. Use tf.nn.embedding_lookup")
-
-
 def embedding_lookup_sparse(params: TensorLike, sp_ids: CompositeTensor, sp_weights: object,
                             combiner: str | None = None, max_norm: Any = None,
                             name: str | None = None, allow_fast_lookup: bool = False) -> Tensor:
@@ -184,7 +182,11 @@ def embedding_lookup_sparse(params: TensorLike, sp_ids: CompositeTensor, sp_weig
     if how not in _COMBINERS:
         raise ValueError(f"{name}: combiner must be one of {', '.join(_COMBINERS)}; got "
                          f"{shown(combiner)}")
-    ids, owner = _ids(name, sp_ids)
+    parts = values_in_rows(sp_ids)
+    if parts is None:
+        raise TypeError(f"{name} takes a SparseTensor or RaggedTensor of ids; got a "
+                        f"{type(sp_ids).__name__}. Use tf.nn.embedding_lookup")
+    ids, owner, _ = parts
     # As in TensorFlow, where the rows are segments: those after the last id are not there. `safe_`
     # adds them.
     count = int(owner[-1]) + 1 if len(owner) else 0

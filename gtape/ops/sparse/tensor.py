@@ -246,6 +246,16 @@ def pick(values: Tensor, order: Tensor | np.ndarray) -> Tensor:
     return compress_(values, order, axis=0)
 
 
+def values_in_rows(x: Any) -> tuple[Tensor, np.ndarray, int] | None:
+    """The values of a SparseTensor or RaggedTensor, the row of each and how many rows there are;
+    None for anything else."""
+    if isinstance(x, SparseTensor):
+        return x.values, host(x.indices)[:, 0], x._lengths[0]
+    if hasattr(x, "row_splits"):  # not by its class, which stands above this module
+        return x.flat_values, host(x.value_rowids()), x._count()
+    return None
+
+
 def placed(array: np.ndarray, like: Tensor) -> Tensor:
     """A host array beside a tensor."""
     return convert(array, None, like._t.device)

@@ -50,11 +50,8 @@ def array_of(items: Sequence[object], shape: Sequence[int], dtype: DType) -> np.
 
 def each(name: str, function: Callable[[Any], Any], x: Tensor, dtype: DType) -> Tensor:
     """`function` of every element."""
-    def run(array: np.ndarray) -> list[np.ndarray]:
-        return [array_of([function(v) for v in array.reshape(-1)], array.shape, dtype)]
-
-    # `rows`: as each element stands for itself, a batch of calls is one call on the batch.
-    return step(name, run, [x], [Spec(x.spec.shape, dtype)], rows=run)[0]
+    return of_all(name, lambda items: array_of([function(v) for v in items], [len(items)], dtype),
+                  x, dtype)
 
 
 def of_all(name: str, function: Callable[[list[Any]], Any], x: Tensor, dtype: DType) -> Tensor:
@@ -62,6 +59,7 @@ def of_all(name: str, function: Callable[[list[Any]], Any], x: Tensor, dtype: DT
     def run(array: np.ndarray) -> list[np.ndarray]:
         return [np.asarray(function(list(array.reshape(-1)))).reshape(array.shape)]
 
+    # `rows`: as each element stands for itself, a batch of calls is one call on the batch.
     return step(name, run, [x], [Spec(x.spec.shape, dtype)], rows=run)[0]
 
 
