@@ -46,31 +46,19 @@ def flip_left_right(image: TensorLike) -> Tensor:
 
 
 def flip_up_down(image: TensorLike) -> Tensor:
-    """The rows in reverse order.
-
-    Raises:
-        ValueError: not three or four axes.
-    """
+    """The rows in reverse order. Raises as `flip_left_right`."""
     return _picked(_checked("flip_up_down", image), _BACKWARDS, WHOLE_AXIS)
 
 
 def transpose(image: TensorLike, name: str | None = None) -> Tensor:
-    """Rows and columns exchanged.
-
-    Raises:
-        ValueError: not three or four axes.
-    """
+    """Rows and columns exchanged. Raises as `flip_left_right`."""
     x = _checked("transpose", image)
     first = x.ndim - 3
     return transpose_(x, perm=(*range(first), first + 1, first, first + 2))
 
 
 def rot90(image: TensorLike, k: int = 1, name: str | None = None) -> Tensor:
-    """Turned counter-clockwise by `k` quarters.
-
-    Raises:
-        ValueError: not three or four axes.
-    """
+    """Turned counter-clockwise by `k` quarters. Raises as `flip_left_right`."""
     x = _checked("rot90", image)
     turns = as_int(k, "rot90: k") % 4
     if turns == 1:

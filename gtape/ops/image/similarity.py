@@ -34,8 +34,7 @@ def _pair(img1: TensorLike, img2: np.ndarray, size: int) -> tuple[Tensor, Tensor
         raise InvalidArgumentError(f"ssim takes two images of one shape [..., h, w, c], of at "
                                    f"least {size} x {size} pixels, the filter_size; got {x.spec} "
                                    f"and {y.spec}")
-    return tuple(reshape(convert_image_dtype(v, float32), (-1, *shape[-3:]))
-                 for v in (x, y))
+    return tuple(reshape(convert_image_dtype(v, float32), (-1, *shape[-3:])) for v in (x, y))
 
 
 def ssim(img1: TensorLike, img2: Any, max_val: float, filter_size: int = 11,

@@ -351,9 +351,5 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The conjugate transpose of the last two axes.
-
-    Raises:
-        InvalidArgumentError: a rank below 2.
-    """
+    """The conjugate transpose of the last two axes. Raises InvalidArgumentError: a rank below 2."""
     return matrix_transpose(matrix, conjugate=True)

@@ -103,11 +103,7 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The eigenvalues, ascending, of Hermitian matrices; see `eigh`.
-
-    Raises:
-        InvalidArgumentError: not square.
-    """
+    """The eigenvalues, ascending, of Hermitian matrices. Raises as `eigh`."""
     return eigh(tensor)[0]
 
 
@@ -158,11 +154,7 @@ def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The complex eigenvalues of square matrices.
-
-    Raises:
-        InvalidArgumentError: not square.
-    """
+    """The complex eigenvalues of square matrices. Raises as `eig`."""
     return eig_(convert(tensor))[0]
 
 

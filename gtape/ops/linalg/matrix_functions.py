@@ -180,11 +180,7 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
 
 
 def trace(x: TensorLike, name: str | None = None) -> Tensor:
-    """Σᵢ x[…, i, i].
-
-    Raises:
-        InvalidArgumentError: a rank below 2.
-    """
+    """Σᵢ x[…, i, i]. Raises InvalidArgumentError: a rank below 2."""
     return _trace(convert(x))
 
 

@@ -123,11 +123,7 @@ def _factors(name: str, lower_upper: Tensor, perm: Tensor) -> tuple[Tensor, Tens
 
 def lu_reconstruct(lower_upper: Tensor, perm: Tensor, validate_args: bool = False,
                    name: str | None = None) -> Tensor:
-    """The matrix whose factors `lu` gave.
-
-    Raises:
-        InvalidArgumentError: shapes that do not fit.
-    """
+    """The matrix whose factors `lu` gave. Raises InvalidArgumentError: shapes that do not fit."""
     x, order = _factors("lu_reconstruct", lower_upper, perm)
     return _permuted(matmul_(*_triangles(x)), _inverse(order))
 
@@ -147,11 +143,7 @@ def lu_solve(lower_upper: Tensor, perm: Tensor, rhs: TensorLike, validate_args: 
 
 def lu_matrix_inverse(lower_upper: Tensor, perm: Tensor, validate_args: bool = False,
                       name: str | None = None) -> Tensor:
-    """a⁻¹, given the factors of a.
-
-    Raises:
-        InvalidArgumentError: shapes that do not fit, or a singular matrix.
-    """
+    """a⁻¹, given the factors of a. Raises as `lu_solve`."""
     x, order = _factors("lu_matrix_inverse", lower_upper, perm)
     identity = eye(x.spec.shape[-1], batch_shape=x.spec.shape[:-2], dtype=x.dtype)
     return lu_solve(x, order, identity)

@@ -67,19 +67,7 @@ redrawn_dropout_.cases = [case((2, 3), key=(1, 2), offset=3, rate=0.5)]
 def _masked(x: Tensor, shape: tuple[int, ...], position: Position, rate: float) -> Tensor:
     share = 1 - rate
     kept = drawn("bernoulli", position, shape, x._t.device.typed(dtypes.bool_), probability=share)
-    return masked_scale_(x, kept, scale=1 / share if share else 0.0)
-
-
-def dropped(x: Tensor, shape: tuple[int, ...], position: Position, rate: float) -> Tensor:
-    """x / (1 - rate) where the numbers at `position` keep it, else 0; rate in [0, 1].
-
-    `shape` is that of the choice, which broadcasts to the shape of x.
-    """
-    # A kernel draws the mask again in the backward pass: less to read than a mask in memory.
-    if type(position) is tuple and x._t.device.executor is not None and shape == x.spec.shape:
-        key, offset = position
-        return redrawn_dropout_(x, key=key, offset=offset, rate=rate)
-    return _masked(x, shape, position, rate)
+    return masked_scale_(x, kept, scale=1 / share)
 
 
 def _noise_shape(noise_shape: IntsLike | None, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -123,7 +111,12 @@ def _dropout(x: TensorLike, rate: float, noise_shape: IntsLike | None,
     if share == 0:
         return tensor
     shape = _noise_shape(noise_shape, tensor.spec.shape)
-    return dropped(tensor, shape, source(math.prod(shape)), share)
+    position = source(math.prod(shape))
+    # A kernel draws the mask again in the backward pass: less to read than a mask in memory.
+    if type(position) is tuple and tensor._t.device.executor is not None and (
+            shape == tensor.spec.shape):
+        return redrawn_dropout_(tensor, key=position[0], offset=position[1], rate=share)
+    return _masked(tensor, shape, position, share)
 
 
 def stateless_dropout(x: TensorLike, rate: float, seed: TensorLike, rng_alg: object = None,

@@ -9,7 +9,6 @@ from gtape.core import dtypes
 from gtape.core.annotations import IntsLike, TensorLike
 from gtape.core.convert import convert
 from gtape.core.device import Array, ArrayModule
-from gtape.core.dtypes import as_dtype
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case, ints
@@ -242,10 +241,7 @@ def max_pool_with_argmax(input: TensorLike, ksize: IntsLike, strides: IntsLike, 
     y = max_pool_(x, **attrs)
     index = max_pool_index_(x, y, batch=bool(include_batch_in_index), **attrs)
     # Counted in int64 always: a batch may have more than 2**31 numbers.
-    wanted = as_dtype(output_dtype)
-    if wanted is not dtypes.int64:
-        index = cast(index, wanted)
-    return MaxPoolWithArgmax(y, index)
+    return MaxPoolWithArgmax(y, cast(index, output_dtype))
 
 
 @primitive(outputs="best winners", tf_name="Dilation2D")

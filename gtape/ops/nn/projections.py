@@ -164,11 +164,7 @@ def fake_quant_with_min_max_args(inputs: TensorLike, min: float = -6, max: float
 def fake_quant_with_min_max_vars(inputs: TensorLike, min: TensorLike, max: TensorLike,
                                  num_bits: int = 8, narrow_range: bool = False,
                                  name: str | None = None) -> Tensor:
-    """As `fake_quant_with_min_max_args`; `min` and `max` get the gradients of what they cut off.
-
-    Raises:
-        InvalidArgumentError: not float32, or num_bits outside [2, 16].
-    """
+    """As `fake_quant_with_min_max_args`; `min` and `max` get the gradients of what they cut off."""
     return _fake_quant(inputs, min, max, num_bits, narrow_range)
 
 

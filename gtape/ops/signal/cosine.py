@@ -33,18 +33,21 @@ def _like(array: np.ndarray, x: Tensor) -> Tensor:
     return convert(array.astype(wide), None, x._t.device)
 
 
-def _check(name: str, kind: int, n: int | None, axis: int, norm: str | None) -> None:
+def _length(name: str, kind: int, n: int | None, axis: int, norm: str | None) -> int | None:
+    """`n`, the other arguments being what they may be."""
     if not isinstance(kind, int) or kind not in _INVERSE:
         raise ValueError(f"{name}: type must be 1, 2, 3 or 4; got {shown(kind)}")
     if axis != -1:
         raise NotImplementedError(f"{name}: axis must be -1; got "
                                   f"{shown(axis)}. Use tf.transpose first")
-    if n is not None and as_int(n, f"{name}: n") < 1:
+    length = None if n is None else as_int(n, f"{name}: n")
+    if length is not None and length < 1:
         raise ValueError(f"{name}: n must be at least 1; got {n}")
     if norm not in (None, "ortho"):
         raise ValueError(f"{name}: norm must be None or 'ortho'; got {shown(norm)}")
     if kind == 1 and norm == "ortho":
         raise ValueError(f"{name}: type 1 has no norm='ortho'")
+    return length
 
 
 def dct(input: TensorLike, type: int = 2, n: int | None = None, axis: int = -1,
@@ -63,8 +66,7 @@ def dct(input: TensorLike, type: int = 2, n: int | None = None, axis: int = -1,
         ValueError: an unknown type or norm.
         NotImplementedError: another axis than the last.
     """
-    size = None if n is None else as_int(n, "dct: n")
-    _check("dct", type, size, axis, norm)
+    size = _length("dct", type, n, axis, norm)
     x = _real_input("dct", input)
     if not x.ndim:
         raise InvalidArgumentError("dct needs rank 1 or more; got a scalar")
@@ -77,8 +79,8 @@ def idct(input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: 
          name: str | None = None) -> Tensor:
     """The inverse of `dct` of the same type, but for a factor 2N (2(N - 1) for type 1) without
     norm='ortho'. Raises as `dct`."""
-    _check("idct", type, None if n is None else as_int(n, "idct: n"), axis, norm)
-    return dct(input, type=_INVERSE[type], n=n, norm=norm)
+    size = _length("idct", type, n, axis, norm)
+    return dct(input, type=_INVERSE[type], n=size, norm=norm)
 
 
 def _first(x: Tensor, norm: str | None) -> Tensor:
@@ -126,10 +128,6 @@ def _orthonormal(n: int) -> np.ndarray:
     return scale
 
 
-def _reversed(x: Tensor) -> Tensor:
-    return x[..., ::-1]
-
-
 def mdct(signals: TensorLike, frame_length: int,
          window_fn: Callable[..., Tensor] | None = vorbis_window, pad_end: bool = False,
          norm: str | None = None, name: str | None = None) -> Tensor:
@@ -148,12 +146,11 @@ def mdct(signals: TensorLike, frame_length: int,
     # Quarters are folded onto each other.
     if length < 4 or length % 4:
         raise ValueError(f"mdct: frame_length must be a multiple of 4; got {length}")
-    framed = frame(x, length, length // 2, pad_end=pad_end)
-    framed = _weighted(framed, window_fn)
+    framed = _weighted(frame(x, length, length // 2, pad_end=pad_end), window_fn)
     quarter = length // 4
     a, b, c, d = (framed[..., i * quarter:(i + 1) * quarter] for i in range(4))
     # Princen & Bradley: the aliasing of one frame cancels in the sum with its neighbours.
-    folded = concat_(-_reversed(c) - d, a - _reversed(b), axis=framed.ndim - 1)
+    folded = concat_(-c[..., ::-1] - d, a - b[..., ::-1], axis=framed.ndim - 1)
     return dct(folded, type=4, norm=norm)
 
 
@@ -182,7 +179,7 @@ def inverse_mdct(mdcts: TensorLike, window_fn: Callable[..., Tensor] | None = vo
     if norm is None:
         folded = folded * (0.5 / max(half, 1))
     first, second = folded[..., :half // 2], folded[..., half // 2:]
-    frames = concat_(second, -_reversed(second), -_reversed(first), -first, axis=x.ndim - 1)
+    frames = concat_(second, -second[..., ::-1], -first[..., ::-1], -first, axis=x.ndim - 1)
     return overlap_and_add(_weighted(frames, window_fn), half)
 
 
