@@ -7,18 +7,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gtape.core.dtypes import FLOATS
-from gtape.devices.cuda.kernels.indexing import words
+from gtape.devices.cuda.kernels.indexing import BITS, DTYPES, words
 from gtape.devices.cuda.runtime.executor import Executor, Grid, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
+from gtape.opdef.cuda_text import compute_dtype
 
 if TYPE_CHECKING:
     from gtape.core.device import Array
 
-DTYPES = (*FLOATS, "int32", "int64")
-#: Integers are computed as unsigned ones: the same bits, and they wrap around.
-_BITS = {"int32": "uint32", "int64": "uint64"}
 OPERATIONS = {"sum": "Sum", "product": "Product", "logsumexp": "LogAddExp"}
-_COMPUTE = {"float16": "float32", "bfloat16": "float32"}
 _BLOCK = 256
 #: Rows up to this length are scanned by one thread each.
 _SHORT = 16
@@ -47,7 +44,7 @@ def instances() -> Iterator[Kernel]:
     for operation, function in OPERATIONS.items():
         for dtype in FLOATS if operation == "logsumexp" else DTYPES:
             for name in ("scan_rows", "scan_columns"):
-                yield shipped_kernel("cumulative.cu", name, _BITS.get(dtype, dtype), function)
+                yield shipped_kernel("cumulative.cu", name, BITS.get(dtype, dtype), function)
 
 
 def cumulative(gpu: Executor, x: Array, axis: int, operation: str = "sum", *, reverse: bool = False,
@@ -70,7 +67,7 @@ def cumulative(gpu: Executor, x: Array, axis: int, operation: str = "sum", *, re
     outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1:])
     segment = _segment(gpu, outer, n, inner, x.dtype.itemsize)
     scan = ScanGeometry(outer, n, inner, segment, operation, reverse, exclusive)
-    bits = _BITS.get(dtype_name(x.dtype))
+    bits = BITS.get(dtype_name(x.dtype))
     x = gpu.contiguous(x)
     _scan(gpu, x.view(bits) if bits else x, y.view(bits) if bits else y, scan)
     return y
@@ -94,7 +91,7 @@ def _by_rows(n: int, inner: int) -> bool:
 
 
 def _scan(gpu: Executor, x: Array, y: Array, scan: ScanGeometry) -> None:
-    compute = numpy_dtype(_COMPUTE.get(dtype_name(x.dtype), dtype_name(x.dtype)))
+    compute = numpy_dtype(compute_dtype(dtype_name(x.dtype)))
     none = gpu.empty((0,), compute)
     if scan.segments == 1:
         _launch(gpu, x, y, none, none, scan, carried=False, write=True)

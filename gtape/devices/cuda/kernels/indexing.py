@@ -10,8 +10,9 @@ import numpy as np
 
 from gtape.core.dtypes import FLOATS, as_dtype
 from gtape.core.modes import Modes
-from gtape.devices.cuda.runtime.executor import Executor, Grid, numpy_dtype
+from gtape.devices.cuda.runtime.executor import Executor, Grid, numpy_dtype, power_of_two
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
+from gtape.opdef.cuda_text import compute_dtype
 
 if TYPE_CHECKING:
     from gtape.core.device import Array
@@ -42,15 +43,7 @@ def instances() -> Iterator[Kernel]:
 
 def gather(gpu: Executor, table: Any, indices: Any, axis: int = 0) -> Any:
     """y[o, *I, k] = table[o, indices[I], k] with o and k the axes before and after `axis`; zeros
-    where an index is outside the axis.
-
-    Args:
-        table: any dtype.
-        indices: int32 or int64, any shape.
-
-    Returns:
-        table.shape[:axis] + indices.shape + table.shape[axis + 1:], or None for other indices.
-    """
+    where an index is outside the axis. None for indices that are not int32 or int64."""
     if dtype_name(indices.dtype) not in INDICES:
         return None
     shape = table.shape
@@ -70,15 +63,8 @@ def gather(gpu: Executor, table: Any, indices: Any, axis: int = 0) -> Any:
 
 
 def gather_nd(gpu: Executor, params: Array, indices: Array) -> Any:
-    """y[*I, …] = params[indices[I, 0], …, indices[I, depth - 1], …]; zeros where out of range.
-
-    Args:
-        params: any dtype.
-        indices: int32 or int64 [*I, depth].
-
-    Returns:
-        indices.shape[:-1] + params.shape[depth:], or None for other indices.
-    """
+    """y[*I, …] = params[indices[I, 0], …, indices[I, depth - 1], …] for indices [*I, depth]; zeros
+    where out of range. None as in `flat_rows`."""
     depth = indices.shape[-1]
     flat = flat_rows(gpu, indices, params.shape)
     if flat is None:
@@ -113,27 +99,22 @@ def row_geometry(gpu: Executor, rows: int, pieces: int, each: int = 4) -> tuple[
     A lane takes about `each` pieces of a long row: several, where it only moves them, so that
     as many loads are in flight. Blocks along y share long rows where there are few rows.
     """
-    lanes = min(BLOCK, max(min(32, _power(pieces)), _power(-(-pieces // each))))
+    lanes = min(BLOCK, max(min(32, power_of_two(pieces)), power_of_two(-(-pieces // each))))
     across = max(1, min(-(-rows * lanes // BLOCK), gpu.multiprocessors * 32))
     chunks = -(-pieces // (each * lanes))
     along = max(1, min(chunks, -(-gpu.multiprocessors * 8 // across), _MOST_ALONG))
     return (across, along, 1), lanes
 
 
-def _power(count: int) -> int:
-    """The least power of two that is at least `count`."""
-    return 1 << max(0, count - 1).bit_length()
-
-
 DTYPES = (*FLOATS, "int32", "int64")
-#: Integers are added and multiplied as unsigned ones: the same bits, and they wrap around.
-_BITS = {"int32": "uint32", "int64": "uint64"}
+#: Integers are added and multiplied as unsigned ones: the same bits, and they wrap around, which is
+#: undefined for signed ones in C++.
+BITS = {"int32": "uint32", "int64": "uint64"}
 #: What is added by atomics.
-_ATOMIC = ("float32", "float64", *_BITS.values())
+_ATOMIC = ("float32", "float64", *BITS.values())
 REDUCTIONS = {"sum": "Sum", "product": "Product", "max": "Max", "min": "Min"}
 #: What rows of elements of so many bytes are moved as.
 _MOVED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
-_COMPUTE = {"float16": "float32", "bfloat16": "float32"}
 #: Sorted positions that one group of lanes reduces: few where there is little to do.
 _CHUNKS = (32, 16, 8)
 
@@ -175,15 +156,8 @@ def scatter_add(gpu: Executor, x: Any, ids: Any, rows: int,
 
 
 def scatter_nd(gpu: Executor, indices: Array, updates: Array, shape: tuple[int, ...]) -> Any:
-    """Zeros of `shape` with updates[I] added at indices[I]; tuples out of range are dropped.
-
-    Args:
-        indices: int32 or int64 [*I, depth].
-        updates: indices.shape[:-1] + shape[depth:], of a dtype in DTYPES.
-
-    Returns:
-        An array of `shape`, or None for other dtypes.
-    """
+    """Zeros of `shape` with updates[I] added at indices[I]; tuples out of range are dropped. None
+    for updates of a dtype that is not in DTYPES, or as in `flat_rows`."""
     flat = flat_rows(gpu, indices, shape) if dtype_name(updates.dtype) in DTYPES else None
     if flat is None:
         return None
@@ -270,7 +244,7 @@ def _reduce_sorted(gpu: Executor, x: Any, ids: Any, y: Any, function: str) -> No
     chunk = next((c for c in _CHUNKS if count * pieces // c >= gpu.multiprocessors * 1024),
                  _CHUNKS[-1])
     chunks = -(-count // chunk)
-    partial = gpu.empty((chunks, 2, inner), numpy_dtype(_COMPUTE.get(name, name)))
+    partial = gpu.empty((chunks, 2, inner), numpy_dtype(compute_dtype(name)))
     grid, lanes = row_geometry(gpu, chunks, pieces, each=1)
     gpu.launch(shipped_kernel("scatter.cu", "segment_reduce", name, function), grid, (BLOCK, 1, 1),
                (x, order, ranked, y, partial, rows, count, inner, chunk, lanes))
@@ -282,7 +256,7 @@ def _reduce_sorted(gpu: Executor, x: Any, ids: Any, y: Any, function: str) -> No
 
 def _computed(dtype: str, reduction: str) -> str:
     """The dtype as which a reduction takes arrays of `dtype`."""
-    return _BITS.get(dtype, dtype) if reduction in ("sum", "product") else dtype
+    return BITS.get(dtype, dtype) if reduction in ("sum", "product") else dtype
 
 
 def _as(array: Any, dtype: str) -> Any:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gtape.devices.cuda.runtime.executor import Executor, Grid
+from gtape.devices.cuda.runtime.executor import Executor, Grid, power_of_two
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Tiles(NamedTuple):
 def _tiles(gpu: Executor, rows: int, cols: int, dtype: str) -> Tiles:
     """As many chunks as fill the device, and no more than leave each walker a few rows."""
     vectors = -(-cols // _width(dtype))
-    lanes = min(32, 1 << max(0, vectors - 1).bit_length())
+    lanes = min(32, power_of_two(vectors))
     across = -(-vectors // lanes)
     wanted = gpu.multiprocessors * _BLOCKS_PER_MULTIPROCESSOR // max(across, 1)
     most = -(-rows // (_THREADS // lanes * 4))
@@ -249,7 +249,7 @@ def _geometry(cols: int, dtype: str, direction: str) -> NormGeometry | None:
     for held in _INSTANCES[direction][dtype]:
         threads = -(-cols // (held.pieces * _width(dtype)))
         if threads <= 32:
-            return NormGeometry(held, 1 << max(0, threads - 1).bit_length(), _GROUPED_THREADS)
+            return NormGeometry(held, power_of_two(threads), _GROUPED_THREADS)
         if threads <= held.threads:
             group = -(-threads // 32) * 32
             return NormGeometry(held, group, group)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,22 +99,15 @@ def uniform_int(gpu: Executor, key: Key, offset: int, shape: Sequence[int], dtyp
 
 
 def normal(gpu: Executor, key: Key, offset: int, shape: Sequence[int], dtype: np.dtype,
-           mean: float = 0.0, stddev: float = 1.0) -> Any:
+           mean: float = 0.0, stddev: float = 1.0, *, name: str = "normal") -> Any:
     """Normal values; None for another dtype than those of FLOATS."""
-    return _normal_like(gpu, "normal", key, offset, shape, dtype, mean, stddev)
-
-
-def truncated_normal(gpu: Executor, key: Key, offset: int, shape: Sequence[int], dtype: Any,
-                     mean: float = 0.0, stddev: float = 1.0) -> Any:
-    """Normal values within two deviations; None for another dtype than those of FLOATS."""
-    return _normal_like(gpu, "truncated_normal", key, offset, shape, dtype, mean, stddev)
-
-
-def _normal_like(gpu: Executor, name: str, key: Key, offset: int, shape: Sequence[int],
-                 dtype: np.dtype, mean: float, stddev: float) -> Any:
     if np.dtype(dtype).name not in FLOATS:
         return None
     return _filled(gpu, name, shape, dtype, key, offset, float(mean), float(stddev))
+
+
+#: Normal values within two deviations.
+truncated_normal = partial(normal, name="truncated_normal")
 
 
 def bernoulli(gpu: Executor, key: Key, offset: int, shape: Sequence[int],

@@ -11,7 +11,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from gtape.devices.cuda.runtime.executor import Executor, Grid
+from gtape.devices.cuda.runtime.executor import Executor, Grid, power_of_two
 
 #: Threads of a block: REDUCE_THREADS of kernels/reduce.cuh.
 THREADS = 256
@@ -121,9 +121,9 @@ def _rows(form: Form, width: int, multiprocessors: int, cut: bool) -> Stage:
     """Few lanes for short rows, so that each has loads in flight; a block for long ones; several
     blocks for a long row where the rows are too few to fill the device."""
     vectors = -(-form.reduced // width)
-    lanes = max(min(4, _power(vectors)), _power(-(-vectors // 4)))
+    lanes = max(min(4, power_of_two(vectors)), power_of_two(-(-vectors // 4)))
     if lanes > 32:
-        lanes = min(THREADS, max(32, _power(-(-vectors // 8))))
+        lanes = min(THREADS, max(32, power_of_two(-(-vectors // 8))))
     parts = 1
     # Parts need a second launch. They pay only where rows alone leave multiprocessors idle, and
     # where a part still has four vectors for each of its threads.
@@ -132,7 +132,7 @@ def _rows(form: Form, width: int, multiprocessors: int, cut: bool) -> Stage:
     # Whole vectors in every part but the last, so that each begins where a wide load may.
     part_length = -(-form.reduced // (parts * 8 * width)) * 8 * width if parts > 1 else form.reduced
     parts = -(-form.reduced // part_length)
-    block = max(32, min(THREADS, _power(form.outer) * lanes))
+    block = max(32, min(THREADS, power_of_two(form.outer) * lanes))
     blocks = -(-form.outer * lanes // block)
     return Stage("rows", form, width, lanes, parts, part_length,
                  (min(blocks, multiprocessors * _WAVES), parts, 1), (block, 1, 1))
@@ -143,13 +143,13 @@ def columns(form: Form, width: int, multiprocessors: int, cut: bool) -> Stage:
     they are many; else several threads share a column, and then several blocks."""
     across = form.inner // width if form.inner % width == 0 else form.inner
     count = form.outer * across
-    lanes = min(32, _power(count))
+    lanes = min(32, power_of_two(count))
     # 1024 threads on each multiprocessor have loads enough in flight; half of the column at most,
     # so that each thread has two elements and the tree is not all there is.
-    depth = min(_power(-(-multiprocessors * 1024 // count)), max(1, _power(form.reduced) // 2),
-                THREADS // lanes)
+    depth = min(power_of_two(-(-multiprocessors * 1024 // count)),
+                max(1, power_of_two(form.reduced) // 2), THREADS // lanes)
     depth = max(depth, 32 // lanes)
-    lanes = min(THREADS // depth, _power(count))
+    lanes = min(THREADS // depth, power_of_two(count))
     tiles = -(-count // lanes)
     room = 4 * multiprocessors // tiles
     parts = max(1, min(room, form.reduced // (depth * 16))) if cut and room > 1 else 1
@@ -157,8 +157,3 @@ def columns(form: Form, width: int, multiprocessors: int, cut: bool) -> Stage:
     parts = -(-form.reduced // part_length)
     return Stage("columns", form, width, lanes, parts, part_length,
                  (min(tiles, multiprocessors * _WAVES), parts, 1), (lanes * depth, 1, 1))
-
-
-def _power(n: int) -> int:
-    """The least power of two that is no less than n."""
-    return 1 << max(0, n - 1).bit_length()

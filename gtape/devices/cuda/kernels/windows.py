@@ -13,6 +13,7 @@ from gtape.devices.cuda.gemm import contractions
 from gtape.devices.cuda.runtime.executor import Executor, numpy_dtype
 from gtape.devices.cuda.runtime.kernel import Kernel, dtype_name, shipped_kernel
 from gtape.numerics.windows import Pads, out_sizes
+from gtape.opdef.cuda_text import compute_dtype
 
 if TYPE_CHECKING:
     from gtape.core.device import Array
@@ -145,7 +146,6 @@ def _outputs(shape: Sizes, over: Axes) -> tuple[int, ...]:
 
 
 # ---------------------------------------------------------------- convolution
-_COMPUTE = {"float16": "float32", "bfloat16": "float32"}
 #: The side of a tile of results, for G = 1.
 _SIDE = 64
 #: Positions that a block sums over at least before they are split further.
@@ -181,11 +181,8 @@ def convolve(gpu: Executor, x: Any, filters: Any, strides: Sizes, dilations: Siz
 
 def input_gradient(gpu: Executor, g: Any, filters: Any, shape: Sizes, strides: Sizes,
                    dilations: Sizes, pads: Pads, groups: int = 1) -> Any:
-    """The adjoint of `convolve` in x: g [N, *out, F] -> an array of `shape` [N, *in, C].
-
-    Returns:
-        An array like g of `shape`; None for what is not served.
-    """
+    """The adjoint of `convolve` in x: g [N, *out, F] -> an array of `shape` [N, *in, C]. None for
+    what is not served."""
     if contractions.is_pointwise(filters.shape[:-2], strides, pads, groups):
         product = contractions.input_gradient(gpu, g, filters)
         if product is not None:
@@ -232,9 +229,9 @@ def filter_gradient(gpu: Executor, x: Any, g: Any, size: Sizes, strides: Sizes, 
     if max(grid[1], groups * splits) > _LIMIT:
         return None
     gradient = gpu.empty(shape, x.dtype)
-    direct = splits == 1 and name not in _COMPUTE
+    direct = splits == 1 and name == compute_dtype(name)
     partial = gradient if direct else gpu.empty((splits, *shape),
-                                                numpy_dtype(_COMPUTE.get(name, name)))
+                                                numpy_dtype(compute_dtype(name)))
     kernel = shipped_kernel("convolution_filter.cu", "filter_gradient", name, *tile)
     gpu.launch(kernel, (*grid, groups * splits), (_BLOCK, 1, 1),
                (gpu.contiguous(x), gpu.contiguous(g), partial, x.shape[0], channels, features,

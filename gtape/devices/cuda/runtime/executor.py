@@ -104,3 +104,8 @@ class Executor:
 def numpy_dtype(name: str) -> np.dtype:
     """The NumPy dtype of a dtype's name, bfloat16 too."""
     return np.dtype(require_usable(as_dtype(name)).as_numpy_dtype)
+
+
+def power_of_two(count: int) -> int:
+    """The least power of two that is at least `count`."""
+    return 1 << max(0, count - 1).bit_length()
