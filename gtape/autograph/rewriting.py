@@ -248,8 +248,8 @@ class _Statements:
         return [made for node in stmts for made in self._statement(node)]
 
     def _statement(self, node: ast.stmt) -> Sequence[ast.stmt]:
-        if kept(node):
-            return [self._kept(node)]
+        if kept(node):  # it stays Python, with all that is in it, but for its expressions
+            return [self._expressions.convert(node)]
         if isinstance(node, ast.If):
             return self._inline(node) if static(node.test) else self._if(node)
         if isinstance(node, ast.While):
@@ -265,10 +265,6 @@ class _Statements:
         if isinstance(node, (ast.AsyncFunctionDef, ast.ClassDef)):
             return [node]
         return self._inline(node) if blocks(node) else [self._expressions.convert(node)]
-
-    def _kept(self, node: ast.stmt) -> ast.stmt:
-        """A statement that stays Python, with all that is in it, but for its expressions."""
-        return self._expressions.convert(node)
 
     def _inline(self, node: ast.stmt) -> list[ast.stmt]:
         """A compound statement that stays Python, with its blocks converted."""

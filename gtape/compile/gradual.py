@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gtape.compile.compile_cost import compiling_seconds, numpy_seconds
 from gtape.compile.cpp.program import prepare
 from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
-from gtape.compile.launches.interpreter import never
+from gtape.compile.launches import never
 from gtape.compile.numpy.program import NumpyProgram
 from gtape.devices.cpu import options
 from gtape.devices.cpu.cores import leaving_a_core

@@ -11,7 +11,7 @@ import pytest
 import gtape as tf
 from gtape.compile.cpp.program import compile_closed
 from gtape.compile.frontend.closed_graph import ClosedGraph, trace_closed
-from gtape.compile.launches.interpreter import InterpretedProgram
+from gtape.compile.launches import InterpretedProgram
 from gtape.core.tensor import Tensor
 from gtape.trace.tracer import Tracer, check
 

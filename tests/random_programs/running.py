@@ -17,7 +17,7 @@ import gtape as tf
 from gtape.autograph import convert
 from gtape.compile.cpp.program import compile_closed
 from gtape.compile.frontend.closed_graph import trace_closed
-from gtape.compile.launches.interpreter import InterpretedProgram
+from gtape.compile.launches import InterpretedProgram
 from gtape.core.errors import NotTraceableError
 from gtape.trace.tracer import Tracer, check
 

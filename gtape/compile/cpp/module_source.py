@@ -252,8 +252,7 @@ def _assembled(program: _Program, pieces: list[list[str]], slots: Slots, release
 
 def _entry(index: int, slots: Slots, releases: bool) -> list[str]:
     """The function that Python calls: the first takes the arrays of arguments and results."""
-    name = f"gtape_segment{index}"
-    head = (f"GTAPE_EXPORT void* {name}(void* self, void* const* given, long count) {{")
+    head = f"GTAPE_EXPORT void* gtape_segment{index}(void* self, void* const* given, long count) {{"
     lines = [head, "    char** P = (char**)((ArrayObject*)self)->data;",
              "    const Python& python = *(const Python*)P;"]
     if index == 0:

@@ -20,7 +20,7 @@ from gtape.compile.frontend.closed_graph import ClosedGraph, CompiledProgram
 from gtape.compile.ir.lower import lower
 from gtape.compile.ir.nodes import Hosted, IrNode, LibraryCall, Product, Value
 from gtape.compile.ir.sparse_updates import sparse_reads, sparse_updates
-from gtape.compile.launches.interpreter import InterpretedProgram, why_not
+from gtape.compile.launches import InterpretedProgram, why_not
 from gtape.compile.numpy.program import NumpyProgram, on_host
 from gtape.compile.schedule.plan import MemoryPlan, nbytes, numpy_dtype
 from gtape.core import buffers

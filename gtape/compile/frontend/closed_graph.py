@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gtape.autodiff.backward import lookup
@@ -35,18 +36,8 @@ class ClosedGraph:
     `structure` is the result with a number in place of every tensor, None left as it is.
     """
 
-    __slots__ = (
-        "arguments",
-        "borrowed",
-        "captured",
-        "created",
-        "graph",
-        "results",
-        "shared",
-        "states",
-        "structure",
-        "written",
-    )
+    __slots__ = ("arguments", "borrowed", "captured", "created", "graph", "results", "shared",
+                 "states", "structure", "written")
 
     def __init__(self, arguments: Sequence[SymbolicTensor], tracer: Tracer,
                  results: Sequence[Tensor], structure: object) -> None:
@@ -150,15 +141,14 @@ def _refuse(records: Sequence[Any]) -> None:
                 f"a gradient with tf.RegisterGradient('{op.tf_name}')")
 
 
+# No NamedTuple, which `nest` would take apart.
+@dataclass(eq=False, slots=True)
 class _Composite:
     """The place of a composite in a structure."""
 
-    __slots__ = ("frame", "kind", "parts")
-
-    def __init__(self, kind: type[CompositeTensor], frame: object, parts: list[int]) -> None:
-        self.kind = kind
-        self.frame = frame
-        self.parts = parts
+    kind: type[CompositeTensor]
+    frame: object
+    parts: list[int]
 
 
 def _rebuilt(at: object, results: Sequence[object]) -> Any:

@@ -239,7 +239,7 @@ class Backward:
         nodes, read = live_nodes((*joint.nodes, *walk.nodes), outputs, known=given)
         inputs = [v for key, v in given.items() if key in read]
         self._reads = [places[id(v)] for v in inputs]
-        self._run = _entry(pure(inputs, nodes, outputs, shared)) if outputs else _nothing
+        self._run = _entry(pure(inputs, nodes, outputs, shared)) if outputs else tuple
         self._parts = [_placed(part, places) for part in walk.parts]
 
     def __call__(self, held: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Any]:
@@ -249,10 +249,6 @@ class Backward:
             every = (*given, *self._run(*[given[i] for i in self._reads]))
         return [part if part is None else every[part] if type(part) is int else
                 IndexedSlices(every[part[0]], every[part[1]], part[2]) for part in self._parts]
-
-
-def _nothing() -> tuple[()]:
-    return ()
 
 
 def _placed(part: Any, places: dict[int, int]) -> Any:

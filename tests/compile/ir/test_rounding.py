@@ -11,7 +11,7 @@ import pytest
 
 import gtape as tf
 from gtape.compile.cpp.program import NativeProgram, compile_closed
-from gtape.compile.launches.interpreter import InterpretedProgram
+from gtape.compile.launches import InterpretedProgram
 from gtape.compile.numpy.program import NumpyProgram
 from gtape.core.convert import convert
 from tests.compile import test_random_graphs as random_graphs

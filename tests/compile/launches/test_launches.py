@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtape as tf
-from gtape.compile.launches.launches import launches
+from gtape.compile.launches import launches
 
 _SHAPES = [(4, 5), (4, 5), (5,), (4, 1), (), (1, 1), (2, 3)]
 

@@ -1,1 +1,0 @@
-"""Graphs for devices that launch kernels, and graphs run node by node."""
