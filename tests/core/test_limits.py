@@ -81,9 +81,12 @@ def test_memory_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         raise MemoryError("no room")
 
     x, one = tf.ones([3]), tf.constant(1, tf.int32)
-    monkeypatch.setattr(np, "tile", full)
-    with pytest.raises(_Full, match=r"tile: .*float32\[6\]"):
-        tf.tile(x, [2])
+    monkeypatch.setattr(np, "sort", full)
+    with pytest.raises(_Full, match=r"sort: .*float32\[3\]"):
+        tf.sort(x)
+    for make in (lambda: tf.tile(x, [2 ** 61]), lambda: tf.repeat(x, 2 ** 61)):
+        with pytest.raises(_Full, match=r"(tile|repeat): .*memory"):
+            make()
     monkeypatch.setattr(np, "add", full)
     with pytest.raises(_Full, match=r"add: .*int32\[\]"):
         tf.add(one, one)

@@ -11,7 +11,7 @@ from gtape.core.device import Array, ArrayModule, at_home
 from gtape.core.errors import InvalidArgumentError
 from gtape.core.formatting import shown
 from gtape.core.op import case
-from gtape.core.spec import Spec, normal_axes
+from gtape.core.spec import Spec, check_size, normal_axes
 from gtape.core.tensor import Tensor
 from gtape.opdef.composite import composite
 from gtape.opdef.primitive import primitive
@@ -55,6 +55,8 @@ def tile(input: TensorLike, multiples: IntsLike, name: str | None = None) -> Ten
     if len(counts) != x.ndim or any(m < 0 for m in counts):
         raise InvalidArgumentError(f"tile: multiples must hold {x.ndim} numbers >= 0, one for each "
                                    f"axis of {x.spec}; got {list(counts)}")
+    # By its own name: what cannot be would else be refused as a broadcast.
+    check_size("tile", x.spec.reshaped(tuple(n * m for n, m in zip(x.spec.shape, counts))))
     return tile_(x, multiples=counts)
 
 
@@ -98,7 +100,9 @@ def repeat(input: TensorLike, repeats: IntsLike, axis: IntsLike | None = None,
                                    f"got {shown(times)}")
     # A vector of one number repeats all slices as often, as in NumPy.
     if times.size == 1:
-        return repeat_(x, repeats=int(times.reshape(-1)[0]), axis=at)
+        count, shape = int(times.reshape(-1)[0]), x.spec.shape
+        check_size("repeat", x.spec.reshaped((*shape[:at], shape[at] * count, *shape[at + 1:])))
+        return repeat_(x, repeats=count, axis=at)
     length = x.spec.shape[at]
     if times.size != length:
         raise InvalidArgumentError(f"repeat: axis {at} of {x.spec} has {length} slices; got "
