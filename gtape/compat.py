@@ -32,12 +32,8 @@ def as_bytes(bytes_or_text: object, encoding: str = "utf-8") -> bytes:
 
 
 def as_text(bytes_or_text: TensorLike, encoding: str = "utf-8") -> str:
-    """Bytes as a str; a str as it is.
-
-    Raises:
-        TypeError: it is neither.
-        UnicodeDecodeError: the bytes are no text of this encoding.
-    """
+    """Bytes as a str; a str as it is. Raises TypeError: it is neither; UnicodeDecodeError: the
+    bytes are no text of this encoding."""
     if isinstance(bytes_or_text, str):
         return bytes_or_text
     if isinstance(bytes_or_text, bytes):

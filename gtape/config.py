@@ -117,11 +117,8 @@ def get_memory_growth(device: PhysicalDevice) -> bool:
 
 
 def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
-    """Take memory of a device as it is needed, which gtape does anyway.
-
-    Raises:
-        UnimplementedError: `enable` is False.
-    """
+    """Take memory of a device as it is needed, which gtape does anyway. Raises UnimplementedError:
+    `enable` is False."""
     # Refused and not passed over: such a program counts on the memory being reserved.
     if not enable:
         raise UnimplementedError("set_memory_growth: gtape takes the memory of a GPU as it is "
@@ -135,19 +132,14 @@ def get_soft_device_placement() -> bool:
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Ask for operations to run elsewhere where their device cannot.
-
-    Every operation of gtape runs where its tensors are, on every device, so there is nothing to
-    move: both values leave programs as they are.
-    """
+    """Ask for operations to run elsewhere where their device cannot. Every operation of gtape runs
+    where its tensors are, on every device, so there is nothing to move: both values leave programs
+    as they are."""
 
 
 def get_memory_info(device: str) -> dict[str, int]:
-    """Bytes in use on a device: at least 'current' and 'peak'.
-
-    Raises:
-        InvalidArgumentError: there is no such device.
-    """
+    """Bytes in use on a device: at least 'current' and 'peak'. Raises InvalidArgumentError: there
+    is no such device."""
     found = device_named(device)
     return host_memory() if found.is_host else gpu_memory(found)
 
@@ -159,11 +151,8 @@ def get_device_details(device: PhysicalDevice) -> dict[str, str]:
 
 
 def get_utilization(device: str) -> dict[str, float]:
-    """Percent busy, temperature and power of a GPU, through NVML.
-
-    Raises:
-        UnavailableError: the CPU was asked for, or nvidia-ml-py is missing.
-    """
+    """Percent busy, temperature and power of a GPU, through NVML. Raises UnavailableError: the CPU
+    was asked for, or nvidia-ml-py is missing."""
     return utilization(device_named(device))
 
 

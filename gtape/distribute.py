@@ -108,11 +108,8 @@ class ReplicaContext:
         return convert(0, int32)
 
     def all_reduce(self, reduce_op: ReduceOp, value: TensorLike, options: object = None) -> Any:
-        """`value`, a nest of tensors: the sum, or mean, over one replica.
-
-        Raises:
-            ValueError: `reduce_op` is neither SUM nor MEAN, or a value cannot be a tensor.
-        """
+        """`value`, a nest of tensors: the sum, or mean, over one replica. Raises ValueError:
+        `reduce_op` is neither SUM nor MEAN, or a value cannot be a tensor."""
         _reduce_op(reduce_op)
         return nest.map_structure(_value, value)
 
@@ -237,11 +234,8 @@ class Strategy:
 
     @contextmanager
     def scope(self) -> Iterator[Strategy]:
-        """A block in which this is the strategy of the program, in cross-replica context.
-
-        Raises:
-            RuntimeError: it is inside another strategy's scope, or in a replica.
-        """
+        """A block in which this is the strategy of the program, in cross-replica context. Raises
+        RuntimeError: it is inside another strategy's scope, or in a replica."""
         self._check_unmixed()
         _require_cross_replica()
         with _within(self, None):
@@ -255,12 +249,8 @@ class Strategy:
 
     def run(self, fn: Callable[..., object], args: TensorLike = (), kwargs: Any = None,
             options: object = None) -> Any:
-        """`fn(*args, **kwargs)` in the replica, and its results as they are.
-
-        Raises:
-            ValueError: `args` is no list or tuple.
-            RuntimeError: it is called in a replica.
-        """
+        """`fn(*args, **kwargs)` in the replica, and its results as they are. Raises ValueError:
+        `args` is no list or tuple; RuntimeError: it is called in a replica."""
         # A tensor would be taken apart into its rows.
         if not isinstance(args, (list, tuple)):
             raise ValueError(f"strategy.run: args must be a list or tuple of the arguments; got "
@@ -436,11 +426,8 @@ def in_cross_replica_context() -> bool:
 
 
 def experimental_set_strategy(strategy: Strategy | None) -> None:
-    """Make `strategy` that of the whole program, as if in its scope; None for the usual one.
-
-    Raises:
-        RuntimeError: it is called inside the scope of a strategy.
-    """
+    """Make `strategy` that of the whole program, as if in its scope; None for the usual one. Raises
+    RuntimeError: it is called inside the scope of a strategy."""
     if _entered.get() is not None:
         raise RuntimeError("experimental_set_strategy: it must not be called inside the scope of a "
                            "strategy; leave that first")

@@ -76,12 +76,9 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 def from_array(array: Any) -> Tensor:
     """A tensor that shares memory with a NumPy array, a CuPy array, or an object with
-    `__cuda_array_interface__`. The owner must not write to it while the tensor is in use.
-
-    Raises:
-        InvalidArgumentError: it is none of these, its memory is on a GPU that gtape cannot use,
-            or it holds no numbers in native byte order.
-    """
+    `__cuda_array_interface__`. The owner must not write to it while the tensor is in use. Raises
+    InvalidArgumentError: it is none of these, its memory is on a GPU that gtape cannot use, or it
+    holds no numbers in native byte order."""
     if isinstance(array, np.ndarray):
         array_type = CPU.type_of(array.dtype)
         # Ops would read bytes in the other order as other numbers.

@@ -60,11 +60,8 @@ class KeyValueTensorInitializer(KeyedValues):
 
     def initialize(self, table: LookupTable) -> None:
         """Fill `table`, which forgets what was in it; a StaticHashTable that is full stays so.
-
-        Raises:
-            TypeError: it is no table of these dtypes.
-            FailedPreconditionError: a key has two values, for a StaticHashTable.
-        """
+        Raises TypeError: it is no table of these dtypes; FailedPreconditionError: a key has two
+        values, for a StaticHashTable."""
         full = fillable(table, self)
         keys, values = self._keys.spec, self._values.spec
         if keys.shape != values.shape or 0 in keys.shape:
@@ -184,12 +181,8 @@ def _offset(value: int) -> int:
 
 
 def _column(what: str, given: int, dtype: DType) -> int:
-    """The `{what}_index` of a line: a column, or one of TextFileIndex.
-
-    Raises:
-        TypeError: it is no integer.
-        ValueError: it is below these, or `dtype` does not fit it.
-    """
+    """The `{what}_index` of a line: a column, or one of TextFileIndex. Raises TypeError: it is no
+    integer; ValueError: it is below these, or `dtype` does not fit it."""
     index = as_int(given, f"TextFileInitializer: {what}_index")
     if index < TextFileIndex.WHOLE_LINE:
         raise ValueError(f"TextFileInitializer: {what}_index must be a column, or LINE_NUMBER or "

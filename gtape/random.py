@@ -49,11 +49,8 @@ def __getattr__(name: str) -> Any:
 
 def normal(shape: IntsLike, mean: TensorLike = 0.0, stddev: TensorLike = 1.0,
            dtype: DTypeLike = _FLOAT, seed: int | None = None, name: str | None = None) -> Tensor:
-    """mean + stddev · standard normal values; differentiable in mean and stddev.
-
-    Raises:
-        InvalidArgumentError: negative lengths. TypeError: not a real floating dtype.
-    """
+    """mean + stddev · standard normal values; differentiable in mean and stddev. Raises
+    InvalidArgumentError: negative lengths. TypeError: not a real floating dtype."""
     return _ops.normal(_ops.stream(seed), shape, mean, stddev, dtype)
 
 
@@ -66,12 +63,8 @@ def truncated_normal(shape: IntsLike, mean: float = 0.0, stddev: float = 1.0,
 
 def uniform(shape: IntsLike, minval: float = 0, maxval: TensorLike | None = None,
             dtype: DTypeLike = _FLOAT, seed: int | None = None, name: str | None = None) -> Tensor:
-    """Values in [minval, maxval), by default [0, 1); integers need maxval.
-
-    Raises:
-        ValueError: integers without maxval.
-        InvalidArgumentError: integers with minval >= maxval.
-    """
+    """Values in [minval, maxval), by default [0, 1); integers need maxval. Raises ValueError:
+    integers without maxval; InvalidArgumentError: integers with minval >= maxval."""
     return _ops.uniform(_ops.stream(seed), shape, minval, maxval, dtype)
 
 
@@ -90,10 +83,7 @@ def poisson(shape: IntsLike, lam: TensorLike, dtype: DTypeLike = _FLOAT, seed: i
 def categorical(logits: TensorLike, num_samples: SupportsIndex, dtype: DTypeLike | None = None,
                 seed: int | None = None, name: str | None = None) -> Tensor:
     """[batch, num_samples] class numbers, of probability softmax(logits). Not differentiable.
-
-    Raises:
-        InvalidArgumentError: logits are no matrix of floats.
-    """
+    Raises InvalidArgumentError: logits are no matrix of floats."""
     return _ops.categorical(_ops.stream(seed), logits, num_samples, dtype)
 
 
@@ -134,10 +124,7 @@ def stateless_uniform(shape: IntsLike, seed: TensorLike, minval: TensorLike | No
                       maxval: TensorLike | None = None, dtype: object = _FLOAT,
                       name: str | None = None, alg: str = "auto_select") -> Tensor:
     """`uniform` as a pure function of `seed`; integers with minval=None cover their whole range.
-
-    Raises:
-        ValueError: integers with one bound alone.
-    """
+    Raises ValueError: integers with one bound alone."""
     source = _ops.stateless("stateless_uniform", seed)
     # The whole range of a dtype has no maxval: that would be one more than the largest value.
     if minval is None and maxval is None and _dtypes.as_dtype(dtype).is_integer:
@@ -147,11 +134,8 @@ def stateless_uniform(shape: IntsLike, seed: TensorLike, minval: TensorLike | No
 
 def stateless_gamma(shape: Any, seed: Any, alpha: object, beta: Any = None,
                     dtype: DTypeLike = _FLOAT, name: str | None = None) -> Tensor:
-    """Gamma values as a pure function of `seed`; `shape` ends with that of the parameters.
-
-    Raises:
-        InvalidArgumentError: it does not.
-    """
+    """Gamma values as a pure function of `seed`; `shape` ends with that of the parameters. Raises
+    InvalidArgumentError: it does not."""
     wanted = _dtypes.as_dtype(dtype)
     # TensorFlow: here `shape` is that of the result, above it comes before the parameters'.
     a = broadcast_to(_ops.convert(alpha, wanted), shape)

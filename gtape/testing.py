@@ -121,11 +121,8 @@ def directional(fn: Callable[[Sequence[Tensor]], Tensor], arrays: Sequence[np.nd
 
 def check_gradient(op: Any, case: Case, dtype: str = "float64", order: int = 2,
                    seed: int = 0, rtol: float = 1e-6) -> None:
-    """Compare the tape's derivative of `op` with central differences, to `order`.
-
-    Raises:
-        GradientMismatch: they differ.
-    """
+    """Compare the tape's derivative of `op` with central differences, to `order`. Raises
+    GradientMismatch: they differ."""
     if op.nondifferentiable or not op.has_gradient:
         return
     arrays = draw(case, dtype, seed)
@@ -203,11 +200,8 @@ def _same(a: Tensor, b: Tensor) -> None:
 
 
 def check_trace(op: Op, case: Case, dtype: str = "float32", seed: int = 0) -> None:
-    """Compare the op run eagerly with its trace replayed.
-
-    Raises:
-        AssertionError: they differ, or the trace infers other specs than came out.
-    """
+    """Compare the op run eagerly with its trace replayed. Raises AssertionError: they differ, or
+    the trace infers other specs than came out."""
     tensors = [convert(a) for a in draw(case, dtype, seed)]
     eager = call(op, tensors, case)
     graph = trace(lambda *xs: tuple(call(op, xs, case)), [t.spec for t in tensors])

@@ -274,10 +274,8 @@ class TrainingRecord(PythonState):
 
 def write(model: GPT, text: Text, start: str, length: int, *, temperature: float = 0.8,
           top_k: int = 20, seed: int = 0, eager: bool = False) -> str:
-    """`start` and `length` characters drawn from the model's probabilities.
-
-    Logits are divided by `temperature`; only the `top_k` likeliest characters can be drawn.
-    """
+    """`start` and `length` characters drawn from the model's probabilities. Logits are divided by
+    `temperature`; only the `top_k` likeliest characters can be drawn."""
     context = model.size.context
     kept = min(top_k, len(text.characters))
 

@@ -175,11 +175,8 @@ def parse_example(serialized: TensorLike, features: dict[str, object], example_n
 
 def parse_single_example(serialized: TensorLike, features: dict[str, object],
                          example_names: object = None, name: str | None = None) -> dict[str, Any]:
-    """The features of one serialized Example, a scalar, as tensors by name.
-
-    Raises:
-        InvalidArgumentError, ValueError: as `parse_example`.
-    """
+    """The features of one serialized Example, a scalar, as tensors by name. Raises
+    InvalidArgumentError, ValueError: as `parse_example`."""
     wanted = checked(features, _KINDS)
     example = as_strings(serialized, "parse_single_example")
     if example.ndim:
@@ -414,11 +411,8 @@ def parse_single_sequence_example(serialized: bytes, context_features: object = 
                                   sequence_features: object = None, example_name: object = None,
                                   name: str | None = None) -> tuple[dict, dict]:
     """The features of one serialized SequenceExample, a scalar: of its context, and of its steps
-    [steps, …], each by name.
-
-    Raises:
-        InvalidArgumentError, ValueError: as `parse_sequence_example`.
-    """
+    [steps, …], each by name. Raises InvalidArgumentError, ValueError: as
+    `parse_sequence_example`."""
     given = as_strings(serialized, "parse_single_sequence_example")
     if given.ndim:
         raise ValueError(f"parse_single_sequence_example takes a scalar of strings; got "

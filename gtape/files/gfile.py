@@ -99,11 +99,8 @@ class GFile:
             self._opened("writing").write(content)
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
-        """Go to a byte: from the beginning (`whence` 0), from here (1) or from the end (2).
-
-        Raises:
-            TypeError: no offset.
-        """
+        """Go to a byte: from the beginning (`whence` 0), from here (1) or from the end (2). Raises
+        TypeError: no offset."""
         place = position if offset is None else offset
         if place is None:
             raise TypeError("seek(): offset argument required")
@@ -191,11 +188,8 @@ def isdir(path: str) -> bool:
 
 
 def listdir(path: str) -> list[str]:
-    """The names of the files and folders in a folder, in order.
-
-    Raises:
-        NotFoundError: there is no such folder.
-    """
+    """The names of the files and folders in a folder, in order. Raises NotFoundError: there is no
+    such folder."""
     folder = local(path)
     if not os.path.isdir(folder):
         raise NotFoundError(f"Could not find directory {folder}")
@@ -214,21 +208,14 @@ def glob(pattern: Any) -> list[str]:
 
 
 def mkdir(path: str) -> None:
-    """Make a folder in one that is there; one that is there already stays.
-
-    Raises:
-        NotFoundError: the folder around it is missing.
-        FailedPreconditionError: a file is in its place.
-    """
+    """Make a folder in one that is there; one that is there already stays. Raises NotFoundError:
+    the folder around it is missing; FailedPreconditionError: a file is in its place."""
     _make(local(path), os.mkdir)
 
 
 def makedirs(path: str) -> None:
-    """Make a folder with those around it; what is there already stays.
-
-    Raises:
-        FailedPreconditionError: a file is in its place.
-    """
+    """Make a folder with those around it; what is there already stays. Raises
+    FailedPreconditionError: a file is in its place."""
     _make(local(path), os.makedirs)
 
 
@@ -243,12 +230,8 @@ def _make(path: str, make: Callable[[str], None]) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file.
-
-    Raises:
-        NotFoundError: there is none.
-        FailedPreconditionError: it is a folder; `rmtree` removes folders.
-    """
+    """Remove a file. Raises NotFoundError: there is none; FailedPreconditionError: it is a folder;
+    `rmtree` removes folders."""
     name = local(path)
     # A link to a folder is removed as a file is, and the folder stays.
     if os.path.isdir(name) and not os.path.islink(name):
@@ -258,11 +241,7 @@ def remove(path: str) -> None:
 
 
 def rmtree(path: str) -> None:
-    """Remove a folder with all that is in it, or a file.
-
-    Raises:
-        NotFoundError: there is neither.
-    """
+    """Remove a folder with all that is in it, or a file. Raises NotFoundError: there is neither."""
     name = local(path)
     if not os.path.lexists(name):
         raise NotFoundError(f"{name} not found")
@@ -274,12 +253,8 @@ def rmtree(path: str) -> None:
 
 
 def rename(src: str, dst: str, overwrite: bool = False) -> None:
-    """Give a file or folder another path.
-
-    Raises:
-        AlreadyExistsError: something is there, and `overwrite` is not set.
-        NotFoundError: there is no `src`.
-    """
+    """Give a file or folder another path. Raises AlreadyExistsError: something is there, and
+    `overwrite` is not set; NotFoundError: there is no `src`."""
     before, after = local(src), local(dst)
     if not overwrite and os.path.exists(after) and os.path.exists(before):
         raise AlreadyExistsError(f"file already exists: {after}; give overwrite=True to replace it")
@@ -289,13 +264,8 @@ def rename(src: str, dst: str, overwrite: bool = False) -> None:
 
 
 def copy(src: str, dst: str, overwrite: bool = False) -> None:
-    """Copy a file.
-
-    Raises:
-        AlreadyExistsError: something is there, and `overwrite` is not set.
-        InvalidArgumentError: `src` is a folder.
-        NotFoundError: there is no `src`.
-    """
+    """Copy a file. Raises AlreadyExistsError: something is there, and `overwrite` is not set;
+    InvalidArgumentError: `src` is a folder; NotFoundError: there is no `src`."""
     before, after = local(src), local(dst)
     if os.path.isdir(before):
         raise InvalidArgumentError(f"copy takes a file; {before} is a folder")
@@ -310,11 +280,8 @@ def copy(src: str, dst: str, overwrite: bool = False) -> None:
 
 
 def stat(path: str) -> FileStatistics:
-    """Length, time of the last change, and whether it is a folder.
-
-    Raises:
-        NotFoundError: there is no such file.
-    """
+    """Length, time of the last change, and whether it is a folder. Raises NotFoundError: there is
+    no such file."""
     name = local(path)
     with errors(name):
         status = os.stat(name)
@@ -382,11 +349,7 @@ def _path(value: Any, what: str) -> Tensor:
 
 def read_file(filename: object, name: str | None = None) -> Tensor:
     """The content of a file as a scalar of strings; in a traced function it is read at every call.
-
-    Raises:
-        NotFoundError: there is no such file.
-        FailedPreconditionError: it is a folder.
-    """
+    Raises NotFoundError: there is no such file; FailedPreconditionError: it is a folder."""
     return step("read_file", lambda path: [content(path.item())],
                 [_path(filename, "read_file: filename")], [Spec((), dtypes.string)],
                 has_side_effect=True)[0]
@@ -394,11 +357,8 @@ def read_file(filename: object, name: str | None = None) -> Tensor:
 
 def write_file(filename: object, contents: TensorLike, name: str | None = None) -> None:
     """Write a scalar of strings to a file, whole or not at all, and make the folders around it.
-
-    Raises:
-        FailedPreconditionError: a folder is in its place.
-        PermissionDeniedError: the folder around it cannot be written to.
-    """
+    Raises FailedPreconditionError: a folder is in its place; PermissionDeniedError: the folder
+    around it cannot be written to."""
     def run(path: np.ndarray, value: np.ndarray) -> list[object]:
         target = Path(local(path.item()))
         with errors(str(target)):

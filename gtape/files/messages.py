@@ -41,12 +41,8 @@ class Field(NamedTuple):
 
 
 def _value(kind: str, value: Any) -> Any:
-    """A value as a field of this kind holds it.
-
-    Raises:
-        TypeError: it is of another type.
-        ValueError: an integer beyond int64, a text that is no UTF-8.
-    """
+    """A value as a field of this kind holds it. Raises TypeError: it is of another type;
+    ValueError: an integer beyond int64, a text that is no UTF-8."""
     if kind == "int":
         number = operator.index(value)
         if not -(1 << 63) <= number < 1 << 63:
@@ -281,11 +277,8 @@ class Message:
                 yield field, self._held[field.name]
 
     def HasField(self, field_name: str) -> bool:
-        """Whether a field that is a message, or one of several, is set.
-
-        Raises:
-            ValueError: there is no such field, or it is a list or a map.
-        """
+        """Whether a field that is a message, or one of several, is set. Raises ValueError: there is
+        no such field, or it is a list or a map."""
         field = self._field(field_name)
         if field.many or field.map or (isinstance(field.kind, str) and not field.oneof):
             raise ValueError(f"'{field_name}' of a {type(self).__name__} is always there; "
@@ -295,11 +288,8 @@ class Message:
         return self._has(field)
 
     def WhichOneof(self, oneof_group: str) -> str | None:
-        """The name of the field that is set of a group of which one at most is.
-
-        Raises:
-            ValueError: there is no such group.
-        """
+        """The name of the field that is set of a group of which one at most is. Raises ValueError:
+        there is no such group."""
         if not oneof_group or all(f.oneof != oneof_group for f in self._fields):
             raise ValueError(f"a {type(self).__name__} has no oneof {shown(oneof_group)}")
         return self._keep_last(oneof_group)
@@ -330,11 +320,7 @@ class Message:
             raise TypeError(f"{what} takes a {type(self).__name__}; got {shown(other)}")
 
     def CopyFrom(self, other_msg: Self) -> None:
-        """Become like another message of the class.
-
-        Raises:
-            TypeError: it is of another class.
-        """
+        """Become like another message of the class. Raises TypeError: it is of another class."""
         self._require_like("CopyFrom", other_msg)
         # Clearing would lose what is to be copied.
         if other_msg is self:
@@ -347,11 +333,8 @@ class Message:
         self.SetInParent()
 
     def MergeFrom(self, other_msg: Self) -> None:
-        """Take over what is set in another message: lists grow, single values are replaced.
-
-        Raises:
-            TypeError: it is of another class.
-        """
+        """Take over what is set in another message: lists grow, single values are replaced. Raises
+        TypeError: it is of another class."""
         self._require_like("MergeFrom", other_msg)
         for field, value in list(other_msg._present()):
             mine = getattr(self, field.name)
@@ -383,22 +366,15 @@ class Message:
 
     @classmethod
     def FromString(cls, s: Any) -> Self:
-        """The message that bytes in protobuf's wire format hold.
-
-        Raises:
-            InvalidArgumentError: they are damaged, cut short, or something else.
-        """
+        """The message that bytes in protobuf's wire format hold. Raises InvalidArgumentError: they
+        are damaged, cut short, or something else."""
         message = cls()
         message.MergeFromString(s)
         return message
 
     def ParseFromString(self, serialized: Any) -> int:
-        """Become the message that bytes hold; the number of bytes.
-
-        Raises:
-            InvalidArgumentError: they are damaged, cut short, or something else; the message is as
-                it was.
-        """
+        """Become the message that bytes hold; the number of bytes. Raises InvalidArgumentError:
+        they are damaged, cut short, or something else; the message is as it was."""
         # Read first: bytes that are damaged leave the message as it was.
         message = self.FromString(serialized)
         self.Clear()
@@ -407,11 +383,8 @@ class Message:
         return len(serialized)
 
     def MergeFromString(self, serialized: bytes | memoryview) -> int:
-        """Take over what bytes hold, in lists after what is there; the number of bytes.
-
-        Raises:
-            InvalidArgumentError: they are damaged, cut short, or something else.
-        """
+        """Take over what bytes hold, in lists after what is there; the number of bytes. Raises
+        InvalidArgumentError: they are damaged, cut short, or something else."""
         what = f"bytes as a {type(self).__name__}"
         if not isinstance(serialized, (bytes, bytearray, memoryview)):
             raise TypeError(f"{type(self).__name__} is read from bytes; got {shown(serialized)}"

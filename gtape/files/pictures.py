@@ -192,11 +192,9 @@ def _part(kind: bytes, content: bytes) -> bytes:
 
 
 def png(image: np.ndarray, compression: int = -1) -> bytes:
-    """The PNG file of an image [height, width, channels] of uint8 or uint16.
-
-    Each row is stored as its difference to the row above, which packs better than the row. Raises
-    InvalidArgumentError: no pixels, another number of channels, or another dtype.
-    """
+    """The PNG file of an image [height, width, channels] of uint8 or uint16. Each row is stored as
+    its difference to the row above, which packs better than the row. Raises InvalidArgumentError:
+    no pixels, another number of channels, or another dtype."""
     if image.ndim != 3 or not image.size or image.shape[2] not in _COLOURS or (
             image.dtype not in (np.uint8, np.uint16)):
         raise InvalidArgumentError(f"encode_png takes images [height, width, channels] of 1 to 4 "

@@ -204,12 +204,8 @@ class TFRecordWriter:
         self._room = _HELD_BYTES
 
     def write(self, record: TensorLike) -> None:
-        """Add a record, which is bytes or a str.
-
-        Raises:
-            TypeError: it is neither.
-            FailedPreconditionError: the writer is closed.
-        """
+        """Add a record, which is bytes or a str. Raises TypeError: it is neither;
+        FailedPreconditionError: the writer is closed."""
         content = record.encode() if isinstance(record, str) else record
         if not isinstance(content, (bytes, bytearray, memoryview)):
             raise TypeError(f"a record is bytes; got {shown(record)}"
@@ -234,11 +230,8 @@ class TFRecordWriter:
             self._file.write(self._packer.compress(content) if self._packer else content)
 
     def flush(self) -> None:
-        """Hand what was written to the system.
-
-        Raises:
-            FailedPreconditionError: the writer is closed.
-        """
+        """Hand what was written to the system. Raises FailedPreconditionError: the writer is
+        closed."""
         self._require_open()
         self._put()
         with errors(self._path):

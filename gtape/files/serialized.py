@@ -173,12 +173,8 @@ def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Tensor:
 
 
 def parse_tensor(serialized: TensorLike, out_type: object, name: str | None = None) -> Tensor:
-    """The tensor that `serialize_tensor` wrote.
-
-    Raises:
-        InvalidArgumentError: the bytes are damaged, cut short or something else, or hold another
-            dtype.
-    """
+    """The tensor that `serialize_tensor` wrote. Raises InvalidArgumentError: the bytes are damaged,
+    cut short or something else, or hold another dtype."""
     dtype = as_dtype(out_type)
     return step("parse_tensor", lambda message: [decoded(message.item(), dtype)[0]],
                 [single("parse_tensor", serialized)], [dtype])[0]
@@ -263,11 +259,8 @@ def encode_base64(input: TensorLike, pad: bool = False, name: str | None = None)
 
 
 def decode_base64(input: TensorLike, name: str | None = None) -> Tensor:
-    """What `encode_base64` was given, with or without "=" at the end.
-
-    Raises:
-        InvalidArgumentError: other characters, or a length that no base-64 string has.
-    """
+    """What `encode_base64` was given, with or without "=" at the end. Raises InvalidArgumentError:
+    other characters, or a length that no base-64 string has."""
     def one(value: bytes) -> bytes:
         bare = value
         if len(value) % 4 == 0:

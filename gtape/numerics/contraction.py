@@ -17,9 +17,7 @@ from .sums import total
 
 def contract(xp: ModuleType, arrays: list[Any], terms: tuple[str, ...], result: str) -> Any:
     """Σ over the letters not in `result` of the product of `arrays`, in the order of `result`.
-
-    Letters of one term may repeat (a diagonal); letters of `result` may not.
-    """
+    Letters of one term may repeat (a diagonal); letters of `result` may not."""
     dtype = arrays[0].dtype
     # BLAS has no two-byte floats, and each of several products would be rounded to them.
     narrow = dtype.name in ("float16", "bfloat16")

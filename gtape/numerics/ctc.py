@@ -49,10 +49,8 @@ def log_softmax(xp: ModuleType, logits: Array, direction: Array | None,
 
 def frames(xp: ModuleType, logp: Array, tangent: Array | None, labels: Array, label_length: Array,
            logit_length: Array, blank: int) -> Frames:
-    """The lattice of each label [B, L] over the frames of logp [T, B, C].
-
-    What is no class is not `known`: any frame emits it at no cost.
-    """
+    """The lattice of each label [B, L] over the frames of logp [T, B, C]. What is no class is not
+    `known`: any frame emits it at no cost."""
     times, batch, classes = logp.shape
     place = xp.arange(2 * labels.shape[1] + 1)
     states = xp.full((batch, len(place)), blank, np.int64)
@@ -149,10 +147,8 @@ def loss(xp: ModuleType, f: Frames, last: tuple[Any, Any]) -> tuple[Any, Any]:
 def slope(xp: Any, logits: Array, direction: Array | None, labels: Array, label_length: Array,
           logit_length: Array, blank: int) -> Array:
     """d loss / d logits [T, B, C]: the probabilities of the classes, less those given the label.
-
     Along a direction, its derivative instead. 0 beyond a sequence's frames, and where no alignment
-    fits.
-    """
+    fits."""
     logp, tangent = log_softmax(xp, logits, direction)
     f = frames(xp, logp, tangent, labels, label_length, logit_length, blank)
     reached = forward(xp, f)

@@ -141,10 +141,8 @@ def normal(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike
 def truncated_normal(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike,
                      mean: float = 0.0, stddev: float = 1.0) -> Array:
     """Normal values within two standard deviations of the mean, by the inverse of their
-    distribution function: sqrt(2) * erfinv(u) with u uniform in +-erf(sqrt(2)).
-
-    Takes one word (two in float64) per value, where redrawing would take a random number.
-    """
+    distribution function: sqrt(2) * erfinv(u) with u uniform in +-erf(sqrt(2)). Takes one word (two
+    in float64) per value, where redrawing would take a random number."""
     dtype = np.dtype(dtype)
     v = _open_fraction(xp, key, offset, prod(shape), _working(xp, dtype))
     reach = erf_of_number(sqrt(2.0))
@@ -162,12 +160,9 @@ def bernoulli(xp: ModuleType, key: Key, offset: int, shape: Shape, probability: 
 
 
 def categorical(xp: ModuleType, key: Key, offset: int, logits: Array, samples: int) -> Array:
-    """int64 [batch, samples]: class k of row b with probability softmax(logits[b])[k].
-
-    The inverse of each row's distribution function by bisection, in float64: memory is
-    batch * (classes + samples), where Gumbel noise would need their product.  A class of logit
-    -inf is never drawn.
-    """
+    """int64 [batch, samples]: class k of row b with probability softmax(logits[b])[k]. The inverse
+    of each row's distribution function by bisection, in float64: memory is batch * (classes +
+    samples), where Gumbel noise would need their product. A class of logit -inf is never drawn."""
     batch, classes = logits.shape
     weights = logits.astype(xp.float64)
     weights = xp.exp(weights - weights.max(axis=1, keepdims=True))

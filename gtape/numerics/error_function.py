@@ -111,11 +111,9 @@ def _normal_cdf_single(xp: ModuleType, x: Array) -> Array:
 
 
 def _erfinv(xp: ModuleType, y: Array) -> Array:
-    """The x with erf(x) = y; infinite at -1 and 1, NaN outside.
-
-    As in Giles 2012, "Approximating the erfinv function", y times a function of
-    w = -log(1 - y**2), which is smooth; pieces in w and sqrt(w).
-    """
+    """The x with erf(x) = y; infinite at -1 and 1, NaN outside. As in Giles 2012, "Approximating
+    the erfinv function", y times a function of w = -log(1 - y**2), which is smooth; pieces in w and
+    sqrt(w)."""
     # (1 - y) * (1 + y) keeps the distance to 1 exact.
     return y * _erfinv_ratio(xp, -xp.log((1.0 - y) * (1.0 + y)))
 

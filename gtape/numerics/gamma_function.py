@@ -24,12 +24,9 @@ LAST_FACTORIAL = 170
 
 
 def lgamma64(xp: ModuleType, x: Array) -> Array:
-    """log(abs(gamma(x))); infinite at 0, -1, -2, ... and at both infinities.
-
-    Near 1 and 2 a series keeps the zeros; numbers up to 10 are brought there, so that all terms
-    have one sign. Above it is Stirling's series (DLMF 5.11.1), below 0 the reflection formula
-    (DLMF 5.5.3).
-    """
+    """log(abs(gamma(x))); infinite at 0, -1, -2, ... and at both infinities. Near 1 and 2 a series
+    keeps the zeros; numbers up to 10 are brought there, so that all terms have one sign. Above it
+    is Stirling's series (DLMF 5.11.1), below 0 the reflection formula (DLMF 5.5.3)."""
     # 1 - x is not exact for tiny x, but there lgamma is -log(abs(x)) to rounding.
     reflected = x < 0.0
     positive = xp.where(reflected, 1.0 - x, x)
@@ -64,11 +61,9 @@ def stirling_correction(xp: ModuleType, x: Array) -> Array:
 
 
 def _digamma(xp: ModuleType, x: Array) -> Array:
-    """The derivative of lgamma; NaN at 0, -1, -2, ...
-
-    A series in [1, 2] keeps the zero; numbers up to 10 are brought there by 5.5.2 of DLMF. Above
-    it is 5.11.2, below 0 the reflection formula 5.5.4.
-    """
+    """The derivative of lgamma; NaN at 0, -1, -2, ... A series in [1, 2] keeps the zero; numbers up
+    to 10 are brought there by 5.5.2 of DLMF. Above it is 5.11.2, below 0 the reflection formula
+    5.5.4."""
     reflected = x <= 0.0
     positive = xp.where(reflected, 1.0 - x, x)
     low = xp.minimum(positive, ASYMPTOTIC)
@@ -96,11 +91,9 @@ def _sin_pi(xp: ModuleType, x: Array) -> Array:
 
 
 def _polygamma(xp: ModuleType, n: Array, x: Array) -> Array:
-    """The n-th derivative of digamma: (-1)**(n + 1) * n! * zeta(n + 1, x), n = 0, 1, 2, ...
-
-    NaN for other n. Below 0 the sum of zeta is split at 0 (DLMF 25.11.3), in
-    zeta(s, f) + (-1)**s * (zeta(s, 1 - f) - zeta(s, 1 - x)) with the fractional part f of x.
-    """
+    """The n-th derivative of digamma: (-1)**(n + 1) * n! * zeta(n + 1, x), n = 0, 1, 2, ... NaN for
+    other n. Below 0 the sum of zeta is split at 0 (DLMF 25.11.3), in zeta(s, f) + (-1)**s *
+    (zeta(s, 1 - f) - zeta(s, 1 - x)) with the fractional part f of x."""
     sign = xp.where(n % 2.0 == 0.0, -1.0, 1.0)
     whole = xp.clip(xp.nan_to_num(n), 0.0, LAST_FACTORIAL).astype(int)
     factorials = xp.where(n > LAST_FACTORIAL, xp.inf, xp.asarray(_factorials())[whole])
@@ -131,11 +124,9 @@ def _zeta_of_whole(xp: ModuleType, s: Array, q: Array) -> Array:
 
 
 def _zeta(xp: ModuleType, s: Array, q: Array) -> Array:
-    """The Hurwitz zeta function: sum over k >= 0 of (q + k)**-s.
-
-    Infinite at s = 1 and at q = 0, -1, ... for even s; NaN for s < 1, for q <= 0 with a power
-    that is not defined there, and for q < -1000.  Euler-Maclaurin summation, DLMF 25.11.28.
-    """
+    """The Hurwitz zeta function: sum over k >= 0 of (q + k)**-s. Infinite at s = 1 and at q = 0,
+    -1, ... for even s; NaN for s < 1, for q <= 0 with a power that is not defined there, and for q
+    < -1000. Euler-Maclaurin summation, DLMF 25.11.28."""
     lowest = float(xp.clip(xp.where(q > ZETA_LIMIT, q, 0.0), ZETA_LIMIT, 0.0).min())
     total, base = xp.zeros_like(q), q.copy()
     for term in range(ZETA_TERMS + 1 + int(-lowest)):
@@ -164,11 +155,9 @@ def _zeta_special(xp: ModuleType, s: Array, q: Array, total: Array) -> Array:
 
 
 def lbeta64(xp: ModuleType, a: Array, b: Array) -> Array:
-    """log(gamma(a) * gamma(b) / gamma(a + b)) for a, b > 0.
-
-    Where an argument is at least 10 the large terms of Stirling's series cancel on paper and
-    not in the sum.  Didonato & Morris 1992, "Algorithm 708".
-    """
+    """log(gamma(a) * gamma(b) / gamma(a + b)) for a, b > 0. Where an argument is at least 10 the
+    large terms of Stirling's series cancel on paper and not in the sum. Didonato & Morris 1992,
+    "Algorithm 708"."""
     small, large = xp.minimum(a, b), xp.maximum(a, b)
     direct = lgamma64(xp, small) + lgamma64(xp, large) - lgamma64(xp, small + large)
     big, total = xp.maximum(large, ASYMPTOTIC), xp.maximum(large, ASYMPTOTIC) + small

@@ -61,11 +61,9 @@ def _gamma_ratio(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:
 
 
 def _gamma_uniform(xp: ModuleType, a: Array, x: Array, upper: bool) -> Array:
-    """The ratio for a >= `UNIFORM`: erfc(eta * sqrt(a / 2)) / 2 with a correction.
-
-    DLMF 8.12.3 to 8.12.8 (Temme 1979, "The asymptotic expansion of the incomplete gamma
-    functions"); eta**2 / 2 = x / a - 1 - log(x / a), with the sign of x - a.
-    """
+    """The ratio for a >= `UNIFORM`: erfc(eta * sqrt(a / 2)) / 2 with a correction. DLMF 8.12.3 to
+    8.12.8 (Temme 1979, "The asymptotic expansion of the incomplete gamma functions"); eta**2 / 2 =
+    x / a - 1 - log(x / a), with the sign of x - a."""
     gap = (x - a) / a
     half_square = _log_excess(xp, gap)
     eta = xp.copysign(xp.sqrt(2.0 * half_square), gap)
@@ -108,11 +106,9 @@ def _gamma_front(xp: ModuleType, a: Array, x: Array) -> Array:
 
 
 def _log_excess(xp: ModuleType, u: Array) -> Array:
-    """u - log(1 + u) for u > -1, without cancellation near 0.
-
-    There log(1 + u) = 2 * atanh(r) with r = u / (2 + u), and u = 2 * r / (1 - r), so the
-    difference is r * u minus the rest of the series of 2 * atanh(r).
-    """
+    """u - log(1 + u) for u > -1, without cancellation near 0. There log(1 + u) = 2 * atanh(r) with
+    r = u / (2 + u), and u = 2 * r / (1 - r), so the difference is r * u minus the rest of the
+    series of 2 * atanh(r)."""
     # There r² is below 0.07, and what follows r^41 below float64's precision.
     near = xp.clip(u, -0.4, 0.7)
     r = near / (2.0 + near)
@@ -141,11 +137,9 @@ def _gamma_fraction(xp: ModuleType, a: Array, x: Array) -> Array:
 
 
 def _betainc(xp: ModuleType, a: Array, b: Array, x: Array) -> Array:
-    """I_x(a, b), the integral of t**(a - 1) * (1 - t)**(b - 1) from 0 to x, divided by
-    beta(a, b), for a, b > 0 and 0 <= x <= 1; NaN outside.
-
-    Continued fraction DLMF 8.17.22, on the side of the mean where it converges fast.
-    """
+    """I_x(a, b), the integral of t**(a - 1) * (1 - t)**(b - 1) from 0 to x, divided by beta(a, b),
+    for a, b > 0 and 0 <= x <= 1; NaN outside. Continued fraction DLMF 8.17.22, on the side of the
+    mean where it converges fast."""
     valid = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & xp.isfinite(a) & xp.isfinite(b)
     a_in, b_in, x_in = (xp.where(valid, v, d) for v, d in ((a, 1.0), (b, 1.0), (x, 0.5)))
     swap = x_in > (a_in + 1.0) / (a_in + b_in + 2.0)
@@ -188,11 +182,9 @@ def _beta_fraction(xp: ModuleType, a: Array, b: Array, x: Array) -> Array:
 
 def _lentz(xp: ModuleType, first: Array,
            coefficients: Callable[[int], tuple[Array, Array | float]]) -> Array:
-    """1 / (first + c1 / (d1 + c2 / (d2 + ...))), (ck, dk) = coefficients(k).
-
-    Lentz 1976, "Generating Bessel functions in Mie scattering calculations using continued
-    fractions", with the guard against zeros of Thompson & Barnett 1986.
-    """
+    """1 / (first + c1 / (d1 + c2 / (d2 + ...))), (ck, dk) = coefficients(k). Lentz 1976,
+    "Generating Bessel functions in Mie scattering calculations using continued fractions", with the
+    guard against zeros of Thompson & Barnett 1986."""
 
     def step(k: int, state: list[Array]) -> Array:
         numerator, addend = coefficients(k)

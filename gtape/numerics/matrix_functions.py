@@ -157,11 +157,9 @@ def _blocks(a: np.ndarray) -> list[int]:
 
 
 def _basis(a: np.ndarray) -> np.ndarray:
-    """A unitary q with qᴴ a q upper triangular.
-
-    The columns of q are the eigenvectors made orthogonal. Where these are so near to dependent
-    that some of the lower triangle is left, shifted QR steps finish (Golub & Van Loan 2013, 7.3).
-    """
+    """A unitary q with qᴴ a q upper triangular. The columns of q are the eigenvectors made
+    orthogonal. Where these are so near to dependent that some of the lower triangle is left,
+    shifted QR steps finish (Golub & Van Loan 2013, 7.3)."""
     if a.shape[-1] == 1:
         return np.ones((1, 1), a.dtype)
     # One call of LAPACK does nearly all of it; QR steps in Python, from the start, would be two or

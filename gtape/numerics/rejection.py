@@ -32,11 +32,9 @@ INVERSION_MEAN, INVERSION_TERMS = 10.0, 60
 
 def gamma(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, alpha: Array,
           beta: Array) -> Array:
-    """Gamma values of shape alpha > 0 and rate beta > 0, both broadcast to `shape`.
-
-    Marsaglia & Tsang 2000, "A simple method for generating gamma variables"; for alpha < 1 a
-    value of alpha + 1 times u**(1 / alpha).
-    """
+    """Gamma values of shape alpha > 0 and rate beta > 0, both broadcast to `shape`. Marsaglia &
+    Tsang 2000, "A simple method for generating gamma variables"; for alpha < 1 a value of alpha + 1
+    times u**(1 / alpha)."""
     alphas, betas = (_spread(xp, p, shape) for p in (alpha, beta))
     boosted = xp.where(alphas < 1.0, alphas + 1.0, alphas)
     with np.errstate(all="ignore"):
@@ -49,11 +47,9 @@ def gamma(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike,
 
 def poisson(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike,
             mean: Array) -> Array:
-    """Poisson values of `mean`, broadcast to `shape`; 0 where it is negative.
-
-    Inversion below a mean of 10; above, the algorithm PTRS of Hörmann 1993, "The transformed
-    rejection method for generating Poisson random variables".
-    """
+    """Poisson values of `mean`, broadcast to `shape`; 0 where it is negative. Inversion below a
+    mean of 10; above, the algorithm PTRS of Hörmann 1993, "The transformed rejection method for
+    generating Poisson random variables"."""
     means = xp.maximum(_spread(xp, mean, shape), 0)
     with np.errstate(all="ignore"):
         large = _accepted(xp, key, offset, _poisson_attempt, xp.maximum(means, INVERSION_MEAN))
@@ -67,10 +63,8 @@ def poisson(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLik
 def binomial(xp: ModuleType, key: Key, offset: int, shape: Shape, dtype: DTypeLike, counts: Array,
              probs: Array) -> Array:
     """Numbers of successes in `counts` trials of probability `probs`, broadcast to `shape`.
-
-    Inversion where the mean of successes or of failures is below 10; else the algorithm BTRS
-    of Hörmann 1993, "The generation of binomial random variates".
-    """
+    Inversion where the mean of successes or of failures is below 10; else the algorithm BTRS of
+    Hörmann 1993, "The generation of binomial random variates"."""
     n, p = (_spread(xp, v, shape) for v in (counts, probs))
     flipped = p > 0.5
     rare = xp.where(flipped, 1.0 - p, p)

@@ -67,18 +67,14 @@ def segment_prod(xp: ModuleType, rows: Array, ids: Array, count: int) -> Array:
 
 
 def segment_max(xp: ModuleType, rows: Array, ids: Array, count: int) -> Array:
-    """out[j] = largest rows[i] over ids[i] == j, the least finite value where there is none.
-
-    A NaN wins.
-    """
+    """out[j] = largest rows[i] over ids[i] == j, the least finite value where there is none. A NaN
+    wins."""
     return _reduce(xp, xp.maximum, rows, ids, count, _limits(xp, rows.dtype).min)
 
 
 def segment_min(xp: ModuleType, rows: Array, ids: Array, count: int) -> Array:
-    """out[j] = least rows[i] over ids[i] == j, the largest finite value where there is none.
-
-    A NaN wins.
-    """
+    """out[j] = least rows[i] over ids[i] == j, the largest finite value where there is none. A NaN
+    wins."""
     return _reduce(xp, xp.minimum, rows, ids, count, _limits(xp, rows.dtype).max)
 
 

@@ -21,10 +21,8 @@ def horner(xp: ModuleType, coefficients: Sequence[object], x: Array) -> Array:
 
 
 def chebyshev(xp: ModuleType, coefficients: Sequence[float], t: Array) -> Array:
-    """sum of coefficients[k] * T_k(t) for t in [-1, 1].
-
-    Clenshaw 1955, "A note on the summation of Chebyshev series".
-    """
+    """sum of coefficients[k] * T_k(t) for t in [-1, 1]. Clenshaw 1955, "A note on the summation of
+    Chebyshev series"."""
     twice = t + t
     newer, older = xp.full_like(t, coefficients[-1]), xp.zeros_like(t)
     for coefficient in reversed(coefficients[1:-1]):
@@ -36,11 +34,9 @@ def chebyshev(xp: ModuleType, coefficients: Sequence[float], t: Array) -> Array:
 
 
 def over_arrays(function: Callable[..., Array], single: bool = False) -> Callable[..., Array]:
-    """function(xp, *inputs) over broadcast float arrays, in the dtype of the first.
-
-    `function` gets float64 pieces, or float32 ones where `single` holds and the inputs are not
-    float64; NumPy's warnings are silent because special values are part of the functions.
-    """
+    """function(xp, *inputs) over broadcast float arrays, in the dtype of the first. `function` gets
+    float64 pieces, or float32 ones where `single` holds and the inputs are not float64; NumPy's
+    warnings are silent because special values are part of the functions."""
     def over(xp: ModuleType, *inputs: Array) -> Array:
         narrow = single and all(x.dtype != xp.float64 for x in inputs)
         inner = xp.float32 if narrow else xp.float64

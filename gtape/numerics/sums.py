@@ -218,11 +218,9 @@ _LOWER = 2**32 - 1
 
 
 def integer_mean(xp: ModuleType, x: Array, axes: tuple[int, ...], keepdims: bool = False) -> Array:
-    """The mean of x over `axes`, rounded towards zero; 0 for no elements.
-
-    Numbers of 64 bits are added as their upper and their lower halves, each of which fits for less
-    than 2^32 elements, and long division puts them together.
-    """
+    """The mean of x over `axes`, rounded towards zero; 0 for no elements. Numbers of 64 bits are
+    added as their upper and their lower halves, each of which fits for less than 2^32 elements, and
+    long division puts them together."""
     count = max(prod([x.shape[a] for a in axes]), 1)
     if _fits(xp, x, count):
         wide = np.uint64 if x.dtype.kind == "u" else np.int64

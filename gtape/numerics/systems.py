@@ -29,11 +29,8 @@ _BLOCK = 64
 
 def solve_triangular(xp: ModuleType, a: Array, b: Array, lower: bool) -> Array:
     """x with T x = b, T the lower (or upper) triangle of a [..., n, n]; b is [..., n, m], of the
-    same batch.
-
-    Block substitution: one small solve for each block of the diagonal, the rest matrix products.
-    Raises numpy.linalg.LinAlgError: a zero on the diagonal.
-    """
+    same batch. Block substitution: one small solve for each block of the diagonal, the rest matrix
+    products. Raises numpy.linalg.LinAlgError: a zero on the diagonal."""
     n = a.shape[-1]
     triangle = xp.tril if lower else xp.triu
     if n <= _BLOCK:
@@ -49,10 +46,8 @@ def solve_triangular(xp: ModuleType, a: Array, b: Array, lower: bool) -> Array:
 
 
 def factor_lu(xp: Any, a: Any) -> tuple[Any, Any]:
-    """(LU, p): both triangles in one array, and the row order, with a[p] = L U.
-
-    Gaussian elimination with partial pivoting, column by column, all matrices of a batch at once.
-    """
+    """(LU, p): both triangles in one array, and the row order, with a[p] = L U. Gaussian
+    elimination with partial pivoting, column by column, all matrices of a batch at once."""
     n = a.shape[-1]
     batch = a.shape[:-2]
     m = xp.array(a).reshape(math.prod(batch), n, n)
@@ -72,12 +67,9 @@ def factor_lu(xp: Any, a: Any) -> tuple[Any, Any]:
 
 def solve_tridiagonal(xp: ModuleType, upper: Array, main: Array, lower: Array, b: Array,
                       pivoting: bool) -> Array:
-    """x with upper[i] x[i+1] + main[i] x[i] + lower[i] x[i-1] = b[i].
-
-    The diagonals are [..., n], b is [..., n, m]. Gaussian elimination; with pivoting, of two
-    neighbouring rows the one with the larger leading entry goes first. Raises
-    numpy.linalg.LinAlgError: a pivot is 0.
-    """
+    """x with upper[i] x[i+1] + main[i] x[i] + lower[i] x[i-1] = b[i]. The diagonals are [..., n], b
+    is [..., n, m]. Gaussian elimination; with pivoting, of two neighbouring rows the one with the
+    larger leading entry goes first. Raises numpy.linalg.LinAlgError: a pivot is 0."""
     n = main.shape[-1]
     d, u, x = xp.array(main), xp.array(upper), xp.array(b)
     u[..., n - 1:] = 0

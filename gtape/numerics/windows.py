@@ -19,12 +19,9 @@ Pads = tuple[tuple[int, int], ...]
 
 def padding(kind: str | Sequence[Sequence[int]], in_sizes: Sizes, sizes: Sizes, strides: Sizes,
             dilations: Sizes) -> Pads:
-    """Cells to add before and after each spatial dimension.
-
-    'VALID' adds none; 'SAME' makes the output ceil(in / stride), with the odd cell at the
-    end; a sequence of (before, after) pairs, one per spatial dimension, is taken as it is.
-    Raises ValueError for any other `kind`.
-    """
+    """Cells to add before and after each spatial dimension. 'VALID' adds none; 'SAME' makes the
+    output ceil(in / stride), with the odd cell at the end; a sequence of (before, after) pairs, one
+    per spatial dimension, is taken as it is. Raises ValueError for any other `kind`."""
     if not isinstance(kind, str):
         return _explicit_pads(kind, len(in_sizes))
     if kind.upper() == "VALID":
@@ -55,10 +52,8 @@ def span(size: int, dilation: int) -> int:
 
 def out_sizes(in_sizes: Sizes, sizes: Sizes, strides: Sizes, dilations: Sizes,
               pads: Pads) -> tuple[int, ...]:
-    """Number of window positions per spatial dimension: (in + pads - span) // stride + 1.
-
-    Raises ValueError where a window is larger than its padded input by more than one stride.
-    """
+    """Number of window positions per spatial dimension: (in + pads - span) // stride + 1. Raises
+    ValueError where a window is larger than its padded input by more than one stride."""
     outs = []
     for length, size, stride, dilation, pair in zip(in_sizes, sizes, strides, dilations, pads,
                                                     strict=True):
@@ -135,11 +130,8 @@ def cut(xp: ModuleType, x: Array, length: int, step: int, count: int) -> Array:
 
 
 def overlap(xp: ModuleType, frames: Array, step: int, size: int) -> Array:
-    """y[…, i step + j] = Σ frames[…, i, j], of length `size`.
-
-    Frames are cut into pieces as long as the step; pieces of one number do not overlap, so each
-    number takes one addition.
-    """
+    """y[…, i step + j] = Σ frames[…, i, j], of length `size`. Frames are cut into pieces as long as
+    the step; pieces of one number do not overlap, so each number takes one addition."""
     *batch, count, length = frames.shape
     signal = xp.zeros((*batch, max(size, (count - 1) * step + length, 0)), frames.dtype)
     if not count or not length:

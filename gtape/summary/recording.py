@@ -88,10 +88,8 @@ def summary_scope(name: str, default_name: str = "summary", values: TensorLike |
 def _settings(step: object,
               ) -> tuple[list[Tensor], Callable[[Sequence[Any]], tuple[Any, Any, bool]]]:
     """What is in force, as (tensors, function): from the tensors' arrays the function finds the
-    writer, the step, and whether summaries are written.
-
-    What came into force in this trace holds for it; the rest is found when a summary is made.
-    """
+    writer, the step, and whether summaries are written. What came into force in this trace holds
+    for it; the rest is found when a summary is made."""
     # What was set outside of this trace is looked up at each call, as a writer that is opened for
     # every epoch asks for; what the function itself sets is part of it.
     tracer = tracer_now()
@@ -127,11 +125,9 @@ def _now(value: int) -> int:
 
 
 def record(name: str, data: Sequence[TensorLike], make: Make, step: object) -> Tensor:
-    """Write the summary that `make` makes of the arrays of `data`; whether one was written.
-
-    In a traced function that is a step of its own, at every call. Raises ValueError: there is a
-    writer, but no step. RuntimeError: the writer is closed.
-    """
+    """Write the summary that `make` makes of the arrays of `data`; whether one was written. In a
+    traced function that is a step of its own, at every call. Raises ValueError: there is a writer,
+    but no step. RuntimeError: the writer is closed."""
     settings, fixed = _settings(step)
     count = len(settings)
 
@@ -199,10 +195,6 @@ def _checked(metadata: Any) -> SummaryMetadata | None:
 
 
 def write_raw_pb(tensor: TensorLike, step: int | None = None, name: str | None = None) -> Tensor:
-    """Write a Summary message, a scalar of strings with its bytes; True if it was written.
-
-    Raises:
-        InvalidArgumentError: the bytes are none.
-        ValueError: there is a writer, but no step.
-    """
+    """Write a Summary message, a scalar of strings with its bytes; True if it was written. Raises
+    InvalidArgumentError: the bytes are none; ValueError: there is a writer, but no step."""
     return record(name or "write_raw_pb", [tensor], Summary.FromString, step)

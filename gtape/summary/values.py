@@ -62,10 +62,8 @@ def scalar(name: str, data: TensorLike, step: TensorLike | None = None,
 
 
 def buckets_of(values: np.ndarray, count: int) -> np.ndarray:
-    """[left edge, right edge, number] of `count` buckets of equal width over finite values.
-
-    Of no values all are zero; of one value, several times, the last bucket has it.
-    """
+    """[left edge, right edge, number] of `count` buckets of equal width over finite values. Of no
+    values all are zero; of one value, several times, the last bucket has it."""
     # A number of buckets comes from the program, and may be any.
     with room_for("histogram", Spec((count, 3), dtypes.float64)):
         buckets = np.zeros((count, 3))
@@ -145,12 +143,8 @@ def image(name: str, data: TensorLike, step: SupportsIndex | None = None, max_ou
 
 def text(name: str, data: str, step: object = None, description: str | None = None) -> Tensor:
     """Write a tensor of strings; True if it was written. TensorBoard shows it as Markdown, one of
-    two axes as a table.
-
-    Raises:
-        TypeError: it holds no strings.
-        ValueError: there is a writer, but no step.
-    """
+    two axes as a table. Raises TypeError: it holds no strings; ValueError: there is a writer, but
+    no step."""
     value = convert(data)
     if value.dtype is not dtypes.string:
         raise TypeError(f"text: data must be of strings; got {value.spec}")
@@ -230,11 +224,7 @@ def _nodes(graph: Graph, names: dict[int, str]) -> Iterator[tuple[str, str, Any,
 
 def graph(graph_data: object) -> Tensor:
     """Write the graph of a traced function, as `f.get_concrete_function(...).graph`; True if it was
-    written.
-
-    Raises:
-        TypeError: it is no graph of gtape's.
-    """
+    written. Raises TypeError: it is no graph of gtape's."""
     if not isinstance(graph_data, Graph):
         raise TypeError(f"graph: write tf.summary.graph(f.get_concrete_function(x).graph) for a "
                         f"tf.function f; got {shown(graph_data)}")

@@ -135,11 +135,7 @@ class SummaryWriter:
     @contextmanager
     def as_default(self, step: TensorLike | None = None) -> Iterator[SummaryWriter]:
         """Summaries go to this writer within the block; with `step`, a number, tensor or Variable,
-        of that step.
-
-        Raises:
-            RuntimeError: the writer is closed.
-        """
+        of that step. Raises RuntimeError: the writer is closed."""
         self._check()
         before = state.writer, state.step
         self.set_as_default(step)
@@ -153,11 +149,7 @@ class SummaryWriter:
             flush(self)
 
     def set_as_default(self, step: TensorLike | None = None) -> None:
-        """Summaries go to this writer from now on.
-
-        Raises:
-            RuntimeError: the writer is closed.
-        """
+        """Summaries go to this writer from now on. Raises RuntimeError: the writer is closed."""
         self._check()
         state.writer = setting(self)
         if step is not None:
@@ -273,11 +265,8 @@ def create_noop_writer() -> SummaryWriter:
 
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
-    """Flush a writer, the default one if none is given; in a traced function at every call.
-
-    Raises:
-        TypeError: `writer` is none.
-    """
+    """Flush a writer, the default one if none is given; in a traced function at every call. Raises
+    TypeError: `writer` is none."""
     target = state.writer.value if writer is None else writer
     if target is None:
         return

@@ -47,10 +47,8 @@ def has_state(value: object) -> bool:
 
 
 def lacks_weights(layer: Any) -> bool:
-    """Whether a layer has yet to run a `build` of its own; that of Sequential only builds others.
-
-    A layer without such a method, such as Dropout, has no weights that could be missing.
-    """
+    """Whether a layer has yet to run a `build` of its own; that of Sequential only builds others. A
+    layer without such a method, such as Dropout, has no weights that could be missing."""
     build = type(layer).build
     return not (layer.built or getattr(build, "_is_default", False)
                 or build is _keras().Sequential.build or is_of_words_or_bins(layer))
@@ -128,10 +126,8 @@ def optimizers_in(optimizer: object) -> list[tuple[str, Any]]:
 
 
 def optimizer_variables(optimizer: Any) -> list[tuple[str, int | None, Any]]:
-    """(name, the position of the variable that it belongs to, variable) of an optimizer's own.
-
-    An attribute with one of them for each variable is a slot; the rest belong to all.
-    """
+    """(name, the position of the variable that it belongs to, variable) of an optimizer's own. An
+    attribute with one of them for each variable is a slot; the rest belong to all."""
     own = {id(variable): i for i, variable in enumerate(optimizer._variables)}
     count = len(optimizer._trainable_variables)
     named: list[tuple[str, int | None, Any]] = []

@@ -139,12 +139,9 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """The paths of the checkpoints that are there, oldest first.
-
-        Raises:
-            PermissionDeniedError: the folder may not be read.
-            OSError: it cannot be read now; this does not mean that it is empty.
-        """
+        """The paths of the checkpoints that are there, oldest first. Raises PermissionDeniedError:
+        the folder may not be read; OSError: it cannot be read now; this does not mean that it is
+        empty."""
         return [str(path) for path in self._present()]
 
     @property
@@ -190,10 +187,8 @@ class CheckpointManager:
         return int(self._steps) - self._saved_at >= self._interval
 
     def _tidy(self, others: list[Path], newest: Path) -> None:
-        """Drop what is too old and what killed processes left, and then list `newest` last.
-
-        In this order, since what is not listed counts as new.
-        """
+        """Drop what is too old and what killed processes left, and then list `newest` last. In this
+        order, since what is not listed counts as new."""
         ours = [file for file in others if name_of(file) == self._name]
         surplus = 0 if self._keep is None else max(0, len(ours) + 1 - self._keep)
         gone = [file for file in ours[:surplus] if _removed(file)]
@@ -205,10 +200,8 @@ class CheckpointManager:
         write_list(self._folder, [*(f for f in others if f not in gone), newest])
 
     def restore_or_initialize(self) -> str | None:
-        """Restore the checkpoint saved last and give its path; None where there is none.
-
-        Raises as `Checkpoint.restore` and `checkpoints`.
-        """
+        """Restore the checkpoint saved last and give its path; None where there is none. Raises as
+        `Checkpoint.restore` and `checkpoints`."""
         latest = self.latest_checkpoint
         if latest is None:
             if self._init is not None:

@@ -25,11 +25,8 @@ class RandomStreams(PythonState):
         return json.dumps(streams.kept())
 
     def deserialize(self, string_value: str) -> None:
-        """Go on where the streams were.
-
-        Raises:
-            ValueError, KeyError, TypeError: the text is no state of streams.
-        """
+        """Go on where the streams were. Raises ValueError, KeyError, TypeError: the text is no
+        state of streams."""
         streams.restore(json.loads(string_value))
 
 

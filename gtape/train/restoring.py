@@ -106,11 +106,9 @@ class Targets:
 
 def _to_build(graph: ObjectGraph, recorded: Mapping[str, Sequence[str]],
              ) -> Iterator[tuple[object, list[object]]]:
-    """The optimizers that are not built yet, and the variables that they had in the file.
-
-    An optimizer some of whose variables are missing is left out. So is one whose list is wrong, be
-    its checksum right.
-    """
+    """The optimizers that are not built yet, and the variables that they had in the file. An
+    optimizer some of whose variables are missing is left out. So is one whose list is wrong, be its
+    checksum right."""
     for path, optimizer in graph.optimizers.items():
         names = recorded.get(path, ())
         variables = [graph.variables[name] for name in names if name in graph.variables]
@@ -258,29 +256,20 @@ class RestoreStatus:
         return self._match
 
     def assert_consumed(self) -> RestoreStatus:
-        """Check that everything in the file, and everything in the objects, was restored.
-
-        Raises:
-            AssertionError: something was left over; the names are listed.
-        """
+        """Check that everything in the file, and everything in the objects, was restored. Raises
+        AssertionError: something was left over; the names are listed."""
         self._require(self._matched())
         return self
 
     def assert_existing_objects_matched(self) -> RestoreStatus:
-        """Check that everything in the objects was restored; the file may hold more.
-
-        Raises:
-            AssertionError: the file lacks something; the names are listed.
-        """
+        """Check that everything in the objects was restored; the file may hold more. Raises
+        AssertionError: the file lacks something; the names are listed."""
         self._require(self._matched()._replace(unexpected=[]))
         return self
 
     def assert_nontrivial_match(self) -> RestoreStatus:
-        """Check that anything was restored.
-
-        Raises:
-            AssertionError: file and objects have no name in common.
-        """
+        """Check that anything was restored. Raises AssertionError: file and objects have no name in
+        common."""
         match = self._matched()
         if not match.common:
             self._require(match)

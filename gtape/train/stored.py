@@ -71,13 +71,9 @@ def _header(stored: Stored) -> str:
 
 
 def write(stored: Stored, path: Path) -> None:
-    """Write a checkpoint, whole or not at all; missing folders are made.
-
-    Raises:
-        UnimplementedError: the file format has no such dtype.
-        PermissionDeniedError: the folder may not be written to.
-        OSError: anything else that the system reports, such as a full disk, with the path.
-    """
+    """Write a checkpoint, whole or not at all; missing folders are made. Raises UnimplementedError:
+    the file format has no such dtype; PermissionDeniedError: the folder may not be written to;
+    OSError: anything else that the system reports, such as a full disk, with the path."""
     # safetensors holds arrays row by row, and takes no strides.
     arrays = {name: np.asarray(array, order="C") for name, array in stored.arrays.items()}
     header = _header(Stored(arrays, stored.states, stored.optimizers))
@@ -100,14 +96,10 @@ def permitted(what: str) -> Iterator[None]:
 
 
 def read(path: Path) -> Stored:
-    """A checkpoint that `write` wrote, with every checksum verified.
-
-    Raises:
-        NotFoundError: there is no such file.
-        DataLossError: the file is damaged, cut short, or no checkpoint.
-        PermissionDeniedError: it may not be read.
-        OSError: anything else that the system reports, such as a disk that cannot be read.
-    """
+    """A checkpoint that `write` wrote, with every checksum verified. Raises NotFoundError: there is
+    no such file; DataLossError: the file is damaged, cut short, or no checkpoint;
+    PermissionDeniedError: it may not be read; OSError: anything else that the system reports, such
+    as a disk that cannot be read."""
     with permitted(f"the checkpoint '{path}' cannot be read"):
         try:
             about, arrays = safetensors_files.read(path, "the checkpoint")
